@@ -1,0 +1,62 @@
+"""skillshelf finds the Agent Skills on a machine and explains each one that is missing.
+
+Importing it does nothing: every name below is loaded when it is first used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "skillshelf.shelf": ("Shelf", "open_shelf"),
+    "skillshelf.values": ("Catalog", "CatalogSkill", "Diagnostic", "Filtered", "Shadowed", "SkillMetadata"),
+    "skillshelf.profile": ("Profile", "RootRule"),
+    "skillshelf.seeds": (
+        "Skill",
+        "SkillDiscovery",
+        "SkillLoader",
+        "SkillMeta",
+        "discover_skills",
+        "discover_skills_from_dir",
+    ),
+    "skillshelf.errors": (
+        "AmbiguousSkill",
+        "ConfigurationError",
+        "FileReadError",
+        "InvalidFormat",
+        "LimitExceeded",
+        "PathEscape",
+        "PermissionDenied",
+        "SkillAlreadyExists",
+        "SkillDirectoryNotFound",
+        "SkillError",
+        "SkillFileNotFound",
+        "SkillNotFound",
+        "SkillsDisabled",
+        "ValidationFailed",
+        "YamlParsingError",
+    ),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOME_OF)]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from skillshelf.errors import *
+    from skillshelf.profile import Profile, RootRule
+    from skillshelf.shelf import Shelf, open_shelf
+    from skillshelf.values import Catalog, CatalogSkill, Diagnostic, Filtered, Shadowed, SkillMetadata
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'skillshelf' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

@@ -1,0 +1,7 @@
+"""`python -m skillshelf`."""
+
+import sys
+
+from skillshelf.cli import main
+
+sys.exit(main())

@@ -1,0 +1,350 @@
+"""Candidates to a catalog: read, check, filter, settle names, put in order. Nothing leaves without a reason."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from skillshelf.config import Settings
+from skillshelf.discovery import Found, Repeat
+from skillshelf.document import parse
+from skillshelf.profile import Profile
+from skillshelf.roots import Roots
+from skillshelf.rules import check, description_of, name_of
+from skillshelf.values import (
+    Candidate,
+    Catalog,
+    CatalogSkill,
+    Diagnostic,
+    Filtered,
+    FilterReason,
+    Finding,
+    Hidden,
+    Root,
+    RootReport,
+    Shadowed,
+)
+
+__all__ = ["build", "empty"]
+
+
+class _Parts(NamedTuple):
+    """What a catalog is put together from."""
+
+    skills: list[CatalogSkill]
+    errors: list[Diagnostic]
+    warnings: list[Diagnostic]
+    shadowed: list[Shadowed]
+    filtered: list[Filtered]
+
+
+def build(found: Iterable[Found], roots: Roots, profile: Profile, settings: Settings) -> Catalog:
+    """The catalog of everything that was found below the roots."""
+    parts = _Parts([], [], list(settings.warnings), [], [])
+    for problem in roots.problems:
+        _report(parts, problem, profile)
+    accepted = _accept(found, roots.roots, profile, settings, parts)
+    kept = SETTLEMENTS[profile.filter_order](accepted, roots.roots, profile, settings, parts)
+    kept.sort(key=lambda skill: _order_key(skill, profile, roots.roots))
+    return _catalog(kept, roots, profile, parts)
+
+
+def empty(roots: Roots, profile: Profile, settings: Settings) -> Catalog:
+    """The catalog of a machine on which skills are switched off."""
+    parts = _Parts([], [], list(settings.warnings), [], [])
+    message = "skills are switched off by `skills.enabled = false`"
+    parts.warnings.append(Diagnostic("", "skills-disabled", message))
+    return _catalog([], roots, profile, parts)
+
+
+def _catalog(skills: list[CatalogSkill], roots: Roots, profile: Profile, parts: _Parts) -> Catalog:
+    counts = [0] * len(roots.roots)
+    for skill in skills:
+        counts[skill.root] += 1
+    return Catalog(
+        profile=profile.name,
+        roots=tuple(
+            RootReport(root.path, root.scope, root.real_path is not None, count)
+            for root, count in zip(roots.roots, counts, strict=True)
+        ),
+        skills=tuple(skills),
+        errors=tuple(sorted(parts.errors, key=_diagnostic_key)),
+        warnings=tuple(sorted(parts.warnings, key=_diagnostic_key)),
+        shadowed=tuple(sorted(parts.shadowed, key=lambda loser: (loser.name, loser.path))),
+        filtered=tuple(sorted(parts.filtered, key=lambda left_out: (left_out.name, left_out.path))),
+        truncated=any(error.rule == "walk-limit" for error in parts.errors),
+    )
+
+
+def _diagnostic_key(diagnostic: Diagnostic) -> tuple[str, int, str, str]:
+    return (diagnostic.path, diagnostic.line or 0, diagnostic.rule, diagnostic.message)
+
+
+# Accepting ----------------------------------------------------------------------------------------
+
+
+def _accept(
+    found: Iterable[Found], roots: Sequence[Root], profile: Profile, settings: Settings, parts: _Parts
+) -> list[CatalogSkill]:
+    """The skills whose text the profile accepts; everything else goes to where it is explained."""
+    accepted: list[CatalogSkill] = []
+    by_file: dict[str, CatalogSkill] = {}
+    for item in found:
+        if isinstance(item, Candidate):
+            skill = _skill(item, roots[item.root], profile, settings, parts)
+            if skill is not None:
+                accepted.append(skill)
+                by_file[item.real_path] = skill
+        elif isinstance(item, Repeat):
+            # The file was refused where it was found first, and that was said there.
+            if known := by_file.get(item.real_path):
+                accepted.append(_again(known, item, roots[item.root], settings))
+        elif isinstance(item, Filtered):
+            parts.filtered.append(item)
+        else:
+            _report(parts, item, profile)
+    return accepted
+
+
+def _skill(
+    candidate: Candidate, root: Root, profile: Profile, settings: Settings, parts: _Parts
+) -> CatalogSkill | None:
+    """The skill a candidate is, or None with an error that says why it is none."""
+    directory = os.path.basename(os.path.dirname(candidate.path))
+    try:
+        document = parse(candidate.head, whole=len(candidate.head) >= candidate.size, reading=profile.yaml_mode)
+        findings = check(document, directory, profile)
+    except Exception as error:
+        # One file must never cost the listing, not even by a mistake of ours.
+        parts.errors.append(Diagnostic(candidate.path, "internal", f"{type(error).__name__}: {error}"))
+        return None
+    if findings and not _weigh(findings, candidate.path, root, profile, parts):
+        return None
+    name = name_of(document.fields, directory, profile)
+    return CatalogSkill(
+        name=name,
+        description=description_of(document.fields),
+        path=candidate.path,
+        real_path=candidate.real_path,
+        scope=root.scope,
+        source=root.source,
+        root=candidate.root,
+        mtime_ns=candidate.mtime_ns,
+        enabled=not _is_disabled(name, candidate.path, candidate.real_path, settings),
+        trusted=root.trusted,
+        hidden=_hidden(name, candidate.path, candidate.real_path, document.fields, root, settings),
+        frontmatter=document.fields,
+    )
+
+
+def _again(known: CatalogSkill, repeat: Repeat, root: Root, settings: Settings) -> CatalogSkill:
+    """The same file seen from another root."""
+    return known._replace(
+        path=repeat.path,
+        scope=root.scope,
+        source=root.source,
+        root=repeat.root,
+        enabled=not _is_disabled(known.name, repeat.path, known.real_path, settings),
+        trusted=root.trusted,
+        hidden=_hidden(known.name, repeat.path, known.real_path, known.frontmatter, root, settings),
+    )
+
+
+def _weigh(findings: Sequence[Finding], path: str, root: Root, profile: Profile, parts: _Parts) -> bool:
+    """Report the findings as the profile weighs them; False if one of them rejects the skill."""
+    warnings = []
+    for finding in findings:
+        weight = profile.rules[finding.rule]
+        if finding.rule == "description-missing" and not root.description_required:
+            continue
+        if weight == "reject":
+            parts.errors.append(Diagnostic(path, finding.rule, finding.message, finding.line))
+            return False
+        if weight == "warn":
+            warnings.append(Diagnostic(path, finding.rule, finding.message, finding.line))
+    parts.warnings.extend(warnings)
+    return True
+
+
+def _report(parts: _Parts, diagnostic: Diagnostic, profile: Profile) -> None:
+    weight = profile.rules[diagnostic.rule]
+    if weight == "reject":
+        parts.errors.append(diagnostic)
+    elif weight == "warn":
+        parts.warnings.append(diagnostic)
+
+
+def _hidden(
+    name: str, path: str, real_path: str, fields: Mapping[str, Any], root: Root, settings: Settings
+) -> Hidden | None:
+    """Why a model is not told of a skill; the person's own choice is named first."""
+    if _is_disabled(name, path, real_path, settings):
+        return "disabled"
+    if not root.trusted:
+        return "untrusted"
+    if any(rule.tool == "skill_load" and rule.skill_name in (None, name) for rule in settings.deny):
+        return "denied"
+    flag = fields.get("disable-model-invocation")
+    # Several agents read these words as true; a deploy skill must not slip through on spelling.
+    if flag is True or str(flag).strip().lower() in ("true", "yes", "on", "1"):
+        return "disable-model-invocation"
+    return None
+
+
+def _is_disabled(name: str, path: str, real_path: str, settings: Settings) -> bool:
+    if not settings.disabled:
+        return False
+    names = {name, path, real_path, os.path.dirname(path), os.path.dirname(real_path)}
+    return any(entry in names or entry.rstrip("/") in names for entry in settings.disabled)
+
+
+# Filtering ----------------------------------------------------------------------------------------
+
+Filter = Callable[[CatalogSkill, Root, Settings], FilterReason | None]
+"""Why a skill is left out, or None if this filter lets it pass."""
+
+FILTERS: Mapping[str, Filter] = {
+    "source": lambda skill, root, settings: "source-off" if root.switched_off else None,
+    "ignored": lambda skill, root, settings: "ignored" if _matches(skill.name, settings.ignored) else None,
+    "include": lambda skill, root, settings: "not-included"
+    if settings.include and not _matches(skill.name, settings.include)
+    else None,
+}
+
+
+def _filter(
+    skills: Iterable[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: _Parts
+) -> list[CatalogSkill]:
+    kept = []
+    for skill in skills:
+        reasons = (FILTERS[name](skill, roots[skill.root], settings) for name in profile.filters)
+        reason = next((reason for reason in reasons if reason), None)
+        if reason is None:
+            kept.append(skill)
+        else:
+            parts.filtered.append(Filtered(skill.name, skill.path, reason))
+    return kept
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    if not patterns:
+        return False
+    from fnmatch import fnmatchcase
+
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+# Settling names -----------------------------------------------------------------------------------
+
+Resolver = Callable[[Sequence[CatalogSkill]], Sequence[CatalogSkill]]
+"""Given all skills of one name in search order, return those that keep it."""
+
+RESOLVERS: Mapping[Literal["first", "last", "keep-all"], Resolver] = {
+    "first": lambda same_name: same_name[:1],
+    "last": lambda same_name: same_name[-1:],
+    "keep-all": lambda same_name: same_name,
+}
+
+
+def _settle(skills: Sequence[CatalogSkill], profile: Profile, parts: _Parts) -> list[CatalogSkill]:
+    """The skills that keep their file and their name; the others are shadowed."""
+    return _settle_names(_settle_files(skills, parts), profile, parts)
+
+
+def _settle_files(skills: Sequence[CatalogSkill], parts: _Parts) -> list[CatalogSkill]:
+    by_file: dict[str, list[CatalogSkill]] = {}
+    for skill in skills:
+        by_file.setdefault(skill.real_path, []).append(skill)
+    kept = []
+    for same_file in by_file.values():
+        winner = _told_first(same_file)[0]
+        kept.append(winner)
+        for loser in same_file:
+            if loser is not winner:
+                parts.shadowed.append(Shadowed(loser.name, loser.path, winner.path, same_file=True))
+    return kept
+
+
+def _settle_names(skills: Sequence[CatalogSkill], profile: Profile, parts: _Parts) -> list[CatalogSkill]:
+    key = COLLISION_KEYS[profile.collision_key]
+    by_name: dict[str, list[CatalogSkill]] = {}
+    for skill in skills:
+        by_name.setdefault(key(skill.name), []).append(skill)
+    kept: list[CatalogSkill] = []
+    for same_name in by_name.values():
+        if len(same_name) == 1:
+            kept.append(same_name[0])
+            continue
+        winners = RESOLVERS[profile.collision](_told_first(same_name))
+        kept.extend(winners)
+        for loser in same_name:
+            if not any(loser is winner for winner in winners):
+                parts.shadowed.append(Shadowed(loser.name, loser.path, winners[0].path, same_file=False))
+        for diagnostic in _collisions(same_name, winners):
+            _report(parts, diagnostic, profile)
+    return kept
+
+
+def _told_first(skills: Sequence[CatalogSkill]) -> Sequence[CatalogSkill]:
+    """The skills a model is told of, if there are any: one that is held back never shadows one that is not."""
+    return [skill for skill in skills if skill.hidden is None] or skills
+
+
+def _collisions(same_name: Sequence[CatalogSkill], winners: Sequence[CatalogSkill]) -> list[Diagnostic]:
+    if len(winners) > 1:
+        message = f"{len(winners)} skills are named {winners[0].name!r}; by name alone this one is ambiguous"
+        return [Diagnostic(skill.path, "name-collision", message) for skill in winners]
+    winner = winners[0]
+    return [
+        Diagnostic(skill.path, "name-collision", f"{skill.name!r} is taken by {winner.path}")
+        for skill in same_name
+        if skill is not winner
+    ]
+
+
+def _folded(name: str) -> str:
+    """The name as a reader would mistake it: without case and compatibility forms."""
+    if name.isascii():
+        return name.lower()
+    from unicodedata import normalize
+
+    return normalize("NFKC", normalize("NFKC", name).casefold())
+
+
+COLLISION_KEYS: Mapping[Literal["exact", "folded"], Callable[[str], str]] = {"exact": str, "folded": _folded}
+
+
+def _filter_then_settle(
+    skills: list[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: _Parts
+) -> list[CatalogSkill]:
+    return _settle(_filter(skills, roots, profile, settings, parts), profile, parts)
+
+
+def _settle_then_filter(
+    skills: list[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: _Parts
+) -> list[CatalogSkill]:
+    """Names are settled among providers, then filters apply, then custom directories join."""
+    provided = [skill for skill in skills if roots[skill.root].kind != "custom"]
+    custom = [skill for skill in skills if roots[skill.root].kind == "custom"]
+    kept = _filter(_settle(provided, profile, parts), roots, profile, settings, parts)
+    return _settle([*kept, *_filter(custom, roots, profile, settings, parts)], profile, parts)
+
+
+SETTLEMENTS: Mapping[Literal["before-collisions", "after-collisions"], Callable[..., list[CatalogSkill]]] = {
+    "before-collisions": _filter_then_settle,
+    "after-collisions": _settle_then_filter,
+}
+
+
+# Order --------------------------------------------------------------------------------------------
+
+SORT_KEYS: Mapping[str, Callable[[CatalogSkill, Sequence[Root]], Any]] = {
+    "name": lambda skill, roots: skill.name,
+    "root": lambda skill, roots: skill.root,
+    "scope": lambda skill, roots: next(n for n, root in enumerate(roots) if root.scope == skill.scope),
+    "path": lambda skill, roots: skill.path,
+}
+
+
+def _order_key(skill: CatalogSkill, profile: Profile, roots: Sequence[Root]) -> tuple[Any, ...]:
+    return tuple(SORT_KEYS[key](skill, roots) for key in profile.order)

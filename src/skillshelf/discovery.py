@@ -1,0 +1,316 @@
+"""Roots to candidates: a bounded walk that reads the head of each SKILL.md and nothing else.
+
+`<child>/SKILL.md` is probed before a folder is listed, because listing every skill's folder would cost twice
+the whole scan. A folder that holds no SKILL.md is listed and walked.
+"""
+
+import errno
+import os
+from collections.abc import Generator, Iterator, Sequence
+from typing import NamedTuple
+
+from skillshelf import files
+from skillshelf.document import has_frontmatter_end
+from skillshelf.limits import SKILL_FILE_BYTES, WALK_DEPTH
+from skillshelf.profile import Profile
+from skillshelf.values import Candidate, Diagnostic, Filtered, FilterReason, Root
+
+__all__ = ["Found", "Repeat", "discover"]
+
+SKILL_FILE = "SKILL.md"
+NEAR_MISSES = frozenset({"skill.md", "skills.md"})
+
+
+class Repeat(NamedTuple):
+    """A SKILL.md that was already found by another way."""
+
+    root: int
+    path: str
+    real_path: str
+
+
+Found = Candidate | Repeat | Filtered | Diagnostic
+
+
+def discover(roots: Sequence[Root], profile: Profile, *, repository: str, account: bool = False) -> Iterator[Found]:
+    """Everything the roots hold, root by root in order; `account` also tells what lies where no skill is looked for."""
+    reachable = [repository, *(root.real_path for root in roots if root.real_path)]
+    seen: set[str] = set()
+    for index, root in enumerate(roots):
+        if root.real_path is not None:
+            yield from _Walk(index, root, profile, reachable, seen, account).run()
+
+
+class _Place(NamedTuple):
+    """A folder under way: how it was reached, where it really is, how deep, and why its skills do not count."""
+
+    path: str
+    real_path: str
+    depth: int
+    verdict: FilterReason | None
+
+
+class _Walk:
+    """The walk of one root."""
+
+    def __init__(
+        self, index: int, root: Root, profile: Profile, reachable: list[str], seen: set[str], account: bool
+    ) -> None:
+        self.index = index
+        self.root = root
+        self.profile = profile
+        self.reachable = reachable
+        self.seen = seen
+        self.account = account
+        self.depth_limit = WALK_DEPTH if profile.max_depth is None else profile.max_depth
+        # Two budgets: looking where no skill counts must not end the search where one does.
+        self.budget = {True: profile.max_directories, False: profile.max_directories}
+        self.left = {True: 0, False: 0}
+        self.too_deep = 0
+        self.followed: set[str] = set()
+
+    def run(self) -> Iterator[Found]:
+        """Everything below the root."""
+        assert self.root.real_path is not None
+        try:
+            folder = files.open_folder(self.root.real_path)
+        except OSError as error:
+            yield Diagnostic(self.root.path, "root-unreadable", _reason(error))
+            return
+        place = _Place(self.root.path, self.root.real_path, 0, None)
+        try:
+            if self.profile.root_file == "skill":
+                yield from self._probe(folder, place)
+            yield from self._children(folder, place)
+        finally:
+            files.close(folder)
+        yield from self._limits_hit()
+
+    def _limits_hit(self) -> Iterator[Diagnostic]:
+        limit = self.profile.max_directories
+        if self.left[True]:
+            message = f"stopped after {limit} folders without a skill; {self.left[True]} entries were not visited"
+            yield Diagnostic(self.root.path, "walk-limit", message)
+        if self.left[False]:
+            message = f"did not look further where no skill counts; {self.left[False]} entries were not visited"
+            yield Diagnostic(self.root.path, "walk-limit", message)
+        if self.too_deep:
+            message = f"{self.too_deep} entries lie deeper than {WALK_DEPTH} levels and were not visited"
+            yield Diagnostic(self.root.path, "walk-limit", message)
+
+    def _children(self, folder: int, place: _Place) -> Iterator[Found]:
+        """What lies below a folder that is itself no skill, or below a skill where that counts."""
+        counts = place.verdict is None
+        try:
+            names = files.names_in(folder)
+        except OSError as error:
+            rule = "unreadable" if place.depth else "root-unreadable"
+            yield Diagnostic(place.path, rule, _reason(error))
+            return
+        if counts:
+            yield from self._odd_names(place, names)
+        for position, name in enumerate(names):
+            if self.budget[counts] <= 0:
+                self.left[counts] += len(names) - position
+                return
+            yield from self._child(folder, place, name)
+
+    def _odd_names(self, place: _Place, names: list[str]) -> Iterator[Diagnostic]:
+        if place.depth == 0 and SKILL_FILE in names and self.profile.root_file == "report":
+            message = "a SKILL.md in the root itself is no skill; give it a folder of its own, or name the folder above"
+            yield Diagnostic(f"{place.path}/{SKILL_FILE}", "root-file", message)
+        for name in names:
+            if name != SKILL_FILE and name.lower() in NEAR_MISSES and SKILL_FILE not in names:
+                yield Diagnostic(f"{place.path}/{name}", "file-name", f"{name!r} is not read; rename it to SKILL.md")
+
+    def _child(self, parent: int, place: _Place, name: str) -> Iterator[Found]:
+        below = self._below(place, name)
+        if below is None:
+            return
+        try:
+            folder = files.open_folder_at(parent, name)
+        except OSError as error:
+            yield from self._not_a_folder(parent, below, name, error)
+            return
+        try:
+            yield from self._folder(folder, below)
+        finally:
+            files.close(folder)
+
+    def _below(self, place: _Place, name: str) -> _Place | None:
+        """The place of a child, with the reason why skills in it do not count; None where nobody looks."""
+        verdict = place.verdict
+        depth = place.depth + 1
+        if verdict is None:
+            skipped = name in self.profile.skip_directories
+            if skipped or (self.profile.hidden == "skip" and name.startswith(".")):
+                if not self.account:
+                    return None
+                verdict = "ignored"
+            elif depth > self.depth_limit:
+                verdict = "too-deep"
+        if depth > WALK_DEPTH:
+            self.too_deep += 1
+            return None
+        return _Place(f"{place.path}/{name}", f"{place.real_path}/{name}", depth, verdict)
+
+    def _folder(self, folder: int, place: _Place) -> Iterator[Found]:
+        is_skill = yield from self._probe(folder, place)
+        if is_skill and self.profile.below_skill == "skip" and place.verdict is None:
+            if not self.account:
+                return
+            place = place._replace(verdict="inside-skill")
+        elif not is_skill:
+            self.budget[place.verdict is None] -= 1
+        yield from self._children(folder, place)
+
+    def _probe(self, folder: int, place: _Place) -> Generator[Found, None, bool]:
+        """The SKILL.md of a folder, if it has one; returns whether it has."""
+        path = f"{place.path}/{SKILL_FILE}"
+        try:
+            status = files.stat_at(folder, SKILL_FILE)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            yield Diagnostic(path, "unreadable", _reason(error))
+            return True
+        if place.verdict is not None:
+            yield Filtered(os.path.basename(place.path), path, place.verdict)
+            return True
+        kind = files.kind_of(status.st_mode)
+        if kind == "link":
+            yield from self._linked_file(place, path)
+            return True
+        if kind != "file":
+            yield Diagnostic(path, "not-a-file", f"SKILL.md is a {kind}, not a file")
+            return kind != "folder"
+        yield from self._read(folder, SKILL_FILE, path, f"{place.real_path}/{SKILL_FILE}")
+        return True
+
+    def _read(self, folder: int, name: str, path: str, real_path: str) -> Iterator[Found]:
+        if not _is_text(path):
+            yield Diagnostic(path, "path-encoding", "the path is not UTF-8 or holds a control character")
+            return
+        if real_path in self.seen:
+            yield Repeat(self.index, path, real_path)
+            return
+        try:
+            head = files.read_head(folder, name, limit=SKILL_FILE_BYTES, enough=has_frontmatter_end)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            yield Diagnostic(path, "unreadable", _reason(error))
+            return
+        if head.data is not None:
+            self.seen.add(real_path)
+            yield Candidate(self.index, path, real_path, head.data, head.size, head.mtime_ns)
+        elif head.kind != "file":
+            yield Diagnostic(path, "not-a-file", f"SKILL.md is a {head.kind}, not a file")
+        else:
+            yield Diagnostic(path, "file-size", f"{head.size} bytes; the limit is {SKILL_FILE_BYTES}")
+
+    # Links ----------------------------------------------------------------------------------------
+
+    def _not_a_folder(self, parent: int, place: _Place, name: str, error: OSError) -> Iterator[Found]:
+        """What to do with a child that could not be opened as a folder."""
+        try:
+            kind = files.kind_of(files.stat_at(parent, name).st_mode)
+        except OSError:
+            return
+        if kind == "link" and place.verdict is None:
+            yield from self._linked_folder(place)
+        elif kind == "folder":
+            yield Diagnostic(place.path, "unreadable", _reason(error))
+
+    def _linked_folder(self, place: _Place) -> Iterator[Found]:
+        try:
+            target = files.resolve_link(place.path)
+        except OSError as error:
+            yield _nowhere(place.path, error)
+            return
+        if files.kind_at(target) != "folder":
+            return
+        if (refusal := self._refusal(place.path, target)) is not None:
+            yield refusal
+            return
+        if files.is_inside(os.path.dirname(place.real_path), target):
+            yield Diagnostic(place.path, "link-loop", "the link leads back to a folder above it")
+            return
+        try:
+            folder = files.open_folder(target)
+        except OSError as error:
+            yield Diagnostic(place.path, "unreadable", _reason(error))
+            return
+        try:
+            yield from self._followed(folder, place._replace(real_path=target))
+        finally:
+            files.close(folder)
+
+    def _followed(self, folder: int, place: _Place) -> Iterator[Found]:
+        """A folder reached by a link: a skill, or a folder of skills that is walked once."""
+        try:
+            files.stat_at(folder, SKILL_FILE)
+        except OSError:
+            if place.real_path in self.followed:
+                yield Diagnostic(place.path, "link-loop", "another link led to the same folder; it is walked once")
+                return
+            self.followed.add(place.real_path)
+        yield from self._folder(folder, place)
+
+    def _linked_file(self, place: _Place, path: str) -> Iterator[Found]:
+        try:
+            target = files.resolve_link(path)
+        except OSError as error:
+            yield _nowhere(path, error)
+            return
+        if (refusal := self._refusal(path, target)) is not None:
+            yield refusal
+            return
+        kind = files.kind_at(target)
+        if kind != "file":
+            yield Diagnostic(path, "not-a-file", f"SKILL.md leads to a {kind}, not a file")
+            return
+        try:
+            folder = files.open_folder(os.path.dirname(target))
+        except OSError as error:
+            yield Diagnostic(path, "unreadable", _reason(error))
+            return
+        try:
+            yield from self._read(folder, os.path.basename(target), path, target)
+        finally:
+            files.close(folder)
+
+    def _refusal(self, path: str, target: str) -> Diagnostic | None:
+        """Why a link is not followed, decided on where it really leads."""
+        if self.root.links == "follow":
+            return None
+        if self.root.links == "never":
+            return Diagnostic(path, "link-skipped", f"a link (to {target}); this profile follows none")
+        if any(files.is_inside(target, folder) for folder in self.reachable):
+            return None
+        message = (
+            f"a link to {target}, outside the repository and every root; "
+            "to allow it, name that folder in AGENT_SKILLS_PATH or skills.custom_directories"
+        )
+        return Diagnostic(path, "link-outside", message)
+
+
+def _nowhere(path: str, error: OSError) -> Diagnostic:
+    if isinstance(error, FileNotFoundError):
+        return Diagnostic(path, "link-broken", "a link to nothing")
+    return Diagnostic(path, "link-loop" if error.errno == errno.ELOOP else "link-broken", _reason(error))
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _is_text(path: str) -> bool:
+    """Whether a path can be printed, stored and sent as it is."""
+    if path.isascii():
+        return path.isprintable()
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return not any(c < " " or "\x7f" <= c < "\xa0" for c in path)

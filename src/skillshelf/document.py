@@ -1,0 +1,233 @@
+"""Bytes of a SKILL.md to a Document: where the fences are, what stands between them, what had to be repaired."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from skillshelf.limits import FRONTMATTER_BYTES
+from skillshelf.values import Finding
+from skillshelf.yamltext import YamlProblem, load_lines, load_yaml
+
+__all__ = ["Document", "Reading", "body", "has_frontmatter_end", "parse"]
+
+FENCE = b"---"
+BOM = b"\xef\xbb\xbf"
+_BLANKS = b" \t\r"
+
+Reading = Literal["full", "simple"]
+READINGS: Mapping[Reading, Callable[[str], Any]] = {"full": load_yaml, "simple": load_lines}
+"""`full` is YAML; `simple` is `key: value` lines and nothing else."""
+
+
+class Document(NamedTuple):
+    """The fields of a frontmatter, with what was found while reading it.
+
+    `text` is the frontmatter as the author wrote it; `fields` is empty where it could not be read.
+    """
+
+    fields: dict[str, Any]
+    text: str
+    findings: tuple[Finding, ...]
+
+    def place(self, field: str) -> tuple[int | None, int | None]:
+        """Line and column of a top-level field in the file, from 1."""
+        for number, line in enumerate(self.text.splitlines(), 2):
+            if line.startswith(field) and line[len(field) :].lstrip().startswith(":"):
+                return number, 1
+        return None, None
+
+
+class _Fences(NamedTuple):
+    start: int
+    end: int
+    after: int
+
+
+def has_frontmatter_end(head: bytes) -> bool:
+    """Whether reading further could not change where the frontmatter ends."""
+    first = _first_line_end(head)
+    return first is None or _closing(head, first, whole=False) is not None
+
+
+def parse(head: bytes, *, whole: bool, reading: Reading = "full") -> Document:
+    """The document whose first bytes these are; `whole` says that there are no more."""
+    first = _first_line_end(head)
+    if first is None:
+        return _broken(_why_no_frontmatter(head))
+    fences = _closing(head, first, whole=whole)
+    if fences is None:
+        return _broken(_why_unclosed(head, whole=whole))
+    block = head[fences.start : fences.end]
+    if len(block) > FRONTMATTER_BYTES:
+        return _broken(Finding("frontmatter-size", f"the frontmatter is larger than {FRONTMATTER_BYTES} bytes", 1, 1))
+    try:
+        text = block.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _broken(_not_utf8(head, fences.start + error.start))
+    findings = _form(head, first) if first != 4 or b"\r" in block else ()
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+    return _read(text, findings, READINGS[reading])
+
+
+def body(data: bytes) -> bytes:
+    """What stands after the closing fence; everything where there is no frontmatter."""
+    first = _first_line_end(data)
+    fences = _closing(data, first, whole=True) if first is not None else None
+    return data[fences.after :] if fences else data
+
+
+def _read(text: str, findings: tuple[Finding, ...], load: Callable[[str], Any]) -> Document:
+    try:
+        value = load(text)
+    except YamlProblem as problem:
+        if problem.rule == "yaml" and (repaired := _repaired(text, load)):
+            value, repairs = repaired
+            findings += repairs
+        else:
+            finding = Finding(problem.rule, problem.message, problem.line + 1, problem.column)
+            return Document({}, text, (*findings, finding))
+    if value is None:
+        return Document({}, text, findings)
+    if not isinstance(value, dict):
+        return Document({}, text, (*findings, Finding("frontmatter-type", "the frontmatter is not a map of fields", 2, 1)))
+    return Document(value, text, findings)
+
+
+def _broken(finding: Finding) -> Document:
+    return Document({}, "", (finding,))
+
+
+# Fences -------------------------------------------------------------------------------------------
+
+
+def _first_line_end(head: bytes) -> int | None:
+    """Where the line after the opening fence starts, or None if the file has no such fence."""
+    if head.startswith(b"---\n"):
+        return 4
+    start = 3 if head.startswith(BOM) else 0
+    end = head.find(b"\n", start)
+    line = head[start : end if end >= 0 else len(head)]
+    if line.rstrip(_BLANKS) != FENCE:
+        return None
+    return end + 1 if end >= 0 else len(head)
+
+
+def _closing(head: bytes, start: int, *, whole: bool) -> _Fences | None:
+    # Whole lines only: a description may contain "---", and cutting there would silently shorten it.
+    at = start - 1
+    while (at := head.find(b"\n---", at)) >= 0:
+        end = head.find(b"\n", at + 4)
+        if end < 0:
+            if not whole:
+                return None
+            end = len(head)
+        if not head[at + 4 : end].rstrip(_BLANKS):
+            # The newline before the fence belongs to the text: it decides how a last block scalar ends.
+            return _Fences(start, at + 1, min(end + 1, len(head)))
+        at += 1
+    return None
+
+
+def _why_no_frontmatter(head: bytes) -> Finding:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return Finding("encoding", "the file is UTF-16; save it as UTF-8", 1, 1)
+    if not head.strip():
+        return Finding("frontmatter-missing", "the file is empty; it must begin with a line `---`", 1, 1)
+    if b"\r" in head and b"\n" not in head:
+        return Finding("frontmatter-missing", "the line ends are CR alone; save the file with LF", 1, 1)
+    if head.lstrip().startswith(FENCE):
+        return Finding("frontmatter-missing", "something stands before the first `---`, which must be line 1", 1, 1)
+    return Finding("frontmatter-missing", "the file does not begin with a line `---`", 1, 1)
+
+
+def _why_unclosed(head: bytes, *, whole: bool) -> Finding:
+    if not whole or len(head) > FRONTMATTER_BYTES:
+        message = f"no closing line `---` within {FRONTMATTER_BYTES} bytes"
+        return Finding("frontmatter-size", message, 1, 1)
+    return Finding("frontmatter-unclosed", "the frontmatter has no closing line `---`", 1, 1)
+
+
+def _not_utf8(head: bytes, offset: int) -> Finding:
+    line = head.count(b"\n", 0, offset) + 1
+    column = offset - (head.rfind(b"\n", 0, offset) + 1) + 1
+    return Finding("encoding", f"not UTF-8: byte 0x{head[offset]:02x} at offset {offset}", line, column)
+
+
+def _form(head: bytes, first: int) -> tuple[Finding, ...]:
+    """What is unusual about the form of a file that can be read all the same."""
+    findings = []
+    if head.startswith(BOM):
+        findings.append(Finding("bom", "the file begins with a byte order mark, which several agents do not accept", 1, 1))
+    if b"\r\n" in head[:first] or b"\r\n" in head:
+        findings.append(Finding("crlf", "the line ends are CRLF", 1, None))
+    opening = head[3 if head.startswith(BOM) else 0 : first].rstrip(b"\r\n")
+    if opening != FENCE:
+        findings.append(Finding("fence-blanks", "blanks follow the opening `---`", 1, 4))
+    return tuple(findings)
+
+
+# Repairs ------------------------------------------------------------------------------------------
+
+_FIELD = re.compile(r"(?P<key>[ \t]*(?:- )?[A-Za-z_][\w.-]*):[ \t]+(?P<value>\S.*?)[ \t]*\Z")
+_BLOCK_SCALAR = re.compile(r"[|>][-+0-9]{0,2}(?:[ \t]+#.*)?\Z")
+
+
+def _repaired(text: str, load: Callable[[str], Any]) -> tuple[Any, tuple[Finding, ...]] | None:
+    """The values of the text with its usual mistakes put right, and a finding for each line changed."""
+    lines, findings = _rewrite(text.split("\n"))
+    if not findings:
+        return None
+    try:
+        return load("\n".join(lines)), tuple(findings)
+    except YamlProblem:
+        return None
+
+
+def _rewrite(lines: list[str]) -> tuple[list[str], list[Finding]]:
+    result: list[str] = []
+    findings: list[Finding] = []
+    block_indent: int | None = None
+    for number, line in enumerate(lines, 2):
+        indent = len(line) - len(line.lstrip(" \t"))
+        if block_indent is not None and (not line.strip() or indent > block_indent):
+            result.append(line)
+            continue
+        block_indent = None
+        rule, new = _rewrite_line(line)
+        if rule:
+            findings.append(Finding(rule, f"read as: {new.strip()}", number, indent + 1))
+        result.append(new)
+        match = _FIELD.match(new)
+        if match and _BLOCK_SCALAR.match(match["value"]):
+            block_indent = indent
+    return result, findings
+
+
+def _rewrite_line(line: str) -> tuple[str, str]:
+    """The rule a line breaks and the line put right; no rule where it is left as it is."""
+    rule = ""
+    indent = line[: len(line) - len(line.lstrip(" \t"))]
+    if "\t" in indent:
+        rule, line = "yaml-tab", indent.replace("\t", "  ") + line.lstrip(" \t")
+    match = _FIELD.match(line)
+    if match is None:
+        return rule, line
+    value = match["value"]
+    if value[0] in "[{@`%" and not _is_flow(value):
+        return "yaml-brackets", f"{match['key']}: {_quoted(value)}"
+    if value[0] not in "\"'[{|>#&*!@`%" and (": " in value or value.endswith(":")):
+        return "yaml-colon", f"{match['key']}: {_quoted(value)}"
+    return rule, line
+
+
+def _is_flow(value: str) -> bool:
+    try:
+        return isinstance(load_yaml(value), list | dict)
+    except YamlProblem:
+        return False
+
+
+def _quoted(value: str) -> str:
+    # A comment is part of the value here: nobody who forgot the quotes meant one.
+    return "'" + value.replace("'", "''") + "'"

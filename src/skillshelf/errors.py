@@ -1,0 +1,140 @@
+"""Every exception a caller may catch.
+
+SkillError
+  SkillDirectoryNotFound   the folder that should hold a skill does not exist
+  SkillFileNotFound        a folder without a SKILL.md
+  InvalidFormat            a SKILL.md without a usable frontmatter block
+  YamlParsingError         a frontmatter block that is not readable YAML
+  ValidationFailed         a field that breaks a rule of the profile
+  SkillNotFound            no skill of that name in this catalog
+  SkillAlreadyExists       a name that is taken where names must be free
+  AmbiguousSkill           several skills of that name, and the profile keeps all
+  FileReadError            the machine could not read a file
+  PathEscape               a path that points outside the folder it must stay in
+  LimitExceeded            a file, walk or output larger than a named limit
+  PermissionDenied         the policy said no
+  SkillsDisabled           skills are switched off in the configuration
+  ConfigurationError       a configuration file, variable or option that cannot be used
+
+What is wrong with a skill's own text is a finding in the catalog, not an exception; only the
+calls that load one named skill raise it.
+"""
+
+from collections.abc import Sequence
+
+__all__ = [
+    "AmbiguousSkill",
+    "ConfigurationError",
+    "FileReadError",
+    "InvalidFormat",
+    "LimitExceeded",
+    "PathEscape",
+    "PermissionDenied",
+    "SkillAlreadyExists",
+    "SkillDirectoryNotFound",
+    "SkillError",
+    "SkillFileNotFound",
+    "SkillNotFound",
+    "SkillsDisabled",
+    "ValidationFailed",
+    "YamlParsingError",
+]
+
+
+class SkillError(Exception):
+    """Anything skillshelf raises on purpose."""
+
+
+class SkillDirectoryNotFound(SkillError):
+    """The folder that should hold a skill does not exist."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"Skill directory not found: {path}")
+        self.path = path
+
+
+class SkillFileNotFound(SkillError):
+    """A folder without a SKILL.md."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"SKILL.md not found: {path}")
+        self.path = path
+
+
+class InvalidFormat(SkillError):
+    """A SKILL.md without a usable frontmatter block."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"Invalid SKILL.md format: {reason}")
+        self.reason = reason
+
+
+class YamlParsingError(SkillError):
+    """A frontmatter block that is not readable YAML."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"YAML parsing error: {reason}")
+        self.reason = reason
+
+
+class ValidationFailed(SkillError):
+    """A field that breaks a rule of the profile."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"Validation failed for '{field}': {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class SkillNotFound(SkillError):
+    """No skill of that name in this catalog."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Skill not found: {name}")
+        self.name = name
+
+
+class SkillAlreadyExists(SkillError):
+    """A name that is taken where names must be free."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Skill already exists: {name}")
+        self.name = name
+
+
+class AmbiguousSkill(SkillError):
+    """Several skills of that name, and the profile keeps all."""
+
+    def __init__(self, name: str, paths: Sequence[str]) -> None:
+        super().__init__(f"Ambiguous skill name: {name} ({len(paths)} skills have it)")
+        self.name = name
+        self.paths = tuple(paths)
+
+
+class FileReadError(SkillError):
+    """The machine could not read a file."""
+
+    def __init__(self, path: str, underlying: Exception) -> None:
+        super().__init__(f"Failed to read file '{path}': {underlying}")
+        self.path = path
+        self.underlying = underlying
+
+
+class PathEscape(SkillError):
+    """A path that points outside the folder it must stay in."""
+
+
+class LimitExceeded(SkillError):
+    """A file, walk or output larger than a named limit."""
+
+
+class PermissionDenied(SkillError):
+    """The policy said no."""
+
+
+class SkillsDisabled(SkillError):
+    """Skills are switched off in the configuration."""
+
+
+class ConfigurationError(SkillError):
+    """A configuration file, variable or option that cannot be used."""

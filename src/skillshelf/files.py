@@ -1,0 +1,152 @@
+"""Paths to bytes: the one door to the disk.
+
+Everything is opened relative to a directory descriptor, one component at a time, and no component may be
+a link. Whoever wants to follow a link asks `resolve_link` where it leads, decides on the answer, and opens
+that; if the path has become a link in the meantime, opening it fails.
+"""
+
+import os
+import stat
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from skillshelf.limits import FIRST_READ, FRONTMATTER_BYTES
+
+__all__ = [
+    "Head",
+    "Kind",
+    "close",
+    "is_inside",
+    "kind_at",
+    "kind_of",
+    "names_in",
+    "open_folder",
+    "open_folder_at",
+    "read_file",
+    "read_head",
+    "resolve_link",
+    "stat_at",
+]
+
+Kind = Literal["file", "folder", "link", "pipe", "socket", "device"]
+
+# O_PATH needs no right to read a folder, only to pass through it.
+_PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Non-blocking, so that a pipe put in the place of a file cannot hold us up.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+close = os.close
+
+
+class Head(NamedTuple):
+    """The first bytes of a file and what its descriptor said about it; `data` is None for what is no file."""
+
+    data: bytes | None
+    kind: Kind
+    size: int
+    mtime_ns: int
+
+
+def open_folder(path: str) -> int:
+    """A descriptor of an absolute path in which no component is a link."""
+    descriptor = os.open("/", _PASS)
+    for name in path.split("/"):
+        if not name:
+            continue
+        try:
+            following = os.open(name, _PASS, dir_fd=descriptor)
+        finally:
+            os.close(descriptor)
+        descriptor = following
+    return descriptor
+
+
+def open_folder_at(folder: int, name: str) -> int:
+    """A descriptor of a folder directly below another; fails for a link."""
+    return os.open(name, _PASS, dir_fd=folder)
+
+
+def names_in(folder: int) -> list[str]:
+    """The names in a folder, sorted by bytes, so that the order of the disk does not matter."""
+    descriptor = os.open(".", _LIST, dir_fd=folder)
+    try:
+        names = os.listdir(descriptor)
+    finally:
+        os.close(descriptor)
+    names.sort(key=os.fsencode)
+    return names
+
+
+def stat_at(folder: int, name: str) -> os.stat_result:
+    """What is known of an entry itself, never of what it links to."""
+    return os.stat(name, dir_fd=folder, follow_symlinks=False)
+
+
+def kind_of(mode: int) -> Kind:
+    """The kind of a file from its mode."""
+    return _KINDS.get(stat.S_IFMT(mode), "device")
+
+
+_KINDS: dict[int, Kind] = {
+    stat.S_IFREG: "file",
+    stat.S_IFDIR: "folder",
+    stat.S_IFLNK: "link",
+    stat.S_IFIFO: "pipe",
+    stat.S_IFSOCK: "socket",
+}
+
+
+def kind_at(path: str) -> Kind | None:
+    """The kind of what stands at a path, or None where nothing does."""
+    try:
+        return kind_of(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return None
+
+
+def read_head(folder: int, name: str, *, limit: int, enough: Callable[[bytes], bool]) -> Head:
+    """The first 4 KiB of a regular file, and more only until `enough` is satisfied; None above the limit."""
+    descriptor = os.open(name, _READ, dir_fd=folder)
+    try:
+        status = os.fstat(descriptor)
+        kind = kind_of(status.st_mode)
+        if kind != "file" or status.st_size > limit:
+            return Head(None, kind, status.st_size, status.st_mtime_ns)
+        data = os.read(descriptor, FIRST_READ)
+        if len(data) == FIRST_READ and status.st_size > FIRST_READ and not enough(data):
+            data += _read_up_to(descriptor, FRONTMATTER_BYTES + FIRST_READ)
+        return Head(data, kind, status.st_size, status.st_mtime_ns)
+    finally:
+        os.close(descriptor)
+
+
+def read_file(path: str, *, limit: int, links: Literal["follow", "never"]) -> bytes | None:
+    """All bytes of a regular file; None for what is larger or no regular file."""
+    descriptor = os.open(path, _READ & ~os.O_NOFOLLOW if links == "follow" else _READ)
+    try:
+        status = os.fstat(descriptor)
+        if kind_of(status.st_mode) != "file" or status.st_size > limit:
+            return None
+        data = _read_up_to(descriptor, limit + 1)
+        return data if len(data) <= limit else None
+    finally:
+        os.close(descriptor)
+
+
+def _read_up_to(descriptor: int, limit: int) -> bytes:
+    parts = []
+    while limit > 0 and (part := os.read(descriptor, min(limit, 1 << 16))):
+        parts.append(part)
+        limit -= len(part)
+    return b"".join(parts)
+
+
+def resolve_link(path: str) -> str:
+    """Where a path leads when every link in it is followed; OSError where that is nowhere."""
+    return os.path.realpath(path, strict=True)
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a resolved path is a resolved folder or lies below it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

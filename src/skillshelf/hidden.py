@@ -1,0 +1,93 @@
+"""Text to what a reader cannot see in it: invisible, bidirectional, tag and control characters.
+
+Emoji, and scripts that need joiners or marks of direction, are not accused: a character counts only where
+its script gives it no work to do.
+"""
+
+import re
+from unicodedata import bidirectional, category, name
+
+__all__ = ["hidden_text"]
+
+_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
+_TAGS = re.compile("[\U000e0000-\U000e007f]+")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_LINES = re.compile("[\u2028\u2029]")
+_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_MARKS = re.compile("[\u061c\u200e\u200f]")
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb]"
+)
+_JOINERS = re.compile("[\u200c\u200d]")
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+
+
+def hidden_text(text: str) -> str | None:
+    """A sentence part that names each class with its count and first code point, or None."""
+    text = _FLAG.sub("", text)
+    found = [
+        ("control", _CONTROLS.findall(text)),
+        ("line separator", _LINES.findall(text)),
+        ("bidirectional", _BIDI.findall(text) + _idle_marks(text)),
+        ("invisible", _INVISIBLE.findall(text) + _idle_joiners(text)),
+        ("variation selector", _idle_selectors(text)),
+        ("tag", [mark for run in _TAGS.findall(text) for mark in run]),
+    ]
+    told = [f"{len(marks)} {kind} character(s) ({_code(marks[0])})" for kind, marks in found if marks]
+    if not told:
+        return None
+    return ", ".join(told) + _decoded(text)
+
+
+def _code(character: str) -> str:
+    label = name(character, "")
+    return f"U+{ord(character):04X}{' ' + label if label else ''}"
+
+
+def _decoded(text: str) -> str:
+    """What the tag characters spell, since that is what they are misused for."""
+    spelled = "".join(chr(ord(mark) - 0xE0000) for run in _TAGS.findall(text) for mark in run)
+    readable = "".join(c for c in spelled if c.isprintable())
+    return f" spelling {readable[:80]!r}" if readable else ""
+
+
+def _idle_marks(text: str) -> list[str]:
+    """Direction marks in a text without a letter that is written from right to left."""
+    if any(bidirectional(c) in ("R", "AL") and c not in "\u061c\u200f" for c in text):
+        return []
+    return _MARKS.findall(text)
+
+
+def _idle_joiners(text: str) -> list[str]:
+    return [m[0] for m in _JOINERS.finditer(text) if not _joins(text[: m.start()], text[m.end() :])]
+
+
+def _joins(before: str, after: str) -> bool:
+    """Whether a joiner stands where emoji or a joining script needs one."""
+    left = before.rstrip("\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")[-1:]
+    right = after[:1]
+    if not left or not right:
+        return False
+    if category(left) == "So" and category(right) in ("So", "Sm"):
+        return True
+    return _is_joining_script(left) and (_is_joining_script(right) or not right.isalnum())
+
+
+def _is_joining_script(character: str) -> bool:
+    """Letters and marks of Arabic to Tibetan, Myanmar, Khmer and Mongolian."""
+    point = ord(character)
+    return 0x0600 <= point <= 0x109F or 0x1780 <= point <= 0x18AF or 0xA840 <= point <= 0xABFF or 0xFB50 <= point <= 0xFEFC
+
+
+def _idle_selectors(text: str) -> list[str]:
+    """Variation selectors after something that has no variants."""
+    return [m[0] for m in _SELECTORS.finditer(text) if not _has_variants(text[: m.start()][-1:], m[0])]
+
+
+def _has_variants(left: str, selector: str) -> bool:
+    if not left:
+        return False
+    if selector in "\ufe0e\ufe0f":
+        return left in "#*0123456789\u200d" or category(left) in ("So", "Sm", "Po", "Pd", "Sk") or left == "\u2139"
+    # Ideographs, Mongolian and a few symbols have registered variants.
+    return ord(left) >= 0x2190 or 0x1000 <= ord(left) <= 0x18AF

@@ -1,0 +1,85 @@
+"""What a system is, as data: one field for each point on which systems disagree."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from skillshelf.limits import WALK_DIRECTORIES
+from skillshelf.values import LinkRule, Severity
+
+__all__ = ["Base", "Profile", "RootRule", "profile_to_dict"]
+
+Base = Literal["env", "chain", "cwd", "repository", "custom", "home", "claude-plugins"]
+"""Where a root rule starts from; `roots.BASES` has one function for each."""
+
+
+class RootRule(NamedTuple):
+    """One place, or one place per folder of a chain, where a profile looks for skills.
+
+    `switch` names the source switch that turns it off; `any` means that one of the switches must be on.
+    """
+
+    kind: Literal["env", "project", "custom", "user"]
+    base: Base
+    paths: tuple[str, ...] = ()
+    provider: str | None = None
+    priority: int = 0
+    switch: str | None = None
+    description: Literal["required", "optional"] = "required"
+
+
+class Profile(NamedTuple):
+    """All knobs of one system. The documentation of each field is in docs/profiles.md."""
+
+    name: str
+    summary: str
+    evidence: str
+    as_of: str
+    # Roots
+    roots: tuple[RootRule, ...]
+    chain_order: Literal["nearest-first", "farthest-first"] = "nearest-first"
+    markers: tuple[str, ...] = (".git", ".jj", ".hg")
+    markers_env: str | None = None
+    boundary_env: str | None = None
+    home_in_chain: Literal["user", "project", "skip"] = "user"
+    scope_labels: Mapping[str, str] = {}
+    env: tuple[str, ...] = ()
+    # Walk
+    max_depth: int | None = 6
+    hidden: Literal["enter", "skip"] = "enter"
+    skip_directories: tuple[str, ...] = (".git", "node_modules")
+    below_skill: Literal["skip", "enter"] = "skip"
+    root_file: Literal["report", "skill"] = "report"
+    user_links: LinkRule = "follow"
+    other_links: LinkRule = "contained"
+    max_directories: int = WALK_DIRECTORIES
+    # Parse
+    yaml_mode: Literal["full", "simple"] = "full"
+    # Identity and rules
+    name_source: Literal["frontmatter", "directory"] = "frontmatter"
+    name_pattern: str = r"[a-z0-9]+(-[a-z0-9]+)*"
+    name_max: int = 64
+    description_max: int = 1024
+    compatibility_max: int = 500
+    fields: tuple[str, ...] = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+    rules: Mapping[str, Severity] = {}
+    # Collisions, filters, order
+    collision: Literal["first", "last", "keep-all"] = "first"
+    collision_key: Literal["exact", "folded"] = "exact"
+    filter_order: Literal["before-collisions", "after-collisions"] = "before-collisions"
+    filters: tuple[str, ...] = ("source", "ignored", "include")
+    order: tuple[str, ...] = ("name", "root", "path")
+
+
+def profile_to_dict(profile: Profile) -> dict[str, Any]:
+    """The JSON form: every field, in order."""
+    return {name: _plain(value) for name, value in profile._asdict().items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, RootRule):
+        return {name: _plain(item) for name, item in value._asdict().items()}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(value[name]) for name in sorted(value)}
+    return value

@@ -1,0 +1,202 @@
+"""The systems, as rows: the only module, with the table of hosts, that knows them by name."""
+
+from collections.abc import Mapping
+
+from skillshelf.errors import ConfigurationError
+from skillshelf.profile import Profile, RootRule
+from skillshelf.rulebook import RULES
+from skillshelf.values import Severity
+
+__all__ = ["DEFAULT_PROFILE", "SYSTEMS", "find_profile", "severities"]
+
+DEFAULT_PROFILE = "standard"
+
+
+def severities(deviations: Mapping[str, Severity], base: Mapping[str, Severity] | None = None) -> dict[str, Severity]:
+    """A weight for every rule: those given, over those of the base or of the rule book."""
+    whole = dict(base) if base else {rule: entry.severity for rule, entry in RULES.items()}
+    return {**whole, **deviations}
+
+
+_SPECIFICATION: dict[str, Severity] = {
+    "name-missing": "reject",
+    "name-type": "reject",
+    "name-length": "reject",
+    "name-pattern": "reject",
+    "name-directory": "reject",
+    "description-type": "reject",
+    "description-length": "reject",
+    "compatibility-type": "reject",
+    "compatibility-length": "reject",
+    "metadata-type": "reject",
+    "allowed-tools-type": "reject",
+    "yaml-colon": "reject",
+    "yaml-brackets": "reject",
+    "yaml-tab": "reject",
+}
+"""What the Agent Skills specification demands, taken to the letter."""
+
+_CLAUDE_FIELDS = ("argument-hint", "disable-model-invocation", "user-invocable", "model", "context", "version")
+
+_STANDARD = Profile(
+    name="standard",
+    summary="The Agent Skills standard and its client guide, lenient where the guide is.",
+    evidence="agentskills.io specification and client guide",
+    as_of="2026-08-09",
+    roots=(
+        RootRule("env", "env", ("AGENT_SKILLS_PATH",)),
+        RootRule("project", "chain", (".agents/skills", ".claude/skills")),
+        RootRule("custom", "custom"),
+        RootRule("user", "home", (".agents/skills",)),
+        RootRule("user", "home", (".claude/skills",)),
+    ),
+    env=("AGENT_SKILLS_PATH",),
+    collision_key="folded",
+    fields=(*Profile._field_defaults["fields"], *_CLAUDE_FIELDS),
+    rules=severities({}),
+)
+
+_STRICT = _STANDARD._replace(
+    name="strict",
+    summary="The Agent Skills specification to the letter; nothing is repaired.",
+    evidence="agentskills.io specification",
+    fields=Profile._field_defaults["fields"],
+    rules=severities(
+        {**_SPECIFICATION, "metadata-values": "warn", "allowed-tools-list": "reject", "unknown-field": "warn"}
+    ),
+)
+
+_CODELIA = Profile(
+    name="codelia",
+    summary="Codelia: `.agents/skills` from the repository root to here, every copy of a name kept.",
+    evidence="seed: Skills Spec (Discovery / Search / Context Loading)",
+    as_of="2026-02-08",
+    roots=(
+        RootRule("project", "chain", (".agents/skills",)),
+        RootRule("user", "home", (".agents/skills",)),
+    ),
+    chain_order="farthest-first",
+    markers=(".codelia", ".git", ".jj"),
+    markers_env="CODELIA_AGENTS_MARKERS",
+    boundary_env="CODELIA_AGENTS_ROOT",
+    home_in_chain="project",
+    scope_labels={"project": "repo"},
+    env=("CODELIA_AGENTS_ROOT", "CODELIA_AGENTS_MARKERS"),
+    max_depth=None,
+    skip_directories=(),
+    below_skill="enter",
+    root_file="skill",
+    fields=("name", "description", "version", "license", "metadata"),
+    rules=severities(
+        {**_SPECIFICATION, "compatibility-type": "off", "compatibility-length": "off", "allowed-tools-type": "off"}
+    ),
+    collision="keep-all",
+    order=("name", "scope", "path"),
+)
+
+_SWIFTAGENT = Profile(
+    name="swiftagent",
+    summary="SwiftAgent: `.agent/skills` of home and here, then AGENT_SKILLS_PATH; the last of a name stays.",
+    evidence="seed: SwiftAgent Skills System Design",
+    as_of="2026-01-20",
+    roots=(
+        RootRule("user", "home", (".agent/skills",)),
+        RootRule("project", "cwd", (".agent/skills",)),
+        RootRule("env", "env", ("AGENT_SKILLS_PATH",)),
+    ),
+    env=("AGENT_SKILLS_PATH",),
+    max_depth=1,
+    hidden="skip",
+    rules=severities({**_SPECIFICATION, "allowed-tools-list": "warn"}),
+    collision="last",
+)
+
+_MYCODEAGENT = Profile(
+    name="mycodeagent",
+    summary="Skill MVP: `skills/` in the repository root, names from the frontmatter, the last of a name stays.",
+    evidence="seed: Skill MVP Implementation Plan",
+    as_of="2026-01-20",
+    roots=(RootRule("project", "repository", ("skills",)),),
+    env=("SKILLS_PROMPT_CHAR_BUDGET", "SKILLS_REFRESH_ON_CALL"),
+    max_depth=None,
+    skip_directories=(),
+    below_skill="enter",
+    root_file="skill",
+    fields=("name", "description"),
+    rules=severities(
+        {
+            "name-missing": "reject",
+            "name-type": "reject",
+            "name-length": "off",
+            "name-pattern": "reject",
+            "name-directory": "off",
+            "description-length": "off",
+        }
+    ),
+    collision="last",
+)
+
+_RIP = _STANDARD._replace(
+    name="rip",
+    summary="Contract: Skills: the roots of the standard, the rules of the specification, one winner by precedence.",
+    evidence="seed: Contract: Skills (Phase 2); roots and order of `standard`, severities of `strict` where it is open",
+    as_of="2026-01-19",
+    max_depth=None,
+    below_skill="enter",
+    root_file="skill",
+    rules={**_STRICT.rules, "unknown-field": "off"},
+)
+
+_OMP = Profile(
+    name="omp",
+    summary="oh-my-pi: providers by priority, one level deep, the first of a name stays; then custom directories.",
+    evidence="seed: oh-my-pi Skills",
+    as_of="2026-02-10",
+    roots=(
+        RootRule("project", "cwd", (".omp/skills",), "native", 100, "enable_pi_project"),
+        RootRule("user", "home", (".omp/agent/skills",), "native", 100, "enable_pi_user"),
+        RootRule("user", "home", (".claude/skills",), "claude", 80, "enable_claude_user", "optional"),
+        RootRule("project", "cwd", (".claude/skills",), "claude", 80, "enable_claude_project", "optional"),
+        RootRule("user", "claude-plugins", ("skills",), "claude-plugins", 70, "any", "optional"),
+        RootRule("project", "chain", (".agents/skills", ".agent/skills"), "agents", 70, "any", "optional"),
+        RootRule("user", "home", (".agents/skills", ".agent/skills"), "agents", 70, "any", "optional"),
+        RootRule("user", "home", (".codex/skills",), "codex", 70, "enable_codex_user", "optional"),
+        RootRule("project", "cwd", (".codex/skills",), "codex", 70, None, "optional"),
+        RootRule("custom", "custom", (), "custom"),
+    ),
+    home_in_chain="skip",
+    max_depth=1,
+    hidden="skip",
+    fields=("name", "description", "globs", "alwaysApply"),
+    rules=severities(
+        {
+            "frontmatter-missing": "info",
+            "name-missing": "off",
+            "name-length": "off",
+            "name-pattern": "off",
+            "name-directory": "off",
+            "description-length": "off",
+            "compatibility-type": "off",
+            "compatibility-length": "off",
+            "metadata-type": "off",
+            "allowed-tools-type": "off",
+            "globs-type": "warn",
+            "always-apply-type": "warn",
+        }
+    ),
+    filter_order="after-collisions",
+)
+
+SYSTEMS: dict[str, Profile] = {
+    profile.name: profile for profile in (_STANDARD, _STRICT, _CODELIA, _SWIFTAGENT, _MYCODEAGENT, _RIP, _OMP)
+}
+
+
+def find_profile(name: str, own: Mapping[str, Profile] | None = None) -> Profile:
+    """The profile of that name: a user's own first, then the systems."""
+    if own and name in own:
+        return own[name]
+    if name in SYSTEMS:
+        return SYSTEMS[name]
+    known = ", ".join([*SYSTEMS, *(own or ())])
+    raise ConfigurationError(f"no profile {name!r}; there are: {known}")

@@ -1,0 +1,227 @@
+"""A profile and a place to roots: which folders are looked into, in which order, and what each may do."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from skillshelf import files
+from skillshelf.config import Place, Settings, Trust, expand, find_repository, is_trusted
+from skillshelf.limits import CONFIG_BYTES
+from skillshelf.profile import Base, Profile, RootRule
+from skillshelf.values import Diagnostic, Root
+
+__all__ = ["Roots", "resolve_roots"]
+
+
+class Roots(NamedTuple):
+    """The roots in order of precedence, the repository that bounds them, and what was wrong on the way."""
+
+    roots: tuple[Root, ...]
+    repository: str
+    problems: tuple[Diagnostic, ...]
+
+
+class _Named(NamedTuple):
+    """A folder that a rule names, before anybody has looked whether it exists."""
+
+    path: str
+    rule: RootRule
+    label: str
+
+
+class _Ground(NamedTuple):
+    """What root rules start from."""
+
+    place: Place
+    settings: Settings
+    profile: Profile
+    chain: tuple[str, ...]
+    repository: str
+    problems: list[Diagnostic]
+
+
+def resolve_roots(profile: Profile, place: Place, settings: Settings, *, trust: Trust) -> Roots:
+    """Every root of the profile at this place; a folder named twice counts where it stands first."""
+    ground = _ground(profile, place, settings)
+    named: dict[str, _Named] = {}
+    homes = _home_roots(profile, place)
+    for rule in profile.roots:
+        for folder in BASES[rule.base](rule, ground):
+            if rule.base == "chain" and profile.home_in_chain == "user" and folder.path in homes:
+                continue
+            named.setdefault(folder.path, folder)
+    roots = [_root(folder, ground, trust) for folder in named.values()]
+    return Roots(tuple(_linked(roots, ground)), os.path.realpath(ground.repository), tuple(ground.problems))
+
+
+def _ground(profile: Profile, place: Place, settings: Settings) -> _Ground:
+    problems: list[Diagnostic] = []
+    markers = profile.markers
+    if profile.markers_env and (given := place.env.get(profile.markers_env, "").strip()):
+        markers = tuple(marker.strip() for marker in given.split(",") if marker.strip())
+    boundary = place.env.get(profile.boundary_env, "").strip() if profile.boundary_env else ""
+    if boundary:
+        top: str | None = expand(boundary, place, base=place.cwd)
+    else:
+        top = find_repository(place.cwd, markers) or place.cwd
+    assert top is not None
+    chain = _chain(place.cwd, top)
+    if not chain:
+        problems.append(Diagnostic(top, "boundary-outside", f"${profile.boundary_env} is not above {place.cwd}"))
+    ordered = chain if profile.chain_order == "nearest-first" else chain[::-1]
+    return _Ground(place, settings, profile, ordered, top if chain else place.cwd, problems)
+
+
+def _chain(cwd: str, top: str) -> tuple[str, ...]:
+    """The folders from here up to the top, both included; none if the top is not above here."""
+    if not files.is_inside(cwd, top):
+        return ()
+    folders = [cwd]
+    while folders[-1] != top:
+        folders.append(os.path.dirname(folders[-1]))
+    return tuple(folders)
+
+
+def _home_roots(profile: Profile, place: Place) -> set[str]:
+    return {
+        os.path.join(place.home, path)
+        for rule in profile.roots
+        if rule.base == "home" and place.home
+        for path in rule.paths
+    }
+
+
+# Where rules start from ---------------------------------------------------------------------------
+
+
+def _from_env(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    for variable in rule.paths:
+        for entry in ground.place.env.get(variable, "").split(":"):
+            if entry:
+                yield _Named(expand(entry, ground.place, base=ground.place.cwd), rule, "")
+
+
+def _from_chain(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    for folder in ground.chain:
+        if folder == ground.place.home and ground.profile.home_in_chain == "skip":
+            continue
+        for path in rule.paths:
+            yield _Named(os.path.join(folder, path), rule, path)
+
+
+def _from_cwd(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    for path in rule.paths:
+        yield _Named(os.path.join(ground.place.cwd, path), rule, path)
+
+
+def _from_repository(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    for path in rule.paths:
+        yield _Named(os.path.join(ground.repository, path), rule, path)
+
+
+def _from_custom(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    for path in ground.settings.custom_directories:
+        yield _Named(path, rule, "")
+
+
+def _from_home(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    if ground.place.home is None:
+        return
+    for path in rule.paths:
+        yield _Named(os.path.join(ground.place.home, path), rule, path)
+
+
+def _from_claude_plugins(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    """The `skills` folder of every installed plugin, in the order of the list that names them."""
+    if ground.place.home is None:
+        return
+    path = os.path.join(ground.place.home, ".claude/plugins/installed_plugins.json")
+    if files.kind_at(path) is None:
+        return
+    for install_path in _install_paths(path, ground.problems):
+        for below in rule.paths:
+            yield _Named(expand(f"{install_path}/{below}", ground.place, base=os.path.dirname(path)), rule, "")
+
+
+def _install_paths(path: str, problems: list[Diagnostic]) -> Iterator[str]:
+    import json
+
+    try:
+        data = files.read_file(path, limit=CONFIG_BYTES, links="follow")
+        plugins = json.loads(data or b"")["plugins"]
+        entries = [entry for value in plugins.values() for entry in (value if isinstance(value, list) else [value])]
+        yield from dict.fromkeys(entry["installPath"] for entry in entries if isinstance(entry["installPath"], str))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        problems.append(Diagnostic(path, "plugins-unreadable", f"not a list of installed plugins ({type(error).__name__})"))
+
+
+BASES: Mapping[Base, Callable[[RootRule, _Ground], Iterator[_Named]]] = {
+    "env": _from_env,
+    "chain": _from_chain,
+    "cwd": _from_cwd,
+    "repository": _from_repository,
+    "custom": _from_custom,
+    "home": _from_home,
+    "claude-plugins": _from_claude_plugins,
+}
+
+
+# One root -----------------------------------------------------------------------------------------
+
+
+def _root(named: _Named, ground: _Ground, trust: Trust) -> Root:
+    rule, profile = named.rule, ground.profile
+    if rule.provider:
+        source = f"{rule.provider}:{'project' if rule.kind == 'project' else 'user'}"
+    else:
+        source = f"{rule.kind}:{named.label}" if named.label else rule.kind
+    return Root(
+        path=named.path,
+        real_path=_real_path(named, ground.problems),
+        kind=rule.kind,
+        scope=profile.scope_labels.get(rule.kind, rule.kind),
+        source=source,
+        links=profile.user_links if rule.base == "home" else profile.other_links,
+        trusted=_is_trusted_root(named, ground, trust),
+        description_required=rule.description == "required",
+        switched_off=not ground.settings.source_enabled(rule.switch),
+    )
+
+
+def _is_trusted_root(named: _Named, ground: _Ground, trust: Trust) -> bool:
+    if named.rule.kind != "project" or trust == "all":
+        return True
+    return trust == "ask" and is_trusted(named.path, ground.settings.trusted_folders)
+
+
+def _real_path(named: _Named, problems: list[Diagnostic]) -> str | None:
+    """Where a root really is; None if it is not there or is no folder."""
+    try:
+        real = files.resolve_link(named.path)
+    except FileNotFoundError:
+        if named.rule.base in ("env", "custom"):
+            problems.append(Diagnostic(named.path, "root-missing", "this folder does not exist"))
+        elif files.kind_at(named.path) == "link":
+            problems.append(Diagnostic(named.path, "link-broken", "the root is a link to nothing"))
+        return None
+    except OSError as error:
+        problems.append(Diagnostic(named.path, "root-unreadable", (error.strerror or str(error)).lower()))
+        return None
+    if files.kind_at(real) != "folder":
+        problems.append(Diagnostic(named.path, "root-not-a-directory", "not a folder"))
+        return None
+    return real
+
+
+def _linked(roots: list[Root], ground: _Ground) -> Iterator[Root]:
+    """The roots; one of a project that leads out of the repository and of the user's roots is not entered."""
+    # Other roots of the project do not count: two links out would vouch for each other.
+    allowed = [root.real_path for root in roots if root.real_path and root.kind != "project"]
+    allowed.append(os.path.realpath(ground.repository))
+    for root in roots:
+        if root.kind == "project" and root.real_path:
+            if not any(files.is_inside(root.real_path, folder) for folder in allowed):
+                message = f"the root is a link to {root.real_path}, outside the repository and every other root"
+                ground.problems.append(Diagnostic(root.path, "root-link", message))
+                root = root._replace(real_path=None)
+        yield root

@@ -1,0 +1,70 @@
+"""Rows to text for people: aligned, coloured where a terminal is, and safe whatever the rows hold."""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from skillshelf.text import shorten, visible, width
+
+__all__ = ["Screen", "Style", "screen", "write"]
+
+Style = Literal["bold", "dim", "red", "yellow", "green"]
+_CODES: Mapping[Style, str] = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32"}
+_GAP = 2
+
+
+class Screen(NamedTuple):
+    """What is known of the place the text goes to; no columns means that nothing is cut."""
+
+    colour: bool = False
+    columns: int | None = None
+
+    def paint(self, text: str, style: Style | None) -> str:
+        """The text in a style, where there are colours."""
+        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colour and style else text
+
+    def table(self, rows: Iterable[Sequence[str]], styles: Sequence[Style | None], *, indent: int = 0) -> list[str]:
+        """The rows as lines with aligned columns; only the last column is cut to fit."""
+        safe = [[visible(cell) for cell in row] for row in rows]
+        if not safe:
+            return []
+        widths = [max(width(row[column]) for row in safe) for column in range(len(safe[0]) - 1)]
+        used = indent + sum(cells + _GAP for cells in widths)
+        return [self._line(row, widths, styles, indent, used) for row in safe]
+
+    def _line(
+        self, row: list[str], widths: list[int], styles: Sequence[Style | None], indent: int, used: int
+    ) -> str:
+        last = row[-1] if self.columns is None else shorten(row[-1], max(20, self.columns - used))
+        cells = [
+            self.paint(cell, style) + " " * (cells - width(cell) + _GAP)
+            for cell, cells, style in zip(row[:-1], widths, styles, strict=False)
+        ]
+        return (" " * indent + "".join(cells) + self.paint(last, styles[len(row) - 1])).rstrip()
+
+
+def screen(env: Mapping[str, str]) -> Screen:
+    """The screen standard output is, if it is one."""
+    if not sys.stdout or not sys.stdout.isatty():
+        return Screen()
+    colour = not env.get("NO_COLOR") and env.get("TERM") != "dumb"
+    given = env.get("COLUMNS", "")
+    try:
+        columns = int(given) if given.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
+    except OSError:
+        columns = 80
+    return Screen(colour, columns or 80)
+
+
+def write(text: str) -> None:
+    """The text on standard output as UTF-8, whatever the locale; quiet if nobody reads it any more."""
+    data = text.encode("utf-8", "backslashreplace")
+    try:
+        sys.stdout.flush()
+        buffer = sys.stdout.buffer
+        buffer.write(data)
+        buffer.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more when it ends; there is nobody to flush to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

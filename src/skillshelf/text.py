@@ -1,0 +1,73 @@
+"""Foreign text to output: every string that a skill, a file name or a link target chose goes through here."""
+
+__all__ = ["fold", "shorten", "visible", "width"]
+
+# Shown as escapes: C0 and C1 controls, DEL, and what is invisible or turns text around. Line ends
+# are in it too: one entry is one line, whatever its author wrote. The two joiners (U+200C, U+200D)
+# are not: emoji and several scripts need them.
+_ESCAPED = (
+    *range(0x00, 0x20),
+    *range(0x7F, 0xA0),
+    0xAD,
+    0x034F,
+    0x061C,
+    *range(0x115F, 0x1161),
+    *range(0x17B4, 0x17B6),
+    *range(0x180B, 0x1810),
+    0x200B,
+    0x200E,
+    0x200F,
+    *range(0x2028, 0x202F),
+    *range(0x2060, 0x2070),
+    0x3164,
+    0xFEFF,
+    0xFFA0,
+    *range(0xFFF0, 0xFFFC),
+    *range(0xE0000, 0xE0080),
+    *range(0xD800, 0xE000),
+)
+_TABLE: dict[int, str] = {}
+
+
+def visible(text: str) -> str:
+    """The text on one line with nothing in it that a terminal would obey or hide."""
+    if text.isascii() and text.isprintable():
+        return text
+    if not _TABLE:
+        _TABLE.update((point, _escape(point)) for point in _ESCAPED)
+    return text.translate(_TABLE)
+
+
+def _escape(point: int) -> str:
+    names = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
+    if point in names:
+        return names[point]
+    # A byte of a file name that is not UTF-8 reaches Python as one of these.
+    if 0xDC80 <= point <= 0xDCFF:
+        return f"\\x{point - 0xDC00:02x}"
+    return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
+
+
+def fold(text: str) -> str:
+    """The text with each run of blanks, line ends and controls as one blank."""
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(" " if c < " " or "\x7f" <= c < "\xa0" or c in "\u2028\u2029" else c for c in text)
+    return " ".join(text.split())
+
+
+def width(text: str) -> int:
+    """How many terminal cells the text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def shorten(text: str, cells: int) -> str:
+    """The text cut to that many cells, with an ellipsis where something is missing."""
+    if width(text) <= cells:
+        return text
+    while text and width(text) > cells - 1:
+        text = text[: max(0, min(len(text) - 1, cells - 1))]
+    return text + "…" if cells > 0 else ""

@@ -1,0 +1,254 @@
+"""The values that flow down the pipeline, from a found file to a catalog.
+
+`NamedTuple` and not `dataclass`: they are as immutable and as comparable, and importing `dataclasses`
+takes longer than starting Python, on a path where the whole command may take five starts.
+"""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple
+
+__all__ = [
+    "Candidate",
+    "Catalog",
+    "CatalogSkill",
+    "Diagnostic",
+    "FilterReason",
+    "Filtered",
+    "Finding",
+    "Hidden",
+    "Root",
+    "RootReport",
+    "Scope",
+    "Severity",
+    "Shadowed",
+    "SkillMetadata",
+    "skill_id",
+    "tools_text",
+]
+
+Scope = str
+"""`env`, `project`, `custom` or `user`, or the label a profile gives one of them."""
+
+Severity = Literal["off", "info", "warn", "reject"]
+Hidden = Literal["disabled", "untrusted", "denied", "disable-model-invocation"]
+FilterReason = Literal["ignored", "not-included", "source-off", "inside-skill", "too-deep", "limit"]
+LinkRule = Literal["never", "contained", "follow"]
+
+
+class Finding(NamedTuple):
+    """What a rule says about one SKILL.md; the profile decides how much it weighs."""
+
+    rule: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+
+
+class Diagnostic(NamedTuple):
+    """A finding at its path, as a catalog reports it."""
+
+    path: str
+    rule: str
+    message: str
+    line: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return self._asdict()
+
+
+class Root(NamedTuple):
+    """One folder to look in, with what its place in the profile decides."""
+
+    path: str
+    real_path: str | None
+    kind: Literal["env", "project", "custom", "user"]
+    scope: Scope
+    source: str
+    links: LinkRule
+    trusted: bool
+    description_required: bool = True
+    switched_off: bool = False
+
+
+class Candidate(NamedTuple):
+    """A SKILL.md that was found and whose head was read; nothing is known of its text yet."""
+
+    root: int
+    path: str
+    real_path: str
+    head: bytes
+    size: int
+    mtime_ns: int
+
+
+class CatalogSkill(NamedTuple):
+    """A skill the profile accepts."""
+
+    name: str
+    description: str
+    path: str
+    real_path: str
+    scope: Scope
+    source: str
+    root: int
+    mtime_ns: int
+    enabled: bool
+    trusted: bool
+    hidden: Hidden | None
+    frontmatter: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        """A short hash of the real path of SKILL.md."""
+        return skill_id(self.real_path)
+
+    @property
+    def dir(self) -> str:
+        """The folder that holds SKILL.md, as found."""
+        return self.path.rpartition("/")[0] or "/"
+
+    @property
+    def mtime_ms(self) -> int:
+        """When SKILL.md was last written, never negative."""
+        return max(0, self.mtime_ns // 1_000_000)
+
+    @property
+    def metadata(self) -> "SkillMetadata":
+        """The same skill as the value the seeds name."""
+        fields = self.frontmatter
+        extra = fields.get("metadata")
+        return SkillMetadata(
+            name=self.name,
+            description=self.description,
+            license=_text_or_none(fields.get("license")),
+            compatibility=_text_or_none(fields.get("compatibility")),
+            metadata={key: _plain_text(value) for key, value in extra.items()}
+            if isinstance(extra, dict)
+            else None,
+            allowed_tools=tools_text(fields.get("allowed-tools")),
+            id=self.id,
+            path=self.path,
+            dir=self.dir,
+            scope=self.scope,
+            mtime_ms=self.mtime_ms,
+            frontmatter=fields,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, as `list --json` prints it."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "description": self.description,
+            "path": self.path,
+            "dir": self.dir,
+            "scope": self.scope,
+            "source": self.source,
+            "mtime_ms": self.mtime_ms,
+            "enabled": self.enabled,
+            "trusted": self.trusted,
+            "hidden": self.hidden,
+            "frontmatter": self.frontmatter,
+        }
+
+
+class SkillMetadata(NamedTuple):
+    """What is known of a skill before its body is read."""
+
+    name: str
+    description: str
+    license: str | None = None
+    compatibility: str | None = None
+    metadata: Mapping[str, str] | None = None
+    allowed_tools: str | None = None
+    id: str = ""
+    path: str = ""
+    dir: str = ""
+    scope: Scope = ""
+    mtime_ms: int = 0
+    frontmatter: Mapping[str, Any] = {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON value that `from_dict` turns back into an equal one."""
+        return self._asdict()
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> "SkillMetadata":
+        """The metadata that `to_dict` wrote; an unknown member is a TypeError."""
+        return cls(**value)
+
+
+class Shadowed(NamedTuple):
+    """A skill that lost its name, or its file, to another."""
+
+    name: str
+    path: str
+    by: str
+    same_file: bool
+
+
+class Filtered(NamedTuple):
+    """A skill that was found and left out for a reason that is not its fault."""
+
+    name: str
+    path: str
+    reason: FilterReason
+
+
+class RootReport(NamedTuple):
+    """A root as a catalog reports it."""
+
+    path: str
+    scope: Scope
+    exists: bool
+    skills: int
+
+
+class Catalog(NamedTuple):
+    """Everything one look at the disk gave: what is in, and why the rest is not."""
+
+    profile: str
+    roots: tuple[RootReport, ...]
+    skills: tuple[CatalogSkill, ...]
+    errors: tuple[Diagnostic, ...]
+    warnings: tuple[Diagnostic, ...]
+    shadowed: tuple[Shadowed, ...]
+    filtered: tuple[Filtered, ...]
+    truncated: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form, as `list --json` prints it."""
+        return {
+            "profile": self.profile,
+            "roots": [root._asdict() for root in self.roots],
+            "skills": [skill.to_dict() for skill in self.skills],
+            "errors": [error._asdict() for error in self.errors],
+            "warnings": [warning._asdict() for warning in self.warnings],
+            "shadowed": [loser._asdict() for loser in self.shadowed],
+            "filtered": [left_out._asdict() for left_out in self.filtered],
+            "truncated": self.truncated,
+        }
+
+
+def skill_id(real_path: str) -> str:
+    """The first 24 hex digits of the SHA-256 of a SKILL.md's real path."""
+    return sha256(real_path.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+
+
+def tools_text(value: object) -> str | None:
+    """`allowed-tools` as one string; a YAML list is joined with blanks."""
+    if isinstance(value, list):
+        return " ".join(_plain_text(item) for item in value)
+    return _text_or_none(value)
+
+
+def _text_or_none(value: object) -> str | None:
+    return None if value is None or isinstance(value, dict | list) else _plain_text(value)
+
+
+def _plain_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else str(value)
