@@ -39,13 +39,21 @@ _HOMES = {
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = ["__version__", *sorted(_HOME_OF)]  # noqa: PLE0604
+__all__ = ["__version__", *sorted(_HOME_OF)]
 
 if TYPE_CHECKING:
-    from skillshelf.errors import *
-    from skillshelf.profile import Profile, RootRule
-    from skillshelf.shelf import Shelf, open_shelf
-    from skillshelf.values import Catalog, CatalogSkill, Diagnostic, Filtered, Shadowed, SkillMetadata
+    from skillshelf.errors import *  # noqa: F403  # its __all__ is the tree of errors
+    from skillshelf.profile import Profile as Profile
+    from skillshelf.profile import RootRule as RootRule
+    from skillshelf.seeds import *  # noqa: F403  # its __all__ is the names of the seeds
+    from skillshelf.shelf import Shelf as Shelf
+    from skillshelf.shelf import open_shelf as open_shelf
+    from skillshelf.values import Catalog as Catalog
+    from skillshelf.values import CatalogSkill as CatalogSkill
+    from skillshelf.values import Diagnostic as Diagnostic
+    from skillshelf.values import Filtered as Filtered
+    from skillshelf.values import Shadowed as Shadowed
+    from skillshelf.values import SkillMetadata as SkillMetadata
 
 
 def __getattr__(name: str) -> Any:

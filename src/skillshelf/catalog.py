@@ -1,7 +1,6 @@
 """Candidates to a catalog: read, check, filter, settle names, put in order. Nothing leaves without a reason."""
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -206,9 +205,9 @@ Filter = Callable[[CatalogSkill, Root, Settings], FilterReason | None]
 FILTERS: Mapping[str, Filter] = {
     "source": lambda skill, root, settings: "source-off" if root.switched_off else None,
     "ignored": lambda skill, root, settings: "ignored" if _matches(skill.name, settings.ignored) else None,
-    "include": lambda skill, root, settings: "not-included"
-    if settings.include and not _matches(skill.name, settings.include)
-    else None,
+    "include": lambda skill, root, settings: (
+        "not-included" if settings.include and not _matches(skill.name, settings.include) else None
+    ),
 }
 
 

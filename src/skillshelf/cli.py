@@ -118,7 +118,9 @@ def _profile(values: Mapping[str, Any]) -> int:
     else:
         profile = find_profile(name, settings.profiles)
         text = (
-            views.as_json(profile_to_dict(profile)) if values["json"] else views.profile_view(profile, screen(place.env))
+            views.as_json(profile_to_dict(profile))
+            if values["json"]
+            else views.profile_view(profile, screen(place.env))
         )
     write(text)
     return DONE
@@ -155,7 +157,11 @@ def _open(values: Mapping[str, Any]) -> Any:
     from skillshelf.shelf import open_shelf
 
     return open_shelf(
-        cwd=values["cwd"], profile=values["profile"], home=values["home"], config=values["config"], trust="ask"
+        cwd=values["cwd"],
+        profile=values["profile"],
+        home=values["home"],
+        config=values["config"],
+        trust="ask",
     )
 
 
@@ -208,7 +214,9 @@ def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The command and its values. What is not plain goes to argparse, which costs as much as starting Python."""
     name = words[0] if words and words[0] in COMMANDS else ""
     command = COMMANDS[name]
-    values = {option.key: None if option.value else False for option in (*command.options, *command.arguments)}
+    values: dict[str, Any] = {
+        option.key: None if option.value else False for option in (*command.options, *command.arguments)
+    }
     options = {option.name: option for option in command.options}
     places = list(command.arguments)
     rest = list(words[1:] if name else words)
@@ -253,7 +261,10 @@ def _parser() -> Any:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for name, command in COMMANDS.items():
         if name:
-            _add(commands.add_parser(name, help=command.help, description=command.help, allow_abbrev=False), command)
+            _add(
+                commands.add_parser(name, help=command.help, description=command.help, allow_abbrev=False),
+                command,
+            )
     return parser
 
 

@@ -17,7 +17,13 @@ from skillshelf.values import Diagnostic
 __all__ = ["Place", "Settings", "Trust", "find_repository", "load_settings", "locate", "user_config_path"]
 
 Trust = Literal["all", "ask", "user"]
-SWITCHES = ("enable_codex_user", "enable_claude_user", "enable_claude_project", "enable_pi_user", "enable_pi_project")
+SWITCHES = (
+    "enable_codex_user",
+    "enable_claude_user",
+    "enable_claude_project",
+    "enable_pi_user",
+    "enable_pi_project",
+)
 
 
 class Place(NamedTuple):
@@ -105,9 +111,11 @@ def user_config_path(place: Place) -> str | None:
     return os.path.join(user_config_dir("skillshelf"), "config.toml")
 
 
-def load_settings(place: Place, *, file: str | None = None, trust: Trust = "all") -> Settings:
+def load_settings(place: Place, *, file: str | Mapping[str, Any] | None = None, trust: Trust = "all") -> Settings:
     """The settings that hold at a place: the user's file, then the project's; `file` replaces both."""
     settings = Settings()
+    if isinstance(file, Mapping):
+        return _apply(settings, _File(f"{place.cwd}/<config>", "", file), owner="user", place=place)
     if file is not None:
         path = os.path.abspath(os.path.join(place.cwd, file))
         return _apply(settings, _read_toml(path, links="follow"), owner="user", place=place)
@@ -117,9 +125,7 @@ def load_settings(place: Place, *, file: str | None = None, trust: Trust = "all"
     project = _project_file(place.cwd)
     if project is None:
         return settings
-    trusted = trust == "all" or (
-        trust == "ask" and is_trusted(os.path.dirname(project.path), settings.trusted_folders)
-    )
+    trusted = trust == "all" or (trust == "ask" and is_trusted(os.path.dirname(project.path), settings.trusted_folders))
     return _apply(settings, project, owner="project" if trusted else "stranger", place=place)
 
 
@@ -192,7 +198,13 @@ def _parse_toml(path: str, data: bytes) -> _File:
 
 # Keys ---------------------------------------------------------------------------------------------
 
-_TEXT, _FLAG, _COUNT, _TEXTS, _RULES = "text", "true or false", "a positive whole number", "a list of texts", "a list of rules"
+_TEXT, _FLAG, _COUNT, _TEXTS, _RULES = (
+    "text",
+    "true or false",
+    "a positive whole number",
+    "a list of texts",
+    "a list of rules",
+)
 
 KEYS: Mapping[str, tuple[str, str]] = {
     "profile": ("profile", _TEXT),
@@ -223,7 +235,13 @@ _SPELLINGS = {
     **{f"skills.{switch}": f"skills.sources.{switch}" for switch in SWITCHES},
 }
 
-_NEEDS_TRUST = ("permissions.allow", "permissions.grant_from_skills", "skills.custom_directories", "profiles", "trust")
+_NEEDS_TRUST = (
+    "permissions.allow",
+    "permissions.grant_from_skills",
+    "skills.custom_directories",
+    "profiles",
+    "trust",
+)
 _ADDED = ("disabled", "ignored", "allow", "deny", "grant_from_skills", "custom_directories")
 
 
@@ -315,7 +333,7 @@ def _checked(file: _File, key: str, value: Any, kind: str) -> Any:
 
 def _permission_rule(file: _File, key: str, entry: Any) -> PermissionRule:
     if not isinstance(entry, dict) or not isinstance(entry.get("tool"), str) or not entry["tool"]:
-        raise _wrong(file, key, f"holds {entry!r}; a rule is {{ tool = \"...\", skill_name = \"...\" }}")
+        raise _wrong(file, key, f'holds {entry!r}; a rule is {{ tool = "...", skill_name = "..." }}')
     if extra := sorted(set(entry) - {"tool", "skill_name"}):
         raise _wrong(file, key, f"holds a rule with {', '.join(extra)}; a rule has tool and skill_name only")
     name = entry.get("skill_name")

@@ -90,7 +90,9 @@ def _read(text: str, findings: tuple[Finding, ...], load: Callable[[str], Any]) 
     if value is None:
         return Document({}, text, findings)
     if not isinstance(value, dict):
-        return Document({}, text, (*findings, Finding("frontmatter-type", "the frontmatter is not a map of fields", 2, 1)))
+        return Document(
+            {}, text, (*findings, Finding("frontmatter-type", "the frontmatter is not a map of fields", 2, 1))
+        )
     return Document(value, text, findings)
 
 
@@ -158,7 +160,9 @@ def _form(head: bytes, first: int) -> tuple[Finding, ...]:
     """What is unusual about the form of a file that can be read all the same."""
     findings = []
     if head.startswith(BOM):
-        findings.append(Finding("bom", "the file begins with a byte order mark, which several agents do not accept", 1, 1))
+        findings.append(
+            Finding("bom", "the file begins with a byte order mark, which several agents do not accept", 1, 1)
+        )
     if b"\r\n" in head[:first] or b"\r\n" in head:
         findings.append(Finding("crlf", "the line ends are CRLF", 1, None))
     opening = head[3 if head.startswith(BOM) else 0 : first].rstrip(b"\r\n")

@@ -36,6 +36,9 @@ _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Non-blocking, so that a pipe put in the place of a file cannot hold us up.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
+# A frontmatter of the largest allowed size with both fences, and a little more to see that it was exceeded.
+_MOST = FRONTMATTER_BYTES + FIRST_READ
+
 close = os.close
 
 
@@ -105,8 +108,8 @@ def kind_at(path: str) -> Kind | None:
         return None
 
 
-def read_head(folder: int, name: str, *, limit: int, enough: Callable[[bytes], bool]) -> Head:
-    """The first 4 KiB of a regular file, and more only until `enough` is satisfied; None above the limit."""
+def read_head(folder: int, name: str, *, limit: int, enough: Callable[[bytes], bool], most: int = _MOST) -> Head:
+    """The first 4 KiB of a regular file, and up to `most` bytes if those are not enough; None above the limit."""
     descriptor = os.open(name, _READ, dir_fd=folder)
     try:
         status = os.fstat(descriptor)
@@ -115,7 +118,7 @@ def read_head(folder: int, name: str, *, limit: int, enough: Callable[[bytes], b
             return Head(None, kind, status.st_size, status.st_mtime_ns)
         data = os.read(descriptor, FIRST_READ)
         if len(data) == FIRST_READ and status.st_size > FIRST_READ and not enough(data):
-            data += _read_up_to(descriptor, FRONTMATTER_BYTES + FIRST_READ)
+            data += _read_up_to(descriptor, most - FIRST_READ)
         return Head(data, kind, status.st_size, status.st_mtime_ns)
     finally:
         os.close(descriptor)

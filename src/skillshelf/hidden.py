@@ -76,7 +76,9 @@ def _joins(before: str, after: str) -> bool:
 def _is_joining_script(character: str) -> bool:
     """Letters and marks of Arabic to Tibetan, Myanmar, Khmer and Mongolian."""
     point = ord(character)
-    return 0x0600 <= point <= 0x109F or 0x1780 <= point <= 0x18AF or 0xA840 <= point <= 0xABFF or 0xFB50 <= point <= 0xFEFC
+    return (
+        0x0600 <= point <= 0x109F or 0x1780 <= point <= 0x18AF or 0xA840 <= point <= 0xABFF or 0xFB50 <= point <= 0xFEFC
+    )
 
 
 def _idle_selectors(text: str) -> list[str]:

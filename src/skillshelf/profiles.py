@@ -1,13 +1,14 @@
 """The systems, as rows: the only module, with the table of hosts, that knows them by name."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 from skillshelf.errors import ConfigurationError
 from skillshelf.profile import Profile, RootRule
 from skillshelf.rulebook import RULES
 from skillshelf.values import Severity
 
-__all__ = ["DEFAULT_PROFILE", "SYSTEMS", "find_profile", "severities"]
+__all__ = ["DEFAULT_PROFILE", "SEED_PROFILES", "SYSTEMS", "find_profile", "severities"]
 
 DEFAULT_PROFILE = "standard"
 
@@ -36,7 +37,14 @@ _SPECIFICATION: dict[str, Severity] = {
 }
 """What the Agent Skills specification demands, taken to the letter."""
 
-_CLAUDE_FIELDS = ("argument-hint", "disable-model-invocation", "user-invocable", "model", "context", "version")
+_CLAUDE_FIELDS = (
+    "argument-hint",
+    "disable-model-invocation",
+    "user-invocable",
+    "model",
+    "context",
+    "version",
+)
 
 _STANDARD = Profile(
     name="standard",
@@ -88,7 +96,12 @@ _CODELIA = Profile(
     root_file="skill",
     fields=("name", "description", "version", "license", "metadata"),
     rules=severities(
-        {**_SPECIFICATION, "compatibility-type": "off", "compatibility-length": "off", "allowed-tools-type": "off"}
+        {
+            **_SPECIFICATION,
+            "compatibility-type": "off",
+            "compatibility-length": "off",
+            "allowed-tools-type": "off",
+        }
     ),
     collision="keep-all",
     order=("name", "scope", "path"),
@@ -190,6 +203,13 @@ _OMP = Profile(
 SYSTEMS: dict[str, Profile] = {
     profile.name: profile for profile in (_STANDARD, _STRICT, _CODELIA, _SWIFTAGENT, _MYCODEAGENT, _RIP, _OMP)
 }
+
+SEED_PROFILES: Mapping[Literal["registry", "project", "providers"], Profile] = {
+    "registry": _SWIFTAGENT,
+    "project": _MYCODEAGENT,
+    "providers": _OMP,
+}
+"""Whose rules the loader names of `seeds` follow, by what the loader is for."""
 
 
 def find_profile(name: str, own: Mapping[str, Profile] | None = None) -> Profile:

@@ -152,7 +152,9 @@ def _install_paths(path: str, problems: list[Diagnostic]) -> Iterator[str]:
         entries = [entry for value in plugins.values() for entry in (value if isinstance(value, list) else [value])]
         yield from dict.fromkeys(entry["installPath"] for entry in entries if isinstance(entry["installPath"], str))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        problems.append(Diagnostic(path, "plugins-unreadable", f"not a list of installed plugins ({type(error).__name__})"))
+        problems.append(
+            Diagnostic(path, "plugins-unreadable", f"not a list of installed plugins ({type(error).__name__})")
+        )
 
 
 BASES: Mapping[Base, Callable[[RootRule, _Ground], Iterator[_Named]]] = {

@@ -56,7 +56,9 @@ RULES: dict[str, Rule] = {
     "yaml-merge": Rule("The frontmatter uses a YAML merge key.", "reject", fixed=True),
     "yaml-duplicate-key": Rule("A key stands twice in one map.", "reject", fixed=True),
     "yaml-key": Rule("A list or a map is used as a key.", "reject", fixed=True),
-    "yaml-value": Rule("A number has no exact JSON form (beyond 64 bits, infinite, not a number).", "reject", fixed=True),
+    "yaml-value": Rule(
+        "A number has no exact JSON form (beyond 64 bits, infinite, not a number).", "reject", fixed=True
+    ),
     "yaml-colon": Rule("An unquoted value holds `: `; it was read as if quoted.", "warn"),
     "yaml-brackets": Rule("An unquoted value begins like a list and is none; it was read as if quoted.", "warn"),
     "yaml-tab": Rule("A line is indented with tabs; they were read as two blanks each.", "warn"),

@@ -65,7 +65,16 @@ def _scalar_text(value: object) -> str:
 
 def _field_of(finding: Finding) -> str:
     """The field a finding is about, from its rule id or, for a general rule, its message."""
-    for field in ("name", "description", "license", "version", "compatibility", "metadata", "allowed-tools", "globs"):
+    for field in (
+        "name",
+        "description",
+        "license",
+        "version",
+        "compatibility",
+        "metadata",
+        "allowed-tools",
+        "globs",
+    ):
         if finding.rule.startswith(field + "-"):
             return field
     if finding.rule == "always-apply-type":

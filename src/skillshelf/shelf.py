@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from skillshelf import catalog as catalogs
 from skillshelf.config import Place, Settings, Trust, load_settings, locate
@@ -53,17 +54,22 @@ def open_shelf(
     *,
     home: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
-    config: str | os.PathLike[str] | None = None,
+    config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     trust: Trust = "all",
 ) -> Shelf:
     """Open the shelf of a working directory. Nothing is read from the roots before the catalog is asked for.
 
-    `home`, `env` and `config` replace the home folder, the environment and both configuration files.
+    `home` and `env` replace the home folder and the environment; `config`, a file or a mapping with the same
+    keys, replaces both configuration files.
     `trust` says whose skills a model is told of: `all`, `ask` (those of trusted folders) or `user`.
     """
-    place = locate(*(None if path is None else os.fspath(path) for path in (cwd, home)), env)
+    place = locate(_text(cwd), _text(home), env)
     if not os.path.isdir(place.cwd):
         raise SkillDirectoryNotFound(place.cwd)
-    settings = load_settings(place, file=None if config is None else os.fspath(config), trust=trust)
+    settings = load_settings(place, file=config if isinstance(config, Mapping) else _text(config), trust=trust)
     chosen = find_profile(profile or settings.profile or DEFAULT_PROFILE, settings.profiles)
     return Shelf(place, chosen, settings, trust)
+
+
+def _text(path: str | os.PathLike[str] | None) -> str | None:
+    return None if path is None else os.fspath(path)

@@ -33,9 +33,7 @@ class Screen(NamedTuple):
         used = indent + sum(cells + _GAP for cells in widths)
         return [self._line(row, widths, styles, indent, used) for row in safe]
 
-    def _line(
-        self, row: list[str], widths: list[int], styles: Sequence[Style | None], indent: int, used: int
-    ) -> str:
+    def _line(self, row: list[str], widths: list[int], styles: Sequence[Style | None], indent: int, used: int) -> str:
         last = row[-1] if self.columns is None else shorten(row[-1], max(20, self.columns - used))
         cells = [
             self.paint(cell, style) + " " * (cells - width(cell) + _GAP)

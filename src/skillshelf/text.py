@@ -6,7 +6,7 @@ __all__ = ["fold", "shorten", "visible", "width"]
 # are in it too: one entry is one line, whatever its author wrote. The two joiners (U+200C, U+200D)
 # are not: emoji and several scripts need them.
 _ESCAPED = (
-    *range(0x00, 0x20),
+    *range(0x20),
     *range(0x7F, 0xA0),
     0xAD,
     0x034F,

@@ -23,6 +23,7 @@ __all__ = [
     "Severity",
     "Shadowed",
     "SkillMetadata",
+    "metadata_of",
     "skill_id",
     "tools_text",
 ]
@@ -117,24 +118,8 @@ class CatalogSkill(NamedTuple):
     @property
     def metadata(self) -> "SkillMetadata":
         """The same skill as the value the seeds name."""
-        fields = self.frontmatter
-        extra = fields.get("metadata")
-        return SkillMetadata(
-            name=self.name,
-            description=self.description,
-            license=_text_or_none(fields.get("license")),
-            compatibility=_text_or_none(fields.get("compatibility")),
-            metadata={key: _plain_text(value) for key, value in extra.items()}
-            if isinstance(extra, dict)
-            else None,
-            allowed_tools=tools_text(fields.get("allowed-tools")),
-            id=self.id,
-            path=self.path,
-            dir=self.dir,
-            scope=self.scope,
-            mtime_ms=self.mtime_ms,
-            frontmatter=fields,
-        )
+        about = metadata_of(self.frontmatter, path=self.path, real_path=self.real_path, mtime_ns=self.mtime_ns)
+        return about._replace(name=self.name, description=self.description, scope=self.scope)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, as `list --json` prints it."""
@@ -235,6 +220,26 @@ class Catalog(NamedTuple):
 def skill_id(real_path: str) -> str:
     """The first 24 hex digits of the SHA-256 of a SKILL.md's real path."""
     return sha256(real_path.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+
+
+def metadata_of(
+    fields: Mapping[str, Any], *, path: str = "", real_path: str = "", mtime_ns: int = 0
+) -> "SkillMetadata":
+    """The metadata that the fields of a frontmatter hold, whatever their types."""
+    extra = fields.get("metadata")
+    return SkillMetadata(
+        name=_text_or_none(fields.get("name")) or "",
+        description=(_text_or_none(fields.get("description")) or "").strip(),
+        license=_text_or_none(fields.get("license")),
+        compatibility=_text_or_none(fields.get("compatibility")),
+        metadata={key: _plain_text(value) for key, value in extra.items()} if isinstance(extra, dict) else None,
+        allowed_tools=tools_text(fields.get("allowed-tools")),
+        id=skill_id(real_path) if real_path else "",
+        path=path,
+        dir=path.rpartition("/")[0],
+        mtime_ms=max(0, mtime_ns // 1_000_000),
+        frontmatter=fields,
+    )
 
 
 def tools_text(value: object) -> str | None:

@@ -76,21 +76,32 @@ def _left_out(catalog: Catalog, where: Where, screen: Screen) -> Iterator[str]:
 
     if catalog.errors:
         yield from ("", screen.paint("Errors: not in the catalog", "red"))
-        yield from screen.table([(at(e), e.rule, fold(e.message)) for e in catalog.errors], (None, "red", None), indent=2)
+        yield from screen.table(
+            [(at(e), e.rule, fold(e.message)) for e in catalog.errors], (None, "red", None), indent=2
+        )
     if catalog.shadowed:
         yield from ("", screen.paint("Shadowed: another skill has the name, or is the same file", "yellow"))
         rows = [
-            (where.short(s.path), s.name, ("the same file as " if s.same_file else "behind ") + where.short(s.by))
+            (
+                where.short(s.path),
+                s.name,
+                ("the same file as " if s.same_file else "behind ") + where.short(s.by),
+            )
             for s in catalog.shadowed
         ]
         yield from screen.table(rows, (None, "yellow", None), indent=2)
     if catalog.filtered:
-        yield from ("", screen.paint("Filtered: left out by a rule of the profile or the configuration", "yellow"))
+        yield from (
+            "",
+            screen.paint("Filtered: left out by a rule of the profile or the configuration", "yellow"),
+        )
         rows = [(where.short(f.path), f.reason, f.name) for f in catalog.filtered]
         yield from screen.table(rows, (None, "yellow", None), indent=2)
     if catalog.warnings:
         yield from ("", screen.paint("Warnings", "yellow"))
-        yield from screen.table([(at(w), w.rule, fold(w.message)) for w in catalog.warnings], (None, "yellow", None), indent=2)
+        yield from screen.table(
+            [(at(w), w.rule, fold(w.message)) for w in catalog.warnings], (None, "yellow", None), indent=2
+        )
 
 
 def _count_line(catalog: Catalog, screen: Screen) -> str:
@@ -99,7 +110,12 @@ def _count_line(catalog: Catalog, screen: Screen) -> str:
         scopes[skill.scope] = scopes.get(skill.scope, 0) + 1
     by_scope = ", ".join(f"{count} {scope}" for scope, count in scopes.items())
     total = _plural(len(catalog.skills), "skill")
-    return screen.paint(f"{total} ({by_scope}), profile {visible(catalog.profile)}" if by_scope else f"{total}, profile {visible(catalog.profile)}", "bold")
+    return screen.paint(
+        f"{total} ({by_scope}), profile {visible(catalog.profile)}"
+        if by_scope
+        else f"{total}, profile {visible(catalog.profile)}",
+        "bold",
+    )
 
 
 def _notes(catalog: Catalog, screen: Screen, *, everything: bool) -> Iterator[str]:
@@ -130,11 +146,16 @@ def overview(catalog: Catalog, where: Where, screen: Screen, *, config_path: str
     """One screen: skills by scope, problems, what to try next."""
     # One screen stays one screen in a pipe too.
     screen = screen._replace(columns=screen.columns or 100)
-    lines = [screen.paint("skillshelf", "bold") + f" in {visible(where.cwd)} (profile {visible(catalog.profile)})", ""]
+    lines = [
+        screen.paint("skillshelf", "bold") + f" in {visible(where.cwd)} (profile {visible(catalog.profile)})",
+        "",
+    ]
     if catalog.skills:
         for root in catalog.roots:
             if root.skills:
-                lines += [f"{screen.paint(root.scope, 'bold')}  {visible(where.short(root.path))}  ({_plural(root.skills, 'skill')})"]
+                lines += [
+                    f"{screen.paint(root.scope, 'bold')}  {visible(where.short(root.path))}  ({_plural(root.skills, 'skill')})"
+                ]
                 lines += _some_of(catalog, root.path, screen)
     else:
         lines += [*_nothing(catalog, where, screen)]
@@ -182,7 +203,9 @@ def profile_view(profile: Profile, screen: Screen) -> str:
 
 def _field_rows(field: str, value: Any) -> list[tuple[str, str]]:
     if field == "roots":
-        return [(f"roots[{n}]", ", ".join(f"{k}={_value(v)}" for k, v in root.items() if v)) for n, root in enumerate(value)]
+        return [
+            (f"roots[{n}]", ", ".join(f"{k}={_value(v)}" for k, v in root.items() if v)) for n, root in enumerate(value)
+        ]
     if isinstance(value, dict) and value:
         return [(f"{field}.{key}", _value(item)) for key, item in value.items()]
     return [(field, _value(value))]

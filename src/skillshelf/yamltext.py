@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from skillshelf.limits import FRONTMATTER_DEPTH, FRONTMATTER_KEYS
 
-__all__ = ["YamlProblem", "load_yaml", "load_lines"]
+__all__ = ["YamlProblem", "load_lines", "load_yaml"]
 
 _PLACE = re.compile(r"at line (\d+) column (\d+)")
 _POSITION = re.compile(r"at position (\d+)")
@@ -88,7 +88,7 @@ def _parse(text: str) -> Any:
     import ryaml
 
     try:
-        return ryaml.loads(text)
+        return ryaml.loads(text)  # type: ignore[attr-defined]  # its stub exports nothing
     except (ValueError, TypeError) as error:
         if "Unicode character escape" in str(error) and _SURROGATE_PAIR.search(text):
             return _parse(_SURROGATE_PAIR.sub(_joined_pair, text))
@@ -113,9 +113,10 @@ def _refuse_references(text: str) -> None:
             if problem.rule == "yaml-alias":
                 raise YamlProblem("yaml-alias", "aliases are not read", *_first(text, "*")) from None
             raise
-    if "!" in text and any(match[1] == "!" for match in _INDICATOR.finditer(text)):
-        if _restored(_parse(text.replace("!", _STAND_IN))) != _parse(text):
-            raise YamlProblem("yaml-tag", "tags such as `!!str` are not read", *_first(text, "!"))
+    if "!" not in text or not any(match[1] == "!" for match in _INDICATOR.finditer(text)):
+        return
+    if _restored(_parse(text.replace("!", _STAND_IN))) != _parse(text):
+        raise YamlProblem("yaml-tag", "tags such as `!!str` are not read", *_first(text, "!"))
 
 
 def _restored(value: Any) -> Any:
@@ -214,7 +215,9 @@ def _plain_map(value: dict[Any, Any], tally: _Tally, depth: int) -> dict[str, An
         if name == "<<":
             raise YamlProblem("yaml-merge", "merge keys (`<<`) are not read", *_line_with(tally.text, ("<<",)))
         if name in plain:
-            raise YamlProblem("yaml-duplicate-key", f"the key {name!r} stands twice", *_second_line_of(tally.text, name))
+            raise YamlProblem(
+                "yaml-duplicate-key", f"the key {name!r} stands twice", *_second_line_of(tally.text, name)
+            )
         plain[name] = _plain(item, tally, depth + 1)
     return plain
 
