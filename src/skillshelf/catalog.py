@@ -6,10 +6,10 @@ from typing import Any, Literal, NamedTuple
 
 from skillshelf.config import Settings
 from skillshelf.discovery import Found, Repeat
-from skillshelf.document import parse
+from skillshelf.document import Document, parse
 from skillshelf.profile import Profile
 from skillshelf.roots import Roots
-from skillshelf.rules import check, description_of, name_of
+from skillshelf.rules import check, description_of, name_of, placed
 from skillshelf.values import (
     Candidate,
     Catalog,
@@ -117,7 +117,7 @@ def _skill(
         # One file must never cost the listing, not even by a mistake of ours.
         parts.errors.append(Diagnostic(candidate.path, "internal", f"{type(error).__name__}: {error}"))
         return None
-    if findings and not _weigh(findings, candidate.path, root, profile, parts):
+    if findings and not _weigh(findings, document, candidate.path, root, profile, parts):
         return None
     name = name_of(document.fields, directory, profile)
     return CatalogSkill(
@@ -149,7 +149,9 @@ def _again(known: CatalogSkill, repeat: Repeat, root: Root, settings: Settings) 
     )
 
 
-def _weigh(findings: Sequence[Finding], path: str, root: Root, profile: Profile, parts: _Parts) -> bool:
+def _weigh(
+    findings: Sequence[Finding], document: Document, path: str, root: Root, profile: Profile, parts: _Parts
+) -> bool:
     """Report the findings as the profile weighs them; False if one of them rejects the skill."""
     warnings = []
     for finding in findings:
@@ -157,12 +159,16 @@ def _weigh(findings: Sequence[Finding], path: str, root: Root, profile: Profile,
         if finding.rule == "description-missing" and not root.description_required:
             continue
         if weight == "reject":
-            parts.errors.append(Diagnostic(path, finding.rule, finding.message, finding.line))
+            parts.errors.append(_diagnostic(path, placed(finding, document)))
             return False
         if weight == "warn":
-            warnings.append(Diagnostic(path, finding.rule, finding.message, finding.line))
+            warnings.append(_diagnostic(path, placed(finding, document)))
     parts.warnings.extend(warnings)
     return True
+
+
+def _diagnostic(path: str, finding: Finding) -> Diagnostic:
+    return Diagnostic(path, finding.rule, finding.message, finding.line)
 
 
 def _report(parts: _Parts, diagnostic: Diagnostic, profile: Profile) -> None:

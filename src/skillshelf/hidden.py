@@ -10,28 +10,33 @@ from unicodedata import bidirectional, category, name
 __all__ = ["hidden_text"]
 
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
-_TAGS = re.compile("[\U000e0000-\U000e007f]+")
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_LINES = re.compile("[\u2028\u2029]")
-_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
-_MARKS = re.compile("[\u061c\u200e\u200f]")
-_INVISIBLE = re.compile(
-    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f\u2800\u3164\ufeff\uffa0\ufff0-\ufffb]"
-)
-_JOINERS = re.compile("[\u200c\u200d]")
-_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_CLASSES = {
+    "control": "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f",
+    "line": "\u2028\u2029",
+    "bidi": "\u202a-\u202e\u2066-\u2069",
+    "mark": "\u061c\u200e\u200f",
+    "invisible": "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f"
+    "\u2800\u3164\ufeff\uffa0\ufff0-\ufffb",
+    "joiner": "\u200c\u200d",
+    "selector": "\ufe00-\ufe0f\U000e0100-\U000e01ef",
+    "tag": "\U000e0000-\U000e007f",
+}
+_EACH = {kind: re.compile(f"[{characters}]") for kind, characters in _CLASSES.items()}
+_ANY = re.compile(f"[{''.join(_CLASSES.values())}]")
 
 
 def hidden_text(text: str) -> str | None:
     """A sentence part that names each class with its count and first code point, or None."""
+    if not _ANY.search(text):
+        return None
     text = _FLAG.sub("", text)
     found = [
-        ("control", _CONTROLS.findall(text)),
-        ("line separator", _LINES.findall(text)),
-        ("bidirectional", _BIDI.findall(text) + _idle_marks(text)),
-        ("invisible", _INVISIBLE.findall(text) + _idle_joiners(text)),
+        ("control", _EACH["control"].findall(text)),
+        ("line separator", _EACH["line"].findall(text)),
+        ("bidirectional", _EACH["bidi"].findall(text) + _idle_marks(text)),
+        ("invisible", _EACH["invisible"].findall(text) + _idle_joiners(text)),
         ("variation selector", _idle_selectors(text)),
-        ("tag", [mark for run in _TAGS.findall(text) for mark in run]),
+        ("tag", _EACH["tag"].findall(text)),
     ]
     told = [f"{len(marks)} {kind} character(s) ({_code(marks[0])})" for kind, marks in found if marks]
     if not told:
@@ -46,7 +51,7 @@ def _code(character: str) -> str:
 
 def _decoded(text: str) -> str:
     """What the tag characters spell, since that is what they are misused for."""
-    spelled = "".join(chr(ord(mark) - 0xE0000) for run in _TAGS.findall(text) for mark in run)
+    spelled = "".join(chr(ord(mark) - 0xE0000) for mark in _EACH["tag"].findall(text))
     readable = "".join(c for c in spelled if c.isprintable())
     return f" spelling {readable[:80]!r}" if readable else ""
 
@@ -55,11 +60,11 @@ def _idle_marks(text: str) -> list[str]:
     """Direction marks in a text without a letter that is written from right to left."""
     if any(bidirectional(c) in ("R", "AL") and c not in "\u061c\u200f" for c in text):
         return []
-    return _MARKS.findall(text)
+    return _EACH["mark"].findall(text)
 
 
 def _idle_joiners(text: str) -> list[str]:
-    return [m[0] for m in _JOINERS.finditer(text) if not _joins(text[: m.start()], text[m.end() :])]
+    return [m[0] for m in _EACH["joiner"].finditer(text) if not _joins(text[: m.start()], text[m.end() :])]
 
 
 def _joins(before: str, after: str) -> bool:
@@ -83,7 +88,7 @@ def _is_joining_script(character: str) -> bool:
 
 def _idle_selectors(text: str) -> list[str]:
     """Variation selectors after something that has no variants."""
-    return [m[0] for m in _SELECTORS.finditer(text) if not _has_variants(text[: m.start()][-1:], m[0])]
+    return [m[0] for m in _EACH["selector"].finditer(text) if not _has_variants(text[: m.start()][-1:], m[0])]
 
 
 def _has_variants(left: str, selector: str) -> bool:

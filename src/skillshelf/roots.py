@@ -111,7 +111,7 @@ def _from_chain(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
 
 def _from_cwd(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
     for path in rule.paths:
-        yield _Named(os.path.join(ground.place.cwd, path), rule, path)
+        yield _Named(os.path.normpath(os.path.join(ground.place.cwd, path)), rule, path)
 
 
 def _from_repository(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
@@ -221,9 +221,10 @@ def _linked(roots: list[Root], ground: _Ground) -> Iterator[Root]:
     allowed = [root.real_path for root in roots if root.real_path and root.kind != "project"]
     allowed.append(os.path.realpath(ground.repository))
     for root in roots:
-        if root.kind == "project" and root.real_path:
-            if not any(files.is_inside(root.real_path, folder) for folder in allowed):
-                message = f"the root is a link to {root.real_path}, outside the repository and every other root"
-                ground.problems.append(Diagnostic(root.path, "root-link", message))
-                root = root._replace(real_path=None)
-        yield root
+        real = root.real_path
+        if root.kind == "project" and real and not any(files.is_inside(real, folder) for folder in allowed):
+            message = f"the root is a link to {real}, outside the repository and every other root"
+            ground.problems.append(Diagnostic(root.path, "root-link", message))
+            yield root._replace(real_path=None)
+        else:
+            yield root

@@ -8,7 +8,7 @@ from skillshelf.document import Document
 from skillshelf.profile import Profile
 from skillshelf.values import Finding
 
-__all__ = ["check", "description_of", "name_of", "split_tools"]
+__all__ = ["check", "description_of", "name_of", "placed", "split_tools"]
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029/\\]")
 _TOOL = re.compile(r"(?:\([^()]*\)|[^\s()])+|\S+")
@@ -18,8 +18,8 @@ FieldRule = Callable[[Any, Profile], Iterator[Finding]]
 
 
 def check(document: Document, directory: str, profile: Profile) -> list[Finding]:
-    """What the rules say about one document in that folder, in the order of the rule book."""
-    findings = list(document.findings)
+    """What the rules say about one document in that folder; `placed` tells the line of each."""
+    findings = document.findings
     fields = document.fields
     found = [*_name(fields, directory, profile), *_description(fields, profile)]
     for field, value in fields.items():
@@ -28,12 +28,15 @@ def check(document: Document, directory: str, profile: Profile) -> list[Finding]
             found.extend(rule(value, profile))
     if unknown := [field for field in fields if field not in profile.fields]:
         found.append(Finding("unknown-field", f"not a field of this profile: {', '.join(sorted(unknown))}"))
-    for finding in found:
-        if finding.line is None:
-            line, column = document.place(_field_of(finding))
-            finding = finding._replace(line=line or 1, column=column)
-        findings.append(finding)
-    return findings
+    return [*findings, *found]
+
+
+def placed(finding: Finding, document: Document) -> Finding:
+    """The finding with the line of the field it is about, or of the file's first line."""
+    if finding.line is not None:
+        return finding
+    line, column = document.place(_field_of(finding))
+    return finding._replace(line=line or 1, column=column or 1)
 
 
 def name_of(fields: Mapping[str, Any], directory: str, profile: Profile) -> str:

@@ -23,7 +23,7 @@ from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.profile import Profile, RootRule
 from skillshelf.profiles import SEED_PROFILES
 from skillshelf.roots import resolve_roots
-from skillshelf.rules import check
+from skillshelf.rules import check, placed
 from skillshelf.shelf import open_shelf
 from skillshelf.values import Catalog, CatalogSkill, Finding, SkillMetadata, metadata_of
 
@@ -295,7 +295,8 @@ def _read_skill_file(directory: str, *, whole: bool) -> _Bytes:
 
 def _metadata(document: Document, directory: str, mtime_ns: int) -> SkillMetadata:
     profile = SEED_PROFILES["registry"]
-    _raise_first(check(document, os.path.basename(directory), profile), profile)
+    findings = check(document, os.path.basename(directory), profile)
+    _raise_first([placed(finding, document) for finding in findings], profile)
     path = os.path.join(directory, SKILL_FILE)
     return metadata_of(document.fields, path=path, real_path=os.path.realpath(path), mtime_ns=mtime_ns)
 

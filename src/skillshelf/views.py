@@ -153,9 +153,8 @@ def overview(catalog: Catalog, where: Where, screen: Screen, *, config_path: str
     if catalog.skills:
         for root in catalog.roots:
             if root.skills:
-                lines += [
-                    f"{screen.paint(root.scope, 'bold')}  {visible(where.short(root.path))}  ({_plural(root.skills, 'skill')})"
-                ]
+                place = f"{visible(where.short(root.path))}  ({_plural(root.skills, 'skill')})"
+                lines += [f"{screen.paint(root.scope, 'bold')}  {place}"]
                 lines += _some_of(catalog, root.path, screen)
     else:
         lines += [*_nothing(catalog, where, screen)]
