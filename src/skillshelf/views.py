@@ -129,10 +129,7 @@ def _notes(catalog: Catalog, screen: Screen, *, everything: bool) -> Iterator[st
         hint = "" if everything else "; reasons: skillshelf list --all"
         yield screen.paint(", ".join(missing) + hint, "red" if catalog.errors else "yellow")
     if held := sum(skill.hidden == "untrusted" for skill in catalog.skills):
-        yield (
-            f"{_plural(held, 'skill')} of this project {'is' if held == 1 else 'are'} held back from models "
-            "until the folder is in `trust.folders` of your configuration"
-        )
+        yield f"{held} held back from models until this folder is in `trust.folders` of your configuration"
 
 
 def _plural(count: int, noun: str) -> str:

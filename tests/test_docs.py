@@ -1,0 +1,107 @@
+"""The documentation is made from the code, and every example in it runs."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from trees import SOURCE, Machine
+
+from skillshelf.cli import COMMANDS, SHARED
+from skillshelf.profile import Profile, profile_to_dict
+from skillshelf.profiles import SYSTEMS
+from skillshelf.rulebook import RULES
+
+REPOSITORY = Path(__file__).parent.parent
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+
+
+def _tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_tool", REPOSITORY / "tools" / "docs.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_is_as_the_code_makes_it(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+
+    assert text == _tool().render(text), "run: python tools/docs.py"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "python")], ids=lambda page: page.name)
+def test_python_examples_run_as_written(page: Path) -> None:
+    for block in _blocks(page, "python"):
+        done = subprocess.run(
+            [sys.executable, "-c", block],
+            cwd=REPOSITORY,
+            env={"PYTHONPATH": SOURCE, "HOME": "/nonexistent"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "toml")], ids=lambda page: page.name)
+def test_configuration_examples_are_accepted(page: Path, machine: Machine) -> None:
+    for block in _blocks(page, "toml"):
+        machine.configure(block)
+        wishes = tomllib.loads(block)
+        for name in ["standard", *wishes.get("profiles", {})]:
+            assert machine.shelf(name).profile.name == name
+
+
+def test_every_field_of_a_profile_is_documented_and_nothing_else() -> None:
+    text = (REPOSITORY / "docs" / "profiles.md").read_text(encoding="utf-8").partition("## Every field")[2]
+    documented = re.findall(r"^\| `(\w+)` \|", text.partition("## A profile of your own")[0], re.MULTILINE)
+
+    assert documented == list(Profile._fields)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_command_prints_every_field_of_a_profile(name: str, machine: Machine) -> None:
+    assert machine.run_json("profile", name) == profile_to_dict(SYSTEMS[name])
+
+
+def test_every_rule_and_every_command_has_its_place_in_the_documentation() -> None:
+    rules = (REPOSITORY / "docs" / "rules.md").read_text(encoding="utf-8")
+    commands = (REPOSITORY / "docs" / "commands.md").read_text(encoding="utf-8")
+
+    assert [rule for rule in RULES if f"`{rule}`" not in rules] == []
+    assert [name for name in COMMANDS if name and name != "help" and f"## `skillshelf {name}" not in commands] == []
+
+
+def test_every_command_takes_the_shared_options() -> None:
+    for name, command in COMMANDS.items():
+        assert name == "help" or set(SHARED) <= set(command.options)
+
+
+def test_links_between_the_pages_lead_somewhere() -> None:
+    dead = [
+        (page.name, target)
+        for page in PAGES
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert dead == []
+
+
+def test_the_readme_stays_short_and_continuous_integration_runs_its_test_command() -> None:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    script = (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8")
+
+    assert len(readme.splitlines()) <= 120
+    assert "-m pytest" in readme
+    assert "README.md" in script
+    assert "SKILLSHELF_REQUIRE=bwrap,tmux" in script

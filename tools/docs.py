@@ -1,0 +1,185 @@
+"""Writes the generated parts of README.md and docs/; `--check` only says which are out of date.
+
+A generated part stands between `<!-- made: NAME -->` and `<!-- /made -->`. A console block is generated too:
+each line that begins with `$ ` is run in the repository with an empty home folder, and what it prints follows it.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from skillshelf.cli import Option
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
+_PART = re.compile(r"(<!-- made: ([\w -]+) -->\n).*?(<!-- /made -->)", re.DOTALL)
+_CONSOLE = re.compile(r"(```console\n)(.*?)(```)", re.DOTALL)
+
+
+def render(text: str) -> str:
+    """A page with all its generated parts as they are now."""
+    text = _PART.sub(lambda part: f"{part[1]}\n{PARTS[part[2]]()}\n{part[3]}", text)
+    return _CONSOLE.sub(lambda block: block[1] + _session(block[2]) + block[3], text)
+
+
+def _session(block: str) -> str:
+    commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+    return "\n".join(f"$ {command}\n{_output(command)}" for command in commands)
+
+
+def _output(command: str) -> str:
+    words = shlex.split(command)
+    assert words[0] == "skillshelf", command
+    with tempfile.TemporaryDirectory() as home:
+        environment = {"PATH": os.environ["PATH"], "HOME": home, "PYTHONPATH": str(REPOSITORY / "src")}
+        done = subprocess.run(
+            [sys.executable, "-m", *words],
+            cwd=REPOSITORY,
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+        )
+    # The command line of a reader is not a pipe: long lines are cut to a screen there.
+    lines = (done.stdout + done.stderr).replace(str(REPOSITORY), "~/skillshelf").splitlines()
+    return "\n".join(line if len(line) <= 110 else line[:109] + "…" for line in lines) + "\n"
+
+
+def rules_table() -> str:
+    """Every rule with its weight in every profile."""
+    from skillshelf.profiles import SYSTEMS
+    from skillshelf.rulebook import RULES
+
+    head = ["rule", "what it says", *SYSTEMS]
+    rows = [
+        [f"`{rule}`", entry.summary, *(profile.rules[rule] for profile in SYSTEMS.values())]
+        if not entry.fixed
+        else [f"`{rule}`", entry.summary, *([f"**{entry.severity}**"] * len(SYSTEMS))]
+        for rule, entry in RULES.items()
+    ]
+    return _markdown([head, *rows])
+
+
+def profiles_table() -> str:
+    """Every profile with its evidence and roots."""
+    from skillshelf.profiles import SYSTEMS
+
+    rows = [["profile", "what it is", "evidence", "as of"]]
+    rows += [[f"`{p.name}`", p.summary, p.evidence, p.as_of] for p in SYSTEMS.values()]
+    return _markdown(rows)
+
+
+def differences_table() -> str:
+    """The fields in which the profiles differ, one column each; rules have a page of their own."""
+    from skillshelf.profile import Profile, profile_to_dict
+    from skillshelf.profiles import SYSTEMS
+
+    shown = [field for field in Profile._fields if field not in ("name", "summary", "evidence", "as_of", "rules")]
+    forms = {name: profile_to_dict(profile) for name, profile in SYSTEMS.items()}
+    rows = [["field", *SYSTEMS]]
+    for field in shown:
+        cells = [_cell(field, form[field]) for form in forms.values()]
+        if len(set(cells)) > 1:
+            rows.append([f"`{field}`", *cells])
+    return _markdown(rows)
+
+
+def _cell(field: str, value: object) -> str:
+    if field == "roots" and isinstance(value, list):
+        return "<br>".join(f"{root['kind']}: {root['base']} {' '.join(root['paths'])}".strip() for root in value)
+    if isinstance(value, list):
+        return " ".join(f"`{item}`" for item in value) or "none"
+    if isinstance(value, dict):
+        return " ".join(f"{key}: `{item}`" for key, item in value.items()) or "none"
+    return "none" if value is None else f"`{value}`"
+
+
+def settings_table() -> str:
+    """Every key of a configuration file with its type and default."""
+    from skillshelf.config import KEYS, Settings
+
+    defaults = Settings()._asdict()
+    rows = [["key", "type", "default"]]
+    for key, (setting, kind) in KEYS.items():
+        default = defaults.get(setting, True)
+        rows.append([f"`{key}`", kind, f"`{json.dumps(default)}`" if default not in ((), None) else "none"])
+    return _markdown(rows)
+
+
+def commands_text() -> str:
+    """Every command with its options; not the text of `--help`, which differs between versions of Python."""
+    from skillshelf.cli import COMMANDS, SHARED
+
+    shared = "## Options of every command\n\n" + _options(SHARED)
+    return "\n\n".join([shared, *(_command(name) for name in COMMANDS if name != "help")])
+
+
+def _command(name: str) -> str:
+    from skillshelf.cli import COMMANDS, SHARED
+
+    command = COMMANDS[name]
+    words = " ".join(["skillshelf", *([name] if name else []), *(f"[{place.name}]" for place in command.arguments)])
+    own = [option for option in command.options if option not in SHARED]
+    return f"## `{words}`\n\n{command.help.capitalize()}." + (f"\n\n{_options(own)}" if own else "")
+
+
+def _options(options: Sequence["Option"]) -> str:
+    rows = [["option", "meaning"]]
+    rows += [[f"`{option.name}{' ' + option.value if option.value else ''}`", option.help] for option in options]
+    return _markdown(rows)
+
+
+def limits_table() -> str:
+    """Every named limit."""
+    from skillshelf import limits
+
+    rows = [["limit", "value"], *([f"`{name}`", f"{getattr(limits, name):,}"] for name in sorted(limits.__all__))]
+    return _markdown(rows)
+
+
+def schemas_text() -> str:
+    """Every schema."""
+    from skillshelf.schemas import SCHEMAS
+
+    return "\n\n".join(f"## {name}\n\n```json\n{json.dumps(schema, indent=2)}\n```" for name, schema in SCHEMAS.items())
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "rules": rules_table,
+    "profiles": profiles_table,
+    "differences": differences_table,
+    "settings": settings_table,
+    "commands": commands_text,
+    "limits": limits_table,
+    "schemas": schemas_text,
+}
+
+
+def _markdown(rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+
+
+def main() -> int:
+    """Write the pages, or check them."""
+    stale = [page for page in PAGES if (text := page.read_text(encoding="utf-8")) != render(text)]
+    for page in stale:
+        if "--check" in sys.argv:
+            print(f"out of date: {page.relative_to(REPOSITORY)}; run: python tools/docs.py")
+        else:
+            page.write_text(render(page.read_text(encoding="utf-8")), encoding="utf-8")
+            print(f"written: {page.relative_to(REPOSITORY)}")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(REPOSITORY / "src"))
+    sys.exit(main())
