@@ -200,7 +200,7 @@ def _is_disabled(name: str, path: str, real_path: str, settings: Settings) -> bo
     if not settings.disabled:
         return False
     names = {name, path, real_path, os.path.dirname(path), os.path.dirname(real_path)}
-    return any(entry in names or entry.rstrip("/") in names for entry in settings.disabled)
+    return any(entry in names for entry in settings.disabled)
 
 
 # Filtering ----------------------------------------------------------------------------------------

@@ -77,11 +77,11 @@ class Settings(NamedTuple):
 
 def locate(cwd: str | None, home: str | None, env: Mapping[str, str] | None) -> Place:
     """The place for what a caller gave; what is missing comes from the process."""
-    environment = dict(os.environ) if env is None else dict(env)
-    base = os.path.abspath(cwd or ".")
+    environment = {name: files.from_system(value) for name, value in os.environ.items()} if env is None else dict(env)
+    base = files.from_system(os.path.abspath(cwd or "."))
     if home is not None:
-        return Place(base, os.path.abspath(home), environment, home_moved=True)
-    found = environment.get("HOME") or os.path.expanduser("~")
+        return Place(base, files.from_system(os.path.abspath(home)), environment, home_moved=True)
+    found = environment.get("HOME") or files.from_system(os.path.expanduser("~"))
     # A home that is not absolute would mean another folder in every working directory.
     return Place(base, os.path.normpath(found) if os.path.isabs(found) else None, environment)
 
@@ -131,8 +131,8 @@ def load_settings(place: Place, *, file: str | Mapping[str, Any] | None = None, 
 
 def is_trusted(folder: str, trusted_folders: Sequence[str]) -> bool:
     """Whether a folder, by its real path, is one the user trusts or lies below one."""
-    real = os.path.realpath(folder)
-    return any(files.is_inside(real, os.path.realpath(trusted)) for trusted in trusted_folders)
+    real = files.real_path(folder)
+    return any(files.is_inside(real, files.real_path(trusted)) for trusted in trusted_folders)
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -287,6 +287,8 @@ def _combined(current: Any, wish: Any, owner: str) -> Any:
 
 def _from_file(setting: str, values: tuple[Any, ...], path: str, place: Place) -> tuple[Any, ...]:
     """Paths of a configuration file are meant from the folder of that file."""
+    if setting == "disabled":
+        return tuple(expand(value, place, base=os.path.dirname(path)) if "/" in value else value for value in values)
     if setting not in ("custom_directories", "trusted_folders"):
         return values
     return tuple(expand(value, place, base=os.path.dirname(path)) for value in values)

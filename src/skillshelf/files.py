@@ -7,6 +7,7 @@ that; if the path has become a link in the meantime, opening it fails.
 
 import os
 import stat
+import sys
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
@@ -16,6 +17,7 @@ __all__ = [
     "Head",
     "Kind",
     "close",
+    "from_system",
     "is_inside",
     "kind_at",
     "kind_of",
@@ -24,6 +26,7 @@ __all__ = [
     "open_folder_at",
     "read_file",
     "read_head",
+    "real_path",
     "resolve_link",
     "stat_at",
 ]
@@ -42,6 +45,19 @@ _MOST = FRONTMATTER_BYTES + FIRST_READ
 close = os.close
 
 
+# Paths are UTF-8 on every system we run on; only an odd locale makes Python decode them otherwise.
+_UTF8 = sys.getfilesystemencoding().lower() == "utf-8"
+
+
+def from_system(path: str) -> str:
+    """A path that Python decoded, as the text its bytes are in UTF-8."""
+    return path if _UTF8 else os.fsencode(path).decode("utf-8", "surrogateescape")
+
+
+def _to_system(path: str) -> str | bytes:
+    return path if _UTF8 else path.encode("utf-8", "surrogateescape")
+
+
 class Head(NamedTuple):
     """The first bytes of a file and what its descriptor said about it; `data` is None for what is no file."""
 
@@ -58,7 +74,7 @@ def open_folder(path: str) -> int:
         if not name:
             continue
         try:
-            following = os.open(name, _PASS, dir_fd=descriptor)
+            following = os.open(_to_system(name), _PASS, dir_fd=descriptor)
         finally:
             os.close(descriptor)
         descriptor = following
@@ -67,7 +83,7 @@ def open_folder(path: str) -> int:
 
 def open_folder_at(folder: int, name: str) -> int:
     """A descriptor of a folder directly below another; fails for a link."""
-    return os.open(name, _PASS, dir_fd=folder)
+    return os.open(_to_system(name), _PASS, dir_fd=folder)
 
 
 def names_in(folder: int) -> list[str]:
@@ -78,12 +94,12 @@ def names_in(folder: int) -> list[str]:
     finally:
         os.close(descriptor)
     names.sort(key=os.fsencode)
-    return names
+    return names if _UTF8 else [from_system(name) for name in names]
 
 
 def stat_at(folder: int, name: str) -> os.stat_result:
     """What is known of an entry itself, never of what it links to."""
-    return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    return os.stat(_to_system(name), dir_fd=folder, follow_symlinks=False)
 
 
 def kind_of(mode: int) -> Kind:
@@ -103,14 +119,14 @@ _KINDS: dict[int, Kind] = {
 def kind_at(path: str) -> Kind | None:
     """The kind of what stands at a path, or None where nothing does."""
     try:
-        return kind_of(os.lstat(path).st_mode)
+        return kind_of(os.lstat(_to_system(path)).st_mode)
     except (OSError, ValueError):
         return None
 
 
 def read_head(folder: int, name: str, *, limit: int, enough: Callable[[bytes], bool], most: int = _MOST) -> Head:
     """The first 4 KiB of a regular file, and up to `most` bytes if those are not enough; None above the limit."""
-    descriptor = os.open(name, _READ, dir_fd=folder)
+    descriptor = os.open(_to_system(name), _READ, dir_fd=folder)
     try:
         status = os.fstat(descriptor)
         kind = kind_of(status.st_mode)
@@ -126,7 +142,7 @@ def read_head(folder: int, name: str, *, limit: int, enough: Callable[[bytes], b
 
 def read_file(path: str, *, limit: int, links: Literal["follow", "never"]) -> bytes | None:
     """All bytes of a regular file; None for what is larger or no regular file."""
-    descriptor = os.open(path, _READ & ~os.O_NOFOLLOW if links == "follow" else _READ)
+    descriptor = os.open(_to_system(path), _READ & ~os.O_NOFOLLOW if links == "follow" else _READ)
     try:
         status = os.fstat(descriptor)
         if kind_of(status.st_mode) != "file" or status.st_size > limit:
@@ -147,7 +163,16 @@ def _read_up_to(descriptor: int, limit: int) -> bytes:
 
 def resolve_link(path: str) -> str:
     """Where a path leads when every link in it is followed; OSError where that is nowhere."""
-    return os.path.realpath(path, strict=True)
+    return _as_text(os.path.realpath(_to_system(path), strict=True))
+
+
+def real_path(path: str) -> str:
+    """Where a path leads as far as it exists."""
+    return _as_text(os.path.realpath(_to_system(path)))
+
+
+def _as_text(path: str | bytes) -> str:
+    return path if isinstance(path, str) else path.decode("utf-8", "surrogateescape")
 
 
 def is_inside(path: str, folder: str) -> bool:

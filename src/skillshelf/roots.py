@@ -51,7 +51,7 @@ def resolve_roots(profile: Profile, place: Place, settings: Settings, *, trust: 
                 continue
             named.setdefault(folder.path, folder)
     roots = [_root(folder, ground, trust) for folder in named.values()]
-    return Roots(tuple(_linked(roots, ground)), os.path.realpath(ground.repository), tuple(ground.problems))
+    return Roots(tuple(_linked(roots, ground)), files.real_path(ground.repository), tuple(ground.problems))
 
 
 def _ground(profile: Profile, place: Place, settings: Settings) -> _Ground:
@@ -219,7 +219,7 @@ def _linked(roots: list[Root], ground: _Ground) -> Iterator[Root]:
     """The roots; one of a project that leads out of the repository and of the user's roots is not entered."""
     # Other roots of the project do not count: two links out would vouch for each other.
     allowed = [root.real_path for root in roots if root.real_path and root.kind != "project"]
-    allowed.append(os.path.realpath(ground.repository))
+    allowed.append(files.real_path(ground.repository))
     for root in roots:
         real = root.real_path
         if root.kind == "project" and real and not any(files.is_inside(real, folder) for folder in allowed):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from skillshelf import catalog as catalogs
+from skillshelf import files
 from skillshelf.config import Place, Settings, Trust, load_settings, locate
 from skillshelf.discovery import discover
 from skillshelf.errors import SkillDirectoryNotFound
@@ -55,16 +56,17 @@ def open_shelf(
     home: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
     config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    use_cache: bool = True,
     trust: Trust = "all",
 ) -> Shelf:
     """Open the shelf of a working directory. Nothing is read from the roots before the catalog is asked for.
 
     `home` and `env` replace the home folder and the environment; `config`, a file or a mapping with the same
-    keys, replaces both configuration files.
+    keys, replaces both configuration files. `use_cache=False` reads every file anew, which this version always does.
     `trust` says whose skills a model is told of: `all`, `ask` (those of trusted folders) or `user`.
     """
     place = locate(_text(cwd), _text(home), env)
-    if not os.path.isdir(place.cwd):
+    if files.kind_at(files.real_path(place.cwd)) != "folder":
         raise SkillDirectoryNotFound(place.cwd)
     settings = load_settings(place, file=config if isinstance(config, Mapping) else _text(config), trust=trust)
     chosen = find_profile(profile or settings.profile or DEFAULT_PROFILE, settings.profiles)

@@ -57,6 +57,8 @@ def screen(env: Mapping[str, str]) -> Screen:
 
 def write(text: str) -> None:
     """The text on standard output as UTF-8, whatever the locale; quiet if nobody reads it any more."""
+    if sys.stdout is None:
+        return
     data = text.encode("utf-8", "backslashreplace")
     try:
         sys.stdout.flush()
