@@ -9,6 +9,13 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "skillshelf.shelf": ("Shelf", "open_shelf"),
+    "skillshelf.agentsmd": ("agents_context", "find_agents_md"),
+    "skillshelf.loader": ("LoadedSkill",),
+    "skillshelf.policy": ("Decision", "Policy"),
+    "skillshelf.resources": ("Resource",),
+    "skillshelf.search": ("SearchReport", "SearchResult"),
+    "skillshelf.session": ("Mentions", "Session"),
+    "skillshelf.tools": ("Tool", "ToolError", "ToolResult"),
     "skillshelf.values": ("Catalog", "CatalogSkill", "Diagnostic", "Filtered", "Shadowed", "SkillMetadata"),
     "skillshelf.profile": ("Profile", "RootRule"),
     "skillshelf.seeds": (
@@ -27,6 +34,7 @@ _HOMES = {
         "LimitExceeded",
         "PathEscape",
         "PermissionDenied",
+        "ResourceNotFound",
         "SkillAlreadyExists",
         "SkillDirectoryNotFound",
         "SkillError",

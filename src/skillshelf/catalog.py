@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple
 from skillshelf.config import Settings
 from skillshelf.discovery import Found, Repeat
 from skillshelf.document import Document, parse
-from skillshelf.profile import Profile
+from skillshelf.profile import Filter as FilterName
+from skillshelf.profile import Profile, SortKey
 from skillshelf.roots import Roots
 from skillshelf.rules import check, description_of, name_of, placed
 from skillshelf.values import (
@@ -125,10 +126,12 @@ def _skill(
         description=description_of(document.fields),
         path=candidate.path,
         real_path=candidate.real_path,
+        real_dir=candidate.real_dir,
         scope=root.scope,
         source=root.source,
         root=candidate.root,
         mtime_ns=candidate.mtime_ns,
+        size=candidate.size,
         enabled=not _is_disabled(name, candidate.path, candidate.real_path, settings),
         trusted=root.trusted,
         hidden=_hidden(name, candidate.path, candidate.real_path, document.fields, root, settings),
@@ -208,7 +211,7 @@ def _is_disabled(name: str, path: str, real_path: str, settings: Settings) -> bo
 Filter = Callable[[CatalogSkill, Root, Settings], FilterReason | None]
 """Why a skill is left out, or None if this filter lets it pass."""
 
-FILTERS: Mapping[str, Filter] = {
+FILTERS: Mapping[FilterName, Filter] = {
     "source": lambda skill, root, settings: "source-off" if root.switched_off else None,
     "ignored": lambda skill, root, settings: "ignored" if _matches(skill.name, settings.ignored) else None,
     "include": lambda skill, root, settings: (
@@ -343,7 +346,7 @@ SETTLEMENTS: Mapping[Literal["before-collisions", "after-collisions"], Callable[
 
 # Order --------------------------------------------------------------------------------------------
 
-SORT_KEYS: Mapping[str, Callable[[CatalogSkill, Sequence[Root]], Any]] = {
+SORT_KEYS: Mapping[SortKey, Callable[[CatalogSkill, Sequence[Root]], Any]] = {
     "name": lambda skill, roots: skill.name,
     "root": lambda skill, roots: skill.root,
     "scope": lambda skill, roots: next(n for n, root in enumerate(roots) if root.scope == skill.scope),

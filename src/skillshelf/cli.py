@@ -5,18 +5,24 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
+from skillshelf import commands
 from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,
+    InvalidFormat,
+    LimitExceeded,
+    PathEscape,
     PermissionDenied,
+    ResourceNotFound,
     SkillDirectoryNotFound,
     SkillError,
+    SkillFileNotFound,
     SkillNotFound,
 )
 
 __all__ = ["COMMANDS", "main"]
 
-DONE, NEGATIVE, USAGE, NOT_FOUND, DENIED, FAILED = range(6)
+USAGE, NOT_FOUND, DENIED, FAILED = 2, 3, 4, 5
 
 
 class Option(NamedTuple):
@@ -66,73 +72,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FAILED
 
 
-# Commands -----------------------------------------------------------------------------------------
+# The table of commands ----------------------------------------------------------------------------
 
-
-def _overview(values: Mapping[str, Any]) -> int:
-    from skillshelf import views
-    from skillshelf.config import user_config_path
-    from skillshelf.terminal import screen, write
-
-    opened = _open(values)
-    catalog = opened.scan()
-    if values["json"]:
-        write(views.as_json(catalog.to_dict()))
-        return DONE
-    where = views.Where(opened.place.cwd, opened.place.home)
-    path = user_config_path(opened.place)
-    write(views.overview(catalog, where, screen(opened.place.env), config_path=path))
-    return DONE
-
-
-def _list(values: Mapping[str, Any]) -> int:
-    from skillshelf import views
-    from skillshelf.terminal import screen, write
-
-    shelf = _open(values)
-    catalog = shelf.scan(account=values["all"])
-    if scope := values["scope"]:
-        scopes = list(dict.fromkeys(root.scope for root in catalog.roots))
-        if scope not in scopes:
-            raise ConfigurationError(f"no scope {scope!r} in profile {catalog.profile}; there are: {', '.join(scopes)}")
-        catalog = catalog._replace(skills=tuple(skill for skill in catalog.skills if skill.scope == scope))
-    if values["json"]:
-        write(views.as_json(catalog.to_dict()))
-    else:
-        where = views.Where(shelf.place.cwd, shelf.place.home)
-        write(views.list_view(catalog, where, screen(shelf.place.env), everything=values["all"]))
-    return DONE
-
-
-def _profile(values: Mapping[str, Any]) -> int:
-    from skillshelf import views
-    from skillshelf.profile import profile_to_dict
-    from skillshelf.profiles import SYSTEMS, find_profile
-    from skillshelf.terminal import screen, write
-
-    place, settings = _settings(values)
-    known = {**SYSTEMS, **settings.profiles}
-    name = values["name"] or values["profile"]
-    if name is None:
-        text = views.as_json(list(known)) if values["json"] else views.profiles_view(known, screen(place.env))
-    else:
-        profile = find_profile(name, settings.profiles)
-        text = (
-            views.as_json(profile_to_dict(profile))
-            if values["json"]
-            else views.profile_view(profile, screen(place.env))
-        )
-    write(text)
-    return DONE
-
-
-def _help(values: Mapping[str, Any]) -> int:
-    _parser().print_help()
-    return DONE
-
+_TRUST = Option("--trust", "for this run, tell the model about this project's skills too")
 
 COMMANDS: Mapping[str, Command] = {
-    "": Command("one screen: skills by scope, problems, what to try next", SHARED, (), _overview),
+    "": Command("one screen: skills by scope, problems, what to try next", SHARED, (), commands.overview),
     "list": Command(
         "the catalog",
         (
@@ -141,35 +86,39 @@ COMMANDS: Mapping[str, Command] = {
             Option("--all", "also errors, shadowed and filtered skills, with the reason for each"),
         ),
         (),
-        _list,
+        commands.list_skills,
     ),
+    "show": Command(
+        "exactly what a model would get when it loads a skill",
+        (
+            *SHARED,
+            Option("--args", "what the user asks the skill to work on", "TEXT"),
+            Option("--raw", "the file itself"),
+        ),
+        (Option("NAME-or-PATH", "a skill of the catalog, its folder or its SKILL.md", "NAME"),),
+        commands.show,
+    ),
+    "read": Command(
+        "one file of a skill",
+        SHARED,
+        (Option("URI", "skill://NAME or skill://NAME/PATH; a folder lists its files", "URI"),),
+        commands.read,
+    ),
+    "prompt": Command("the catalog as a model is told of it", (*SHARED, _TRUST), (), commands.prompt),
+    "tools": Command("the tools a model is offered, with their schemas", (*SHARED, _TRUST), (), commands.tools),
     "profile": Command(
         "every field of a profile; without a name, the profiles there are",
         SHARED,
         (Option("NAME", "a profile", "NAME"),),
-        _profile,
+        commands.profile,
     ),
-    "help": Command("this text", (), (), _help),
+    "help": Command("this text", (), (), lambda values: _help()),
 }
 
 
-def _open(values: Mapping[str, Any]) -> Any:
-    from skillshelf.shelf import open_shelf
-
-    return open_shelf(
-        cwd=values["cwd"],
-        profile=values["profile"],
-        home=values["home"],
-        config=values["config"],
-        trust="ask",
-    )
-
-
-def _settings(values: Mapping[str, Any]) -> Any:
-    from skillshelf.config import load_settings, locate
-
-    place = locate(values["cwd"], values["home"], None)
-    return place, load_settings(place, file=values["config"], trust="ask")
+def _help() -> int:
+    _parser().print_help()
+    return commands.DONE
 
 
 # Failures -----------------------------------------------------------------------------------------
@@ -177,8 +126,13 @@ def _settings(values: Mapping[str, Any]) -> Any:
 _STATUS: tuple[tuple[type[SkillError], int, str], ...] = (
     (ConfigurationError, USAGE, "invalid_params"),
     (SkillDirectoryNotFound, USAGE, "invalid_params"),
+    (PathEscape, USAGE, "invalid_params"),
     (AmbiguousSkill, NOT_FOUND, "ambiguous"),
     (SkillNotFound, NOT_FOUND, "not_found"),
+    (ResourceNotFound, NOT_FOUND, "not_found"),
+    (SkillFileNotFound, NOT_FOUND, "gone"),
+    (LimitExceeded, FAILED, "too_large"),
+    (InvalidFormat, FAILED, "failed"),
     (PermissionDenied, DENIED, "denied"),
     (SkillError, FAILED, "failed"),
 )
@@ -190,10 +144,22 @@ def _fail(error: SkillError, *, as_json: bool) -> int:
         from skillshelf import views
         from skillshelf.terminal import write
 
-        candidates = list(getattr(error, "paths", ()))
+        candidates = [*getattr(error, "paths", ()), *getattr(error, "near", ())]
         write(views.as_json({"error": {"code": code, "message": str(error), "candidates": candidates}}))
-    _say(str(error))
+    _say(str(error) + _help_for(error))
     return status
+
+
+def _help_for(error: SkillError) -> str:
+    """What to do about it, where there is more to say than the error does."""
+    if isinstance(error, AmbiguousSkill):
+        return "; take one by its path: " + ", ".join(error.paths)
+    if isinstance(error, SkillNotFound):
+        near = getattr(error, "near", ())
+        return (
+            f"; did you mean {', '.join(near)}?" if near else "; skillshelf list --all says what there is, and what not"
+        )
+    return ""
 
 
 def _say(message: str) -> None:

@@ -2,19 +2,18 @@
 
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from skillshelf import files
 from skillshelf.errors import ConfigurationError
 from skillshelf.limits import CONFIG_BYTES
-from skillshelf.profile import Profile, RootRule
-from skillshelf.profiles import find_profile, severities
-from skillshelf.rulebook import RULES
+from skillshelf.ownprofiles import WrongField, derive
+from skillshelf.place import Place, expand, find_repository, user_config_path
+from skillshelf.profile import Profile
 from skillshelf.values import Diagnostic
 
-__all__ = ["Place", "Settings", "Trust", "find_repository", "load_settings", "locate", "user_config_path"]
+__all__ = ["KEYS", "SWITCHES", "PermissionRule", "Settings", "Trust", "is_trusted", "load_settings"]
 
 Trust = Literal["all", "ask", "user"]
 SWITCHES = (
@@ -24,15 +23,6 @@ SWITCHES = (
     "enable_pi_user",
     "enable_pi_project",
 )
-
-
-class Place(NamedTuple):
-    """Where a shelf is opened: everything outside the configuration that decides what it finds."""
-
-    cwd: str
-    home: str | None
-    env: Mapping[str, str]
-    home_moved: bool = False
 
 
 class PermissionRule(NamedTuple):
@@ -73,42 +63,6 @@ class Settings(NamedTuple):
         if switch == "any":
             return any(self.sources.get(name, True) for name in SWITCHES)
         return self.sources.get(switch, True)
-
-
-def locate(cwd: str | None, home: str | None, env: Mapping[str, str] | None) -> Place:
-    """The place for what a caller gave; what is missing comes from the process."""
-    environment = {name: files.from_system(value) for name, value in os.environ.items()} if env is None else dict(env)
-    base = files.from_system(os.path.abspath(cwd or "."))
-    if home is not None:
-        return Place(base, files.from_system(os.path.abspath(home)), environment, home_moved=True)
-    found = environment.get("HOME") or files.from_system(os.path.expanduser("~"))
-    # A home that is not absolute would mean another folder in every working directory.
-    return Place(base, os.path.normpath(found) if os.path.isabs(found) else None, environment)
-
-
-def find_repository(cwd: str, markers: Sequence[str]) -> str | None:
-    """The nearest folder from here upward that holds one of the markers."""
-    folder = cwd
-    while True:
-        if any(files.kind_at(f"{folder}/{marker}") for marker in markers):
-            return folder
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return None
-        folder = parent
-
-
-def user_config_path(place: Place) -> str | None:
-    """The user's own configuration file, whether or not it exists."""
-    if place.home is not None and (place.home_moved or sys.platform == "linux"):
-        given = None if place.home_moved else place.env.get("XDG_CONFIG_HOME")
-        base = given if given and os.path.isabs(given) else f"{place.home}/.config"
-        return f"{base}/skillshelf/config.toml"
-    if place.home is None:
-        return None
-    from platformdirs import user_config_dir
-
-    return os.path.join(user_config_dir("skillshelf"), "config.toml")
 
 
 def load_settings(place: Place, *, file: str | Mapping[str, Any] | None = None, trust: Trust = "all") -> Settings:
@@ -294,13 +248,6 @@ def _from_file(setting: str, values: tuple[Any, ...], path: str, place: Place) -
     return tuple(expand(value, place, base=os.path.dirname(path)) for value in values)
 
 
-def expand(path: str, place: Place, *, base: str) -> str:
-    """An absolute path: `~` is the home folder, anything relative starts from the base."""
-    if path == "~" or path.startswith("~/"):
-        path = (place.home or "/nonexistent") + path[1:]
-    return os.path.normpath(os.path.join(base, path))
-
-
 def _flatten(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     """The table as dotted snake_case keys; a user's profile stays one value."""
     flat: list[tuple[str, Any]] = []
@@ -345,98 +292,14 @@ def _permission_rule(file: _File, key: str, entry: Any) -> PermissionRule:
     return PermissionRule(entry["tool"], name)
 
 
-# A user's own profiles ----------------------------------------------------------------------------
-
-_CLOSED: Mapping[str, tuple[Any, ...]] = {
-    "chain_order": ("nearest-first", "farthest-first"),
-    "home_in_chain": ("user", "project", "skip"),
-    "hidden": ("enter", "skip"),
-    "below_skill": ("skip", "enter"),
-    "root_file": ("report", "skill"),
-    "user_links": ("never", "contained", "follow"),
-    "other_links": ("never", "contained", "follow"),
-    "yaml_mode": ("full", "simple"),
-    "name_source": ("frontmatter", "directory"),
-    "collision": ("first", "last", "keep-all"),
-    "collision_key": ("exact", "folded"),
-    "filter_order": ("before-collisions", "after-collisions"),
-}
-
-
 def _own_profile(file: _File, key: str, table: Any, known: Mapping[str, Profile]) -> Profile:
     if not isinstance(table, dict):
         raise _wrong(file, key, "must be a table")
-    wishes = {_snake_case(field): value for field, value in table.items()}
     try:
-        base = find_profile(wishes.pop("extends", "standard"), known)
-    except ConfigurationError as error:
-        raise _wrong(file, f"{key}.extends", str(error)) from None
-    changes = {field: _profile_field(file, f"{key}.{field}", field, value, base) for field, value in wishes.items()}
-    return base._replace(**{**changes, "name": key.removeprefix("profiles."), "evidence": file.path})
-
-
-def _profile_field(file: _File, key: str, field: str, value: Any, base: Profile) -> Any:
-    if field not in Profile._fields or field in ("name", "evidence"):
-        raise _wrong(file, key, "is not a field of a profile; `skillshelf profile standard` lists them")
-    if field in _CLOSED:
-        if value not in _CLOSED[field]:
-            raise _wrong(file, key, f"must be one of {', '.join(_CLOSED[field])}")
-        return value
-    if field == "rules":
-        return severities(_rule_weights(file, key, value), base.rules)
-    if field == "roots":
-        return _root_rules(file, key, value)
-    current = getattr(base, field)
-    if field == "max_depth" and isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    if isinstance(current, tuple) and isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return tuple(value)
-    if isinstance(current, Mapping) and isinstance(value, dict) and all(isinstance(v, str) for v in value.values()):
-        return value
-    if isinstance(current, int) and isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    if (current is None or isinstance(current, str)) and isinstance(value, str):
-        return _pattern(file, key, value) if field == "name_pattern" else value
-    raise _wrong(file, key, "has the wrong type; `skillshelf profile standard` shows an example")
-
-
-def _pattern(file: _File, key: str, value: str) -> str:
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise _wrong(file, key, f"is no regular expression: {error}") from None
-    return value
-
-
-def _rule_weights(file: _File, key: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _wrong(file, key, "must be a table of rule ids")
-    for rule, weight in value.items():
-        if rule not in RULES:
-            raise _wrong(file, f"{key}.{rule}", "is not a rule")
-        if weight not in ("off", "info", "warn", "reject"):
-            raise _wrong(file, f"{key}.{rule}", "must be off, info, warn or reject")
-        if RULES[rule].fixed and weight != RULES[rule].severity:
-            raise _wrong(file, f"{key}.{rule}", "cannot be changed: what it refuses is unsafe or unreadable")
-    return value
-
-
-def _root_rules(file: _File, key: str, value: Any) -> tuple[RootRule, ...]:
-    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-        raise _wrong(file, key, "must be a list of tables")
-    rules = []
-    for entry in value:
-        if extra := sorted(set(entry) - set(RootRule._fields)):
-            raise _wrong(file, key, f"has an entry with {', '.join(extra)}; known are {', '.join(RootRule._fields)}")
-        if entry.get("kind") not in ("env", "project", "custom", "user"):
-            raise _wrong(file, key, "needs kind = env, project, custom or user in each entry")
-        if entry.get("base") not in ("env", "chain", "cwd", "repository", "custom", "home", "claude-plugins"):
-            raise _wrong(file, key, "needs base = env, chain, cwd, repository, custom, home or claude-plugins")
-        paths = entry.get("paths", [])
-        if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-            raise _wrong(file, key, "needs paths = a list of texts in each entry")
-        rules.append(RootRule(**{**entry, "paths": tuple(paths)}))
-    return tuple(rules)
+        wishes = {_snake_case(field): value for field, value in table.items()}
+        return derive(key.removeprefix("profiles."), wishes, known, evidence=file.path)
+    except WrongField as error:
+        raise _wrong(file, f"{key}.{error.field}", error.what) from None
 
 
 # What is said -------------------------------------------------------------------------------------

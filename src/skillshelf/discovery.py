@@ -184,10 +184,11 @@ class _Walk:
         if kind != "file":
             yield Diagnostic(path, "not-a-file", f"SKILL.md is a {kind}, not a file")
             return kind != "folder"
-        yield from self._read(folder, SKILL_FILE, path, f"{place.real_path}/{SKILL_FILE}")
+        yield from self._read(folder, SKILL_FILE, place, f"{place.real_path}/{SKILL_FILE}")
         return True
 
-    def _read(self, folder: int, name: str, path: str, real_path: str) -> Iterator[Found]:
+    def _read(self, folder: int, name: str, place: _Place, real_path: str) -> Iterator[Found]:
+        path = f"{place.path}/{SKILL_FILE}"
         if not _is_text(path):
             yield Diagnostic(path, "path-encoding", "the path is not UTF-8 or holds a control character")
             return
@@ -203,7 +204,7 @@ class _Walk:
             return
         if head.data is not None:
             self.seen.add(real_path)
-            yield Candidate(self.index, path, real_path, head.data, head.size, head.mtime_ns)
+            yield Candidate(self.index, path, real_path, place.real_path, head.data, head.size, head.mtime_ns)
         elif head.kind != "file":
             yield Diagnostic(path, "not-a-file", f"SKILL.md is a {head.kind}, not a file")
         else:
@@ -276,7 +277,7 @@ class _Walk:
             yield Diagnostic(path, "unreadable", _reason(error))
             return
         try:
-            yield from self._read(folder, os.path.basename(target), path, target)
+            yield from self._read(folder, os.path.basename(target), place, target)
         finally:
             files.close(folder)
 

@@ -9,6 +9,7 @@ SkillError
   SkillNotFound            no skill of that name in this catalog
   SkillAlreadyExists       a name that is taken where names must be free
   AmbiguousSkill           several skills of that name, and the profile keeps all
+  ResourceNotFound         no such file in that skill
   FileReadError            the machine could not read a file
   PathEscape               a path that points outside the folder it must stay in
   LimitExceeded            a file, walk or output larger than a named limit
@@ -30,6 +31,7 @@ __all__ = [
     "LimitExceeded",
     "PathEscape",
     "PermissionDenied",
+    "ResourceNotFound",
     "SkillAlreadyExists",
     "SkillDirectoryNotFound",
     "SkillError",
@@ -109,6 +111,14 @@ class AmbiguousSkill(SkillError):
         super().__init__(f"Ambiguous skill name: {name} ({len(paths)} skills have it)")
         self.name = name
         self.paths = tuple(paths)
+
+
+class ResourceNotFound(SkillError):
+    """No such file in that skill."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"File not found: {path}")
+        self.path = path
 
 
 class FileReadError(SkillError):

@@ -8,14 +8,18 @@ that; if the path has become a link in the meantime, opening it fails.
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from skillshelf.limits import FIRST_READ, FRONTMATTER_BYTES
 
 __all__ = [
+    "Contents",
+    "Folder",
     "Head",
     "Kind",
+    "NotRegular",
+    "TooLarge",
     "close",
     "from_system",
     "is_inside",
@@ -178,3 +182,120 @@ def _as_text(path: str | bytes) -> str:
 def is_inside(path: str, folder: str) -> bool:
     """Whether a resolved path is a resolved folder or lies below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+class NotRegular(OSError):
+    """What stands at a path is a link, pipe, socket or device."""
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
+class TooLarge(OSError):
+    """A file has more bytes than may be read."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
+
+
+class Contents(NamedTuple):
+    """All bytes of a file, and when it was last written."""
+
+    data: bytes
+    mtime_ns: int
+
+
+class Folder:
+    """An open folder, for reading what lies below it; use it in a `with` statement."""
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = open_folder(path)
+
+    def __enter__(self) -> "Folder":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        os.close(self._descriptor)
+
+    def read(self, segments: Sequence[str], *, limit: int) -> "Contents":
+        """A regular file; IsADirectoryError, NotRegular or TooLarge for what is none."""
+        parent = self._open(segments[:-1])
+        try:
+            # Looked at before it is opened: opening a device can have effects.
+            _refuse_irregular(stat_at(parent, segments[-1]).st_mode)
+            descriptor = os.open(_to_system(segments[-1]), _READ, dir_fd=parent)
+        finally:
+            os.close(parent)
+        try:
+            status = os.fstat(descriptor)
+            _refuse_irregular(status.st_mode)
+            if status.st_size > limit:
+                raise TooLarge(status.st_size)
+            data = _read_up_to(descriptor, limit + 1)
+            if len(data) > limit:
+                raise TooLarge(len(data))
+            return Contents(data, status.st_mtime_ns)
+        finally:
+            os.close(descriptor)
+
+    def children(self, segments: Sequence[str]) -> list[str]:
+        """The names in a folder that are files or folders; folders end with a slash."""
+        descriptor = self._open(segments)
+        try:
+            kinds = [(name, kind_of(stat_at(descriptor, name).st_mode)) for name in names_in(descriptor)]
+        finally:
+            os.close(descriptor)
+        return [name + ("/" if kind == "folder" else "") for name, kind in kinds if kind in ("file", "folder")]
+
+    def files(self, most: int) -> tuple[list[str], bool]:
+        """The regular files at every depth, and whether all entries were looked at; links are left out."""
+        found: list[str] = []
+        waiting: list[tuple[str, ...]] = [()]
+        while waiting:
+            segments = waiting.pop()
+            try:
+                names = self.children(segments)
+            except OSError:
+                return found, False
+            most -= len(names)
+            if most < 0:
+                return found, False
+            for name in names:
+                if name.endswith("/"):
+                    waiting.append((*segments, name[:-1]))
+                else:
+                    found.append("/".join((*segments, name)))
+        return found, True
+
+    def _open(self, segments: Sequence[str]) -> int:
+        descriptor = os.open(".", _PASS, dir_fd=self._descriptor)
+        for name in segments:
+            try:
+                following = os.open(_to_system(name), _PASS, dir_fd=descriptor)
+            except OSError as error:
+                raise _not_passable(descriptor, name, error) from None
+            finally:
+                os.close(descriptor)
+            descriptor = following
+        return descriptor
+
+
+def _not_passable(folder: int, name: str, error: OSError) -> OSError:
+    """Why a name on the way is no folder: Linux and macOS give different errors for a link."""
+    try:
+        kind = kind_of(stat_at(folder, name).st_mode)
+    except OSError:
+        return error
+    if kind == "link":
+        return NotRegular("link")
+    return error if kind == "folder" else FileNotFoundError(name)
+
+
+def _refuse_irregular(mode: int) -> None:
+    kind = kind_of(mode)
+    if kind == "folder":
+        raise IsADirectoryError
+    if kind != "file":
+        raise NotRegular(kind)

@@ -1,12 +1,17 @@
 """Every limit by name; whatever hits one says so. The reasons are in docs/limits.md."""
 
 __all__ = [
+    "ADDRESS_CHARS",
+    "ADDRESS_SEGMENTS",
     "CONFIG_BYTES",
     "DESCRIPTION_SHOWN",
     "FIRST_READ",
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+    "LISTED_ENTRIES",
+    "NAMES_IN_SCHEMA",
+    "RESOURCE_BYTES",
     "SKILL_FILE_BYTES",
     "WALK_DEPTH",
     "WALK_DIRECTORIES",
@@ -30,5 +35,17 @@ WALK_DIRECTORIES = 20_000
 
 WALK_DEPTH = 64
 """Where a walk ends whose profile sets no depth: each level holds one descriptor open."""
+
+RESOURCE_BYTES = 1024 * 1024
+"""A resource read, unless more is asked for."""
+
+LISTED_ENTRIES = 20_000
+"""Entries of one skill's folder that are looked at to list its files."""
+
+ADDRESS_CHARS = 4096
+ADDRESS_SEGMENTS = 32
+
+NAMES_IN_SCHEMA = 50
+"""Up to so many skills a tool's schema names them all."""
 
 CONFIG_BYTES = 1024 * 1024

@@ -6,10 +6,34 @@ from typing import Any, Literal, NamedTuple
 from skillshelf.limits import WALK_DIRECTORIES
 from skillshelf.values import LinkRule, Severity
 
-__all__ = ["Base", "Profile", "RootRule", "profile_to_dict"]
+__all__ = [
+    "Base",
+    "Budget",
+    "CatalogForm",
+    "Filter",
+    "LoadForm",
+    "Profile",
+    "RootRule",
+    "SortKey",
+    "ToolName",
+    "profile_to_dict",
+]
 
 Base = Literal["env", "chain", "cwd", "repository", "custom", "home", "claude-plugins"]
 """Where a root rule starts from; `roots.BASES` has one function for each."""
+
+
+CatalogForm = Literal["available-skills", "skills-context", "with-location", "tool-prompt", "skills-list"]
+"""How the catalog is written for a model; `prompt.FORMS` has one function for each."""
+
+LoadForm = Literal["skill-content", "skill-context", "skill-activated", "envelope", "raw"]
+"""How a loaded skill is written for a model; `rendering.FORMS` has one function for each."""
+
+
+Filter = Literal["source", "ignored", "include"]
+SortKey = Literal["name", "root", "scope", "path"]
+Budget = Literal["entries", "bytes", "tokens", "chars"]
+ToolName = Literal["skill_search", "skill_load", "skill_read", "skill_run", "activate_skill", "Skill", "read"]
 
 
 class RootRule(NamedTuple):
@@ -66,8 +90,30 @@ class Profile(NamedTuple):
     collision: Literal["first", "last", "keep-all"] = "first"
     collision_key: Literal["exact", "folded"] = "exact"
     filter_order: Literal["before-collisions", "after-collisions"] = "before-collisions"
-    filters: tuple[str, ...] = ("source", "ignored", "include")
-    order: tuple[str, ...] = ("name", "root", "path")
+    filters: tuple[Filter, ...] = ("source", "ignored", "include")
+    order: tuple[SortKey, ...] = ("name", "root", "path")
+    # What a model is told
+    catalog_form: CatalogForm = "available-skills"
+    catalog_budget: tuple[Budget, ...] = ("tokens",)
+    catalog_condition: Literal["always", "read-tool"] = "always"
+    budget_env: str | None = None
+    # Tools, and what a load gives
+    tools: tuple[ToolName, ...] = ()
+    load_by: tuple[Literal["name", "path"], ...] = ("name",)
+    load_form: LoadForm = "skill-content"
+    loaded_text: Literal["body", "file"] = "body"
+    listed_files: int = 512
+    listed_bytes: int | None = None
+    result_bytes: int = 256 * 1024
+    reload: Literal["remind", "repeat"] = "remind"
+    refresh: Literal["manual", "on-call"] = "manual"
+    refresh_env: str | None = None
+    content_types: Literal["markdown-or-plain", "by-extension"] = "by-extension"
+    # Arguments, mentions, commands
+    arguments: Literal["none", "substitute", "append", "user-line"] = "none"
+    empty_arguments: Literal["replace", "keep"] = "replace"
+    mentions: Literal["dollar", "none"] = "none"
+    commands: Literal["slash-skill", "none"] = "none"
 
 
 def profile_to_dict(profile: Profile) -> dict[str, Any]:

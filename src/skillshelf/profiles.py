@@ -62,6 +62,11 @@ _STANDARD = Profile(
     collision_key="folded",
     fields=(*Profile._field_defaults["fields"], *_CLAUDE_FIELDS),
     rules=severities({}),
+    tools=("skill_search", "skill_load", "skill_read", "skill_run"),
+    load_by=("name", "path"),
+    arguments="substitute",
+    mentions="dollar",
+    commands="slash-skill",
 )
 
 _STRICT = _STANDARD._replace(
@@ -105,6 +110,16 @@ _CODELIA = Profile(
     ),
     collision="keep-all",
     order=("name", "scope", "path"),
+    catalog_form="skills-context",
+    catalog_budget=("entries", "bytes"),
+    tools=("skill_search", "skill_load"),
+    load_by=("name", "path"),
+    load_form="skill-context",
+    loaded_text="file",
+    listed_files=200,
+    listed_bytes=512 * 1024,
+    result_bytes=50 * 1024,
+    mentions="dollar",
 )
 
 _SWIFTAGENT = Profile(
@@ -122,6 +137,11 @@ _SWIFTAGENT = Profile(
     hidden="skip",
     rules=severities({**_SPECIFICATION, "allowed-tools-list": "warn"}),
     collision="last",
+    catalog_form="with-location",
+    catalog_budget=(),
+    tools=("activate_skill",),
+    load_form="skill-activated",
+    reload="repeat",
 )
 
 _MYCODEAGENT = Profile(
@@ -147,6 +167,16 @@ _MYCODEAGENT = Profile(
         }
     ),
     collision="last",
+    catalog_form="tool-prompt",
+    catalog_budget=("chars",),
+    budget_env="SKILLS_PROMPT_CHAR_BUDGET",
+    tools=("Skill",),
+    load_form="envelope",
+    reload="repeat",
+    refresh="on-call",
+    refresh_env="SKILLS_REFRESH_ON_CALL",
+    arguments="substitute",
+    mentions="dollar",
 )
 
 _RIP = _STANDARD._replace(
@@ -158,6 +188,11 @@ _RIP = _STANDARD._replace(
     below_skill="enter",
     root_file="skill",
     rules={**_STRICT.rules, "unknown-field": "off"},
+    tools=("skill_load", "skill_read", "skill_run"),
+    load_by=("name",),
+    loaded_text="file",
+    arguments="append",
+    mentions="none",
 )
 
 _OMP = Profile(
@@ -198,6 +233,16 @@ _OMP = Profile(
         }
     ),
     filter_order="after-collisions",
+    catalog_form="skills-list",
+    catalog_budget=(),
+    catalog_condition="read-tool",
+    tools=("read",),
+    load_form="raw",
+    loaded_text="file",
+    reload="repeat",
+    content_types="markdown-or-plain",
+    arguments="user-line",
+    commands="slash-skill",
 )
 
 SYSTEMS: dict[str, Profile] = {

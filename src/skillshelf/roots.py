@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from skillshelf import files
-from skillshelf.config import Place, Settings, Trust, expand, find_repository, is_trusted
+from skillshelf.config import Settings, Trust, is_trusted
 from skillshelf.limits import CONFIG_BYTES
+from skillshelf.place import Place, expand, find_repository
 from skillshelf.profile import Base, Profile, RootRule
 from skillshelf.values import Diagnostic, Root
 

@@ -85,6 +85,9 @@ RULES: dict[str, Rule] = {
     "always-apply-type": Rule("`alwaysApply` is not true or false.", "info"),
     "unknown-field": Rule("A field is not one that the profile knows.", "info"),
     "hidden-text": Rule("Name or description holds invisible, bidirectional, tag or control characters.", "warn"),
+    # A load
+    "changed": Rule("The file changed since the catalog was made.", "warn"),
+    "closing-tag": Rule("The text holds the closing tag of the element around it, which was made harmless.", "warn"),
     # The configuration
     "config-untrusted": Rule("A project's configuration asks for what only a trusted folder may.", "warn"),
     "skills-disabled": Rule("Skills are switched off in the configuration.", "warn"),

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from skillshelf import catalog as catalogs
 from skillshelf import files
-from skillshelf.config import SWITCHES, locate
+from skillshelf.config import SWITCHES
 from skillshelf.discovery import SKILL_FILE, discover
 from skillshelf.document import Document, body, has_frontmatter_end, parse
 from skillshelf.errors import (
@@ -20,6 +20,7 @@ from skillshelf.errors import (
     YamlParsingError,
 )
 from skillshelf.limits import SKILL_FILE_BYTES
+from skillshelf.place import locate
 from skillshelf.profile import Profile, RootRule
 from skillshelf.profiles import SEED_PROFILES
 from skillshelf.roots import resolve_roots

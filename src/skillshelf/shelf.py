@@ -1,24 +1,36 @@
 """A place and a profile to a shelf: the object everything else hangs on."""
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from skillshelf import catalog as catalogs
 from skillshelf import files
-from skillshelf.config import Place, Settings, Trust, load_settings, locate
+from skillshelf.config import Settings, Trust, load_settings
 from skillshelf.discovery import discover
-from skillshelf.errors import SkillDirectoryNotFound
+from skillshelf.errors import SkillDirectoryNotFound, SkillsDisabled
+from skillshelf.limits import RESOURCE_BYTES
+from skillshelf.place import Place, find_repository, locate
 from skillshelf.profile import Profile
 from skillshelf.profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.roots import resolve_roots
 from skillshelf.values import Catalog
 
+if TYPE_CHECKING:
+    from skillshelf.loader import LoadedSkill
+    from skillshelf.policy import Confirm, Policy
+    from skillshelf.resources import Resource
+    from skillshelf.search import SearchReport
+    from skillshelf.session import Session
+
 __all__ = ["Shelf", "open_shelf"]
 
 
 class Shelf:
-    """The skills of one place, as one profile sees them."""
+    """The skills of one place, as one profile sees them.
+
+    What a method needs is imported when it is called: listing must not wait for what only a session uses.
+    """
 
     def __init__(self, place: Place, profile: Profile, settings: Settings, trust: Trust) -> None:
         self.place = place
@@ -41,6 +53,61 @@ class Shelf:
             return catalogs.empty(roots, self.profile, self.settings)
         found = discover(roots.roots, self.profile, repository=roots.repository, account=account)
         return catalogs.build(found, roots, self.profile, self.settings)
+
+    @property
+    def project_root(self) -> str:
+        """The repository by the profile's markers, or the working directory."""
+        return find_repository(self.place.cwd, self.profile.markers) or self.place.cwd
+
+    @property
+    def settings_in_force(self) -> Settings:
+        """The settings with what the profile's environment variable says about the budget."""
+        variable = self.profile.budget_env
+        given = self.place.env.get(variable, "") if variable else ""
+        return self.settings._replace(max_chars=int(given)) if given.isdecimal() and int(given) else self.settings
+
+    def search(
+        self, query: str, *, limit: int | None = None, scope: str | None = None, model: bool = False
+    ) -> "SearchReport":
+        """The skills that fit a query, best first; `model` leaves out those a model is not told of."""
+        from skillshelf.prompt import told_to_models
+        from skillshelf.search import search
+
+        most = self.settings.default_limit if limit is None else limit
+        skills = told_to_models(self.catalog.skills) if model else self.catalog.skills
+        return search(skills, query, limit=min(most, self.settings.max_limit), scope=scope, cwd=self.place.cwd)
+
+    def load(self, name: str | None = None, *, path: str | os.PathLike[str] | None = None) -> "LoadedSkill":
+        """A skill of the catalog by its name or path, read anew; a path wins."""
+        from skillshelf.loader import load, resolve
+
+        if not self.settings.enabled:
+            raise SkillsDisabled("skills are disabled")
+        return load(resolve(self.catalog.skills, name=name, path=_text(path), cwd=self.place.cwd), self.profile)
+
+    def read(self, uri: str, *, limit: int = RESOURCE_BYTES) -> "Resource":
+        """The file of a skill that an address `skill://name/path` names."""
+        from skillshelf.resources import read_resource
+
+        return read_resource(uri, self.catalog.skills, self.profile, limit=limit)[1]
+
+    def prompt(self) -> str:
+        """The catalog as this profile writes it for a model."""
+        from skillshelf.prompt import catalog_text
+
+        return catalog_text(self.catalog.skills, self.profile, self.settings_in_force).text
+
+    def session(
+        self,
+        policy: "Policy | Mapping[str, Any] | str | None" = None,
+        *,
+        confirm: "Confirm | None" = None,
+        preload: Iterable[str] = (),
+    ) -> "Session":
+        """A conversation on this shelf."""
+        from skillshelf.session import Session
+
+        return Session(self, policy=policy, confirm=confirm, preload=preload)
 
     def refresh(self) -> bool:
         """Look at the disk again; True if anything changed since the last look."""

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from skillshelf.text import shorten, visible, width
 
-__all__ = ["Screen", "Style", "screen", "write"]
+__all__ = ["Screen", "Style", "screen", "write", "write_bytes", "write_text"]
 
 Style = Literal["bold", "dim", "red", "yellow", "green"]
 _CODES: Mapping[Style, str] = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32"}
@@ -55,11 +55,34 @@ def screen(env: Mapping[str, str]) -> Screen:
     return Screen(colour, columns or 80)
 
 
+def write_text(text: str) -> None:
+    """A foreign text of many lines: made safe for a terminal, exact in a pipe."""
+    if sys.stdout is not None and sys.stdout.isatty():
+        text = "\n".join(visible(line) for line in text.replace("\t", "    ").split("\n"))
+        text += "" if text.endswith("\n") else "\n"
+    write(text)
+
+
+def write_bytes(content: str) -> None:
+    """Bytes in base64: exact in a pipe, and only their number for a terminal."""
+    from base64 import b64decode
+
+    data = b64decode(content)
+    if sys.stdout is not None and sys.stdout.isatty():
+        write(f"{len(data)} bytes that are no text; send them to a file, or use --json\n")
+    else:
+        _send(data)
+
+
 def write(text: str) -> None:
-    """The text on standard output as UTF-8, whatever the locale; quiet if nobody reads it any more."""
+    """The text on standard output as UTF-8, whatever the locale."""
+    _send(text.encode("utf-8", "backslashreplace"))
+
+
+def _send(data: bytes) -> None:
+    """The bytes on standard output; quiet if nobody reads them any more."""
     if sys.stdout is None:
         return
-    data = text.encode("utf-8", "backslashreplace")
     try:
         sys.stdout.flush()
         buffer = sys.stdout.buffer

@@ -79,6 +79,7 @@ class Candidate(NamedTuple):
     root: int
     path: str
     real_path: str
+    real_dir: str
     head: bytes
     size: int
     mtime_ns: int
@@ -91,10 +92,12 @@ class CatalogSkill(NamedTuple):
     description: str
     path: str
     real_path: str
+    real_dir: str
     scope: Scope
     source: str
     root: int
     mtime_ns: int
+    size: int
     enabled: bool
     trusted: bool
     hidden: Hidden | None

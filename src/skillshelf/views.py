@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.profile import Profile, profile_to_dict
 from skillshelf.terminal import Screen
 from skillshelf.text import fold, visible
 from skillshelf.values import Catalog, CatalogSkill, Diagnostic
 
-__all__ = ["Where", "as_json", "list_view", "overview", "profile_view", "profiles_view"]
+if TYPE_CHECKING:
+    from skillshelf.tools import Tool
+
+__all__ = ["Where", "as_json", "list_view", "overview", "profile_view", "profiles_view", "tools_view"]
 
 
 class Where(NamedTuple):
@@ -161,8 +164,9 @@ def overview(catalog: Catalog, where: Where, screen: Screen, *, config_path: str
     rows = [
         ("skillshelf list", "every skill with its description"),
         ("skillshelf list --all", "also what is not in the catalog, and why"),
-        ("skillshelf list --profile codelia", "the same folders as another system sees them"),
-        ("skillshelf profile standard", "every rule that is in force"),
+        ("skillshelf show NAME", "what a model gets when it loads one"),
+        ("skillshelf prompt", "what a model is told at the start"),
+        ("skillshelf profile", "the systems whose eyes you can look through: list --profile NAME"),
     ]
     lines += screen.table(rows, ("green", None), indent=2)
     if config_path:
@@ -177,6 +181,26 @@ def _some_of(catalog: Catalog, root: str, screen: Screen) -> list[str]:
     here = [skill for skill in catalog.skills if skill.path.startswith(root.rstrip("/") + "/")]
     lines = screen.table([(skill.name, fold(skill.description)) for skill in here[:_SHOWN]], ("bold", None), indent=2)
     return [*lines, f"  … and {len(here) - _SHOWN} more"] if len(here) > _SHOWN else lines
+
+
+# Tools --------------------------------------------------------------------------------------------
+
+
+def tools_view(tools: Sequence["Tool"], screen: Screen) -> str:
+    """Every tool with its parameters."""
+    if not tools:
+        return "No tools: there is no skill a model may be told of.\n"
+    lines: list[str] = []
+    for tool in tools:
+        required = tool.input_schema["required"]
+        lines += [screen.paint(visible(tool.name), "bold")]
+        lines += screen.table([(line,) for line in tool.description.splitlines()], (None,), indent=2)
+        rows = [
+            (name + ("" if name in required else "?"), schema["type"], schema["description"])
+            for name, schema in tool.input_schema["properties"].items()
+        ]
+        lines += [*screen.table(rows, ("green", "dim", None), indent=4), ""]
+    return "\n".join(lines)
 
 
 # Profiles -----------------------------------------------------------------------------------------

@@ -1,0 +1,193 @@
+"""What each command does, once its words are understood.
+
+Imports stand inside the functions: a command loads what it needs and nothing else.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from skillshelf.errors import ConfigurationError, SkillNotFound
+
+if TYPE_CHECKING:
+    from skillshelf.config import Trust
+    from skillshelf.shelf import Shelf
+
+__all__ = ["DONE", "list_skills", "overview", "profile", "prompt", "read", "show", "tools"]
+
+DONE = 0
+
+Values = Mapping[str, Any]
+
+
+def overview(values: Values) -> int:
+    """One screen about this place."""
+    from skillshelf import views
+    from skillshelf.place import user_config_path
+    from skillshelf.terminal import screen, write
+
+    shelf = _open(values)
+    if values["json"]:
+        write(views.as_json(shelf.catalog.to_dict()))
+        return DONE
+    where = views.Where(shelf.place.cwd, shelf.place.home)
+    path = user_config_path(shelf.place)
+    write(views.overview(shelf.catalog, where, screen(shelf.place.env), config_path=path))
+    return DONE
+
+
+def list_skills(values: Values) -> int:
+    """The catalog."""
+    from skillshelf import views
+    from skillshelf.terminal import screen, write
+
+    shelf = _open(values)
+    catalog = shelf.scan(account=values["all"])
+    if scope := values["scope"]:
+        scopes = list(dict.fromkeys(root.scope for root in catalog.roots))
+        if scope not in scopes:
+            known = ", ".join(scopes)
+            raise ConfigurationError(f"no scope {scope!r} in profile {catalog.profile}; there are: {known}")
+        catalog = catalog._replace(skills=tuple(skill for skill in catalog.skills if skill.scope == scope))
+    if values["json"]:
+        write(views.as_json(catalog.to_dict()))
+    else:
+        where = views.Where(shelf.place.cwd, shelf.place.home)
+        write(views.list_view(catalog, where, screen(shelf.place.env), everything=values["all"]))
+    return DONE
+
+
+def show(values: Values) -> int:
+    """What a model would get of one skill."""
+    from skillshelf import views
+    from skillshelf.loader import near_names
+    from skillshelf.terminal import write, write_text
+
+    shelf = _open(values)
+    wanted = _needed(values, "name_or_path", "skillshelf show NAME-or-PATH")
+    by_path = "/" in wanted or wanted in (".", "SKILL.md")
+    try:
+        shown = shelf.session(confirm=_a_person_asks).load(
+            None if by_path else wanted, path=wanted if by_path else None, arguments=values["args"] or ""
+        )
+    except SkillNotFound as error:
+        error.near = tuple(near_names(error.name, shelf.catalog.skills))  # type: ignore[attr-defined]
+        raise
+    if values["json"]:
+        write(views.as_json(shown.to_dict()))
+    else:
+        write_text(shown.loaded.content if values["raw"] else shown.text)
+        for warning in shown.warnings:
+            _note(f"{warning.message} ({warning.path})")
+    return DONE
+
+
+def read(values: Values) -> int:
+    """One file of a skill."""
+    from skillshelf import views
+    from skillshelf.terminal import write, write_bytes, write_text
+
+    shelf = _open(values)
+    resource = shelf.read(_needed(values, "uri", "skillshelf read skill://NAME/PATH"))
+    if values["json"]:
+        write(views.as_json(resource._asdict()))
+    elif resource.encoding == "utf-8":
+        write_text(resource.content)
+    else:
+        write_bytes(resource.content)
+    return DONE
+
+
+def prompt(values: Values) -> int:
+    """The catalog as a model is told of it."""
+    from skillshelf import views
+    from skillshelf.terminal import write, write_text
+
+    shelf = _open(values, trust="all" if values["trust"] else "ask")
+    text = shelf.session().catalog_text()
+    _held_back(shelf)
+    if values["json"]:
+        counts = {"entries": text.entries, "omitted": text.omitted, "truncated": text.truncated}
+        write(views.as_json({"text": text.text, "chars": text.chars, "tokens": text.tokens, **counts}))
+    else:
+        write_text(text.text)
+    return DONE
+
+
+def tools(values: Values) -> int:
+    """The tools a model is offered."""
+    from skillshelf import views
+    from skillshelf.terminal import screen, write
+
+    shelf = _open(values, trust="all" if values["trust"] else "ask")
+    offered = shelf.session().tools()
+    _held_back(shelf)
+    if values["json"]:
+        write(views.as_json([tool.to_dict() for tool in offered]))
+    else:
+        write(views.tools_view(offered, screen(shelf.place.env)))
+    return DONE
+
+
+def profile(values: Values) -> int:
+    """Every field of a profile, or every profile."""
+    from skillshelf import views
+    from skillshelf.config import load_settings
+    from skillshelf.place import locate
+    from skillshelf.profile import profile_to_dict
+    from skillshelf.profiles import SYSTEMS, find_profile
+    from skillshelf.terminal import screen, write
+
+    place = locate(values["cwd"], values["home"], None)
+    settings = load_settings(place, file=values["config"], trust="ask")
+    known = {**SYSTEMS, **settings.profiles}
+    name = values["name"] or values["profile"]
+    if name is None:
+        write(views.as_json(list(known)) if values["json"] else views.profiles_view(known, screen(place.env)))
+        return DONE
+    found = find_profile(name, settings.profiles)
+    write(views.as_json(profile_to_dict(found)) if values["json"] else views.profile_view(found, screen(place.env)))
+    return DONE
+
+
+def _open(values: Values, *, trust: "Trust" = "ask") -> "Shelf":
+    from skillshelf.shelf import open_shelf
+
+    return open_shelf(
+        cwd=values["cwd"],
+        profile=values["profile"],
+        home=values["home"],
+        config=values["config"],
+        use_cache=not values["no_cache"],
+        trust=trust,
+    )
+
+
+def _needed(values: Values, key: str, usage: str) -> str:
+    value = values[key]
+    if not value:
+        raise ConfigurationError(f"something is missing; usage: {usage}")
+    return os.fspath(value)
+
+
+def _a_person_asks(tool: str, name: str, reason: str) -> bool:
+    """These commands serve the person who typed them."""
+    return True
+
+
+def _held_back(shelf: "Shelf") -> None:
+    """Say how many skills a model is not told of because nobody trusts their folder."""
+    held = sum(skill.hidden == "untrusted" for skill in shelf.catalog.skills)
+    if held:
+        _note(
+            f"{held} of this project's skills are held back; to allow them once: --trust, "
+            f"always: add {shelf.project_root} to `trust.folders` of your configuration"
+        )
+
+
+def _note(message: str) -> None:
+    from skillshelf.text import visible
+
+    if sys.stderr is not None:
+        print(f"skillshelf: {visible(message)}", file=sys.stderr)

@@ -1,0 +1,62 @@
+"""Where a shelf is opened: the working directory, the home folder, the environment, and what follows from them."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from skillshelf import files
+
+__all__ = ["Place", "expand", "find_repository", "locate", "user_config_path"]
+
+
+class Place(NamedTuple):
+    """Where a shelf is opened: everything outside the configuration that decides what it finds."""
+
+    cwd: str
+    home: str | None
+    env: Mapping[str, str]
+    home_moved: bool = False
+
+
+def locate(cwd: str | None, home: str | None, env: Mapping[str, str] | None) -> Place:
+    """The place for what a caller gave; what is missing comes from the process."""
+    environment = {name: files.from_system(value) for name, value in os.environ.items()} if env is None else dict(env)
+    base = files.from_system(os.path.abspath(cwd or "."))
+    if home is not None:
+        return Place(base, files.from_system(os.path.abspath(home)), environment, home_moved=True)
+    found = environment.get("HOME") or files.from_system(os.path.expanduser("~"))
+    # A home that is not absolute would mean another folder in every working directory.
+    return Place(base, os.path.normpath(found) if os.path.isabs(found) else None, environment)
+
+
+def find_repository(cwd: str, markers: Sequence[str]) -> str | None:
+    """The nearest folder from here upward that holds one of the markers."""
+    folder = cwd
+    while True:
+        if any(files.kind_at(f"{folder}/{marker}") for marker in markers):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def user_config_path(place: Place) -> str | None:
+    """The user's own configuration file, whether or not it exists."""
+    if place.home is not None and (place.home_moved or sys.platform == "linux"):
+        given = None if place.home_moved else place.env.get("XDG_CONFIG_HOME")
+        base = given if given and os.path.isabs(given) else f"{place.home}/.config"
+        return f"{base}/skillshelf/config.toml"
+    if place.home is None:
+        return None
+    from platformdirs import user_config_dir
+
+    return os.path.join(user_config_dir("skillshelf"), "config.toml")
+
+
+def expand(path: str, place: Place, *, base: str) -> str:
+    """An absolute path: `~` is the home folder, anything relative starts from the base."""
+    if path == "~" or path.startswith("~/"):
+        path = (place.home or "/nonexistent") + path[1:]
+    return os.path.normpath(os.path.join(base, path))

@@ -1,0 +1,247 @@
+"""A catalog to the text that tells a model about it, within its budget to the byte."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from skillshelf.config import Settings
+from skillshelf.limits import DESCRIPTION_SHOWN
+from skillshelf.markup import cut, field
+from skillshelf.profile import CatalogForm, Profile
+from skillshelf.text import fold
+from skillshelf.values import CatalogSkill, tools_text
+
+__all__ = ["SYSTEM_RULES", "CatalogText", "catalog_text", "tokens_in", "told_to_models"]
+
+
+class CatalogText(NamedTuple):
+    """The text, how many skills are in it, how many are not, and whether anything was cut for the budget."""
+
+    text: str
+    entries: int
+    omitted: int
+    truncated: bool
+
+    @property
+    def chars(self) -> int:
+        """Characters of the text."""
+        return len(self.text)
+
+    @property
+    def tokens(self) -> int:
+        """An estimate of its tokens."""
+        return tokens_in(self.text)
+
+
+def tokens_in(text: str) -> int:
+    """UTF-8 bytes by four, rounded up."""
+    return (len(text.encode("utf-8", "surrogatepass")) + 3) // 4
+
+
+def told_to_models(skills: Sequence[CatalogSkill]) -> list[CatalogSkill]:
+    """The skills a model may know of."""
+    return [skill for skill in skills if skill.hidden is None]
+
+
+class Told(NamedTuple):
+    """What a form is given: the skills, the settings that bound them, and which gated fields are open."""
+
+    skills: Sequence[CatalogSkill]
+    settings: Settings
+    profile: Profile
+    extra_fields: tuple[str, ...]
+
+
+def catalog_text(
+    skills: Sequence[CatalogSkill], profile: Profile, settings: Settings, *, extra_fields: tuple[str, ...] = ()
+) -> CatalogText:
+    """The catalog as the profile writes it; empty where there is no skill to tell of."""
+    told = told_to_models(skills)
+    if not told:
+        return CatalogText("", 0, 0, truncated=False)
+    return FORMS[profile.catalog_form](Told(told, settings, profile, extra_fields))
+
+
+# The standard's form, which degrades in steps -----------------------------------------------------
+
+_USE = (
+    "Skills hold instructions for particular tasks. "
+    "When a task matches a description below, load that skill with `skill_load` before you start, and follow it. "
+    "Load only what you need, and each skill once."
+)
+_MORE = " This list was shortened to fit: find skills with `skill_search`."
+_SHORTEST = 60
+
+
+def _available_skills(told: Told) -> CatalogText:
+    budget = told.settings.max_tokens
+    hint = _MORE if "skill_search" in told.profile.tools else " This list was shortened to fit."
+    descriptions = [cut(fold(skill.description), DESCRIPTION_SHOWN) for skill in told.skills]
+    whole = _element(told, descriptions, len(told.skills), hint="")
+    if tokens_in(whole) <= budget:
+        return CatalogText(whole, len(told.skills), 0, truncated=False)
+    length = _longest(
+        _SHORTEST,
+        DESCRIPTION_SHOWN - 1,
+        lambda size: (
+            tokens_in(_element(told, [cut(d, size) for d in descriptions], len(descriptions), hint=hint)) <= budget
+        ),
+    )
+    if length is not None:
+        text = _element(told, [cut(d, length) for d in descriptions], len(descriptions), hint=hint)
+        return CatalogText(text, len(told.skills), 0, truncated=True)
+    count = _longest(0, len(told.skills), lambda size: tokens_in(_element(told, None, size, hint=hint)) <= budget)
+    if count is None:
+        return CatalogText("", 0, len(told.skills), truncated=True)
+    return CatalogText(_element(told, None, count, hint=hint), count, len(told.skills) - count, truncated=True)
+
+
+def _longest(low: int, high: int, fits: Callable[[int], bool]) -> int | None:
+    """The largest number in the range that fits, where every smaller one fits too; None if none does."""
+    if not fits(low):
+        return None
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def _element(told: Told, descriptions: Sequence[str] | None, count: int, *, hint: str) -> str:
+    lines = [_USE + hint, f'<available_skills truncated="{"true" if hint else "false"}">']
+    for position, skill in enumerate(told.skills[:count]):
+        lines += ["  <skill>", f"    <name>{field(skill.name)}</name>"]
+        if descriptions is not None:
+            lines.append(f"    <description>{field(descriptions[position])}</description>")
+            lines += _extra(skill, told.extra_fields)
+        lines.append("  </skill>")
+    if count < len(told.skills):
+        lines.append(f'  <omitted count="{len(told.skills) - count}"/>')
+    return "\n".join([*lines, "</available_skills>"])
+
+
+def _extra(skill: CatalogSkill, names: tuple[str, ...]) -> list[str]:
+    """Fields that are told only where the policy opened them."""
+    values = {
+        "compatibility": skill.metadata.compatibility,
+        "allowed-tools": tools_text(skill.frontmatter.get("allowed-tools")),
+    }
+    return [f"    <{name}>{field(value)}</{name}>" for name in names if (value := values.get(name))]
+
+
+# The other forms ----------------------------------------------------------------------------------
+
+_RULES = (
+    "The user may name a skill as $skill-name: load it with `skill_load` before anything else.",
+    "Load a skill when the task clearly matches its description.",
+    "`skill_load` takes a name or the path below; use the path when a name is ambiguous.",
+    "Do not read a SKILL.md again that is already loaded, unless it changed.",
+    "Relative paths in a skill start from the skill's directory.",
+    "Prefer scripts that a skill brings over writing them anew.",
+    "`skill_search` looks among the skills on this machine; nothing is fetched from elsewhere.",
+)
+
+
+def _skills_context(told: Told) -> CatalogText:
+    blocks: list[str] = []
+    used = 0
+    for skill in told.skills[: told.settings.max_entries]:
+        block = "\n".join(
+            [
+                "  <skill>",
+                f"    <name>{field(skill.name)}</name>",
+                f"    <description>{field(skill.description)}</description>",
+                f"    <path>{field(skill.path)}</path>",
+                f"    <scope>{field(skill.scope)}</scope>",
+                "  </skill>",
+            ]
+        )
+        used += len(block.encode("utf-8", "surrogatepass")) + 1
+        if used > told.settings.max_bytes:
+            break
+        blocks.append(block)
+    omitted = len(told.skills) - len(blocks)
+    note = [f"  <note>{omitted} more skills are not listed; find them with skill_search.</note>"] if omitted else []
+    lines = [
+        "<skills_context>",
+        "<skills_usage>",
+        *(f"  <rule>{field(rule)}</rule>" for rule in _RULES),
+        "</skills_usage>",
+        f'<skills_catalog scope="initial" truncated="{"true" if omitted else "false"}">',
+        *blocks,
+        *note,
+        "</skills_catalog>",
+        "</skills_context>",
+    ]
+    return CatalogText("\n".join(lines), len(blocks), omitted, truncated=omitted > 0)
+
+
+def _with_location(told: Told) -> CatalogText:
+    lines = ["<available_skills>"]
+    for skill in told.skills:
+        lines += [
+            "  <skill>",
+            f"    <name>{field(skill.name)}</name>",
+            f"    <description>{field(skill.description)}</description>",
+            f"    <location>{field(skill.path)}</location>",
+            "  </skill>",
+        ]
+    return CatalogText("\n".join([*lines, "</available_skills>"]), len(told.skills), 0, truncated=False)
+
+
+_TOOL_PROMPT = """\
+Tool: Skill
+Loads the instructions of a skill by its name. Use it when the user names a skill, or when a task clearly matches a \
+description below. Load a skill only when it is needed; never load all of them first.
+
+Parameters:
+- name (string, required): the skill to load, exactly as listed
+- args (string, optional): text for the skill; it replaces $ARGUMENTS in the instructions or is appended to them
+
+Examples:
+- {{"name": "code-review"}}
+- {{"name": "code-review", "args": "src/app.py"}}
+
+Available skills:
+{skills}"""
+
+
+SYSTEM_RULES: Mapping[CatalogForm, str] = {
+    "tool-prompt": "# Skills\n"
+    "- When the user names a skill ($code-review, or 'use the code-review skill'), load it with the Skill tool.\n"
+    "- When a task clearly matches the description of a skill, consider loading that skill.\n"
+    "- Load a skill only when it is needed; never load all skills in advance."
+}
+"""What a system prompt says besides the catalog, in forms whose catalog is part of a tool."""
+
+
+def _tool_prompt(told: Told) -> CatalogText:
+    lines: list[str] = []
+    used = 0
+    for skill in told.skills:
+        line = f"- {fold(skill.name)}: {fold(skill.description)}"
+        used += len(line) + 1
+        if used > told.settings.max_chars:
+            break
+        lines.append(line)
+    omitted = len(told.skills) - len(lines)
+    note = [f"({omitted} more are not listed: ask for one by its name)"] if omitted else []
+    text = _TOOL_PROMPT.format(skills="\n".join([*(lines or ["(none)"]), *note]))
+    return CatalogText(text, len(lines), omitted, truncated=omitted > 0)
+
+
+def _skills_list(told: Told) -> CatalogText:
+    lines = [
+        "Skills hold instructions for particular tasks. When a task matches one, read skill://<name> first.",
+        "<skills>",
+    ]
+    for skill in told.skills:
+        lines += [f'<skill name="{field(skill.name)}">', field(skill.description), "</skill>"]
+    return CatalogText("\n".join([*lines, "</skills>"]), len(told.skills), 0, truncated=False)
+
+
+FORMS: Mapping[CatalogForm, Callable[[Told], CatalogText]] = {
+    "available-skills": _available_skills,
+    "skills-context": _skills_context,
+    "with-location": _with_location,
+    "tool-prompt": _tool_prompt,
+    "skills-list": _skills_list,
+}

@@ -1,0 +1,498 @@
+"""A shelf and what a model does with it: one conversation, which remembers what is in its context."""
+
+import os
+import re
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from skillshelf import envelope as envelopes
+from skillshelf import loader, rendering, resources
+from skillshelf.errors import (
+    AmbiguousSkill,
+    ConfigurationError,
+    FileReadError,
+    InvalidFormat,
+    LimitExceeded,
+    PathEscape,
+    PermissionDenied,
+    ResourceNotFound,
+    SkillError,
+    SkillFileNotFound,
+    SkillNotFound,
+    SkillsDisabled,
+)
+from skillshelf.loader import LoadedSkill
+from skillshelf.policy import Confirm, Decision, Policy, decide, make_policy
+from skillshelf.profile import Profile
+from skillshelf.prompt import SYSTEM_RULES, CatalogText, catalog_text, told_to_models
+from skillshelf.tools import ErrorCode, Tool, ToolError, ToolResult, check_arguments, tools_of
+from skillshelf.values import CatalogSkill, Diagnostic
+
+if TYPE_CHECKING:
+    from skillshelf.shelf import Shelf
+
+__all__ = ["Mentions", "Session"]
+
+COMMAND = "/skill:"
+_MENTION = re.compile(r"(?<![\w$\\])\$([a-z0-9]+(?:-[a-z0-9]+)*)(?![\w-])")
+_TRUE_WORDS = ("1", "true", "yes", "y", "on")
+
+
+class Mentions(NamedTuple):
+    """A user's text with its mentions listed for the model, the skills they mean, and near misses."""
+
+    text: str
+    skills: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+class Shown(NamedTuple):
+    """A skill as a model would get it, for a person who asked for it."""
+
+    loaded: LoadedSkill
+    text: str
+    warnings: tuple[Diagnostic, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "skill": self.loaded.skill.to_dict(),
+            "text": self.text,
+            "files": list(self.loaded.files),
+            "files_truncated": self.loaded.files_truncated,
+            "digest": self.loaded.digest,
+            "warnings": [warning.to_dict() for warning in self.warnings],
+        }
+
+
+class Memory(NamedTuple):
+    """One version of a skill that was sent, and whether the model still has it."""
+
+    name: str
+    path: str
+    mtime_ms: int
+    digest: str
+    arguments: str
+    ref: str
+    in_context: bool
+
+
+class Session:
+    """One conversation on a shelf. Safe to use from several threads; one call runs at a time."""
+
+    def __init__(
+        self,
+        shelf: "Shelf",
+        *,
+        policy: Policy | Mapping[str, Any] | str | None = None,
+        confirm: Confirm | None = None,
+        preload: Iterable[str] = (),
+    ) -> None:
+        self.shelf = shelf
+        self.policy = make_policy(policy, shelf.settings)
+        self.changes: tuple[str, ...] = ()
+        self._confirm = confirm
+        self._lock = threading.RLock()
+        self._loaded: dict[str, Memory] = {}
+        self._texts: dict[str, str] = {}
+        self._active: dict[str, LoadedSkill] = {}
+        self._asked_for: set[str] = set()
+        self._preloaded = [self._pinned(name) for name in preload]
+
+    # What the model is told -----------------------------------------------------------------------
+
+    @property
+    def profile(self) -> Profile:
+        """The profile of the shelf."""
+        return self.shelf.profile
+
+    @property
+    def skills(self) -> Sequence[CatalogSkill]:
+        """The skills of the shelf, those a model is not told of included."""
+        return self.shelf.catalog.skills
+
+    def catalog_text(self) -> CatalogText:
+        """The catalog as the profile writes it, with the fields that the policy opened."""
+        return catalog_text(
+            self.skills, self.profile, self.shelf.settings_in_force, extra_fields=self.policy.catalog_fields
+        )
+
+    def system_prompt(self, base: str = "", agents_context: str = "", tools: Sequence[str] | None = None) -> str:
+        """Base text, standing context, then skills; `tools` are the host's own, None means that `read` is one."""
+        parts = [base, agents_context]
+        if self._preloaded:
+            parts.append(rendering.render_preloaded(self._preloaded).text)
+        else:
+            readable = self.profile.catalog_condition != "read-tool" or tools is None or "read" in tools
+            catalog = self.catalog_text().text if readable else ""
+            parts += [SYSTEM_RULES.get(self.profile.catalog_form, "") if catalog else "", catalog]
+        return "\n\n".join(part for part in parts if part)
+
+    def tools(self) -> list[Tool]:
+        """The tools of the profile, for the skills there are."""
+        return tools_of(self.profile, self.skills, prompt=self.catalog_text().text)
+
+    def commands(self) -> list[str]:
+        """One slash command for each skill that a user may invoke, for completion."""
+        if self.profile.commands == "none" or not self.shelf.settings.commands:
+            return []
+        return [COMMAND + skill.name for skill in self.skills if skill.enabled and _is_for_users(skill)]
+
+    # What the model does --------------------------------------------------------------------------
+
+    def call(self, tool: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
+        """Run a tool of the profile. A mistake of the model is an error in the result, never an exception."""
+        given = dict(arguments or {})
+        started = time.perf_counter()
+        with self._lock:
+            result = self._called(tool, given)
+            if self.profile.load_form != "envelope":
+                return result
+            return self._in_envelope(given, result, round((time.perf_counter() - started) * 1000))
+
+    def _called(self, tool: str, given: dict[str, Any]) -> ToolResult:
+        if tool not in self.profile.tools or tool not in HANDLERS:
+            known = ", ".join(name for name in self.profile.tools if name in HANDLERS)
+            return _failure("unknown_tool", f"no tool {tool!r}; there are: {known}")
+        self._refresh_if_asked()
+        wrong = check_arguments(tool, self.profile, given)
+        if wrong is not None:
+            return _failure("invalid_params", wrong)
+        try:
+            return HANDLERS[tool](self, given)
+        except SkillError as error:
+            return self._failed(error)
+
+    def command(self, text: str) -> ToolResult | None:
+        """Run `/skill:name args`; None for text that is no command of this profile."""
+        if self.profile.commands == "none" or not self.shelf.settings.commands or not text.startswith(COMMAND):
+            return None
+        name, _, arguments = text[len(COMMAND) :].strip().partition(" ")
+        with self._lock:
+            try:
+                skill = loader.resolve(self.skills, name=name, cwd=self.shelf.place.cwd)
+                if not _is_for_users(skill):
+                    raise PermissionDenied(f"{skill.name} is not meant to be invoked by a user")
+                self._permit("skill_load", skill, by_user=True)
+                loaded = loader.load(skill, self.profile)
+                if self.profile.arguments == "user-line":
+                    rendered = rendering.as_follow_up(loaded, arguments)
+                else:
+                    rendered = rendering.render(loaded, self.profile, arguments)
+                return self._remember(loaded, rendered.text, arguments)
+            except SkillError as error:
+                return self._failed(error)
+
+    def load(self, name: str | None = None, *, path: str | None = None, arguments: str = "") -> Shown:
+        """A skill that a person asked for, exactly as a model would get it; raises what a load raises."""
+        with self._lock:
+            skill = loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.place.cwd)
+            self._permit("skill_load", skill, by_user=True)
+            loaded = loader.load(skill, self.profile)
+            rendered = rendering.render(loaded, self.profile, arguments)
+            result = self._remember(loaded, rendered.text, arguments)
+            if self.profile.load_form == "envelope":
+                given = {"name": skill.name, **({"args": arguments} if arguments else {})}
+                result = self._in_envelope(given, result, 0)
+            return Shown(loaded, result.text, (*loaded.warnings, *rendered.warnings))
+
+    def resolve_mentions(self, text: str) -> Mentions:
+        """The skills that `$name` means in a user's text; what is no skill is no mention."""
+        if self.profile.mentions == "none":
+            return Mentions(text, (), ())
+        known = {skill.name for skill in self.skills if skill.enabled}
+        named = list(dict.fromkeys(_MENTION.findall(text)))
+        meant = tuple(name for name in named if name in known)
+        # Only what resembles a skill: `$100` and `$home` are something else.
+        unknown = tuple(name for name in named if name not in known and loader.near_names(name, self.skills))
+        with self._lock:
+            self._asked_for.update(meant)
+        if not meant:
+            return Mentions(text, meant, unknown)
+        block = "\n".join(["<skill_mentions>", *(f"- {name}" for name in meant), "</skill_mentions>"])
+        return Mentions(f"{text}\n\n{block}", meant, unknown)
+
+    # Activation -----------------------------------------------------------------------------------
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """The names of the skills that were loaded and not given back."""
+        with self._lock:
+            return tuple(sorted(self._active))
+
+    def activate(self, name: str) -> LoadedSkill:
+        """Load a skill and keep it active; raises what a load raises."""
+        with self._lock:
+            skill = loader.resolve(self.skills, name=name, cwd=self.shelf.place.cwd)
+            self._permit("skill_load", skill, by_user=True)
+            loaded = loader.load(skill, self.profile)
+            self._active[skill.name] = loaded
+            return loaded
+
+    def deactivate(self, name: str) -> None:
+        """Give a skill back; its text is freed."""
+        with self._lock:
+            self._active.pop(name, None)
+
+    def decide(self, tool: str, arguments: Mapping[str, Any] | None = None) -> Decision:
+        """What the policy says about a call, on the skill that its arguments really mean."""
+        given = dict(arguments or {})
+        name = given.get("name") or given.get("skillName")
+        try:
+            skill = loader.resolve(self.skills, name=name, path=given.get("path"), cwd=self.shelf.place.cwd)
+        except SkillError as error:
+            return Decision("deny", None, str(error))
+        return decide(self.policy, tool, skill)
+
+    def child(self, skills: Iterable[str] = ()) -> "Session":
+        """A session for a sub-agent that starts with these skills; an unknown name is an error at once."""
+        return Session(self.shelf, policy=self.policy, confirm=self._confirm, preload=skills)
+
+    # Memory ---------------------------------------------------------------------------------------
+
+    def recall(self, ref: str) -> str:
+        """The whole text behind a reference, until the session ends."""
+        with self._lock:
+            if ref not in self._texts:
+                raise ResourceNotFound(f"reference {ref}")
+            return self._texts[ref]
+
+    def compact(self) -> None:
+        """Say that the model's context was shortened: what was loaded is no longer in it."""
+        with self._lock:
+            self._loaded = {path: memory._replace(in_context=False) for path, memory in self._loaded.items()}
+
+    def snapshot(self) -> dict[str, Any]:
+        """The session as a JSON value."""
+        with self._lock:
+            return {
+                "version": 1,
+                "profile": self.profile.name,
+                "loaded": [memory._asdict() for memory in self._loaded.values()],
+                "texts": dict(self._texts),
+                "active": sorted(self._active),
+            }
+
+    @classmethod
+    def restore(cls, snapshot: Mapping[str, Any], shelf: "Shelf", **options: Any) -> "Session":
+        """The session a snapshot was taken of; `changes` says what is different on disk since then."""
+        if snapshot.get("version") != 1 or snapshot.get("profile") != shelf.profile.name:
+            raise ConfigurationError("not a snapshot of a session with this profile")
+        session = cls(shelf, **options)
+        session._texts = dict(snapshot["texts"])
+        session._loaded = {memory["path"]: Memory(**memory) for memory in snapshot["loaded"]}
+        session.changes = tuple(session._differences())
+        for name in snapshot["active"]:
+            try:
+                session.activate(name)
+            except SkillError as error:
+                session.changes += (f"no longer active: {name}: {error}",)
+        return session
+
+    def _differences(self) -> Iterable[str]:
+        known = {skill.path: skill for skill in self.skills}
+        for path, memory in self._loaded.items():
+            if path not in known:
+                yield f"missing: {memory.name} ({path})"
+                continue
+            try:
+                loaded = loader.load(known[path], self.profile)
+            except SkillError as error:
+                yield f"broken: {memory.name}: {error}"
+                continue
+            if loaded.digest != memory.digest:
+                yield f"updated: {memory.name} ({path})"
+
+    # One call -------------------------------------------------------------------------------------
+
+    def _load(self, given: Mapping[str, Any]) -> ToolResult:
+        name = given.get("name") or given.get("skillName")
+        if name is None and given.get("path") is None:
+            return _failure("invalid_params", "name or path is required")
+        skill = loader.resolve(self.skills, name=name, path=given.get("path"), cwd=self.shelf.place.cwd)
+        self._permit("skill_load", skill, by_user=False)
+        loaded = loader.load(skill, self.profile)
+        arguments = given.get("args") or ""
+        return self._remember(loaded, rendering.render(loaded, self.profile, arguments).text, arguments)
+
+    def _remember(self, loaded: LoadedSkill, text: str, arguments: str) -> ToolResult:
+        """The result of a load; the same version again is only a reminder, while the model has it."""
+        path = loaded.skill.path
+        memory = self._loaded.get(path)
+        version = (loaded.mtime_ms, loaded.digest, arguments)
+        known = memory is not None and (memory.mtime_ms, memory.digest, memory.arguments) == version
+        self._active[loaded.skill.name] = loaded
+        if memory is not None and known and memory.in_context and self.profile.reload == "remind":
+            return ToolResult(True, _reminder(loaded, memory.ref), _data(loaded, memory.ref, already_loaded=True))
+        ref = memory.ref if memory is not None and known else f"load-{len(self._texts) + 1}"
+        self._texts[ref] = text
+        self._loaded[path] = Memory(
+            loaded.skill.name, path, loaded.mtime_ms, loaded.digest, arguments, ref, in_context=True
+        )
+        return ToolResult(True, self._cut(text, ref), self._form_data(loaded, text, ref))
+
+    def _cut(self, text: str, ref: str) -> str:
+        data = text.encode()
+        if len(data) <= self.profile.result_bytes:
+            return text
+        return data[: self.profile.result_bytes].decode("utf-8", "ignore") + f"\n[cut; ref={ref}]"
+
+    def _form_data(self, loaded: LoadedSkill, text: str, ref: str) -> Mapping[str, Any]:
+        if self.profile.load_form == "skill-activated":
+            return {
+                "skillName": loaded.skill.name,
+                "instructions": loaded.body.strip(),
+                "resourcesAvailable": {
+                    "hasScripts": loaded.has_scripts,
+                    "hasReferences": loaded.has_references,
+                    "hasAssets": loaded.has_assets,
+                },
+            }
+        if self.profile.load_form == "envelope":
+            base = os.path.relpath(loaded.skill.dir, self.shelf.project_root)
+            content = self._cut(text, ref)
+            truncated = {"truncated": True} if content != text else {}
+            return {
+                "name": loaded.skill.name,
+                "base_dir": base,
+                "content": content,
+                "path": loaded.skill.path,
+                **truncated,
+            }
+        return _data(loaded, ref, already_loaded=False)
+
+    def _read(self, given: Mapping[str, Any]) -> ToolResult:
+        uri = given.get("uri") or given.get("path") or ""
+        address = resources.parse_address(uri)
+        skill = loader.resolve(self.skills, name=address.name, cwd=self.shelf.place.cwd)
+        self._permit("skill_read", skill, by_user=False)
+        _, resource = resources.read_resource(uri, [skill], self.profile)
+        data = {key: value for key, value in resource._asdict().items() if key != "content"}
+        return ToolResult(True, resource.content, data)
+
+    def _search(self, given: Mapping[str, Any]) -> ToolResult:
+        report = self.shelf.search(given["query"], limit=given.get("limit"), scope=given.get("scope"), model=True)
+        lines = [f"{n}. {r.skill.name} ({r.reason}): {r.skill.description}" for n, r in enumerate(report.results, 1)]
+        return ToolResult(True, "\n".join(lines) or "No skill fits.", report.to_dict())
+
+    # Permission and failure -----------------------------------------------------------------------
+
+    def _permit(self, tool: str, skill: CatalogSkill, *, by_user: bool) -> None:
+        """Raise unless this skill may be used that way."""
+        if not skill.enabled:
+            raise PermissionDenied(f"{skill.name} is disabled")
+        asked = by_user or skill.name in self._asked_for
+        if skill.hidden == "disable-model-invocation" and not asked:
+            raise PermissionDenied(f"{skill.name} may only be invoked by the user")
+        decision = decide(self.policy, tool, skill)
+        if decision.verdict == "allow":
+            return
+        if decision.verdict == "confirm" and self._confirm and self._confirm(tool, skill.name, decision.reason) is True:
+            return
+        raise PermissionDenied(f"{skill.name} may not be used: {decision.reason}")
+
+    def _pinned(self, name: str) -> LoadedSkill:
+        try:
+            skill = loader.resolve(self.skills, name=name, cwd=self.shelf.place.cwd)
+        except SkillNotFound:
+            known = ", ".join(skill.name for skill in told_to_models(self.skills)) or "none"
+            raise ConfigurationError(f"Unknown skill: {name}. Available: {known}") from None
+        self._permit("skill_load", skill, by_user=True)
+        return loader.load(skill, self.profile)
+
+    def _refresh_if_asked(self) -> None:
+        variable = self.profile.refresh_env
+        word = self.shelf.place.env.get(variable, "true") if variable else "true"
+        if self.profile.refresh == "on-call" and word.strip().lower() in _TRUE_WORDS:
+            self.shelf.refresh()
+
+    def _failed(self, error: SkillError) -> ToolResult:
+        code = next(code for kind, code in _CODES if isinstance(error, kind))
+        candidates: tuple[str, ...] = ()
+        message = str(error)
+        if isinstance(error, AmbiguousSkill):
+            candidates = error.paths
+            message += "; load one of them by its path"
+        elif isinstance(error, SkillNotFound):
+            candidates = tuple(loader.near_names(error.name, told_to_models(self.skills)))
+            message += f"; did you mean {', '.join(candidates)}?" if candidates else ""
+        result = _failure(code, message, candidates)
+        if isinstance(error, FileReadError) and result.error is not None:
+            return result._replace(error=result.error._replace(cause=error.underlying))
+        return result
+
+    def _in_envelope(self, given: Mapping[str, Any], result: ToolResult, time_ms: int) -> ToolResult:
+        """The result as the response envelope of the profile's tool protocol."""
+        root = self.shelf.project_root
+        cwd = os.path.relpath(self.shelf.place.cwd, root)
+        if result.error is not None:
+            code, message = envelopes.code_for(result.error), envelopes.acting(result.error.message)
+            whole = envelopes.error_envelope(code, message, params=given, cwd=cwd, time_ms=time_ms)
+        else:
+            path = os.path.relpath(result.data["path"], root)
+            data = {key: value for key, value in result.data.items() if key != "path"}
+            whole = envelopes.envelope(
+                data, f"Loaded skill '{data['name']}'.", params=given, cwd=cwd, path=path, time_ms=time_ms
+            )
+        return result._replace(text=envelopes.to_json(whole), data=whole)
+
+
+HANDLERS = {
+    "skill_load": Session._load,
+    "activate_skill": Session._load,
+    "Skill": Session._load,
+    "skill_read": Session._read,
+    "read": Session._read,
+    "skill_search": Session._search,
+}
+
+_CODES: tuple[tuple[type[SkillError], ErrorCode], ...] = (
+    (AmbiguousSkill, "ambiguous"),
+    (SkillNotFound, "not_found"),
+    (ResourceNotFound, "not_found"),
+    (SkillFileNotFound, "gone"),
+    (PermissionDenied, "denied"),
+    (SkillsDisabled, "denied"),
+    (PathEscape, "invalid_params"),
+    (ConfigurationError, "invalid_params"),
+    (LimitExceeded, "too_large"),
+    (InvalidFormat, "failed"),
+    (FileReadError, "failed"),
+    (SkillError, "failed"),
+)
+
+
+def _failure(code: ErrorCode, message: str, candidates: tuple[str, ...] = ()) -> ToolResult:
+    text = "\n".join([f"Error: {message}", *candidates])
+    return ToolResult(False, text, {}, ToolError(code, message, candidates))
+
+
+def _data(loaded: LoadedSkill, ref: str, *, already_loaded: bool) -> dict[str, Any]:
+    return {
+        "skill_id": loaded.skill.id,
+        "name": loaded.skill.name,
+        "path": loaded.skill.path,
+        "dir": loaded.skill.dir,
+        "mtime_ms": loaded.mtime_ms,
+        "digest": loaded.digest,
+        "ref": ref,
+        "already_loaded": already_loaded,
+        "files": list(loaded.files),
+        "files_truncated": loaded.files_truncated,
+    }
+
+
+def _reminder(loaded: LoadedSkill, ref: str) -> str:
+    from skillshelf.markup import attribute
+
+    return (
+        f'<skill_context_reminder name="{attribute(loaded.skill.name)}" path="{attribute(loaded.skill.path)}" '
+        f'ref="{attribute(ref)}">This skill is already loaded and has not changed.</skill_context_reminder>'
+    )
+
+
+def _is_for_users(skill: CatalogSkill) -> bool:
+    flag = skill.frontmatter.get("user-invocable")
+    return not (flag is False or str(flag).strip().lower() in ("false", "no", "off", "0"))
