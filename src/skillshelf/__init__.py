@@ -12,6 +12,7 @@ _HOMES = {
     "skillshelf.agentsmd": ("agents_context", "find_agents_md"),
     "skillshelf.loader": ("LoadedSkill",),
     "skillshelf.policy": ("Decision", "Policy"),
+    "skillshelf.registry": ("SkillRegistry", "SkillTool", "SkillToolOutput"),
     "skillshelf.resources": ("Resource",),
     "skillshelf.search": ("SearchReport", "SearchResult"),
     "skillshelf.session": ("Mentions", "Session"),
@@ -50,12 +51,25 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *sorted(_HOME_OF)]
 
 if TYPE_CHECKING:
+    from skillshelf.agentsmd import *  # noqa: F403
     from skillshelf.errors import *  # noqa: F403  # its __all__ is the tree of errors
+    from skillshelf.loader import LoadedSkill as LoadedSkill
+    from skillshelf.policy import Decision as Decision
+    from skillshelf.policy import Policy as Policy
     from skillshelf.profile import Profile as Profile
     from skillshelf.profile import RootRule as RootRule
+    from skillshelf.registry import *  # noqa: F403
+    from skillshelf.resources import Resource as Resource
+    from skillshelf.search import SearchReport as SearchReport
+    from skillshelf.search import SearchResult as SearchResult
     from skillshelf.seeds import *  # noqa: F403  # its __all__ is the names of the seeds
+    from skillshelf.session import Mentions as Mentions
+    from skillshelf.session import Session as Session
     from skillshelf.shelf import Shelf as Shelf
     from skillshelf.shelf import open_shelf as open_shelf
+    from skillshelf.tools import Tool as Tool
+    from skillshelf.tools import ToolError as ToolError
+    from skillshelf.tools import ToolResult as ToolResult
     from skillshelf.values import Catalog as Catalog
     from skillshelf.values import CatalogSkill as CatalogSkill
     from skillshelf.values import Diagnostic as Diagnostic

@@ -1,6 +1,6 @@
 """A catalog to the text that tells a model about it, within its budget to the byte."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from skillshelf.config import Settings
@@ -10,7 +10,14 @@ from skillshelf.profile import CatalogForm, Profile
 from skillshelf.text import fold
 from skillshelf.values import CatalogSkill, tools_text
 
-__all__ = ["SYSTEM_RULES", "CatalogText", "catalog_text", "tokens_in", "told_to_models"]
+__all__ = [
+    "SYSTEM_RULES",
+    "CatalogText",
+    "available_skills_with_location",
+    "catalog_text",
+    "tokens_in",
+    "told_to_models",
+]
 
 
 class CatalogText(NamedTuple):
@@ -175,16 +182,22 @@ def _skills_context(told: Told) -> CatalogText:
 
 
 def _with_location(told: Told) -> CatalogText:
-    lines = ["<available_skills>"]
-    for skill in told.skills:
+    text = available_skills_with_location((skill.name, skill.description, skill.path) for skill in told.skills)
+    return CatalogText(text, len(told.skills), 0, truncated=False)
+
+
+def available_skills_with_location(skills: Iterable[tuple[str, str, str]]) -> str:
+    """Name, description and path of each skill; empty where there is none."""
+    lines = []
+    for name, description, path in skills:
         lines += [
             "  <skill>",
-            f"    <name>{field(skill.name)}</name>",
-            f"    <description>{field(skill.description)}</description>",
-            f"    <location>{field(skill.path)}</location>",
+            f"    <name>{field(name)}</name>",
+            f"    <description>{field(description)}</description>",
+            f"    <location>{field(path)}</location>",
             "  </skill>",
         ]
-    return CatalogText("\n".join([*lines, "</available_skills>"]), len(told.skills), 0, truncated=False)
+    return "\n".join(["<available_skills>", *lines, "</available_skills>"]) if lines else ""
 
 
 _TOOL_PROMPT = """\

@@ -11,7 +11,7 @@ from skillshelf.markup import attribute, sealed
 from skillshelf.profile import LoadForm, Profile
 from skillshelf.values import Diagnostic
 
-__all__ = ["Rendered", "as_follow_up", "render", "render_preloaded"]
+__all__ = ["Rendered", "activated", "as_follow_up", "render", "render_preloaded"]
 
 
 class Rendered(NamedTuple):
@@ -65,20 +65,15 @@ def _skill_context(loaded: LoadedSkill, text: str, arguments: str) -> Rendered:
 
 
 def _skill_activated(loaded: LoadedSkill, text: str, arguments: str) -> Rendered:
-    def answer(there: bool) -> str:
-        return "yes" if there else "no"
+    has = (loaded.has_scripts, loaded.has_references, loaded.has_assets)
+    return Rendered(activated(loaded.skill.name, text.strip(), *has))
 
-    lines = [
-        f"# Skill Activated: {loaded.skill.name}",
-        "",
-        text.strip(),
-        "",
-        "## Available Resources",
-        f"- Scripts: {answer(loaded.has_scripts)}",
-        f"- References: {answer(loaded.has_references)}",
-        f"- Assets: {answer(loaded.has_assets)}",
-    ]
-    return Rendered("\n".join(lines))
+
+def activated(name: str, instructions: str, has_scripts: bool, has_references: bool, has_assets: bool) -> str:
+    """The text that says that a skill is active, and what else it brings."""
+    resources = {"Scripts": has_scripts, "References": has_references, "Assets": has_assets}
+    lines = [f"- {kind}: {'yes' if there else 'no'}" for kind, there in resources.items()]
+    return "\n".join([f"# Skill Activated: {name}", "", instructions, "", "## Available Resources", *lines])
 
 
 def _base_directory(loaded: LoadedSkill, text: str, arguments: str) -> Rendered:
