@@ -89,16 +89,20 @@ def _accept(
     """The skills whose text the profile accepts; everything else goes to where it is explained."""
     accepted: list[CatalogSkill] = []
     by_file: dict[str, CatalogSkill] = {}
+    refused: dict[str, Candidate] = {}
     for item in found:
         if isinstance(item, Candidate):
             skill = _skill(item, roots[item.root], profile, settings, parts)
-            if skill is not None:
+            if skill is None:
+                refused[item.real_path] = item
+            else:
                 accepted.append(skill)
                 by_file[item.real_path] = skill
         elif isinstance(item, Repeat):
-            # The file was refused where it was found first, and that was said there.
-            if known := by_file.get(item.real_path):
-                accepted.append(_again(known, item, roots[item.root], settings))
+            again = _again(item, by_file, refused, roots[item.root], profile, settings, parts)
+            if again is not None:
+                accepted.append(again)
+                by_file.setdefault(item.real_path, again)
         elif isinstance(item, Filtered):
             parts.filtered.append(item)
         else:
@@ -139,10 +143,32 @@ def _skill(
     )
 
 
-def _again(known: CatalogSkill, repeat: Repeat, root: Root, settings: Settings) -> CatalogSkill:
-    """The same file seen from another root."""
+def _again(
+    repeat: Repeat,
+    by_file: Mapping[str, CatalogSkill],
+    refused: Mapping[str, Candidate],
+    root: Root,
+    profile: Profile,
+    settings: Settings,
+    parts: _Parts,
+) -> CatalogSkill | None:
+    """The same file by another way: its folder, and so the verdict on it, may be another one."""
+    known = by_file.get(repeat.real_path)
+    if known is None:
+        candidate = refused[repeat.real_path]
+        here = candidate._replace(root=repeat.root, path=repeat.path, real_dir=repeat.real_dir)
+        return _skill(here, root, profile, settings, parts)
+    directory = os.path.basename(os.path.dirname(repeat.path))
+    document = Document(dict(known.frontmatter), "", ())
+    # What it is warned about was said where it was found first; and it is in the catalog, so this way is no loss.
+    unsaid = parts._replace(errors=[], warnings=[])
+    if not _weigh(check(document, directory, profile), document, repeat.path, root, profile, unsaid):
+        parts.shadowed.append(Shadowed(known.name, repeat.path, known.path, same_file=True))
+        return None
     return known._replace(
+        name=name_of(known.frontmatter, directory, profile),
         path=repeat.path,
+        real_dir=repeat.real_dir,
         scope=root.scope,
         source=root.source,
         root=repeat.root,
@@ -248,8 +274,8 @@ Resolver = Callable[[Sequence[CatalogSkill]], Sequence[CatalogSkill]]
 """Given all skills of one name in search order, return those that keep it."""
 
 RESOLVERS: Mapping[Literal["first", "last", "keep-all"], Resolver] = {
-    "first": lambda same_name: same_name[:1],
-    "last": lambda same_name: same_name[-1:],
+    "first": lambda same_name: _told_first(same_name)[:1],
+    "last": lambda same_name: _told_first(same_name)[-1:],
     "keep-all": lambda same_name: same_name,
 }
 
@@ -268,7 +294,8 @@ def _settle_files(skills: Sequence[CatalogSkill], parts: _Parts) -> list[Catalog
         winner = _told_first(same_file)[0]
         kept.append(winner)
         for loser in same_file:
-            if loser is not winner:
+            # Two roots, one inside the other, can lead to a file by one and the same path.
+            if loser.path != winner.path:
                 parts.shadowed.append(Shadowed(loser.name, loser.path, winner.path, same_file=True))
     return kept
 
@@ -283,7 +310,7 @@ def _settle_names(skills: Sequence[CatalogSkill], profile: Profile, parts: _Part
         if len(same_name) == 1:
             kept.append(same_name[0])
             continue
-        winners = RESOLVERS[profile.collision](_told_first(same_name))
+        winners = RESOLVERS[profile.collision](same_name)
         kept.extend(winners)
         for loser in same_name:
             if not any(loser is winner for winner in winners):

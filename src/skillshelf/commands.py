@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.errors import ConfigurationError, SkillNotFound
+from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillNotFound
 
 if TYPE_CHECKING:
     from skillshelf.config import Trust
@@ -45,7 +45,8 @@ def list_skills(values: Values) -> int:
     shelf = _open(values)
     catalog = shelf.scan(account=values["all"])
     if scope := values["scope"]:
-        scopes = list(dict.fromkeys(root.scope for root in catalog.roots))
+        labels = shelf.profile.scope_labels
+        scopes = list(dict.fromkeys(labels.get(rule.kind, rule.kind) for rule in shelf.profile.roots))
         if scope not in scopes:
             known = ", ".join(scopes)
             raise ConfigurationError(f"no scope {scope!r} in profile {catalog.profile}; there are: {known}")
@@ -140,6 +141,8 @@ def profile(values: Values) -> int:
     from skillshelf.terminal import screen, write
 
     place = locate(values["cwd"], values["home"], None)
+    if not os.path.isdir(place.cwd):
+        raise SkillDirectoryNotFound(place.cwd)
     settings = load_settings(place, file=values["config"], trust="ask")
     known = {**SYSTEMS, **settings.profiles}
     name = values["name"] or values["profile"]

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from skillshelf import files
@@ -16,13 +16,7 @@ from skillshelf.values import Diagnostic
 __all__ = ["KEYS", "SWITCHES", "PermissionRule", "Settings", "Trust", "is_trusted", "load_settings"]
 
 Trust = Literal["all", "ask", "user"]
-SWITCHES = (
-    "enable_codex_user",
-    "enable_claude_user",
-    "enable_claude_project",
-    "enable_pi_user",
-    "enable_pi_project",
-)
+SWITCHES = tuple(switch for switch in get_args(Switch) if switch != "any")
 
 
 class PermissionRule(NamedTuple):
@@ -119,11 +113,15 @@ def _read_pyproject(path: str) -> _File | None:
         data = files.read_file(path, limit=CONFIG_BYTES, links="never")
     except OSError:
         return None
-    if not data or b"tool.skillshelf" not in data:
+    if not data or b"skillshelf" not in data:
         return None
     whole = _parse_toml(path, data)
-    table = whole.table.get("tool", {}).get("skillshelf")
-    return whole._replace(table=table) if isinstance(table, dict) else None
+    tool = whole.table.get("tool")
+    if not isinstance(tool, dict) or "skillshelf" not in tool:
+        return None
+    if not isinstance(tool["skillshelf"], dict):
+        raise _wrong(whole, "tool.skillshelf", "must be a table")
+    return whole._replace(table=tool["skillshelf"])
 
 
 def _read_toml(path: str, *, links: Literal["follow", "never"]) -> _File:
@@ -222,7 +220,7 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project",
             if setting in SWITCHES:
                 sources[setting] = _combined(settings.sources.get(setting, True), checked, owner)
             elif setting in _ADDED:
-                changes[setting] = (*getattr(settings, setting), *checked)
+                changes[setting] = (*changes.get(setting, getattr(settings, setting)), *checked)
             else:
                 changes[setting] = _combined(getattr(settings, setting), checked, owner)
     return settings._replace(**changes, sources=sources, profiles=profiles, warnings=tuple(warnings))
@@ -309,15 +307,42 @@ def _wrong(file: _File, key: str, what: str) -> ConfigurationError:
     return ConfigurationError(f"{file.path}, line {_line_of(file, key)}: `{key}` {what}")
 
 
+_HEADER = re.compile(r"\s*\[+([^\]]*)\]")
+_SETTING = re.compile(r"\s*([\w.\"' -]+?)\s*=")
+
+
 def _line_of(file: _File, key: str) -> int:
-    """The line that most likely sets a key: the last part of its name at the start of a line."""
-    last = key.rpartition(".")[2]
-    for number, line in enumerate(file.text.splitlines(), 1):
-        if re.match(rf"\s*[\w.\"'-]*?{re.escape(last)}[\"']?\s*=", _snake_case(line)):
-            return number
-        if re.match(rf"\s*\[+[\w.\"' -]*{re.escape(last)}[\"']?\s*\]", _snake_case(line)):
-            return number
+    """The line that sets a key, or else the nearest table around it; a key inside braces has no line of its own."""
+    wanted = key
+    places = list(_places(file.text))
+    while wanted:
+        for number, dotted in places:
+            if dotted == wanted or _SPELLINGS.get(dotted, dotted) == wanted:
+                return number
+        wanted = wanted.rpartition(".")[0]
     return 1
+
+
+def _places(text: str) -> Iterator[tuple[int, str]]:
+    """Each line that names a table or sets a key, with the whole dotted key as settings know it."""
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.split("\n"), 1):
+        if header := _HEADER.match(line):
+            table = _parts(header[1])
+            yield number, _known_as(table)
+        elif setting := _SETTING.match(line):
+            yield number, _known_as((*table, *_parts(setting[1])))
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in dotted.split("."))
+
+
+def _known_as(parts: tuple[str, ...]) -> str:
+    if parts[:2] == ("tool", "skillshelf"):
+        parts = parts[2:]
+    # The name of a profile, and of a rule in it, is a name; everything else is a key.
+    return ".".join(part if parts[0] == "profiles" and n == 1 else _snake_case(part) for n, part in enumerate(parts))
 
 
 def _did_you_mean(key: str) -> str:

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from skillshelf import files
 from skillshelf.document import has_frontmatter_end
 from skillshelf.limits import SKILL_FILE_BYTES, WALK_DEPTH
-from skillshelf.profile import Profile
+from skillshelf.profile import Profile, how_to_allow
 from skillshelf.values import Candidate, Diagnostic, Filtered, FilterReason, Root
 
-__all__ = ["Found", "Repeat", "discover"]
+__all__ = ["SKILL_FILE", "Found", "Repeat", "discover"]
 
 SKILL_FILE = "SKILL.md"
 NEAR_MISSES = frozenset({"skill.md", "skills.md"})
@@ -27,6 +27,7 @@ class Repeat(NamedTuple):
     root: int
     path: str
     real_path: str
+    real_dir: str
 
 
 Found = Candidate | Repeat | Filtered | Diagnostic
@@ -193,7 +194,7 @@ class _Walk:
             yield Diagnostic(path, "path-encoding", "the path is not UTF-8 or holds a control character")
             return
         if real_path in self.seen:
-            yield Repeat(self.index, path, real_path)
+            yield Repeat(self.index, path, real_path, place.real_path)
             return
         try:
             head = files.read_head(folder, name, limit=SKILL_FILE_BYTES, enough=has_frontmatter_end)
@@ -231,7 +232,8 @@ class _Walk:
             return
         if files.kind_at(target) != "folder":
             return
-        if (refusal := self._refusal(place.path, target)) is not None:
+        has_file = files.kind_at(f"{target}/{SKILL_FILE}") is not None
+        if (refusal := self._refusal(place.path, target, os.path.dirname(target) if has_file else target)) is not None:
             yield refusal
             return
         if files.is_inside(os.path.dirname(place.real_path), target):
@@ -262,9 +264,9 @@ class _Walk:
         try:
             target = files.resolve_link(path)
         except OSError as error:
-            yield _nowhere(path, error)
+            yield Diagnostic(path, "not-a-file", f"SKILL.md is a link that leads nowhere ({_reason(error)})")
             return
-        if (refusal := self._refusal(path, target)) is not None:
+        if (refusal := self._refusal(path, target, os.path.dirname(os.path.dirname(target)))) is not None:
             yield refusal
             return
         kind = files.kind_at(target)
@@ -281,18 +283,15 @@ class _Walk:
         finally:
             files.close(folder)
 
-    def _refusal(self, path: str, target: str) -> Diagnostic | None:
-        """Why a link is not followed, decided on where it really leads."""
+    def _refusal(self, path: str, target: str, root: str) -> Diagnostic | None:
+        """Why a link is not followed, decided on where it really leads; `root` would allow it as a root."""
         if self.root.links == "follow":
             return None
         if self.root.links == "never":
             return Diagnostic(path, "link-skipped", f"a link (to {target}); this profile follows none")
         if any(files.is_inside(target, folder) for folder in self.reachable):
             return None
-        message = (
-            f"a link to {target}, outside the repository and every root; "
-            "to allow it, name that folder in AGENT_SKILLS_PATH or skills.custom_directories"
-        )
+        message = f"a link to {target}, outside the repository and every root{how_to_allow(root, self.profile)}"
         return Diagnostic(path, "link-outside", message)
 
 

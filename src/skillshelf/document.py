@@ -1,6 +1,5 @@
 """Bytes of a SKILL.md to a Document: where the fences are, what stands between them, what had to be repaired."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -31,7 +30,7 @@ class Document(NamedTuple):
 
     def place(self, field: str) -> tuple[int | None, int | None]:
         """Line and column of a top-level field in the file, from 1."""
-        for number, line in enumerate(self.text.splitlines(), 2):
+        for number, line in enumerate(self.text.split("\n"), 2):
             if line.startswith(field) and line[len(field) :].lstrip().startswith(":"):
                 return number, 1
         return None, None
@@ -64,7 +63,7 @@ def parse(head: bytes, *, whole: bool, reading: Reading = "full") -> Document:
         text = block.decode("utf-8")
     except UnicodeDecodeError as error:
         return _broken(_not_utf8(head, fences.start + error.start))
-    findings = _form(head, first) if first != 4 or b"\r" in block else ()
+    findings = _form(head[: fences.after], first) if first != 4 or b"\r" in block else ()
     if "\r" in text:
         text = text.replace("\r\n", "\n")
     return _read(text, findings, READINGS[reading])
@@ -81,7 +80,7 @@ def _read(text: str, findings: tuple[Finding, ...], load: Callable[[str], Any]) 
     try:
         value = load(text)
     except YamlProblem as problem:
-        if problem.rule == "yaml" and (repaired := _repaired(text, load)):
+        if problem.rule == "yaml" and (repaired := _repaired(text, problem, load)):
             value, repairs = repaired
             findings += repairs
         else:
@@ -138,7 +137,7 @@ def _why_no_frontmatter(head: bytes) -> Finding:
         return Finding("frontmatter-missing", "the file is empty; it must begin with a line `---`", 1, 1)
     if b"\r" in head and b"\n" not in head:
         return Finding("frontmatter-missing", "the line ends are CR alone; save the file with LF", 1, 1)
-    if head.lstrip().startswith(FENCE):
+    if head.lstrip().partition(b"\n")[0].rstrip() == FENCE:
         return Finding("frontmatter-missing", "something stands before the first `---`, which must be line 1", 1, 1)
     return Finding("frontmatter-missing", "the file does not begin with a line `---`", 1, 1)
 
@@ -163,7 +162,7 @@ def _form(head: bytes, first: int) -> tuple[Finding, ...]:
         findings.append(
             Finding("bom", "the file begins with a byte order mark, which several agents do not accept", 1, 1)
         )
-    if b"\r\n" in head[:first] or b"\r\n" in head:
+    if b"\r\n" in head:
         findings.append(Finding("crlf", "the line ends are CRLF", 1, None))
     opening = head[3 if head.startswith(BOM) else 0 : first].rstrip(b"\r\n")
     if opening != FENCE:
@@ -173,56 +172,56 @@ def _form(head: bytes, first: int) -> tuple[Finding, ...]:
 
 # Repairs ------------------------------------------------------------------------------------------
 
-_FIELD = re.compile(r"(?P<key>[ \t]*(?:- )?[A-Za-z_][\w.-]*):[ \t]+(?P<value>\S.*?)[ \t]*\Z")
-_BLOCK_SCALAR = re.compile(r"[|>][-+0-9]{0,2}(?:[ \t]+#.*)?\Z")
+_MOST_REPAIRS = 32
 
 
-def _repaired(text: str, load: Callable[[str], Any]) -> tuple[Any, tuple[Finding, ...]] | None:
-    """The values of the text with its usual mistakes put right, and a finding for each line changed."""
-    lines, findings = _rewrite(text.split("\n"))
-    if not findings:
-        return None
-    try:
-        return load("\n".join(lines)), tuple(findings)
-    except YamlProblem:
-        return None
+def _repaired(text: str, problem: YamlProblem, load: Callable[[str], Any]) -> tuple[Any, tuple[Finding, ...]] | None:
+    """The values of the text with its usual mistakes put right, and a finding for each line changed.
+
+    Only the line where the parser stopped is touched, then it is asked again: a line that is right stays as it is.
+    """
+    lines = text.split("\n")
+    findings: dict[int, Finding] = {}
+    for _ in range(_MOST_REPAIRS):
+        number = problem.line
+        if number > len(lines):
+            return None
+        before = lines[number - 1]
+        rule, line = _rewritten(before)
+        if rule is None:
+            return None
+        lines[number - 1] = line
+        column = len(before) - len(before.lstrip(" \t")) + 1
+        findings[number] = Finding(rule, f"read as: {line.strip()}", number + 1, column)
+        try:
+            return load("\n".join(lines)), tuple(findings[n] for n in sorted(findings))
+        except YamlProblem as next_problem:
+            problem = next_problem
+    return None
 
 
-def _rewrite(lines: list[str]) -> tuple[list[str], list[Finding]]:
-    result: list[str] = []
-    findings: list[Finding] = []
-    block_indent: int | None = None
-    for number, line in enumerate(lines, 2):
-        indent = len(line) - len(line.lstrip(" \t"))
-        if block_indent is not None and (not line.strip() or indent > block_indent):
-            result.append(line)
-            continue
-        block_indent = None
-        rule, new = _rewrite_line(line)
-        if rule:
-            findings.append(Finding(rule, f"read as: {new.strip()}", number, indent + 1))
-        result.append(new)
-        match = _FIELD.match(new)
-        if match and _BLOCK_SCALAR.match(match["value"]):
-            block_indent = indent
-    return result, findings
-
-
-def _rewrite_line(line: str) -> tuple[str, str]:
-    """The rule a line breaks and the line put right; no rule where it is left as it is."""
-    rule = ""
-    indent = line[: len(line) - len(line.lstrip(" \t"))]
+def _rewritten(line: str) -> tuple[str | None, str]:
+    """The rule a line breaks and the line put right; no rule where it cannot be."""
+    bare = line.lstrip(" \t")
+    indent = line[: len(line) - len(bare)]
     if "\t" in indent:
-        rule, line = "yaml-tab", indent.replace("\t", "  ") + line.lstrip(" \t")
-    match = _FIELD.match(line)
-    if match is None:
-        return rule, line
-    value = match["value"]
+        return "yaml-tab", indent.replace("\t", "  ") + bare
+    key, colon, value = bare.partition(":")
+    value = value.strip(" \t")
+    if not colon or not value or not _is_key(key.removeprefix("- ")):
+        return None, line
+    # A comment is part of the value here: nobody who forgot the quotes meant one.
+    quoted = indent + key + ": '" + value.replace("'", "''") + "'"
     if value[0] in "[{@`%" and not _is_flow(value):
-        return "yaml-brackets", f"{match['key']}: {_quoted(value)}"
+        return "yaml-brackets", quoted
     if value[0] not in "\"'[{|>#&*!@`%" and (": " in value or value.endswith(":")):
-        return "yaml-colon", f"{match['key']}: {_quoted(value)}"
-    return rule, line
+        return "yaml-colon", quoted
+    return None, line
+
+
+def _is_key(text: str) -> bool:
+    """Whether a text is one word of letters, digits, hyphens, dots and underscores."""
+    return bool(text) and text.replace("-", "").replace("_", "").replace(".", "").isalnum()
 
 
 def _is_flow(value: str) -> bool:
@@ -230,8 +229,3 @@ def _is_flow(value: str) -> bool:
         return isinstance(load_yaml(value), list | dict)
     except YamlProblem:
         return False
-
-
-def _quoted(value: str) -> str:
-    # A comment is part of the value here: nobody who forgot the quotes meant one.
-    return "'" + value.replace("'", "''") + "'"

@@ -9,16 +9,17 @@ from unicodedata import bidirectional, category, name
 
 __all__ = ["hidden_text"]
 
-_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
+# A black flag, three to six letters or digits of a region, and the end of the sequence.
+_FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
 _CLASSES = {
     "control": "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f",
     "line": "\u2028\u2029",
     "bidi": "\u202a-\u202e\u2066-\u2069",
     "mark": "\u061c\u200e\u200f",
-    "invisible": "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f"
+    "invisible": "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u200b\u2060-\u2065\u206a-\u206f"
     "\u2800\u3164\ufeff\uffa0\ufff0-\ufffb",
     "joiner": "\u200c\u200d",
-    "selector": "\ufe00-\ufe0f\U000e0100-\U000e01ef",
+    "selector": "\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef",
     "tag": "\U000e0000-\U000e007f",
 }
 _EACH = {kind: re.compile(f"[{characters}]") for kind, characters in _CLASSES.items()}
@@ -71,11 +72,11 @@ def _joins(before: str, after: str) -> bool:
     """Whether a joiner stands where emoji or a joining script needs one."""
     left = before.rstrip("\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")[-1:]
     right = after[:1]
-    if not left or not right:
+    if not left:
         return False
-    if category(left) == "So" and category(right) in ("So", "Sm"):
+    if right and category(left) == "So" and category(right) in ("So", "Sm"):
         return True
-    return _is_joining_script(left) and (_is_joining_script(right) or not right.isalnum())
+    return _is_joining_script(left) and (not right or _is_joining_script(right) or not right.isalnum())
 
 
 def _is_joining_script(character: str) -> bool:
@@ -94,7 +95,13 @@ def _idle_selectors(text: str) -> list[str]:
 def _has_variants(left: str, selector: str) -> bool:
     if not left:
         return False
+    if "\u180b" <= selector <= "\u180f":
+        return 0x1820 <= ord(left) <= 0x18AA
     if selector in "\ufe0e\ufe0f":
         return left in "#*0123456789\u200d" or category(left) in ("So", "Sm", "Po", "Pd", "Sk") or left == "\u2139"
-    # Ideographs, Mongolian and a few symbols have registered variants.
-    return ord(left) >= 0x2190 or 0x1000 <= ord(left) <= 0x18AF
+    point = ord(left)
+    if "\ufe00" <= left <= "\ufe0f" or point >= 0xE0000:
+        return False
+    ideograph = 0x3400 <= point <= 0x9FFF or 0xF900 <= point <= 0xFAFF or 0x20000 <= point <= 0x3FFFF
+    # Ideographs have hundreds of registered variants; a few symbols and Myanmar letters have one.
+    return ideograph or (selector <= "\ufe0f" and (0x2190 <= point <= 0x2BFF or 0x1000 <= point <= 0x109F))

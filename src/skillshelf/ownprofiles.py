@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from skillshelf.errors import ConfigurationError
 from skillshelf.profile import Profile, RootRule
-from skillshelf.profiles import find_profile, severities
+from skillshelf.profiles import DEFAULT_PROFILE, find_profile, severities
 from skillshelf.rulebook import RULES
 
 __all__ = ["WrongField", "derive"]
@@ -25,7 +25,7 @@ class WrongField(Exception):
 def derive(name: str, wishes: Mapping[str, Any], known: Mapping[str, Profile], *, evidence: str) -> Profile:
     """The profile that `extends` another (default: standard) with the wished fields changed."""
     try:
-        base = find_profile(wishes.get("extends", "standard"), known)
+        base = find_profile(_fitting("extends", wishes.get("extends", DEFAULT_PROFILE), str), known)
     except ConfigurationError as error:
         raise WrongField("extends", str(error)) from None
     changes = {field: _value(field, value, base) for field, value in wishes.items() if field != "extends"}
@@ -51,7 +51,7 @@ def _fitting(field: str, value: Any, kind: Any) -> Any:
     if origin is UnionType or str(origin) == "typing.Union":
         return _fitting(field, value, next(part for part in arguments if part is not NoneType))
     if origin is Literal:
-        if value not in arguments:
+        if not isinstance(value, str) or value not in arguments:
             raise WrongField(field, f"must be one of {', '.join(arguments)}")
         return value
     if origin is tuple and isinstance(value, list):
@@ -86,7 +86,7 @@ def _weights(value: Any) -> dict[str, Any]:
     for rule, weight in value.items():
         if rule not in RULES:
             raise WrongField(f"rules.{rule}", "is not a rule; docs/rules.md lists them")
-        if weight not in ("off", "info", "warn", "reject"):
+        if not isinstance(weight, str) or weight not in ("off", "info", "warn", "reject"):
             raise WrongField(f"rules.{rule}", "must be off, info, warn or reject")
         if RULES[rule].fixed and weight != RULES[rule].severity:
             raise WrongField(f"rules.{rule}", "cannot be changed: what it refuses is unsafe or unreadable")

@@ -15,7 +15,9 @@ __all__ = [
     "Profile",
     "RootRule",
     "SortKey",
+    "Switch",
     "ToolName",
+    "how_to_allow",
     "profile_to_dict",
 ]
 
@@ -30,6 +32,9 @@ LoadForm = Literal["skill-content", "skill-context", "skill-activated", "envelop
 """How a loaded skill is written for a model; `rendering.FORMS` has one function for each."""
 
 
+Switch = Literal[
+    "enable_codex_user", "enable_claude_user", "enable_claude_project", "enable_pi_user", "enable_pi_project", "any"
+]
 Filter = Literal["source", "ignored", "include"]
 SortKey = Literal["name", "root", "scope", "path"]
 Budget = Literal["entries", "bytes", "tokens", "chars"]
@@ -47,7 +52,7 @@ class RootRule(NamedTuple):
     paths: tuple[str, ...] = ()
     provider: str | None = None
     priority: int = 0
-    switch: str | None = None
+    switch: Switch | None = None
     description: Literal["required", "optional"] = "required"
 
 
@@ -114,6 +119,15 @@ class Profile(NamedTuple):
     empty_arguments: Literal["replace", "keep"] = "replace"
     mentions: Literal["dollar", "none"] = "none"
     commands: Literal["slash-skill", "none"] = "none"
+
+
+def how_to_allow(root: str, profile: Profile) -> str:
+    """The end of a sentence about a link: which setting of the profile would make its target a root."""
+    settings = [name for rule in profile.roots if rule.base == "env" for name in rule.paths]
+    settings += ["skills.custom_directories" for rule in profile.roots if rule.base == "custom"]
+    if not settings:
+        return "; this profile has no setting that would allow it"
+    return f"; to allow it, name {root} in {' or '.join(settings)}"
 
 
 def profile_to_dict(profile: Profile) -> dict[str, Any]:

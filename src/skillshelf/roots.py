@@ -8,7 +8,7 @@ from skillshelf import files
 from skillshelf.config import Settings, Trust, is_trusted
 from skillshelf.limits import CONFIG_BYTES
 from skillshelf.place import Place, expand, find_repository
-from skillshelf.profile import Base, Profile, RootRule
+from skillshelf.profile import Base, Profile, RootRule, how_to_allow
 from skillshelf.values import Diagnostic, Root
 
 __all__ = ["Roots", "resolve_roots"]
@@ -46,9 +46,9 @@ def resolve_roots(profile: Profile, place: Place, settings: Settings, *, trust: 
     ground = _ground(profile, place, settings)
     named: dict[str, _Named] = {}
     homes = _home_roots(profile, place)
-    for rule in profile.roots:
+    for rule in sorted(profile.roots, key=lambda rule: -rule.priority):
         for folder in BASES[rule.base](rule, ground):
-            if rule.base == "chain" and profile.home_in_chain == "user" and folder.path in homes:
+            if rule.base == "chain" and profile.home_in_chain == "user" and _unlinked(folder) in homes:
                 continue
             named.setdefault(folder.path, folder)
     roots = [_root(folder, ground, trust) for folder in named.values()]
@@ -84,12 +84,18 @@ def _chain(cwd: str, top: str) -> tuple[str, ...]:
 
 
 def _home_roots(profile: Profile, place: Place) -> set[str]:
+    """The user's own roots, by where they really are: the way to the home folder may lead through a link."""
     return {
-        os.path.join(place.home, path)
+        os.path.join(files.real_path(place.home), path)
         for rule in profile.roots
         if rule.base == "home" and place.home
         for path in rule.paths
     }
+
+
+def _unlinked(folder: _Named) -> str:
+    """The path of a root of a chain, by where the folder of the chain really is."""
+    return os.path.join(files.real_path(folder.path.removesuffix("/" + folder.label)), folder.label)
 
 
 # Where rules start from ---------------------------------------------------------------------------
@@ -104,10 +110,14 @@ def _from_env(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
 
 def _from_chain(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
     for folder in ground.chain:
-        if folder == ground.place.home and ground.profile.home_in_chain == "skip":
+        if ground.profile.home_in_chain == "skip" and _is_home(folder, ground.place):
             continue
         for path in rule.paths:
             yield _Named(os.path.join(folder, path), rule, path)
+
+
+def _is_home(folder: str, place: Place) -> bool:
+    return place.home is not None and files.real_path(folder) == files.real_path(place.home)
 
 
 def _from_cwd(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
@@ -225,6 +235,7 @@ def _linked(roots: list[Root], ground: _Ground) -> Iterator[Root]:
         real = root.real_path
         if root.kind == "project" and real and not any(files.is_inside(real, folder) for folder in allowed):
             message = f"the root is a link to {real}, outside the repository and every other root"
+            message += how_to_allow(real, ground.profile)
             ground.problems.append(Diagnostic(root.path, "root-link", message))
             yield root._replace(real_path=None)
         else:

@@ -11,7 +11,6 @@ from skillshelf.values import Finding
 __all__ = ["check", "description_of", "name_of", "placed", "split_tools"]
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029/\\]")
-_TOOL = re.compile(r"(?:\([^()]*\)|[^\s()])+|\S+")
 
 FieldRule = Callable[[Any, Profile], Iterator[Finding]]
 """Given the value of a field and the profile's measures, say what is wrong with it."""
@@ -56,8 +55,16 @@ def description_of(fields: Mapping[str, Any]) -> str:
 
 
 def split_tools(text: str) -> tuple[str, ...]:
-    """The patterns of an `allowed-tools` text; blanks inside parentheses do not split."""
-    return tuple(pattern.strip(",") for pattern in _TOOL.findall(text) if pattern.strip(","))
+    """The patterns of an `allowed-tools` text; blanks and commas inside parentheses do not split."""
+    patterns = [""]
+    depth = 0
+    for character in text:
+        if depth == 0 and (character.isspace() or character == ","):
+            patterns.append("")
+            continue
+        depth = max(0, depth + (character == "(") - (character == ")"))
+        patterns[-1] += character
+    return tuple(pattern for pattern in patterns if pattern)
 
 
 def _scalar_text(value: object) -> str:
@@ -82,7 +89,9 @@ def _field_of(finding: Finding) -> str:
             return field
     if finding.rule == "always-apply-type":
         return "alwaysApply"
-    return finding.message.partition(": ")[2].partition(",")[0] if finding.rule == "unknown-field" else "description"
+    if finding.rule == "unknown-field":
+        return finding.message.partition(": ")[2].partition(",")[0]
+    return "name" if finding.message.startswith("the name ") else "description"
 
 
 # Name and description -----------------------------------------------------------------------------

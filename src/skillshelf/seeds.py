@@ -275,16 +275,22 @@ def _read_skill_file(directory: str, *, whole: bool) -> _Bytes:
     """The bytes of a folder's SKILL.md, through the one door."""
     path = os.path.join(directory, SKILL_FILE)
     try:
-        folder = files.open_folder(files.resolve_link(directory))
+        if files.kind_at(files.resolve_link(directory)) != "folder":
+            raise SkillDirectoryNotFound(directory)
     except (FileNotFoundError, NotADirectoryError):
         raise SkillDirectoryNotFound(directory) from None
     except OSError as error:
         raise FileReadError(directory, error) from error
     try:
-        enough = (lambda head: False) if whole else has_frontmatter_end
-        head = files.read_head(folder, SKILL_FILE, limit=SKILL_FILE_BYTES, enough=enough, most=SKILL_FILE_BYTES)
+        parent, name = os.path.split(files.resolve_link(path))
+        folder = files.open_folder(parent)
     except FileNotFoundError:
         raise SkillFileNotFound(path) from None
+    except OSError as error:
+        raise FileReadError(path, error) from error
+    try:
+        enough = (lambda head: False) if whole else has_frontmatter_end
+        head = files.read_head(folder, name, limit=SKILL_FILE_BYTES, enough=enough, most=SKILL_FILE_BYTES)
     except OSError as error:
         raise FileReadError(path, error) from error
     finally:

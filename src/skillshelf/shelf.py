@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from skillshelf import catalog as catalogs
 from skillshelf import files
 from skillshelf.config import Settings, Trust, load_settings
 from skillshelf.discovery import discover
-from skillshelf.errors import SkillDirectoryNotFound, SkillsDisabled
+from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillsDisabled
 from skillshelf.limits import RESOURCE_BYTES
 from skillshelf.place import Place, find_repository, locate
 from skillshelf.profile import Profile
@@ -132,6 +132,8 @@ def open_shelf(
     keys, replaces both configuration files. `use_cache=False` reads every file anew, which this version always does.
     `trust` says whose skills a model is told of: `all`, `ask` (those of trusted folders) or `user`.
     """
+    if trust not in get_args(Trust):
+        raise ConfigurationError(f"trust is one of {', '.join(get_args(Trust))}, not {trust!r}")
     place = locate(_text(cwd), _text(home), env)
     if files.kind_at(files.real_path(place.cwd)) != "folder":
         raise SkillDirectoryNotFound(place.cwd)

@@ -5,6 +5,7 @@ drops tags without a word, reads `010` as text, and names no line for some error
 """
 
 import re
+from itertools import count
 from typing import Any, NamedTuple
 
 from skillshelf.limits import FRONTMATTER_DEPTH, FRONTMATTER_KEYS
@@ -12,15 +13,17 @@ from skillshelf.limits import FRONTMATTER_DEPTH, FRONTMATTER_KEYS
 __all__ = ["YamlProblem", "load_lines", "load_yaml"]
 
 _PLACE = re.compile(r"at line (\d+) column (\d+)")
+_DUPLICATE = re.compile(r"with key (?:\"(.*)\"|`(.*)`|(\S+))", re.DOTALL)
 _POSITION = re.compile(r"at position (\d+)")
-# An anchor, alias or tag can only stand where a value or key begins.
-_INDICATOR = re.compile(r"(?:^[ \t]*|[:\-?,\[{][ \t]+|[\[{,])([&*!])", re.MULTILINE)
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _SURROGATE_PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
-_LONG_INTEGER = re.compile(r"(?<![\w.'\"])[-+]?\d{20,}(?![\w.'\"])")
-_LEADING_ZERO = re.compile(r"[-+]?0[0-9]+\Z")
-_ANCHOR = re.compile(r"&[0-9A-Za-z_-]+")
-# A private-use character stands in for `!` while we ask whether it was syntax.
-_STAND_IN = "\uf5a1"
+_TAG_PLACE = re.compile(r"(?<![^\s\[{,:?-])!")
+_ALIAS = re.compile(r"\*[0-9A-Za-z_-]+")
+# Numbers that the parser takes for text or for a float: leading zeros, and more digits than it can hold.
+_ODD_NUMBER = r"[-+]?(?:0[0-9]+|[0-9]{20,}|0x[0-9a-fA-F]{17,}|0o[0-7]{22,}|0b[01]{65,})"
+_ODD_TOKEN = re.compile(rf"(?<![\w.+-]){_ODD_NUMBER}(?![\w.+-])")
+_ODD_VALUE = re.compile(rf"{_ODD_NUMBER}\Z")
+_LARGEST = 2**64
 _TOO_DEEP = f"nested deeper than {FRONTMATTER_DEPTH} levels"
 _TOO_LONG = "an integer beyond 64 bits"
 
@@ -28,7 +31,7 @@ _TOO_LONG = "an integer beyond 64 bits"
 class YamlProblem(Exception):
     """Why the text gives no values, by rule, with the place in the text."""
 
-    def __init__(self, rule: str, message: str, line: int = 1, column: int | None = None) -> None:
+    def __init__(self, rule: str, message: str, line: int = 1, column: int = 1) -> None:
         super().__init__(message)
         self.rule = rule
         self.message = message
@@ -43,18 +46,20 @@ class _Tally(NamedTuple):
 
 def load_yaml(text: str) -> Any:
     """The values of a YAML text as text, numbers, booleans, None, lists and maps with text keys."""
-    if "*" in text or "!" in text or "&" in text:
-        _refuse_references(text)
+    if "*" in text and "&" in text:
+        _refuse_aliases(text)
     value = _parse(text)
+    if "!" in text and _TAG_PLACE.search(text):
+        _refuse_tags(text, value)
     if type(value) is dict and _is_flat(value):
         return value
-    return _plain(value, _Tally(text, [0]), 1)
+    return _plain(value, _twin(text), _Tally(text, [0]), 1)
 
 
 def load_lines(text: str) -> dict[str, Any]:
     """The values of `key: value` lines, for systems that read no more than that."""
     fields: dict[str, Any] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
             continue
@@ -78,7 +83,7 @@ def _is_flat(value: dict[Any, Any]) -> bool:
     for key, item in value.items():
         if type(key) is not str or type(item) is not str or key == "<<":
             return False
-        if item and item[0] in "0123456789+-" and item[-1].isdigit():
+        if item and item[0] in "0123456789+-" and item[-1] in "0123456789abcdefABCDEF":
             return False
     return True
 
@@ -102,36 +107,55 @@ def _joined_pair(match: re.Match[str]) -> str:
     return f"\\U{0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF):08X}"
 
 
-def _refuse_references(text: str) -> None:
-    """Raise if an anchor with its alias, or a tag, is part of the syntax and not of some text."""
-    if "*" in text and "&" in text:
-        # With its anchor blanked out an alias is an error at once, before anything is expanded. Any
-        # other error is final too: only this text is known to be safe to parse.
-        try:
-            _parse(_ANCHOR.sub(lambda anchor: " " * len(anchor[0]), text))
-        except YamlProblem as problem:
-            if problem.rule == "yaml-alias":
-                raise YamlProblem("yaml-alias", "aliases are not read", *_first(text, "*")) from None
-            raise
-    if "!" not in text or not any(match[1] == "!" for match in _INDICATOR.finditer(text)):
-        return
-    if _restored(_parse(text.replace("!", _STAND_IN))) != _parse(text):
-        raise YamlProblem("yaml-tag", "tags such as `!!str` are not read", *_first(text, "!"))
+# Aliases, tags, odd numbers: a changed copy of the text tells what is syntax ----------------------
 
 
-def _restored(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.replace(_STAND_IN, "!")
-    if isinstance(value, list):
-        return [_restored(item) for item in value]
-    if isinstance(value, dict):
-        return {_restored(key): _restored(item) for key, item in value.items()}
-    return value
+def _refuse_aliases(text: str) -> None:
+    """Raise if an alias is part of the syntax and not of some text."""
+    # Every alias gets a name that no anchor has, which is an error at once, before anything is expanded; in
+    # text it is only a longer word. Any other error is final too: only this copy is known to be safe to parse.
+    unused = next(word for number in count() if (word := f"Zq{number}") not in text)
+    try:
+        _parse(_ALIAS.sub(lambda alias: alias[0] + unused, text))
+    except YamlProblem as problem:
+        if problem.rule == "yaml-alias":
+            raise YamlProblem("yaml-alias", "aliases are not read", *_token(text, "*")) from None
+        raise
 
 
-def _first(text: str, mark: str) -> tuple[int, int]:
-    starts = (match.start(1) for match in _INDICATOR.finditer(text) if match[1] == mark)
-    return _place_of(text, next(starts, text.index(mark)))
+def _refuse_tags(text: str, value: Any) -> None:
+    """Raise if an exclamation mark is part of the syntax and not of some text."""
+    stand_in = next(chr(point) for point in range(0xA000, 0xA48C) if chr(point) not in text)
+    try:
+        # Compared as Python writes them, since NaN is not equal to itself; the stand-in is written as it is.
+        same = repr(_parse(text.replace("!", stand_in))).replace(stand_in, "!") == repr(value)
+    except YamlProblem:
+        same = False
+    if not same:
+        raise YamlProblem("yaml-tag", "tags such as `!!str` are not read", *_token(text, "!"))
+
+
+def _token(text: str, mark: str) -> tuple[int, int]:
+    """Where a mark first stands at the beginning of a word, or at all."""
+    for match in re.finditer(re.escape(mark), text):
+        before = text[max(0, match.start() - 1) : match.start()]
+        if not before or before in " \t\n[{,:":
+            return _place_of(text, match.start())
+    return _place_of(text, text.index(mark))
+
+
+def _twin(text: str) -> Any:
+    """The values with every odd number replaced by a plain one: where the twin is a number, it was no text."""
+    if not _ODD_TOKEN.search(text):
+        return None
+    numbers = count(1)
+    try:
+        return _parse(_ODD_TOKEN.sub(lambda match: str(next(numbers)), text))
+    except YamlProblem:
+        return None
+
+
+# Problems -----------------------------------------------------------------------------------------
 
 
 def _place_of(text: str, offset: int) -> tuple[int, int]:
@@ -142,7 +166,7 @@ def _place_of(text: str, offset: int) -> tuple[int, int]:
 def _problem(message: str, text: str) -> YamlProblem:
     """The parser's complaint under the rule it belongs to, with a line."""
     if place := _PLACE.search(message):
-        line, column = int(place[1]), int(place[2])
+        line, column = _in_line_feeds(text, int(place[1]), int(place[2]))
     elif position := _POSITION.search(message):
         line, column = _place_of(text, int(position[1]))
     else:
@@ -150,12 +174,20 @@ def _problem(message: str, text: str) -> YamlProblem:
     for part, rule, told in _COMPLAINTS:
         if part in message:
             if rule == "yaml-duplicate-key":
-                key = message.partition('"')[2].rpartition('"')[0]
-                line, column = _second_line_of(text, key)
-                told = f"the key {key!r} stands twice"
+                return _duplicate(message, text)
+            if part == "more than one document":
+                line, column = _second_document(text), 1
             return YamlProblem(rule, told, line, column)
-    clean = _PLACE.sub("", message).split(", while")[0].replace("  ", " ").strip()
+    clean = " ".join(_PLACE.sub("", message).partition(", while")[0].split())
     return YamlProblem("yaml", clean or "not readable YAML", line, column)
+
+
+def _duplicate(message: str, text: str) -> YamlProblem:
+    match = _DUPLICATE.search(message)
+    key = next((part for part in match.groups() if part), None) if match else None
+    if key is None:
+        return YamlProblem("yaml-duplicate-key", "a key stands twice")
+    return YamlProblem("yaml-duplicate-key", f"the key {key!r} stands twice", *_second_line_of(text, key))
 
 
 _COMPLAINTS = (
@@ -170,55 +202,75 @@ _COMPLAINTS = (
 )
 
 
+def _in_line_feeds(text: str, line: int, column: int) -> tuple[int, int]:
+    """The place in lines that end with a line feed; for YAML a few other characters end a line too."""
+    starts = [0, *(match.end() for match in _BREAK.finditer(text))]
+    if len(starts) == text.count("\n") + 1 or line > len(starts):
+        return line, column
+    return _place_of(text, starts[line - 1] + column - 1)
+
+
 def _second_line_of(text: str, key: str) -> tuple[int, int]:
-    lines = [
-        number
-        for number, line in enumerate(text.splitlines(), 1)
-        if line.lstrip(" -{\"'").startswith(key) and line.partition(key)[2].lstrip("\"' ").startswith(":")
-    ]
-    return (lines[1] if len(lines) > 1 else lines[0] if lines else 1), 1
+    """The line where a key stands again at the same depth, without a line of less depth between."""
+    depths: set[int] = set()
+    first = 1
+    for number, line in enumerate(text.split("\n"), 1):
+        depth = len(line) - len(line.lstrip(" "))
+        if line.strip():
+            depths = {other for other in depths if other <= depth}
+        if line.lstrip(" -{\"'").startswith(key) and line.partition(key)[2].lstrip("\"' ").startswith(":"):
+            if depth in depths:
+                return number, 1
+            depths.add(depth)
+            first = number
+    return first, 1
 
 
-def _plain(value: Any, tally: _Tally, depth: int) -> Any:
+def _second_document(text: str) -> int:
+    lines = text.split("\n")
+    return next((n for n, line in enumerate(lines, 1) if line.startswith(("...", "--- ", "---\t"))), 1)
+
+
+# Plain values -------------------------------------------------------------------------------------
+
+
+def _plain(value: Any, twin: Any, tally: _Tally, depth: int) -> Any:
     """The same value with text keys and nothing that JSON cannot hold."""
     kind = type(value)
     if kind is str:
-        return _number_or_text(value, tally.text)
+        return _number(value, tally.text) if type(twin) is int and _ODD_VALUE.match(value) else value
     if kind is dict:
-        return _plain_map(value, tally, depth)
+        return _plain_map(value, twin, tally, depth)
     if kind is list:
         if depth > FRONTMATTER_DEPTH:
             raise YamlProblem("frontmatter-depth", _TOO_DEEP)
-        return [_plain(item, tally, depth + 1) for item in value]
-    if kind is float and not -(2.0**63) < value < 2.0**63:
-        _refuse_float(value, tally.text)
+        twins = twin if type(twin) is list and len(twin) == len(value) else [None] * len(value)
+        return [_plain(item, other, tally, depth + 1) for item, other in zip(value, twins, strict=True)]
+    if kind is float:
+        if value - value != 0:
+            raise YamlProblem("yaml-value", "not a number, or infinity", *_line_with(tally.text, (".nan", ".inf")))
+        if type(twin) is int:
+            raise YamlProblem("yaml-value", _TOO_LONG, *_odd_place(tally.text))
     return value
 
 
-def _refuse_float(value: float, text: str) -> None:
-    """Raise for infinity and NaN, and for digits that the parser could only hold as a float."""
-    if value - value != 0:
-        raise YamlProblem("yaml-value", "not a number, or infinity", *_line_with(text, (".nan", ".inf")))
-    if digits := _LONG_INTEGER.search(text):
-        raise YamlProblem("yaml-value", _TOO_LONG, *_place_of(text, digits.start()))
-
-
-def _plain_map(value: dict[Any, Any], tally: _Tally, depth: int) -> dict[str, Any]:
+def _plain_map(value: dict[Any, Any], twin: Any, tally: _Tally, depth: int) -> dict[str, Any]:
     if depth > FRONTMATTER_DEPTH:
         raise YamlProblem("frontmatter-depth", _TOO_DEEP)
     tally.keys[0] += len(value)
     if tally.keys[0] > FRONTMATTER_KEYS:
         raise YamlProblem("frontmatter-keys", f"more than {FRONTMATTER_KEYS} keys")
+    # Keys may differ in the twin; the order of the values is the same.
+    twins = list(twin.values()) if type(twin) is dict and len(twin) == len(value) else [None] * len(value)
     plain: dict[str, Any] = {}
-    for key, item in value.items():
+    for (key, item), other in zip(value.items(), twins, strict=True):
         name = key if type(key) is str else _key_text(key)
         if name == "<<":
             raise YamlProblem("yaml-merge", "merge keys (`<<`) are not read", *_line_with(tally.text, ("<<",)))
         if name in plain:
-            raise YamlProblem(
-                "yaml-duplicate-key", f"the key {name!r} stands twice", *_second_line_of(tally.text, name)
-            )
-        plain[name] = _plain(item, tally, depth + 1)
+            problem = f"the key {name!r} stands twice"
+            raise YamlProblem("yaml-duplicate-key", problem, *_second_line_of(tally.text, name))
+        plain[name] = _plain(item, other, tally, depth + 1)
     return plain
 
 
@@ -230,18 +282,24 @@ def _key_text(key: object) -> str:
     return str(key)
 
 
-def _number_or_text(value: str, text: str) -> int | str:
-    """`010` is the integer 10, as the 1.2 core schema says, unless it was quoted."""
+def _number(value: str, text: str) -> int:
+    """The integer that an odd number is, as the 1.2 core schema reads it: `010` is 10."""
     digits = value.lstrip("+-")
-    if not digits.isdecimal() or not digits.isascii() or f"'{value}'" in text or f'"{value}"' in text:
-        return value
-    if len(digits) > 38:
-        raise YamlProblem("yaml-value", _TOO_LONG, *_line_with(text, (value,)))
-    return int(value) if _LEADING_ZERO.match(value) else value
+    if len(digits) > 70:
+        raise YamlProblem("yaml-value", _TOO_LONG, *_odd_place(text))
+    number = int(digits, {"x": 16, "o": 8, "b": 2}.get(digits[1:2], 10))
+    if number >= _LARGEST or (value[0] == "-" and number > _LARGEST // 2):
+        raise YamlProblem("yaml-value", _TOO_LONG, *_odd_place(text))
+    return -number if value[0] == "-" else number
+
+
+def _odd_place(text: str) -> tuple[int, int]:
+    longest = max(_ODD_TOKEN.finditer(text), key=lambda match: len(match[0]))
+    return _place_of(text, longest.start())
 
 
 def _line_with(text: str, needles: tuple[str, ...]) -> tuple[int, int]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         for needle in needles:
             if (column := line.lower().find(needle)) >= 0:
                 return number, column + 1
