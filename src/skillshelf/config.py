@@ -3,14 +3,14 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from skillshelf import files
 from skillshelf.errors import ConfigurationError
 from skillshelf.limits import CONFIG_BYTES
 from skillshelf.ownprofiles import WrongField, derive
 from skillshelf.place import Place, expand, find_repository, user_config_path
-from skillshelf.profile import Profile
+from skillshelf.profile import Profile, Switch
 from skillshelf.values import Diagnostic
 
 __all__ = ["KEYS", "SWITCHES", "PermissionRule", "Settings", "Trust", "is_trusted", "load_settings"]

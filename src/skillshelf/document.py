@@ -173,6 +173,11 @@ def _form(head: bytes, first: int) -> tuple[Finding, ...]:
 # Repairs ------------------------------------------------------------------------------------------
 
 _MOST_REPAIRS = 32
+_MISTAKES = {
+    "yaml-colon": "a value with `: ` in it needs quotes",
+    "yaml-brackets": "a value that begins like a list or a reserved mark needs quotes",
+    "yaml-tab": "tabs cannot indent YAML",
+}
 
 
 def _repaired(text: str, problem: YamlProblem, load: Callable[[str], Any]) -> tuple[Any, tuple[Finding, ...]] | None:
@@ -192,7 +197,7 @@ def _repaired(text: str, problem: YamlProblem, load: Callable[[str], Any]) -> tu
             return None
         lines[number - 1] = line
         column = len(before) - len(before.lstrip(" \t")) + 1
-        findings[number] = Finding(rule, f"read as: {line.strip()}", number + 1, column)
+        findings[number] = Finding(rule, f"{_MISTAKES[rule]}; read as: {line.strip()}", number + 1, column)
         try:
             return load("\n".join(lines)), tuple(findings[n] for n in sorted(findings))
         except YamlProblem as next_problem:

@@ -17,7 +17,7 @@ _CLASSES = {
     "bidi": "\u202a-\u202e\u2066-\u2069",
     "mark": "\u061c\u200e\u200f",
     "invisible": "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u200b\u2060-\u2065\u206a-\u206f"
-    "\u2800\u3164\ufeff\uffa0\ufff0-\ufffb",
+    "\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e00ff",
     "joiner": "\u200c\u200d",
     "selector": "\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef",
     "tag": "\U000e0000-\U000e007f",

@@ -100,7 +100,7 @@ def _field_of(finding: Finding) -> str:
 def _name(fields: Mapping[str, Any], directory: str, profile: Profile) -> Iterator[Finding]:
     declared = fields.get("name")
     if declared is None:
-        yield Finding("name-missing", f"no `name`; the folder's name {directory!r} stands for it")
+        yield Finding("name-missing", f"no `name`; the folder is called {directory!r}")
     elif not isinstance(declared, str):
         yield Finding("name-type", f"`name` is {_kind(declared)}; put quotes around it")
         if isinstance(declared, dict | list):

@@ -257,6 +257,8 @@ def _text_or_none(value: object) -> str | None:
 
 
 def _plain_text(value: object) -> str:
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else str(value)

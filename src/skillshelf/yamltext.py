@@ -24,6 +24,8 @@ _ODD_NUMBER = r"[-+]?(?:0[0-9]+|[0-9]{20,}|0x[0-9a-fA-F]{17,}|0o[0-7]{22,}|0b[01
 _ODD_TOKEN = re.compile(rf"(?<![\w.+-]){_ODD_NUMBER}(?![\w.+-])")
 _ODD_VALUE = re.compile(rf"{_ODD_NUMBER}\Z")
 _LARGEST = 2**64
+_BRACKET = re.compile(r"[\[\]{}]")
+_BRACKETS = 128
 _TOO_DEEP = f"nested deeper than {FRONTMATTER_DEPTH} levels"
 _TOO_LONG = "an integer beyond 64 bits"
 
@@ -46,6 +48,8 @@ class _Tally(NamedTuple):
 
 def load_yaml(text: str) -> Any:
     """The values of a YAML text as text, numbers, booleans, None, lists and maps with text keys."""
+    if text.count("[") + text.count("{") > _BRACKETS:
+        _refuse_bracket_towers(text)
     if "*" in text and "&" in text:
         _refuse_aliases(text)
     value = _parse(text)
@@ -121,6 +125,15 @@ def _refuse_aliases(text: str) -> None:
         if problem.rule == "yaml-alias":
             raise YamlProblem("yaml-alias", "aliases are not read", *_token(text, "*")) from None
         raise
+
+
+def _refuse_bracket_towers(text: str) -> None:
+    """Raise for brackets nested so deeply that the parser would take seconds to say so."""
+    depth = 0
+    for match in _BRACKET.finditer(text):
+        depth = max(0, depth + (1 if match[0] in "[{" else -1))
+        if depth > _BRACKETS:
+            raise YamlProblem("frontmatter-depth", _TOO_DEEP, *_place_of(text, match.start()))
 
 
 def _refuse_tags(text: str, value: Any) -> None:
