@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from trees import Machine, write_skill
 
-import skillshelf
-from skillshelf import Diagnostic, Shadowed, SkillLoader
+from skillshelf import AmbiguousSkill, Diagnostic, Shadowed, SkillLoader
 
 
 def settled(machine: Machine, profile: str | None = None, **options: object) -> dict[str, object]:
@@ -81,7 +80,8 @@ def test_where_all_are_kept_each_is_said_to_be_ambiguous(machine: Machine) -> No
     user = write_skill(machine.home / ".agents/skills", "deploy")
     write_skill(machine.home / ".agents/skills", "alone")
 
-    catalog = machine.catalog("codelia")
+    shelf = machine.shelf("codelia")
+    catalog = shelf.catalog
 
     message = "2 skills are named 'deploy'; by name alone this one is ambiguous"
     assert [(skill.name, skill.scope) for skill in catalog.skills] == [
@@ -94,6 +94,9 @@ def test_where_all_are_kept_each_is_said_to_be_ambiguous(machine: Machine) -> No
         Diagnostic(str(repo), "name-collision", message),
         Diagnostic(str(user), "name-collision", message),
     }
+    with pytest.raises(AmbiguousSkill) as caught:
+        shelf.load("deploy")
+    assert caught.value.paths == (str(repo), str(user))
 
 
 @pytest.mark.req("C-49")

@@ -366,13 +366,13 @@ def test_a_configuration_given_in_python_has_the_same_keys(machine: Machine) -> 
     shelf = machine.shelf(config=config)
     assert (shelf.profile.name, shelf.settings.max_entries) == ("codelia", 7)
     assert [skill.hidden for skill in shelf.catalog.skills] == ["disabled"]
-    with pytest.raises(ConfigurationError, match="`skills.nonsense` is not a key"):
+    with pytest.raises(ConfigurationError, match=r"`skills\.nonsense` is not a key"):
         machine.shelf(config={"skills": {"nonsense": 1}})
 
 
 def test_an_unknown_profile_is_an_error_that_lists_the_known_ones(machine: Machine) -> None:
     machine.configure("[profiles.lab]\n")
-    with pytest.raises(ConfigurationError, match="no profile 'labs'; there are: standard, .*omp, lab"):
+    with pytest.raises(ConfigurationError, match=r"no profile 'labs'; there are: standard, .*omp, lab"):
         machine.shelf("labs")
     done = machine.run("list", "--profile", "labs", "--json")
     assert done.returncode == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import socket
@@ -18,8 +17,11 @@ from trees import Machine, write_skill
 from skillshelf import SkillLoader, files
 from skillshelf.limits import FIRST_READ, FRONTMATTER_BYTES, SKILL_FILE_BYTES
 
-NO_LINKS = {errno.ELOOP, errno.ENOTDIR}
-"""What systems answer when a path that must not be a link is one."""
+NO_FOLDER = "Too many levels of symbolic links|Not a directory"
+"""What systems answer when a path that must be a folder is a link or something else."""
+
+FAILURE = r"\[Errno"
+"""How the text of every failure of the operating system begins."""
 
 
 @contextmanager
@@ -73,20 +75,16 @@ def test_no_component_of_a_path_may_be_a_link(tmp_path: Path, link: str) -> None
     (tmp_path / link).symlink_to(tmp_path / "elsewhere")
     assert (tmp_path / "a" / "b" / "c").is_dir()
 
-    with pytest.raises(OSError) as refused:
+    with pytest.raises(OSError, match=NO_FOLDER):
         files.open_folder(str(tmp_path / "a" / "b" / "c"))
-
-    assert refused.value.errno in NO_LINKS
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "pipe", "socket"])
 def test_only_a_folder_is_opened_as_a_folder(tmp_path: Path, kind: str) -> None:
     ENTRIES[kind](tmp_path / "x")
 
-    with folder_at(tmp_path) as parent, pytest.raises(OSError) as refused:
+    with folder_at(tmp_path) as parent, pytest.raises(OSError, match=NO_FOLDER):
         files.open_folder_at(parent, "x")
-
-    assert refused.value.errno in NO_LINKS
 
 
 def test_a_folder_that_is_not_there_is_told_from_one_that_is_no_folder(tmp_path: Path) -> None:
@@ -104,11 +102,11 @@ def test_a_failure_leaves_no_descriptor_open(tmp_path: Path) -> None:
     before = lowest_free_descriptor()
 
     for path in (f"{tmp_path}/a/link/etc", f"{tmp_path}/a/none/b", f"{tmp_path}/a/pipe"):
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match=FAILURE):
             files.open_folder(path)
     with folder_at(tmp_path / "a") as folder:
         files.read_head(folder, "pipe", limit=10, enough=lambda data: True)
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match=FAILURE):
             files.read_head(folder, "link", limit=10, enough=lambda data: True)
     assert files.read_file(f"{tmp_path}/a", limit=10, links="never") is None
 
@@ -174,9 +172,9 @@ def test_an_endless_device_is_not_read() -> None:
 def test_a_link_and_a_socket_cannot_even_be_opened(tmp_path: Path, kind: str) -> None:
     ENTRIES[kind](tmp_path / "x")
 
-    with folder_at(tmp_path) as folder, pytest.raises(OSError):
+    with folder_at(tmp_path) as folder, pytest.raises(OSError, match=FAILURE):
         files.read_head(folder, "x", limit=1 << 20, enough=lambda data: True)
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match=FAILURE):
         files.read_file(str(tmp_path / "x"), limit=1 << 20, links="never")
 
 
@@ -223,9 +221,8 @@ def test_a_whole_file_is_read_through_a_link_only_on_request(tmp_path: Path) -> 
     (tmp_path / "link").symlink_to("x")
 
     assert files.read_file(str(tmp_path / "link"), limit=10, links="follow") == b"text"
-    with pytest.raises(OSError) as refused:
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
         files.read_file(str(tmp_path / "link"), limit=10, links="never")
-    assert refused.value.errno == errno.ELOOP
 
 
 # Links and containment ----------------------------------------------------------------------------
@@ -247,7 +244,7 @@ def test_a_link_that_ends_nowhere_is_an_operating_system_error(tmp_path: Path) -
         (tmp_path / f"hop{number}").symlink_to(f"hop{number + 1}")
 
     for name in ("dangling", "self", "hop0"):
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match=FAILURE):
             files.resolve_link(str(tmp_path / name))
 
 

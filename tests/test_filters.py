@@ -1,4 +1,7 @@
-"""What the configuration leaves out or holds back, and that it never takes another skill's place."""
+"""What the configuration leaves out or holds back, and that it never takes another skill's place.
+
+`test_row_38_` and `test_row_39_` are rows of the table of conflicts; the other rows are in test_profiles.py.
+"""
 
 import os
 from pathlib import Path
@@ -20,6 +23,16 @@ def left_out(catalog: skillshelf.Catalog) -> list[tuple[str, str]]:
     """Name and reason of everything that was filtered."""
     return [(entry.name, entry.reason) for entry in catalog.filtered]
 
+
+PROJECT_ROOTS = {
+    "standard": ".agents/skills",
+    "strict": ".agents/skills",
+    "codelia": ".agents/skills",
+    "swiftagent": ".agent/skills",
+    "mycodeagent": "skills",
+    "rip": ".agents/skills",
+    "omp": ".omp/skills",
+}
 
 # Patterns -----------------------------------------------------------------------------------------
 
@@ -53,6 +66,17 @@ def test_patterns_on_the_name_leave_skills_out(
     assert [skill.name for skill in catalog.skills] == kept
     assert [entry.name for entry in catalog.filtered] == [name for name in everything if name not in kept]
     assert catalog.warnings == ()
+
+
+@pytest.mark.req("O-28", "O-29", "O-30")
+@pytest.mark.parametrize("profile", list(PROJECT_ROOTS))
+def test_row_39_include_and_exclude(machine: Machine, profile: str) -> None:
+    for name in ("draft-a", "ship-a", "ship-b"):
+        write_skill(machine.repo / PROJECT_ROOTS[profile], name)
+    config = {"skills": {"ignored": ["*-a"], "include": ["ship-*"]}}
+    catalog = machine.catalog(profile, config=config)
+    assert [skill.name for skill in catalog.skills] == ["ship-b"]
+    assert [(entry.name, entry.reason) for entry in catalog.filtered] == [("draft-a", "ignored"), ("ship-a", "ignored")]
 
 
 @pytest.mark.req("O-30")
@@ -138,16 +162,12 @@ def test_the_switches_say_nothing_to_a_profile_that_has_none(machine: Machine) -
 
 
 @pytest.mark.req("C-96", "O-21")
-@pytest.mark.parametrize("profile", ["standard", "codelia", "omp"])
-def test_skills_are_on_by_default_and_can_be_switched_off(machine: Machine, profile: str) -> None:
-    for place in (".agents/skills", ".omp/agent/skills"):
-        write_skill(machine.home / place, "deploy" if "omp" not in place else "native")
-    assert "deploy" in machine.names(profile)
-    machine.configure("skills.enabled = false\n")
-
-    catalog = machine.catalog(profile)
-
-    assert (catalog.skills, catalog.errors, catalog.shadowed, catalog.filtered) == ((), (), (), ())
+@pytest.mark.parametrize("profile", list(PROJECT_ROOTS))
+def test_row_38_enable_switch(machine: Machine, profile: str) -> None:
+    write_skill(machine.repo / PROJECT_ROOTS[profile], "deploy")
+    assert machine.names(profile, config={"skills": {"enabled": True}}) == machine.names(profile) == ["deploy"]
+    catalog = machine.catalog(profile, config={"skills": {"enabled": False}})
+    assert (catalog.skills, catalog.errors) == ((), ())
     assert [warning.rule for warning in catalog.warnings] == ["skills-disabled"]
     assert [root.skills for root in catalog.roots] == [0] * len(catalog.roots)
 

@@ -259,7 +259,9 @@ def test_what_is_unsafe_is_refused_in_every_profile(machine: Machine, profile: s
     assert len({error.path for error in catalog.errors}) == len(catalog.errors)
 
 
-@pytest.mark.parametrize("digits", ["9" * 20, "9" * 60, "0x" + "f" * 17, "0x" + "f" * 40, "0o" + "7" * 23, "0o" + "7" * 60])
+@pytest.mark.parametrize(
+    "digits", ["9" * 20, "9" * 60, "0x" + "f" * 17, "0x" + "f" * 40, "0o" + "7" * 23, "0o" + "7" * 60]
+)
 def test_an_integer_beyond_64_bits_is_refused_however_long_it_is(machine: Machine, digits: str) -> None:
     write_skill(machine.repo / ".agents" / "skills", "x", front(GOOD + f"metadata: {{a: {digits}}}"))
 

@@ -131,7 +131,9 @@ def run_limited(machine: Machine, *words: str, seconds: int) -> Ran:
     process.returncode = os.waitstatus_to_exitcode(status)
     output = printed.read_bytes()
     unit = 1 if sys.platform == "darwin" else 1024
-    return Ran(process.returncode, json.loads(output) if output else None, complained.read_bytes(), usage.ru_maxrss * unit)
+    return Ran(
+        process.returncode, json.loads(output) if output else None, complained.read_bytes(), usage.ru_maxrss * unit
+    )
 
 
 def test_good_skills_are_listed_and_each_bad_one_has_one_error(machine: Machine) -> None:
@@ -151,7 +153,8 @@ def test_the_odd_ones_are_listed_or_shadowed_and_every_loop_is_told(machine: Mac
 
     catalog = machine.catalog()
 
-    in_or_behind = {os.path.relpath(entry.path, hostile.path) for entry in (*catalog.skills, *catalog.shadowed)}
+    paths = [skill.path for skill in catalog.skills] + [loser.path for loser in catalog.shadowed]
+    in_or_behind = {os.path.relpath(path, hostile.path) for path in paths}
     odd = {f"listed-{case}/SKILL.md" for case in LISTED} | {"n" * 255 + "/SKILL.md"}
     assert in_or_behind == odd | {"a-good-one/SKILL.md", "z-good-one/SKILL.md"}
     links = [warning._asdict() for warning in catalog.warnings if warning.rule.startswith("link-")]
@@ -236,6 +239,22 @@ def test_eight_of_the_largest_frontmatters_cost_little_time(machine: Machine, sh
     assert ran.memory < 200 << 20
 
 
+def test_a_chain_of_links_longer_than_any_system_follows_costs_little_time(machine: Machine) -> None:
+    root = machine.repo / ".agents" / "skills"
+    write_skill(root, "good")
+    for number in range(1500):
+        (root / f"hop{number:04}").symlink_to(f"hop{number + 1:04}" if number < 1499 else "good")
+
+    ran = run_limited(machine, "list", "--json", seconds=5)
+
+    assert (ran.status, ran.stderr) == (0, b"")
+    assert [skill["name"] for skill in ran.output["skills"]] == ["good"]
+    told_of = {
+        entry["path"].removesuffix("/SKILL.md") for part in ("warnings", "shadowed") for entry in ran.output[part]
+    }
+    assert len(told_of) == 1500
+
+
 # What is opened and run ---------------------------------------------------------------------------
 
 RECORD = """
@@ -244,7 +263,7 @@ import os, sys
 import skillshelf.cli
 
 events = []
-RUNS = {"subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.startfile"}
+RUNS = {"subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn"}
 
 
 def hook(event, args):
@@ -313,7 +332,9 @@ def test_only_folders_below_the_root_are_listed(machine: Machine) -> None:
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
-def test_the_system_saw_no_file_opened_outside_the_tree(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_system_saw_no_file_opened_outside_the_tree(
+    machine: Machine, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     hostile = build_hostile_root(machine)
     # A harmless machine shows which files Python itself needs for such a listing.
     harmless = Machine(tmp_path_factory.mktemp("harmless"))
@@ -332,10 +353,10 @@ def test_the_system_saw_no_file_opened_outside_the_tree(machine: Machine, tmp_pa
 def trace(machine: Machine) -> set[str]:
     """The paths of every descriptor that the system gave the command."""
     log = machine.base / "trace"
-    command = [sys.executable, "-m", "skillshelf", "list", "--json", "--all"]
+    place = ["--home", str(machine.home), "--cwd", str(machine.repo)]
+    command = [sys.executable, "-m", "skillshelf", "list", "--json", "--all", *place]
     done = subprocess.run(
-        ["strace", "-f", "-y", "-e", "trace=open,openat,openat2", "-o", str(log), *command]
-        + ["--home", str(machine.home), "--cwd", str(machine.repo)],
+        ["strace", "-f", "-y", "-e", "trace=open,openat,openat2", "-o", str(log), *command],
         env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": SOURCE},
         capture_output=True,
         timeout=120,
@@ -354,7 +375,7 @@ def test_nothing_of_a_skill_is_run_by_finding_it(machine: Machine) -> None:
     write_python = f"open({str(marker)!r}, 'w')\n"
     fields = (
         f'name: x\ndescription: "Runs !`touch {marker}` and $(touch {marker})."\n'
-        f"hooks:\n  SessionStart: touch {marker}\ninstall: scripts/install.sh\nversion: \"!`touch {marker}`\"\n"
+        f'hooks:\n  SessionStart: touch {marker}\ninstall: scripts/install.sh\nversion: "!`touch {marker}`"\n'
     )
     folder = write_skill(machine.repo / ".agents" / "skills", "x", front(fields, f"!`touch {marker}`\n")).parent
     (folder / "scripts").mkdir()

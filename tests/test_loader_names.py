@@ -22,6 +22,7 @@ from skillshelf import (
     SkillError,
     SkillLoader,
     SkillMetadata,
+    SkillRegistry,
     ValidationFailed,
     wire,
 )
@@ -82,12 +83,23 @@ def test_the_skill_with_malformed_yaml_fails(load: Any) -> None:
 
 
 @pytest.mark.req("S-23", "S-02")
-def test_discovery_gives_the_same_skills_as_the_loader_without_instructions() -> None:
+def test_discovery_gives_a_registry_what_the_loader_gives_without_instructions() -> None:
     found = SkillDiscovery.discover(FIXTURES)
     loaded = [SkillLoader.load_metadata(FIXTURES / name) for name in ("minimal-skill", "valid-skill")]
     assert [skill.directory_path for skill in found] == [skill.directory_path for skill in loaded]
     assert [skill.metadata._replace(scope="") for skill in found] == [skill.metadata for skill in loaded]
     assert [skill.instructions for skill in found] == [None, None]
+    registry = SkillRegistry()
+    registry.register(found)
+    assert (registry.registered_names, registry.all_skills) == (["minimal-skill", "valid-skill"], found)
+
+
+@pytest.mark.req("S-23")
+def test_a_skill_that_discovery_finds_behind_a_link_can_be_loaded(tmp_path: Path) -> None:
+    write_skill(tmp_path / "skills", "a", folder="a").rename(tmp_path / "skills" / "a.md")
+    (tmp_path / "skills" / "a" / "SKILL.md").symlink_to("../a.md")
+    (found,) = SkillDiscovery.discover(tmp_path / "skills")
+    assert SkillLoader.load_metadata(found.directory_path).metadata == found.metadata._replace(scope="")
 
 
 # One skill ----------------------------------------------------------------------------------------
@@ -106,7 +118,9 @@ def test_metadata_comes_first_and_instructions_only_with_the_full_skill() -> Non
 def test_metadata_is_loaded_although_the_body_cannot_be_read(machine: Machine) -> None:
     text = b"---\nname: odd\ndescription: Its body is no text.\n---\n" + b"\xff\x00" * 5000
     path = write_skill(machine.repo / ".agent/skills", "odd", text)
-    assert without_place(SkillLoader.load_metadata(path.parent).metadata) == SkillMetadata("odd", "Its body is no text.")
+    assert without_place(SkillLoader.load_metadata(path.parent).metadata) == SkillMetadata(
+        "odd", "Its body is no text."
+    )
     assert [skill.id for skill in SkillDiscovery.discover(path.parent.parent)] == ["odd"]
     assert machine.names("swiftagent") == ["odd"]
     with pytest.raises(skillshelf.InvalidFormat):
@@ -154,7 +168,9 @@ def test_parsing_gives_metadata_and_body() -> None:
 
 
 @pytest.mark.req("S-47", "S-85", "S-131")
-@pytest.mark.parametrize("text", ["", "no frontmatter", "---\nname: a\n", "---\n- a\n---\n", "---\nname: \ud800\n---\n"])
+@pytest.mark.parametrize(
+    "text", ["", "no frontmatter", "---\nname: a\n", "---\n- a\n---\n", "---\nname: \ud800\n---\n"]
+)
 def test_bad_structure_is_an_invalid_format(text: str) -> None:
     with pytest.raises(skillshelf.InvalidFormat):
         SkillLoader.parse_frontmatter(text)
@@ -265,7 +281,8 @@ def test_metadata_knows_its_place_and_its_age(machine: Machine) -> None:
     (skill,) = machine.catalog("codelia").skills
 
     assert skill.metadata == SkillMetadata(
-        **fields,
+        name=fields["name"],
+        description=fields["description"],
         id=digest,
         path=str(path),
         dir=str(path.parent),

@@ -222,8 +222,8 @@ def test_links_are_followed_as_the_profile_says(machine: Machine, links: str, li
     ("text", "line", "key", "what"),
     [
         ("extends = 'labs'", 2, "extends", "no profile 'labs'"),
-        ("extends = 5", 2, "extends", "no profile 5"),
-        ("extends = []", 2, "extends", "no profile []"),
+        ("extends = 5", 2, "extends", "must be text"),
+        ("extends = []", 2, "extends", "must be text"),
         ("max_dept = 3", 2, "max_dept", "is not a field of a profile"),
         ("name = 'other'", 2, "name", "is not a field of a profile"),
         ("max_depth = 'deep'", 2, "max_depth", "must be a positive whole number"),

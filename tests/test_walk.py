@@ -1,4 +1,4 @@
-"""What is found below a root: how deep, past which folders, through which links, and what is read of it."""
+"""What is found below a root: how deep, past which folders, up to which limit, and what is read of it."""
 
 import os
 import subprocess
@@ -248,47 +248,7 @@ def test_looking_where_no_skill_counts_does_not_end_the_search_where_one_does(ma
     assert problems(catalog.errors, root) == [(".", "walk-limit")]
 
 
-# Through which links ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("target", ["repo/shared", "home/.agents/skills"])
-def test_a_project_root_that_is_a_link_is_followed_inside_the_repository_and_to_other_roots(
-    machine: Machine, target: str
-) -> None:
-    write_skill(machine.base / target, "deploy")
-    (machine.repo / ".claude").mkdir()
-    (machine.repo / ".claude/skills").symlink_to(machine.base / target)
-
-    catalog = machine.catalog()
-
-    assert [skill.path for skill in catalog.skills] == [f"{machine.repo}/.claude/skills/deploy/SKILL.md"]
-    assert (catalog.errors, catalog.warnings) == ((), ())
-
-
-def test_a_project_root_that_leads_out_of_the_repository_is_an_error(machine: Machine) -> None:
-    write_skill(machine.base / "elsewhere", "deploy")
-    (machine.repo / ".agents").mkdir()
-    (machine.repo / ".agents/skills").symlink_to(machine.base / "elsewhere")
-
-    catalog = machine.catalog()
-
-    assert catalog.skills == ()
-    assert problems(catalog.errors, machine.repo) == [(".agents/skills", "root-link")]
-
-
-@pytest.mark.parametrize("kind", ["user", "env", "custom"])
-def test_a_root_that_the_user_named_may_be_a_link_to_anywhere(machine: Machine, kind: str) -> None:
-    write_skill(machine.base / "elsewhere", "deploy")
-    link = machine.home / ".agents/skills" if kind == "user" else machine.base / kind
-    link.parent.mkdir(exist_ok=True)
-    link.symlink_to(machine.base / "elsewhere")
-    machine.env = {"AGENT_SKILLS_PATH": str(link)} if kind == "env" else {}
-    machine.configure(f"skills.custom_directories = ['{link}']\n" if kind == "custom" else "")
-
-    catalog = machine.catalog()
-
-    assert [(skill.path, skill.scope) for skill in catalog.skills] == [(f"{link}/deploy/SKILL.md", kind)]
-    assert catalog.errors == ()
+# Where it leads -----------------------------------------------------------------------------------
 
 
 def test_a_root_that_is_no_folder_is_an_error(machine: Machine) -> None:
@@ -316,16 +276,18 @@ def test_a_projects_skills_lie_below_the_project(machine: Machine) -> None:
 @pytest.mark.parametrize("profile", ["standard", "codelia", "mycodeagent", "rip"])
 def test_a_listing_knows_the_frontmatter_and_nothing_of_the_body(machine: Machine, profile: str) -> None:
     root = machine.repo / ("skills" if profile == "mycodeagent" else ".agents/skills")
-    head = b"---\nname: deploy\ndescription: Ships it.\n---\n"
-    path = write_skill(root, "deploy", head + b"BODY-TEXT\n" + b"x" * 100_000 + b"\xff\xfe not UTF-8")
+    head = "---\nname: deploy\ndescription: Ships it.\n---\n"
+    path = write_skill(root, "deploy", head + "BODY-TEXT\n")
+    shelf = machine.shelf(profile)
 
-    catalog = machine.catalog(profile)
+    catalog = shelf.catalog
 
     assert [(skill.name, skill.description, skill.path) for skill in catalog.skills] == [
         ("deploy", "Ships it.", str(path))
     ]
-    assert (catalog.errors, catalog.warnings) == ((), ())
     assert "BODY-TEXT" not in repr(catalog)
+    path.write_text(head + "ANOTHER-TEXT\n")
+    assert shelf.load("deploy").body == "ANOTHER-TEXT\n", "a body is read when it is asked for"
 
 
 WATCHED = """
@@ -367,15 +329,26 @@ def test_discovery_opens_only_skill_files_and_starts_nothing(machine: Machine) -
     assert (done.stdout, done.stderr) == ("['deploy'] 1 [] []\n", "")
 
 
+@pytest.mark.req("C-107")
+def test_the_types_of_a_catalog_know_nothing_of_how_one_is_found() -> None:
+    code = "import sys, skillshelf.values; print(*sorted(m for m in sys.modules if m.startswith('skillshelf.')))"
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], capture_output=True, text=True, env={"PYTHONPATH": SOURCE}
+    )
+    assert (done.stdout, done.stderr) == ("skillshelf.values\n", "")
+    assert {skillshelf.Catalog.__module__, skillshelf.SkillMetadata.__module__} == {"skillshelf.values"}
+
+
 @pytest.mark.req("O-68")
 def test_what_a_skill_needs_lies_beside_its_file(machine: Machine) -> None:
     folder = write_skill(machine.repo / ".omp/skills", "deploy").parent
     (folder / "assets").mkdir()
     (folder / "assets" / "plan.md").write_text("the plan")
 
-    (skill,) = machine.catalog("omp").skills
+    shelf = machine.shelf("omp")
 
-    assert (skill.name, Path(skill.dir, "assets/plan.md").read_text()) == ("deploy", "the plan")
+    assert [(skill.name, skill.dir) for skill in shelf.catalog.skills] == [("deploy", str(folder))]
+    assert shelf.read("skill://deploy/assets/plan.md").content == "the plan"
 
 
 @pytest.mark.req("S-04")
@@ -383,7 +356,7 @@ def test_what_a_skill_needs_lies_beside_its_file(machine: Machine) -> None:
 def test_skills_made_for_other_agents_are_read(machine: Machine, profile: str, root: str) -> None:
     about = "description: Reviews a change.\n"
     fields = {
-        "claude-code": "allowed-tools: Read Grep Bash(git diff:*)\nmodel: opus\nuser-invocable: true\nargument-hint: '[file]'\n",
+        "claude-code": "allowed-tools: Read Bash(git diff:*)\nmodel: opus\nuser-invocable: true\nargument-hint: file\n",
         "cursor": "globs: ['*.ts']\nalwaysApply: false\n",
         "vs-code": "license: MIT\ncompatibility: Needs git.\nmetadata:\n  author: someone\n  version: '1.0'\n",
     }

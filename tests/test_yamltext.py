@@ -229,6 +229,9 @@ def test_a_merge_key_is_refused(text: str, line: int) -> None:
         ("name: a\nlicense: b\nname: c\n", 3),
         ("name: a\n'name': b\n", 2),
         ("1: a\n'1': b\n", 2),
+        ("1: a\n1: b\n", 2),
+        ("true: a\ntrue: b\n", 2),
+        ("1.5: a\n1.5: b\n", 2),
         ("metadata:\n  a: x\n  b: y\n  a: z\n", 4),
         ("metadata: {a: x, a: y}\n", 1),
         ("metadata:\n  version: a\nversion: b\nversion: c\n", 4),
@@ -237,6 +240,11 @@ def test_a_merge_key_is_refused(text: str, line: int) -> None:
 def test_a_key_that_stands_twice_is_refused_with_the_line_of_the_second(text: str, line: int) -> None:
     problem = problem_of(text)
     assert (problem.rule, problem.line) == ("yaml-duplicate-key", line)
+
+
+@pytest.mark.parametrize("key", ["''", "~", "[a]", "{a: b}"])
+def test_a_key_without_a_text_that_stands_twice_is_refused_too(key: str) -> None:
+    assert rule_of(f"{key}: a\n{key}: b\n") in ("yaml-duplicate-key", "yaml-key")
 
 
 def test_a_key_may_stand_in_several_maps() -> None:
