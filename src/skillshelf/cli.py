@@ -61,15 +61,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        name, values = _parse(words)
-        return COMMANDS[name].run(values)
-    except SkillError as error:
-        return _fail(error, as_json="--json" in words)
+        return _run(words)
     except KeyboardInterrupt:
         return 130
     except OSError as error:
         _say(f"the machine failed: {error}")
         return FAILED
+
+
+def _run(words: list[str]) -> int:
+    try:
+        name, values = _parse(words)
+        return COMMANDS[name].run(values)
+    except SkillError as error:
+        return _fail(error, as_json="--json" in words)
 
 
 # The table of commands ----------------------------------------------------------------------------
@@ -117,7 +122,9 @@ COMMANDS: Mapping[str, Command] = {
 
 
 def _help() -> int:
-    _parser().print_help()
+    from skillshelf.terminal import write
+
+    write(_parser().format_help())
     return commands.DONE
 
 
@@ -152,6 +159,8 @@ def _fail(error: SkillError, *, as_json: bool) -> int:
 
 def _help_for(error: SkillError) -> str:
     """What to do about it, where there is more to say than the error does."""
+    if isinstance(error, SkillDirectoryNotFound):
+        return "; --cwd must name a folder that exists"
     if isinstance(error, AmbiguousSkill):
         return "; take one by its path: " + ", ".join(error.paths)
     if isinstance(error, SkillNotFound):
@@ -178,14 +187,14 @@ def _say(message: str) -> None:
 
 def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The command and its values. What is not plain goes to argparse, which costs as much as starting Python."""
-    name = words[0] if words and words[0] in COMMANDS else ""
+    name, rest = _command_of(words)
     command = COMMANDS[name]
     values: dict[str, Any] = {
         option.key: None if option.value else False for option in (*command.options, *command.arguments)
     }
     options = {option.name: option for option in command.options}
     places = list(command.arguments)
-    rest = list(words[1:] if name else words)
+    ordered = [*([name] if name else []), *rest]
     while rest:
         word = rest.pop(0)
         text, equals, given = word.partition("=")
@@ -193,14 +202,25 @@ def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         if option is None and places and not word.startswith("-"):
             values[places.pop(0).key] = word
         elif option is None or (equals and not option.value) or (option.value and not equals and not rest):
-            return _parse_with_argparse(words)
+            return _parse_with_argparse(ordered)
         elif not option.value:
             values[option.key] = True
         elif equals or not rest[0].startswith("--"):
             values[option.key] = given if equals else rest.pop(0)
         else:
-            return _parse_with_argparse(words)
+            return _parse_with_argparse(ordered)
     return name, values
+
+
+def _command_of(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The command, and the words without it; options may stand before it."""
+    with_value = {option.name for option in SHARED if option.value}
+    position = 0
+    while position < len(words) and words[position].startswith("-"):
+        position += 2 if words[position] in with_value else 1
+    if position < len(words) and words[position] in COMMANDS:
+        return words[position], [*words[:position], *words[position + 1 :]]
+    return "", list(words)
 
 
 def _parse_with_argparse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
@@ -216,6 +236,11 @@ def _parser() -> Any:
     class Parser(argparse.ArgumentParser):
         def error(self, message: str) -> NoReturn:
             raise ConfigurationError(f"{message}; try: {self.prog} --help")
+
+        def _print_message(self, message: str, file: Any = None) -> None:
+            from skillshelf.terminal import write
+
+            write(message)
 
     parser = Parser(
         prog="skillshelf",

@@ -134,9 +134,15 @@ def _read_toml(path: str, *, links: Literal["follow", "never"]) -> _File:
     return _parse_toml(path, data)
 
 
+_LONG_KEY = re.compile(rb"(?:[\w\"'-]+[ \t]*\.[ \t]*){100}")
+
+
 def _parse_toml(path: str, data: bytes) -> _File:
     import tomllib
 
+    # The parser's time grows with the square of the parts of a key.
+    if _LONG_KEY.search(data):
+        raise ConfigurationError(f"{path}: a key of more than 100 parts")
     try:
         text = data.decode("utf-8")
         return _File(path, text, tomllib.loads(text))
@@ -202,14 +208,14 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project",
     changes: dict[str, Any] = {}
     warnings = list(settings.warnings)
     sources = dict(settings.sources)
-    profiles = dict(settings.profiles)
+    wished_profiles: dict[str, Any] = {}
     for key, value in _flatten(file.table):
         if owner == "stranger" and key.startswith(_NEEDS_TRUST):
             warnings.append(_not_trusted(file, key))
         elif owner == "project" and key.startswith("trust"):
             warnings.append(_user_only(file, key))
         elif key.startswith("profiles."):
-            profiles[key.removeprefix("profiles.")] = _own_profile(file, key, value, profiles)
+            wished_profiles[key.removeprefix("profiles.")] = value
         elif key not in KEYS:
             raise _wrong(file, key, "is not a key of skillshelf" + _did_you_mean(key))
         else:
@@ -223,6 +229,7 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project",
                 changes[setting] = (*changes.get(setting, getattr(settings, setting)), *checked)
             else:
                 changes[setting] = _combined(getattr(settings, setting), checked, owner)
+    profiles = _own_profiles(file, wished_profiles, settings.profiles)
     return settings._replace(**changes, sources=sources, profiles=profiles, warnings=tuple(warnings))
 
 
@@ -275,6 +282,8 @@ def _checked(file: _File, key: str, value: Any, kind: str) -> Any:
     }
     if not fits[kind]:
         raise _wrong(file, key, f"must be {kind}")
+    if kind == _TEXTS and any("\0" in item for item in value):
+        raise _wrong(file, key, "may not hold a NUL character")
     return tuple(value) if kind == _TEXTS else value
 
 
@@ -288,6 +297,23 @@ def _permission_rule(file: _File, key: str, entry: Any) -> PermissionRule:
     if name is not None and not (isinstance(name, str) and re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)):
         raise _wrong(file, key, f"holds skill_name {name!r}; it must be a kebab-case name")
     return PermissionRule(entry["tool"], name)
+
+
+def _own_profiles(file: _File, wished: Mapping[str, Any], known: Mapping[str, Profile]) -> dict[str, Profile]:
+    """The profiles of a file; one may extend another that stands below it."""
+    done = dict(known)
+    waiting = dict(wished)
+    while waiting:
+        # A profile waits for the one it extends; in a circle nobody can begin, and the first one is refused.
+        ready = [name for name, table in waiting.items() if not isinstance(table, dict) or _base(table) not in waiting]
+        name = ready[0] if ready else next(iter(waiting))
+        done[name] = _own_profile(file, f"profiles.{name}", waiting.pop(name), done)
+    return done
+
+
+def _base(table: Mapping[str, Any]) -> str | None:
+    base = table.get("extends")
+    return base if isinstance(base, str) else None
 
 
 def _own_profile(file: _File, key: str, table: Any, known: Mapping[str, Profile]) -> Profile:

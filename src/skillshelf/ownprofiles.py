@@ -56,7 +56,7 @@ def _fitting(field: str, value: Any, kind: Any) -> Any:
         return value
     if origin is tuple and isinstance(value, list):
         return tuple(_fitting(field, item, arguments[0]) for item in value)
-    if kind is int and isinstance(value, int) and not isinstance(value, bool) and value > 0:
+    if kind is int and isinstance(value, int) and not isinstance(value, bool) and value >= (field != "roots.priority"):
         return value
     if kind is str and isinstance(value, str):
         return value

@@ -154,17 +154,20 @@ def _from_claude_plugins(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
             yield _Named(expand(f"{install_path}/{below}", ground.place, base=os.path.dirname(path)), rule, "")
 
 
-def _install_paths(path: str, problems: list[Diagnostic]) -> Iterator[str]:
+def _install_paths(path_of_list: str, problems: list[Diagnostic]) -> Iterator[str]:
     import json
 
     try:
-        data = files.read_file(path, limit=CONFIG_BYTES, links="follow")
+        data = files.read_file(path_of_list, limit=CONFIG_BYTES, links="follow")
         plugins = json.loads(data or b"")["plugins"]
         entries = [entry for value in plugins.values() for entry in (value if isinstance(value, list) else [value])]
-        yield from dict.fromkeys(entry["installPath"] for entry in entries if isinstance(entry["installPath"], str))
+        paths = [entry.get("installPath") for entry in entries]
+        yield from dict.fromkeys(path for path in paths if isinstance(path, str) and "\0" not in path)
+        if wrong := sum(not isinstance(path, str) or "\0" in path for path in paths):
+            problems.append(Diagnostic(path_of_list, "plugins-unreadable", f"{wrong} entries have no installPath"))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         problems.append(
-            Diagnostic(path, "plugins-unreadable", f"not a list of installed plugins ({type(error).__name__})")
+            Diagnostic(path_of_list, "plugins-unreadable", f"not a list of installed plugins ({type(error).__name__})")
         )
 
 

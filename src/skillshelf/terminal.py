@@ -88,6 +88,8 @@ def _send(data: bytes) -> None:
         buffer = sys.stdout.buffer
         buffer.write(data)
         buffer.flush()
-    except BrokenPipeError:
-        # The interpreter flushes once more when it ends; there is nobody to flush to.
+    except OSError as error:
+        # The interpreter flushes once more when it ends; there is nothing to flush to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise

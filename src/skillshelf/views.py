@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.profile import Profile, profile_to_dict
 from skillshelf.terminal import Screen
-from skillshelf.text import fold, visible
+from skillshelf.text import fold, shorten, visible
 from skillshelf.values import Catalog, CatalogSkill, Diagnostic
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def as_json(value: Any) -> str:
     return text + "\n"
 
 
+_NAME_CELLS = 64
+
 # The list -----------------------------------------------------------------------------------------
 
 
@@ -60,15 +62,23 @@ def list_view(catalog: Catalog, where: Where, screen: Screen, *, everything: boo
 def _skills_table(skills: Sequence[CatalogSkill], screen: Screen) -> list[str]:
     if any(skill.hidden for skill in skills):
         head = ("NAME", "SCOPE", "HIDDEN", "DESCRIPTION")
-        rows = [(skill.name, skill.scope, skill.hidden or "-", fold(skill.description)) for skill in skills]
+        rows = [(_cut_name(skill), skill.scope, skill.hidden or "-", fold(skill.description)) for skill in skills]
         return screen.table([head, *rows], ("bold", "dim", "yellow", None))
-    rows3 = [(skill.name, skill.scope, fold(skill.description)) for skill in skills]
+    rows3 = [(_cut_name(skill), skill.scope, fold(skill.description)) for skill in skills]
     return screen.table([("NAME", "SCOPE", "DESCRIPTION"), *rows3], ("bold", "dim", None))
 
 
+def _cut_name(skill: CatalogSkill) -> str:
+    """The name, unless it is so long that it would push everything else off the screen."""
+    return shorten(skill.name, _NAME_CELLS)
+
+
 def _nothing(catalog: Catalog, where: Where, screen: Screen) -> Iterator[str]:
+    if any(root.skills for root in catalog.roots):
+        yield "No skill of that scope."
+        return
     yield "No skills here. These folders were looked into:"
-    rows = [(where.short(root.path), root.scope, "empty" if root.exists else "not there") for root in catalog.roots]
+    rows = [(where.short(root.path), root.scope, "no skill" if root.exists else "not there") for root in catalog.roots]
     yield from screen.table(rows, (None, "dim", "dim"), indent=2)
     yield "A skill is a folder in one of them that holds a SKILL.md with a name and a description."
 
@@ -179,7 +189,9 @@ _SHOWN = 8
 
 def _some_of(catalog: Catalog, root: str, screen: Screen) -> list[str]:
     here = [skill for skill in catalog.skills if skill.path.startswith(root.rstrip("/") + "/")]
-    lines = screen.table([(skill.name, fold(skill.description)) for skill in here[:_SHOWN]], ("bold", None), indent=2)
+    lines = screen.table(
+        [(_cut_name(skill), fold(skill.description)) for skill in here[:_SHOWN]], ("bold", None), indent=2
+    )
     return [*lines, f"  … and {len(here) - _SHOWN} more"] if len(here) > _SHOWN else lines
 
 
