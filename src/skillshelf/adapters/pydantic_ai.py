@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from pydantic_ai import RunContext, Tool
+from pydantic_ai import Tool
 from pydantic_ai.toolsets import FunctionToolset
 
 from skillshelf.session import Session
@@ -19,12 +19,9 @@ class SkillToolset(FunctionToolset[Any]):
             Tool.from_schema(_calling(session, tool.name), tool.name, tool.description, dict(tool.input_schema))
             for tool in session.tools()
         ]
-        super().__init__(tools=tools, id=id)
+        # Asked before each request, so that the model hears of skills that came or went.
+        super().__init__(tools=tools, id=id, instructions=lambda: session.system_prompt() or None)
         self.session = session
-
-    async def get_instructions(self, ctx: RunContext[Any]) -> str | None:
-        """The catalog, or the preloaded skills; nothing where there is no skill."""
-        return self.session.system_prompt() or None
 
 
 def _calling(session: Session, name: str) -> Callable[..., str]:
