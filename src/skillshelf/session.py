@@ -122,13 +122,16 @@ class Session:
     def system_prompt(self, base: str = "", agents_context: str = "", tools: Sequence[str] | None = None) -> str:
         """Base text, standing context, then skills; `tools` are the host's own, None means that `read` is one."""
         parts = [base, agents_context]
+        if self._lists_skills(tools) and (catalog := self.catalog_text().text):
+            parts += [SYSTEM_RULES.get(self.profile.catalog_form, ""), catalog]
         if self._preloaded:
             parts.append(rendering.render_preloaded(self._preloaded).text)
-        else:
-            readable = self.profile.catalog_condition != "read-tool" or tools is None or "read" in tools
-            catalog = self.catalog_text().text if readable else ""
-            parts += [SYSTEM_RULES.get(self.profile.catalog_form, "") if catalog else "", catalog]
         return "\n\n".join(part for part in parts if part)
+
+    def _lists_skills(self, tools: Sequence[str] | None) -> bool:
+        if self.profile.catalog_condition == "always":
+            return True
+        return not self._preloaded and (tools is None or "read" in tools)
 
     def tools(self) -> list[Tool]:
         """The tools of the profile, for the skills there are."""
@@ -144,10 +147,13 @@ class Session:
 
     def call(self, tool: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
         """Run a tool of the profile. A mistake of the model is an error in the result, never an exception."""
-        given = dict(arguments or {})
+        given = dict(arguments) if isinstance(arguments, Mapping) else {}
         started = time.perf_counter()
         with self._lock:
-            result = self._called(tool, given)
+            if arguments is None or isinstance(arguments, Mapping):
+                result = self._called(tool, given)
+            else:
+                result = _failure("invalid_params", "the arguments of a tool are an object")
             if self.profile.load_form != "envelope":
                 return result
             return self._in_envelope(given, result, round((time.perf_counter() - started) * 1000))
@@ -169,7 +175,7 @@ class Session:
         """Run `/skill:name args`; None for text that is no command of this profile."""
         if self.profile.commands == "none" or not self.shelf.settings.commands or not text.startswith(COMMAND):
             return None
-        name, _, arguments = text[len(COMMAND) :].strip().partition(" ")
+        name, arguments = [*text[len(COMMAND) :].split(None, 1), "", ""][:2]
         with self._lock:
             try:
                 skill = loader.resolve(self.skills, name=name, cwd=self.shelf.place.cwd)
@@ -370,7 +376,9 @@ class Session:
         self._permit("skill_read", skill, by_user=False)
         _, resource = resources.read_resource(uri, [skill], self.profile)
         data = {key: value for key, value in resource._asdict().items() if key != "content"}
-        return ToolResult(True, resource.content, data)
+        ref = f"read-{len(self._texts) + 1}"
+        self._texts[ref] = resource.content
+        return ToolResult(True, self._cut(resource.content, ref), {**data, "ref": ref})
 
     def _search(self, given: Mapping[str, Any]) -> ToolResult:
         report = self.shelf.search(given["query"], limit=given.get("limit"), scope=given.get("scope"), model=True)
@@ -387,6 +395,9 @@ class Session:
         if skill.hidden == "disable-model-invocation" and not asked:
             raise PermissionDenied(f"{skill.name} may only be invoked by the user")
         decision = decide(self.policy, tool, skill)
+        if decision.verdict != "deny" and decide(self.policy, "skill_load", skill).verdict == "deny":
+            # A file of a skill is part of it: who may not load the skill may not read it piece by piece.
+            decision = decide(self.policy, "skill_load", skill)
         if decision.verdict == "allow":
             return
         if decision.verdict == "confirm" and self._confirm and self._confirm(tool, skill.name, decision.reason) is True:
