@@ -26,7 +26,7 @@ LAYERS = (
     ("agentsmd", "document", "place", "profiles", "resources", "schemas"),
     ("discovery", "ownprofiles", "rules"),
     ("config", "loader"),
-    ("policy", "prompt", "rendering", "roots"),
+    ("memory", "policy", "prompt", "rendering", "roots"),
     # Candidates to a catalog, a catalog to what a model or a person gets.
     ("catalog", "tools"),
     ("envelope", "views"),

@@ -24,6 +24,7 @@ from skillshelf.errors import (
     SkillsDisabled,
 )
 from skillshelf.loader import LoadedSkill
+from skillshelf.memory import Memory
 from skillshelf.policy import Confirm, Decision, Policy, decide, make_policy
 from skillshelf.profile import Profile
 from skillshelf.prompt import SYSTEM_RULES, CatalogText, catalog_text, told_to_models
@@ -67,18 +68,6 @@ class Shown(NamedTuple):
         }
 
 
-class Memory(NamedTuple):
-    """One version of a skill that was sent, and whether the model still has it."""
-
-    name: str
-    path: str
-    mtime_ms: int
-    digest: str
-    arguments: str
-    ref: str
-    in_context: bool
-
-
 class Session:
     """One conversation on a shelf. Safe to use from several threads; one call runs at a time."""
 
@@ -95,8 +84,7 @@ class Session:
         self.changes: tuple[str, ...] = ()
         self._confirm = confirm
         self._lock = threading.RLock()
-        self._loaded: dict[str, Memory] = {}
-        self._texts: dict[str, str] = {}
+        self._memory = Memory()
         self._active: dict[str, LoadedSkill] = {}
         self._asked_for: set[str] = set()
         self._preloaded = [self._pinned(name) for name in preload]
@@ -145,7 +133,7 @@ class Session:
 
     # What the model does --------------------------------------------------------------------------
 
-    def call(self, tool: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
+    def call(self, tool: str, arguments: Any = None) -> ToolResult:
         """Run a tool of the profile. A mistake of the model is an error in the result, never an exception."""
         given = dict(arguments) if isinstance(arguments, Mapping) else {}
         started = time.perf_counter()
@@ -261,25 +249,18 @@ class Session:
     def recall(self, ref: str) -> str:
         """The whole text behind a reference, until the session ends."""
         with self._lock:
-            if ref not in self._texts:
-                raise ResourceNotFound(f"reference {ref}")
-            return self._texts[ref]
+            return self._memory.recall(ref)
 
     def compact(self) -> None:
         """Say that the model's context was shortened: what was loaded is no longer in it."""
         with self._lock:
-            self._loaded = {path: memory._replace(in_context=False) for path, memory in self._loaded.items()}
+            self._memory.compact()
 
     def snapshot(self) -> dict[str, Any]:
         """The session as a JSON value."""
         with self._lock:
-            return {
-                "version": 1,
-                "profile": self.profile.name,
-                "loaded": [memory._asdict() for memory in self._loaded.values()],
-                "texts": dict(self._texts),
-                "active": sorted(self._active),
-            }
+            head = {"version": 1, "profile": self.profile.name, "active": sorted(self._active)}
+            return {**head, **self._memory.to_dict()}
 
     @classmethod
     def restore(cls, snapshot: Mapping[str, Any], shelf: "Shelf", **options: Any) -> "Session":
@@ -287,8 +268,7 @@ class Session:
         if snapshot.get("version") != 1 or snapshot.get("profile") != shelf.profile.name:
             raise ConfigurationError("not a snapshot of a session with this profile")
         session = cls(shelf, **options)
-        session._texts = dict(snapshot["texts"])
-        session._loaded = {memory["path"]: Memory(**memory) for memory in snapshot["loaded"]}
+        session._memory = Memory.from_dict(snapshot)
         session.changes = tuple(session._differences())
         for name in snapshot["active"]:
             try:
@@ -299,17 +279,17 @@ class Session:
 
     def _differences(self) -> Iterable[str]:
         known = {skill.path: skill for skill in self.skills}
-        for path, memory in self._loaded.items():
+        for path, sent in self._memory.sent.items():
             if path not in known:
-                yield f"missing: {memory.name} ({path})"
+                yield f"missing: {sent.name} ({path})"
                 continue
             try:
                 loaded = loader.load(known[path], self.profile)
             except SkillError as error:
-                yield f"broken: {memory.name}: {error}"
+                yield f"broken: {sent.name}: {error}"
                 continue
-            if loaded.digest != memory.digest:
-                yield f"updated: {memory.name} ({path})"
+            if loaded.digest != sent.digest:
+                yield f"updated: {sent.name} ({path})"
 
     # One call -------------------------------------------------------------------------------------
 
@@ -325,18 +305,11 @@ class Session:
 
     def _remember(self, loaded: LoadedSkill, text: str, arguments: str) -> ToolResult:
         """The result of a load; the same version again is only a reminder, while the model has it."""
-        path = loaded.skill.path
-        memory = self._loaded.get(path)
-        version = (loaded.mtime_ms, loaded.digest, arguments)
-        known = memory is not None and (memory.mtime_ms, memory.digest, memory.arguments) == version
         self._active[loaded.skill.name] = loaded
-        if memory is not None and known and memory.in_context and self.profile.reload == "remind":
-            return ToolResult(True, _reminder(loaded, memory.ref), _data(loaded, memory.ref, already_loaded=True))
-        ref = memory.ref if memory is not None and known else f"load-{len(self._texts) + 1}"
-        self._texts[ref] = text
-        self._loaded[path] = Memory(
-            loaded.skill.name, path, loaded.mtime_ms, loaded.digest, arguments, ref, in_context=True
-        )
+        sent = self._memory.reminder_for(loaded, arguments)
+        if sent is not None and self.profile.reload == "remind":
+            return ToolResult(True, _reminder(loaded, sent.ref), _data(loaded, sent.ref, already_loaded=True))
+        ref = self._memory.remember(loaded, arguments, text)
         return ToolResult(True, self._cut(text, ref), self._form_data(loaded, text, ref))
 
     def _cut(self, text: str, ref: str) -> str:
@@ -376,8 +349,7 @@ class Session:
         self._permit("skill_read", skill, by_user=False)
         _, resource = resources.read_resource(uri, [skill], self.profile)
         data = {key: value for key, value in resource._asdict().items() if key != "content"}
-        ref = f"read-{len(self._texts) + 1}"
-        self._texts[ref] = resource.content
+        ref = self._memory.keep("read", resource.content)
         return ToolResult(True, self._cut(resource.content, ref), {**data, "ref": ref})
 
     def _search(self, given: Mapping[str, Any]) -> ToolResult:
