@@ -80,26 +80,51 @@ _SHORTEST = 60
 
 
 def _available_skills(told: Told) -> CatalogText:
-    budget = told.settings.max_tokens
     hint = _MORE if "skill_search" in told.profile.tools else " This list was shortened to fit."
-    descriptions = [cut(fold(skill.description), DESCRIPTION_SHOWN) for skill in told.skills]
-    whole = _element(told, descriptions, len(told.skills), hint="")
-    if tokens_in(whole) <= budget:
-        return CatalogText(whole, len(told.skills), 0, truncated=False)
-    length = _longest(
-        _SHORTEST,
-        DESCRIPTION_SHOWN - 1,
-        lambda size: (
-            tokens_in(_element(told, [cut(d, size) for d in descriptions], len(descriptions), hint=hint)) <= budget
-        ),
-    )
-    if length is not None:
-        text = _element(told, [cut(d, length) for d in descriptions], len(descriptions), hint=hint)
-        return CatalogText(text, len(told.skills), 0, truncated=True)
-    count = _longest(0, len(told.skills), lambda size: tokens_in(_element(told, None, size, hint=hint)) <= budget)
+    return _whole(told) or _shortened(told, hint) or _names_only(told, hint)
+
+
+def _whole(told: Told) -> CatalogText | None:
+    if _least(told, DESCRIPTION_SHOWN) > told.settings.max_tokens * 4:
+        return None
+    text = _element(told, DESCRIPTION_SHOWN, len(told.skills), hint="")
+    fits = tokens_in(text) <= told.settings.max_tokens
+    return CatalogText(text, len(told.skills), 0, truncated=False) if fits else None
+
+
+def _shortened(told: Told, hint: str) -> CatalogText | None:
+    """All descriptions cut to the largest length that fits, if that is not too short to be of use."""
+
+    def fits(length: int) -> bool:
+        return tokens_in(_element(told, length, len(told.skills), hint=hint)) <= told.settings.max_tokens
+
+    if _least(told, _SHORTEST) > told.settings.max_tokens * 4:
+        return None
+    length = _longest(_SHORTEST, DESCRIPTION_SHOWN - 1, fits)
+    if length is None:
+        return None
+    return CatalogText(_element(told, length, len(told.skills), hint=hint), len(told.skills), 0, truncated=True)
+
+
+def _names_only(told: Told, hint: str) -> CatalogText:
+    """As many names as fit, in order."""
+    most = min(len(told.skills), told.settings.max_tokens * 4 // len("  <skill>\n    <name></name>\n  </skill>\n") + 1)
+
+    def fits(count: int) -> bool:
+        return tokens_in(_element(told, None, count, hint=hint)) <= told.settings.max_tokens
+
+    count = _longest(0, most, fits)
     if count is None:
         return CatalogText("", 0, len(told.skills), truncated=True)
-    return CatalogText(_element(told, None, count, hint=hint), count, len(told.skills) - count, truncated=True)
+    text = _element(told, None, count, hint=hint)
+    return CatalogText(text, count, len(told.skills) - count, truncated=True)
+
+
+def _least(told: Told, length: int) -> int:
+    """Bytes that the entries take at the least, to see at once that thousands of them do not fit."""
+    frame = len("  <skill>\n    <name></name>\n    <description></description>\n  </skill>\n")
+    letters = (len("".join(skill.description.split())) for skill in told.skills)
+    return sum(frame + min(length, count) for count in letters)
 
 
 def _longest(low: int, high: int, fits: Callable[[int], bool]) -> int | None:
@@ -112,12 +137,13 @@ def _longest(low: int, high: int, fits: Callable[[int], bool]) -> int | None:
     return low
 
 
-def _element(told: Told, descriptions: Sequence[str] | None, count: int, *, hint: str) -> str:
+def _element(told: Told, length: int | None, count: int, *, hint: str) -> str:
+    """The first skills with descriptions of at most that length, or with none."""
     lines = [_USE + hint, f'<available_skills truncated="{"true" if hint else "false"}">']
-    for position, skill in enumerate(told.skills[:count]):
+    for skill in told.skills[:count]:
         lines += ["  <skill>", f"    <name>{field(skill.name)}</name>"]
-        if descriptions is not None:
-            lines.append(f"    <description>{field(descriptions[position])}</description>")
+        if length is not None:
+            lines.append(f"    <description>{field(cut(fold(skill.description), length))}</description>")
             lines += _extra(skill, told.extra_fields)
         lines.append("  </skill>")
     if count < len(told.skills):
