@@ -24,7 +24,7 @@ LAYERS = (
     ("files", "markup", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
     ("agentsmd", "document", "place", "profiles", "resources", "schemas"),
-    ("discovery", "ownprofiles", "rules"),
+    ("discovery", "ownprofiles", "rules", "userfile"),
     ("config", "loader"),
     ("memory", "policy", "prompt", "rendering", "roots"),
     # Candidates to a catalog, a catalog to what a model or a person gets.

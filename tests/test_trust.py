@@ -146,7 +146,7 @@ def test_a_strangers_file_cannot_ask_for_more_and_the_warning_says_so(machine: M
     (warning,) = settings.warnings
     assert (warning.path, warning.rule, warning.line) == (str(path), "config-untrusted", 2)
     assert f"`{key}`" in warning.message
-    assert f"{machine.repo} is in `trust.folders`" in warning.message
+    assert f"skillshelf trust {machine.repo}" in warning.message
     assert machine.catalog(trust="ask").warnings == (warning,)
 
 

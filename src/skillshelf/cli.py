@@ -111,6 +111,21 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "prompt": Command("the catalog as a model is told of it", (*SHARED, _TRUST), (), commands.prompt),
     "tools": Command("the tools a model is offered, with their schemas", (*SHARED, _TRUST), (), commands.tools),
+    "enable": Command(
+        "let a skill be used again", SHARED, (Option("NAME", "a skill, or its path", "NAME"),), commands.enable
+    ),
+    "disable": Command(
+        "keep a skill from being used, here and everywhere",
+        SHARED,
+        (Option("NAME", "a skill, or its path", "NAME"),),
+        commands.disable,
+    ),
+    "trust": Command(
+        "trust a folder, with everything below it; its skills are then told to models",
+        (*SHARED, Option("--list", "the folders that are trusted"), Option("--remove", "trust it no longer")),
+        (Option("DIR", "a folder (default: the working directory)", "DIR"),),
+        commands.trust,
+    ),
     "profile": Command(
         "every field of a profile; without a name, the profiles there are",
         SHARED,

@@ -5,16 +5,28 @@ Imports stand inside the functions: a command loads what it needs and nothing el
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillNotFound
+from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillDirectoryNotFound, SkillNotFound
 
 if TYPE_CHECKING:
     from skillshelf.config import Trust
     from skillshelf.shelf import Shelf
 
-__all__ = ["DONE", "list_skills", "overview", "profile", "prompt", "read", "show", "tools"]
+__all__ = [
+    "DONE",
+    "disable",
+    "enable",
+    "list_skills",
+    "overview",
+    "profile",
+    "prompt",
+    "read",
+    "show",
+    "tools",
+    "trust",
+]
 
 DONE = 0
 
@@ -131,6 +143,84 @@ def tools(values: Values) -> int:
     return DONE
 
 
+def enable(values: Values) -> int:
+    """Take a skill off the list of disabled ones."""
+    name = _needed(values, "name", "skillshelf enable NAME")
+    return _choose(
+        values, name, lambda names: [other for other in names if other != name], "enabled", "was not disabled"
+    )
+
+
+def disable(values: Values) -> int:
+    """Put a skill on the list of disabled ones."""
+    from skillshelf.loader import near_names, resolve
+
+    name = _needed(values, "name", "skillshelf disable NAME")
+    if "/" not in name:
+        shelf = _open(values)
+        try:
+            resolve(shelf.catalog.skills, name=name, cwd=shelf.place.cwd)
+        except SkillNotFound as error:
+            error.near = tuple(near_names(name, shelf.catalog.skills))  # type: ignore[attr-defined]
+            raise
+        except AmbiguousSkill:
+            pass  # All of that name are disabled together.
+    return _choose(
+        values, name, lambda names: names if name in names else [*names, name], "disabled", "was disabled already"
+    )
+
+
+def _choose(values: Values, name: str, change: Callable[[list[str]], list[str]], done: str, idle: str) -> int:
+    from skillshelf import views
+    from skillshelf.place import locate
+    from skillshelf.terminal import write
+    from skillshelf.text import visible
+    from skillshelf.userfile import change_list
+
+    path, changed = change_list(locate(values["cwd"], values["home"], None), "skills", "disabled", change)
+    if values["json"]:
+        write(views.as_json({"name": name, "file": path, "changed": changed}))
+    else:
+        write(f"{visible(name)} {done if changed else idle} ({visible(path)})\n")
+    return DONE
+
+
+def trust(values: Values) -> int:
+    """Trust a folder with everything below, take that back, or list what is trusted."""
+    from skillshelf import files, views
+    from skillshelf.place import expand, locate
+    from skillshelf.terminal import write
+    from skillshelf.text import visible
+    from skillshelf.userfile import change_list, listed
+
+    place = locate(values["cwd"], values["home"], None)
+    if values["list"]:
+        folders = listed(place, "trust", "folders")
+        lines = "".join(f"{visible(folder)}\n" for folder in folders) or "No folder is trusted.\n"
+        write(views.as_json(folders) if values["json"] else lines)
+        return DONE
+    folder = os.path.abspath(os.path.join(place.cwd, values["dir"] or "."))
+    if files.kind_at(files.real_path(folder)) != "folder" and not values["remove"]:
+        raise SkillDirectoryNotFound(folder)
+
+    def change(folders: list[str]) -> list[str]:
+        if values["remove"]:
+            return [other for other in folders if expand(other, place, base=place.cwd) != folder]
+        return folders if folder in folders else [*folders, folder]
+
+    path, changed = change_list(place, "trust", "folders", change)
+    if values["json"]:
+        write(views.as_json({"folder": folder, "file": path, "changed": changed}))
+        return DONE
+    verb = (
+        ("no longer trusted" if changed else "was not trusted")
+        if values["remove"]
+        else ("trusted, with everything below it" if changed else "was trusted already")
+    )
+    write(f"{visible(folder)} {verb} ({visible(path)})\n")
+    return DONE
+
+
 def profile(values: Values) -> int:
     """Every field of a profile, or every profile."""
     from skillshelf import views
@@ -185,7 +275,7 @@ def _held_back(shelf: "Shelf") -> None:
     if held:
         _note(
             f"{held} of this project's skills are held back; to allow them once: --trust, "
-            f"always: add {shelf.project_root} to `trust.folders` of your configuration"
+            f"always: skillshelf trust {shelf.project_root}"
         )
 
 

@@ -380,7 +380,7 @@ def _did_you_mean(key: str) -> str:
 
 def _not_trusted(file: _File, key: str) -> Diagnostic:
     folder = os.path.dirname(file.path)
-    message = f"`{key}` does not count until {folder} is in `trust.folders` of your own configuration file"
+    message = f"`{key}` does not count until you trust the folder: skillshelf trust {folder}"
     return Diagnostic(file.path, "config-untrusted", message, _line_of(file, key))
 
 

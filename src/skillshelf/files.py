@@ -8,7 +8,8 @@ that; if the path has become a link in the meantime, opening it fails.
 import os
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
 from skillshelf.limits import FIRST_READ, FRONTMATTER_BYTES
@@ -25,12 +26,14 @@ __all__ = [
     "is_inside",
     "kind_at",
     "kind_of",
+    "locked",
     "names_in",
     "open_folder",
     "open_folder_at",
     "read_file",
     "read_head",
     "real_path",
+    "replace_file",
     "resolve_link",
     "stat_at",
 ]
@@ -301,3 +304,35 @@ def _refuse_irregular(mode: int) -> None:
         raise IsADirectoryError
     if kind != "file":
         raise NotRegular(kind)
+
+
+@contextmanager
+def locked(path: str) -> Iterator[None]:
+    """Hold a lock that belongs to a path; it ends with its process, whatever happens to that."""
+    import fcntl
+
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    descriptor = os.open(_to_system(path + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(path: str, data: bytes) -> None:
+    """Put bytes in the place of a file at once: a reader sees the old ones or the new ones."""
+    target = real_path(path)
+    mode = stat.S_IMODE(os.stat(_to_system(target)).st_mode) if kind_at(target) else 0o600
+    temporary = f"{target}.{os.getpid()}.new"
+    descriptor = os.open(_to_system(temporary), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        try:
+            os.write(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(_to_system(temporary), _to_system(target))
+    except OSError:
+        os.unlink(_to_system(temporary))
+        raise

@@ -142,7 +142,7 @@ def _notes(catalog: Catalog, screen: Screen, *, everything: bool) -> Iterator[st
         hint = "" if everything else "; reasons: skillshelf list --all"
         yield screen.paint(", ".join(missing) + hint, "red" if catalog.errors else "yellow")
     if held := sum(skill.hidden == "untrusted" for skill in catalog.skills):
-        yield f"{held} held back from models until this folder is in `trust.folders` of your configuration"
+        yield f"{held} held back from models until you trust this folder: skillshelf trust"
 
 
 def _plural(count: int, noun: str) -> str:

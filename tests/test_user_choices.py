@@ -1,0 +1,116 @@
+"""`enable`, `disable` and `trust` change the user's own file, and nothing else in it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from trees import SOURCE, Machine, write_skill
+
+FILE = """\
+# My skills.
+[skills]          # what I use
+ignored = ["draft-*"]   # not ready
+
+# Never in production.
+disabled = [
+  "old",  # replaced
+]
+
+[profiles.lab]
+extends = "standard"
+"""
+
+
+def test_disabling_and_enabling_leaves_every_comment_and_every_other_line(machine: Machine) -> None:
+    write_skill(machine.home / ".agents/skills", "deploy")
+    path = machine.configure(FILE)
+
+    assert machine.run("disable", "deploy").returncode == 0
+    disabled = path.read_text()
+    assert machine.run("enable", "deploy").returncode == 0
+
+    assert [(skill.name, skill.hidden) for skill in machine.catalog().skills] == [("deploy", None)]
+    assert [line for line in disabled.splitlines() if "deploy" not in line] == FILE.splitlines()
+    assert '"deploy"' in disabled
+    assert path.read_text().replace(",\n]", ",\n]") == FILE
+
+
+def test_a_disabled_skill_is_listed_as_disabled_everywhere(machine: Machine) -> None:
+    write_skill(machine.home / ".agents/skills", "deploy")
+
+    assert machine.run("disable", "deploy").returncode == 0
+
+    assert [(skill.enabled, skill.hidden) for skill in machine.catalog().skills] == [(False, "disabled")]
+    assert machine.run_json("disable", "deploy")["changed"] is False
+
+
+def test_a_name_that_is_no_skill_is_not_disabled(machine: Machine) -> None:
+    write_skill(machine.home / ".agents/skills", "deploy")
+
+    done = machine.run("disable", "deplo")
+
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "did you mean deploy?" in done.stderr
+    assert not (machine.home / ".config").exists()
+
+
+def test_a_trusted_folder_is_trusted_with_everything_below_it_until_that_is_taken_back(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    inner = machine.repo / "packages" / "app"
+    inner.mkdir(parents=True)
+
+    def hidden() -> list[str | None]:
+        return [skill.hidden for skill in machine.catalog(trust="ask", cwd=inner).skills]
+
+    before = hidden()
+    assert machine.run("trust").returncode == 0
+    after = hidden()
+    listed = machine.run_json("trust", "--list")
+    assert machine.run("trust", "--remove").returncode == 0
+
+    assert (before, after, hidden()) == (["untrusted"], [None], ["untrusted"])
+    assert listed == [str(machine.repo)]
+
+
+def test_trusting_what_is_no_folder_is_wrong_usage(machine: Machine) -> None:
+    assert machine.run("trust", "nowhere").returncode == 2
+
+
+@pytest.mark.parametrize("text", ["skills = 5\n", "[skills]\ndisabled = 'deploy'\n", "[skills\n"])
+def test_a_file_that_cannot_be_understood_is_left_alone(machine: Machine, text: str) -> None:
+    write_skill(machine.home / ".agents/skills", "deploy")
+    path = machine.configure(text)
+
+    done = machine.run("enable", "deploy")
+
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert path.read_text() == text
+
+
+def test_two_at_once_lose_nothing(machine: Machine) -> None:
+    folders = [machine.base / f"folder-{n}" for n in range(8)]
+    for folder in folders:
+        folder.mkdir()
+    words = [sys.executable, "-m", "skillshelf", "trust", "--home", str(machine.home)]
+
+    running = [subprocess.Popen([*words, str(folder)], env={"PYTHONPATH": SOURCE}) for folder in folders]
+    assert [process.wait(timeout=60) for process in running] == [0] * len(folders)
+
+    assert sorted(json.loads(machine.run("trust", "--list", "--json").stdout)) == sorted(map(str, folders))
+
+
+def test_a_file_behind_a_link_stays_behind_it(machine: Machine) -> None:
+    kept = machine.base / "dotfiles.toml"
+    kept.write_text("# mine\n")
+    path = machine.home / ".config/skillshelf/config.toml"
+    path.parent.mkdir(parents=True)
+    path.symlink_to(kept)
+
+    assert machine.run("trust").returncode == 0
+
+    assert path.is_symlink()
+    assert Path(kept).read_text().startswith("# mine\n")
+    assert str(machine.repo) in kept.read_text()
