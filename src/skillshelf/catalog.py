@@ -52,26 +52,28 @@ def build(found: Iterable[Found], roots: Roots, profile: Profile, settings: Sett
 def empty(roots: Roots, profile: Profile, settings: Settings) -> Catalog:
     """The catalog of a machine on which skills are switched off."""
     parts = _Parts([], [], list(settings.warnings), [], [])
-    message = "skills are switched off by `skills.enabled = false`"
-    parts.warnings.append(Diagnostic("", "skills-disabled", message))
+    message = "skills are switched off here by `skills.enabled = false`; nothing was looked into"
+    parts.warnings.append(Diagnostic(settings.switched_off_by, "skills-disabled", message))
     return _catalog([], roots, profile, parts)
 
 
 def _catalog(skills: list[CatalogSkill], roots: Roots, profile: Profile, parts: _Parts) -> Catalog:
+    paths = {skill.path for skill in skills}
     counts = [0] * len(roots.roots)
     for skill in skills:
         counts[skill.root] += 1
     return Catalog(
         profile=profile.name,
         roots=tuple(
-            RootReport(root.path, root.scope, root.real_path is not None, count)
+            RootReport(root.path, root.scope, root.exists, count)
             for root, count in zip(roots.roots, counts, strict=True)
         ),
         skills=tuple(skills),
-        errors=tuple(sorted(parts.errors, key=_diagnostic_key)),
-        warnings=tuple(sorted(parts.warnings, key=_diagnostic_key)),
+        errors=tuple(sorted(dict.fromkeys(parts.errors), key=_diagnostic_key)),
+        warnings=tuple(sorted(dict.fromkeys(parts.warnings), key=_diagnostic_key)),
         shadowed=tuple(sorted(parts.shadowed, key=lambda loser: (loser.name, loser.path))),
-        filtered=tuple(sorted(parts.filtered, key=lambda left_out: (left_out.name, left_out.path))),
+        # With one root inside another, what one of them leaves out the other may have found.
+        filtered=tuple(sorted(left_out for left_out in dict.fromkeys(parts.filtered) if left_out.path not in paths)),
         truncated=any(error.rule == "walk-limit" for error in parts.errors),
     )
 
@@ -274,24 +276,24 @@ Resolver = Callable[[Sequence[CatalogSkill]], Sequence[CatalogSkill]]
 """Given all skills of one name in search order, return those that keep it."""
 
 RESOLVERS: Mapping[Literal["first", "last", "keep-all"], Resolver] = {
-    "first": lambda same_name: _told_first(same_name)[:1],
-    "last": lambda same_name: _told_first(same_name)[-1:],
+    "first": lambda same_name: same_name[:1],
+    "last": lambda same_name: same_name[-1:],
     "keep-all": lambda same_name: same_name,
 }
 
 
 def _settle(skills: Sequence[CatalogSkill], profile: Profile, parts: _Parts) -> list[CatalogSkill]:
     """The skills that keep their file and their name; the others are shadowed."""
-    return _settle_names(_settle_files(skills, parts), profile, parts)
+    return _settle_names(_settle_files(skills, profile, parts), profile, parts)
 
 
-def _settle_files(skills: Sequence[CatalogSkill], parts: _Parts) -> list[CatalogSkill]:
+def _settle_files(skills: Sequence[CatalogSkill], profile: Profile, parts: _Parts) -> list[CatalogSkill]:
     by_file: dict[str, list[CatalogSkill]] = {}
     for skill in skills:
         by_file.setdefault(skill.real_path, []).append(skill)
     kept = []
     for same_file in by_file.values():
-        winner = _told_first(same_file)[0]
+        winner = _rivals(same_file, profile)[0]
         kept.append(winner)
         for loser in same_file:
             # Two roots, one inside the other, can lead to a file by one and the same path.
@@ -310,7 +312,7 @@ def _settle_names(skills: Sequence[CatalogSkill], profile: Profile, parts: _Part
         if len(same_name) == 1:
             kept.append(same_name[0])
             continue
-        winners = RESOLVERS[profile.collision](same_name)
+        winners = RESOLVERS[profile.collision](_rivals(same_name, profile))
         kept.extend(winners)
         for loser in same_name:
             if not any(loser is winner for winner in winners):
@@ -320,9 +322,14 @@ def _settle_names(skills: Sequence[CatalogSkill], profile: Profile, parts: _Part
     return kept
 
 
-def _told_first(skills: Sequence[CatalogSkill]) -> Sequence[CatalogSkill]:
-    """The skills a model is told of, if there are any: one that is held back never shadows one that is not."""
-    return [skill for skill in skills if skill.hidden is None] or skills
+def _rivals(skills: Sequence[CatalogSkill], profile: Profile) -> Sequence[CatalogSkill]:
+    """Who may win a name: one that is held back, disabled or denied never shadows one that is not.
+
+    A skill that only its author hides from models keeps its place.
+    """
+    if profile.filter_order == "after-collisions" or profile.collision == "keep-all":
+        return skills
+    return [skill for skill in skills if skill.hidden in (None, "disable-model-invocation")] or skills
 
 
 def _collisions(same_name: Sequence[CatalogSkill], winners: Sequence[CatalogSkill]) -> list[Diagnostic]:

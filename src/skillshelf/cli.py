@@ -65,6 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except OSError as error:
+        # Standard output may be what failed.
         _say(f"the machine failed: {error}")
         return FAILED
 
@@ -75,6 +76,9 @@ def _run(words: list[str]) -> int:
         return COMMANDS[name].run(values)
     except SkillError as error:
         return _fail(error, as_json="--json" in words)
+    except FileNotFoundError:
+        # What is missing without anybody having named it can only be the folder we stand in.
+        return _fail(SkillDirectoryNotFound("the working directory is gone"), as_json="--json" in words)
 
 
 # The table of commands ----------------------------------------------------------------------------
@@ -179,10 +183,9 @@ def _help_for(error: SkillError) -> str:
     if isinstance(error, AmbiguousSkill):
         return "; take one by its path: " + ", ".join(error.paths)
     if isinstance(error, SkillNotFound):
-        near = getattr(error, "near", ())
-        return (
-            f"; did you mean {', '.join(near)}?" if near else "; skillshelf list --all says what there is, and what not"
-        )
+        if error.near:
+            return f"; did you mean {', '.join(error.near)}?"
+        return "; skillshelf list --all says what there is, and what not"
     return ""
 
 

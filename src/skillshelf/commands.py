@@ -85,7 +85,7 @@ def show(values: Values) -> int:
             None if by_path else wanted, path=wanted if by_path else None, arguments=values["args"] or ""
         )
     except SkillNotFound as error:
-        error.near = tuple(near_names(error.name, shelf.catalog.skills))  # type: ignore[attr-defined]
+        error.near = tuple(near_names(error.name, shelf.catalog.skills))
         raise
     if values["json"]:
         write(views.as_json(shown.to_dict()))
@@ -161,7 +161,7 @@ def disable(values: Values) -> int:
         try:
             resolve(shelf.catalog.skills, name=name, cwd=shelf.place.cwd)
         except SkillNotFound as error:
-            error.near = tuple(near_names(name, shelf.catalog.skills))  # type: ignore[attr-defined]
+            error.near = tuple(near_names(name, shelf.catalog.skills))
             raise
         except AmbiguousSkill:
             pass  # All of that name are disabled together.
@@ -233,7 +233,7 @@ def profile(values: Values) -> int:
     place = locate(values["cwd"], values["home"], None)
     if not os.path.isdir(place.cwd):
         raise SkillDirectoryNotFound(place.cwd)
-    settings = load_settings(place, file=values["config"], trust="ask")
+    settings = load_settings(place, file=_config(values), trust="ask")
     known = {**SYSTEMS, **settings.profiles}
     name = values["name"] or values["profile"]
     if name is None:
@@ -251,10 +251,15 @@ def _open(values: Values, *, trust: "Trust" = "ask") -> "Shelf":
         cwd=values["cwd"],
         profile=values["profile"],
         home=values["home"],
-        config=values["config"],
+        config=_config(values),
         use_cache=not values["no_cache"],
         trust=trust,
     )
+
+
+def _config(values: Values) -> str | None:
+    """The configuration file, from where the command was typed and not from `--cwd`."""
+    return os.path.abspath(values["config"]) if values["config"] else None
 
 
 def _needed(values: Values, key: str, usage: str) -> str:

@@ -11,6 +11,7 @@ from skillshelf.limits import CONFIG_BYTES
 from skillshelf.ownprofiles import WrongField, derive
 from skillshelf.place import Place, expand, find_repository, user_config_path
 from skillshelf.profile import Profile, Switch
+from skillshelf.profiles import SYSTEMS
 from skillshelf.values import Diagnostic
 
 __all__ = ["KEYS", "SWITCHES", "PermissionRule", "Settings", "Trust", "is_trusted", "load_settings"]
@@ -31,6 +32,7 @@ class Settings(NamedTuple):
 
     profile: str | None = None
     enabled: bool = True
+    switched_off_by: str = ""
     disabled: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
@@ -67,9 +69,8 @@ def load_settings(place: Place, *, file: str | Mapping[str, Any] | None = None, 
     if file is not None:
         path = os.path.abspath(os.path.join(place.cwd, file))
         return _apply(settings, _read_toml(path, links="follow"), owner="user", place=place)
-    user_file = user_config_path(place)
-    if user_file and files.kind_at(user_file):
-        settings = _apply(settings, _read_toml(user_file, links="follow"), owner="user", place=place)
+    if (user_file := user_config_path(place)) and (found := _read_if_there(user_file)):
+        settings = _apply(settings, found, owner="user", place=place)
     project = _project_file(place.cwd)
     if project is None:
         return settings
@@ -122,6 +123,17 @@ def _read_pyproject(path: str) -> _File | None:
     if not isinstance(tool["skillshelf"], dict):
         raise _wrong(whole, "tool.skillshelf", "must be a table")
     return whole._replace(table=tool["skillshelf"])
+
+
+def _read_if_there(path: str) -> _File | None:
+    """The user's file; only one that is not there is no file, since another may hold what must not be forgotten."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
+    return _read_toml(path, links="follow")
 
 
 def _read_toml(path: str, *, links: Literal["follow", "never"]) -> _File:
@@ -210,9 +222,9 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project",
     sources = dict(settings.sources)
     wished_profiles: dict[str, Any] = {}
     for key, value in _flatten(file.table):
-        if owner == "stranger" and key.startswith(_NEEDS_TRUST):
+        if owner == "stranger" and _is_below(key, _NEEDS_TRUST):
             warnings.append(_not_trusted(file, key))
-        elif owner == "project" and key.startswith("trust"):
+        elif owner == "project" and _is_below(key, ("trust",)):
             warnings.append(_user_only(file, key))
         elif key.startswith("profiles."):
             wished_profiles[key.removeprefix("profiles.")] = value
@@ -223,14 +235,29 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project",
             checked = _checked(file, key, value, kind)
             if kind in (_TEXTS, _RULES):
                 checked = _from_file(setting, checked, file.path, place)
-            if setting in SWITCHES:
-                sources[setting] = _combined(settings.sources.get(setting, True), checked, owner)
-            elif setting in _ADDED:
+            if setting in _ADDED:
                 changes[setting] = (*changes.get(setting, getattr(settings, setting)), *checked)
-            else:
-                changes[setting] = _combined(getattr(settings, setting), checked, owner)
+                continue
+            current = settings.sources.get(setting, True) if setting in SWITCHES else getattr(settings, setting)
+            combined = _combined(current, checked, owner)
+            if combined != checked:
+                warnings.append(_not_trusted(file, key))
+            (sources if setting in SWITCHES else changes)[setting] = combined
+            if setting == "enabled" and not combined and current:
+                changes["switched_off_by"] = file.path
     profiles = _own_profiles(file, wished_profiles, settings.profiles)
+    if (wished := changes.get("profile")) and wished not in profiles and wished not in SYSTEMS:
+        if owner != "stranger":
+            known = ", ".join([*SYSTEMS, *profiles])
+            raise _wrong(file, "profile", f"names no profile: {wished!r}; there are: {known}")
+        # Its own profiles do not count yet; that must not make its folder unusable.
+        changes["profile"] = settings.profile
+        warnings.append(_not_trusted(file, "profile"))
     return settings._replace(**changes, sources=sources, profiles=profiles, warnings=tuple(warnings))
+
+
+def _is_below(key: str, tables: tuple[str, ...]) -> bool:
+    return any(key == table or key.startswith(table + ".") for table in tables)
 
 
 def _combined(current: Any, wish: Any, owner: str) -> Any:
@@ -303,6 +330,8 @@ def _own_profiles(file: _File, wished: Mapping[str, Any], known: Mapping[str, Pr
     """The profiles of a file; one may extend another that stands below it."""
     done = dict(known)
     waiting = dict(wished)
+    if taken := [name for name in wished if name in SYSTEMS]:
+        raise _wrong(file, f"profiles.{taken[0]}", "is the name of a system; choose another and let it extend that")
     while waiting:
         # A profile waits for the one it extends; in a circle nobody can begin, and the first one is refused.
         ready = [name for name, table in waiting.items() if not isinstance(table, dict) or _base(table) not in waiting]

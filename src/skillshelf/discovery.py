@@ -66,6 +66,7 @@ class _Walk:
         self.depth_limit = WALK_DEPTH if profile.max_depth is None else profile.max_depth
         # Two budgets: looking where no skill counts must not end the search where one does.
         self.budget = {True: profile.max_directories, False: profile.max_directories}
+        self.others = {True: 0, False: 0}
         self.left = {True: 0, False: 0}
         self.too_deep = 0
         self.followed: set[str] = set()
@@ -90,7 +91,10 @@ class _Walk:
     def _limits_hit(self) -> Iterator[Diagnostic]:
         limit = self.profile.max_directories
         if self.left[True]:
-            message = f"stopped after {limit} folders without a skill; {self.left[True]} entries were not visited"
+            message = (
+                f"stopped after {limit} folders without a skill; {self.left[True]} entries were not visited; "
+                "to look further, raise `max_directories` in a profile of your own"
+            )
             yield Diagnostic(self.root.path, "walk-limit", message)
         if self.left[False]:
             message = f"did not look further where no skill counts; {self.left[False]} entries were not visited"
@@ -219,10 +223,19 @@ class _Walk:
             kind = files.kind_of(files.stat_at(parent, name).st_mode)
         except OSError:
             return
+        self._charge(place, kind)
         if kind == "link" and place.verdict is None:
             yield from self._linked_folder(place)
         elif kind == "folder":
             yield Diagnostic(place.path, "unreadable", _reason(error))
+
+    def _charge(self, place: _Place, kind: files.Kind) -> None:
+        """Count what is no folder too: a link costs as much as a folder, five files as much as one."""
+        counts = place.verdict is None
+        self.others[counts] += 5 if kind == "link" else 1
+        if self.others[counts] >= 5:
+            self.others[counts] -= 5
+            self.budget[counts] -= 1
 
     def _linked_folder(self, place: _Place) -> Iterator[Found]:
         try:
@@ -232,8 +245,8 @@ class _Walk:
             return
         if files.kind_at(target) != "folder":
             return
-        has_file = files.kind_at(f"{target}/{SKILL_FILE}") is not None
-        if (refusal := self._refusal(place.path, target, os.path.dirname(target) if has_file else target)) is not None:
+        is_skill = files.kind_at(f"{target}/{SKILL_FILE}") is not None
+        if (refusal := self._refusal(place.path, target, os.path.dirname(target) if is_skill else None)) is not None:
             yield refusal
             return
         if files.is_inside(os.path.dirname(place.real_path), target):
@@ -266,7 +279,9 @@ class _Walk:
         except OSError as error:
             yield Diagnostic(path, "not-a-file", f"SKILL.md is a link that leads nowhere ({_reason(error)})")
             return
-        if (refusal := self._refusal(path, target, os.path.dirname(os.path.dirname(target)))) is not None:
+        folder_of_skills = os.path.dirname(os.path.dirname(target))
+        is_skill = os.path.basename(target) == SKILL_FILE
+        if (refusal := self._refusal(path, target, folder_of_skills if is_skill else None)) is not None:
             yield refusal
             return
         kind = files.kind_at(target)
@@ -283,15 +298,19 @@ class _Walk:
         finally:
             files.close(folder)
 
-    def _refusal(self, path: str, target: str, root: str) -> Diagnostic | None:
-        """Why a link is not followed, decided on where it really leads; `root` would allow it as a root."""
+    def _refusal(self, path: str, target: str, root: str | None) -> Diagnostic | None:
+        """Why a link is not followed, decided on where it really leads; `root` would allow it as a root.
+
+        No root is advised where there is no skill: a stranger's link must not talk anybody into naming `/etc`.
+        """
         if self.root.links == "follow":
             return None
         if self.root.links == "never":
             return Diagnostic(path, "link-skipped", f"a link (to {target}); this profile follows none")
         if any(files.is_inside(target, folder) for folder in self.reachable):
             return None
-        message = f"a link to {target}, outside the repository and every root{how_to_allow(root, self.profile)}"
+        message = f"a link to {target}, outside the repository and every root"
+        message += how_to_allow(root, self.profile) if root and root != "/" else ""
         return Diagnostic(path, "link-outside", message)
 
 

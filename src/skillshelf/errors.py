@@ -89,7 +89,9 @@ class ValidationFailed(SkillError):
 
 
 class SkillNotFound(SkillError):
-    """No skill of that name in this catalog."""
+    """No skill of that name in this catalog; `near` holds names that may have been meant."""
+
+    near: tuple[str, ...] = ()
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Skill not found: {name}")

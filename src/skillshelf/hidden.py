@@ -35,7 +35,7 @@ def hidden_text(text: str) -> str | None:
         ("control", _EACH["control"].findall(text)),
         ("line separator", _EACH["line"].findall(text)),
         ("bidirectional", _EACH["bidi"].findall(text) + _idle_marks(text)),
-        ("invisible", _EACH["invisible"].findall(text) + _idle_joiners(text)),
+        ("invisible", _idle_invisible(text) + _idle_joiners(text)),
         ("variation selector", _idle_selectors(text)),
         ("tag", _EACH["tag"].findall(text)),
     ]
@@ -62,6 +62,23 @@ def _idle_marks(text: str) -> list[str]:
     if any(bidirectional(c) in ("R", "AL") and c not in "\u061c\u200f" for c in text):
         return []
     return _EACH["mark"].findall(text)
+
+
+def _idle_invisible(text: str) -> list[str]:
+    """Invisible characters; a zero-width space between words of a script without blanks has work to do."""
+    return [
+        match[0]
+        for match in _EACH["invisible"].finditer(text)
+        if match[0] != "\u200b" or not _is_unspaced(text[match.start() - 1 : match.start()], text[match.end() :][:1])
+    ]
+
+
+def _is_unspaced(left: str, right: str) -> bool:
+    """Whether Thai, Lao, Myanmar or Khmer stands on both sides."""
+    return all(
+        c and (0x0E00 <= ord(c) <= 0x0EFF or 0x1000 <= ord(c) <= 0x109F or 0x1780 <= ord(c) <= 0x17FF)
+        for c in (left, right)
+    )
 
 
 def _idle_joiners(text: str) -> list[str]:

@@ -9,6 +9,8 @@ from skillshelf import files
 
 __all__ = ["Place", "expand", "find_repository", "locate", "user_config_path"]
 
+_LINUX = str(sys.platform) == "linux"
+
 
 class Place(NamedTuple):
     """Where a shelf is opened: everything outside the configuration that decides what it finds."""
@@ -22,12 +24,23 @@ class Place(NamedTuple):
 def locate(cwd: str | None, home: str | None, env: Mapping[str, str] | None) -> Place:
     """The place for what a caller gave; what is missing comes from the process."""
     environment = {name: files.from_system(value) for name, value in os.environ.items()} if env is None else dict(env)
-    base = files.from_system(os.path.abspath(cwd or "."))
+    # By its real path, so that the way here does not decide which repository it is in.
+    base = files.real_path(files.from_system(os.path.abspath(cwd or ".")))
     if home is not None:
         return Place(base, files.from_system(os.path.abspath(home)), environment, home_moved=True)
-    found = environment.get("HOME") or files.from_system(os.path.expanduser("~"))
+    found = environment.get("HOME") or _account_home()
     # A home that is not absolute would mean another folder in every working directory.
     return Place(base, os.path.normpath(found) if os.path.isabs(found) else None, environment)
+
+
+def _account_home() -> str:
+    """The home folder of the account, for a process without HOME."""
+    import pwd
+
+    try:
+        return files.from_system(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return ""
 
 
 def find_repository(cwd: str, markers: Sequence[str]) -> str | None:
@@ -44,12 +57,13 @@ def find_repository(cwd: str, markers: Sequence[str]) -> str | None:
 
 def user_config_path(place: Place) -> str | None:
     """The user's own configuration file, whether or not it exists."""
-    if place.home is not None and (place.home_moved or sys.platform == "linux"):
-        given = None if place.home_moved else place.env.get("XDG_CONFIG_HOME")
-        base = given if given and os.path.isabs(given) else f"{place.home}/.config"
-        return f"{base}/skillshelf/config.toml"
+    given = place.env.get("XDG_CONFIG_HOME", "")
+    if _LINUX and not place.home_moved and os.path.isabs(given):
+        return f"{given}/skillshelf/config.toml"
     if place.home is None:
         return None
+    if place.home_moved or _LINUX:
+        return f"{place.home}/.config/skillshelf/config.toml"
     from platformdirs import user_config_dir
 
     return os.path.join(user_config_dir("skillshelf"), "config.toml")

@@ -21,7 +21,7 @@ __all__ = [
     "profile_to_dict",
 ]
 
-Base = Literal["env", "chain", "cwd", "repository", "custom", "home", "claude-plugins"]
+Base = Literal["env", "chain", "cwd", "repository", "custom", "home", "plugin-list"]
 """Where a root rule starts from; `roots.BASES` has one function for each."""
 
 
@@ -54,6 +54,7 @@ class RootRule(NamedTuple):
     priority: int = 0
     switch: Switch | None = None
     description: Literal["required", "optional"] = "required"
+    plugin_list: str | None = None
 
 
 class Profile(NamedTuple):

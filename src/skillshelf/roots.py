@@ -51,7 +51,7 @@ def resolve_roots(profile: Profile, place: Place, settings: Settings, *, trust: 
             if rule.base == "chain" and profile.home_in_chain == "user" and _unlinked(folder) in homes:
                 continue
             named.setdefault(folder.path, folder)
-    roots = [_root(folder, ground, trust) for folder in named.values()]
+    roots = [_root(folder, ground, trust, homes) for folder in named.values()]
     return Roots(tuple(_linked(roots, ground)), files.real_path(ground.repository), tuple(ground.problems))
 
 
@@ -62,10 +62,13 @@ def _ground(profile: Profile, place: Place, settings: Settings) -> _Ground:
         markers = tuple(marker.strip() for marker in given.split(",") if marker.strip())
     boundary = place.env.get(profile.boundary_env, "").strip() if profile.boundary_env else ""
     if boundary:
-        top: str | None = expand(boundary, place, base=place.cwd)
+        top = files.real_path(expand(boundary, place, base=place.cwd))
     else:
         top = find_repository(place.cwd, markers) or place.cwd
-    assert top is not None
+    if place.home is None and any(rule.base == "home" for rule in profile.roots):
+        problems.append(
+            Diagnostic("", "home-missing", "HOME is not an absolute path; your own skills are not looked for")
+        )
     chain = _chain(place.cwd, top)
     if not chain:
         problems.append(Diagnostic(top, "boundary-outside", f"${profile.boundary_env} is not above {place.cwd}"))
@@ -85,12 +88,9 @@ def _chain(cwd: str, top: str) -> tuple[str, ...]:
 
 def _home_roots(profile: Profile, place: Place) -> set[str]:
     """The user's own roots, by where they really are: the way to the home folder may lead through a link."""
-    return {
-        os.path.join(files.real_path(place.home), path)
-        for rule in profile.roots
-        if rule.base == "home" and place.home
-        for path in rule.paths
-    }
+    homes = {place.home, files.real_path(place.home)} if place.home else set()
+    paths = [path for rule in profile.roots if rule.base == "home" for path in rule.paths]
+    return {os.path.join(home, path) for home in homes for path in paths}
 
 
 def _unlinked(folder: _Named) -> str:
@@ -142,11 +142,11 @@ def _from_home(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
         yield _Named(os.path.join(ground.place.home, path), rule, path)
 
 
-def _from_claude_plugins(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
-    """The `skills` folder of every installed plugin, in the order of the list that names them."""
-    if ground.place.home is None:
+def _from_plugin_list(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    """Folders of every installed plugin, in the order of the list below the home folder that names them."""
+    if ground.place.home is None or rule.plugin_list is None:
         return
-    path = os.path.join(ground.place.home, ".claude/plugins/installed_plugins.json")
+    path = os.path.join(ground.place.home, rule.plugin_list)
     if files.kind_at(path) is None:
         return
     for install_path in _install_paths(path, ground.problems):
@@ -178,14 +178,14 @@ BASES: Mapping[Base, Callable[[RootRule, _Ground], Iterator[_Named]]] = {
     "repository": _from_repository,
     "custom": _from_custom,
     "home": _from_home,
-    "claude-plugins": _from_claude_plugins,
+    "plugin-list": _from_plugin_list,
 }
 
 
 # One root -----------------------------------------------------------------------------------------
 
 
-def _root(named: _Named, ground: _Ground, trust: Trust) -> Root:
+def _root(named: _Named, ground: _Ground, trust: Trust, homes: set[str]) -> Root:
     rule, profile = named.rule, ground.profile
     if rule.provider:
         source = f"{rule.provider}:{'project' if rule.kind == 'project' else 'user'}"
@@ -197,10 +197,11 @@ def _root(named: _Named, ground: _Ground, trust: Trust) -> Root:
         kind=rule.kind,
         scope=profile.scope_labels.get(rule.kind, rule.kind),
         source=source,
-        links=profile.user_links if rule.base == "home" else profile.other_links,
+        links=profile.user_links if rule.base == "home" or named.path in homes else profile.other_links,
         trusted=_is_trusted_root(named, ground, trust),
         description_required=rule.description == "required",
         switched_off=not ground.settings.source_enabled(rule.switch),
+        exists=files.kind_at(named.path) is not None,
     )
 
 

@@ -25,6 +25,7 @@ RULES: dict[str, Rule] = {
     "root-unreadable": Rule("A root cannot be opened or listed.", "reject", fixed=True),
     "root-link": Rule("A root is a link whose target the link rule does not allow.", "reject", fixed=True),
     "root-file": Rule("A SKILL.md lies in a root itself instead of in a folder below it.", "reject"),
+    "home-missing": Rule("There is no usable home folder.", "warn"),
     "boundary-outside": Rule("The configured boundary is not above the working directory.", "warn"),
     "plugins-unreadable": Rule("The list of installed plugins cannot be read.", "warn"),
     # A folder or file

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from skillshelf import catalog as catalogs
 from skillshelf import files
-from skillshelf.config import SWITCHES
+from skillshelf.config import SWITCHES, Settings
 from skillshelf.discovery import SKILL_FILE, discover
 from skillshelf.document import Document, body, has_frontmatter_end, parse
 from skillshelf.errors import (
@@ -239,9 +239,8 @@ def discover_skills_from_dir(dir: str | os.PathLike[str], source: str) -> Catalo
 
 def _scan(project_root: str, profile: Profile) -> Catalog:
     place = locate(project_root, None, {})
-    settings = open_shelf(project_root, config={}).settings
-    roots = resolve_roots(profile, place, settings, trust="all")
-    return catalogs.build(discover(roots.roots, profile, repository=roots.repository), roots, profile, settings)
+    roots = resolve_roots(profile, place, Settings(), trust="all")
+    return catalogs.build(discover(roots.roots, profile, repository=roots.repository), roots, profile, Settings())
 
 
 def _scan_folder(folder: str, profile: Profile) -> Catalog:

@@ -12,6 +12,7 @@ __all__ = ["Screen", "Style", "screen", "write", "write_bytes", "write_text"]
 Style = Literal["bold", "dim", "red", "yellow", "green"]
 _CODES: Mapping[Style, str] = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32"}
 _GAP = 2
+_NARROW = 30
 
 
 class Screen(NamedTuple):
@@ -24,22 +25,47 @@ class Screen(NamedTuple):
         """The text in a style, where there are colours."""
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colour and style else text
 
-    def table(self, rows: Iterable[Sequence[str]], styles: Sequence[Style | None], *, indent: int = 0) -> list[str]:
-        """The rows as lines with aligned columns; only the last column is cut to fit."""
+    def table(
+        self, rows: Iterable[Sequence[str]], styles: Sequence[Style | None], *, indent: int = 0, wrap: bool = False
+    ) -> list[str]:
+        """The rows as lines with aligned columns; the last column is cut to fit, or goes on below it."""
         safe = [[visible(cell) for cell in row] for row in rows]
         if not safe:
             return []
         widths = [max(width(row[column]) for row in safe) for column in range(len(safe[0]) - 1)]
         used = indent + sum(cells + _GAP for cells in widths)
-        return [self._line(row, widths, styles, indent, used) for row in safe]
+        return [line for row in safe for line in self._lines(row, widths, styles, indent, used, wrap)]
 
-    def _line(self, row: list[str], widths: list[int], styles: Sequence[Style | None], indent: int, used: int) -> str:
-        last = row[-1] if self.columns is None else shorten(row[-1], max(20, self.columns - used))
+    def _lines(
+        self, row: list[str], widths: list[int], styles: Sequence[Style | None], indent: int, used: int, wrap: bool
+    ) -> list[str]:
         cells = [
             self.paint(cell, style) + " " * (cells - width(cell) + _GAP)
             for cell, cells, style in zip(row[:-1], widths, styles, strict=False)
         ]
-        return (" " * indent + "".join(cells) + self.paint(last, styles[len(row) - 1])).rstrip()
+        head = " " * indent + "".join(cells)
+        style = styles[len(row) - 1]
+        if self.columns is None:
+            return [(head + self.paint(row[-1], style)).rstrip()]
+        if not wrap:
+            return [(head + self.paint(shorten(row[-1], max(20, self.columns - used)), style)).rstrip()]
+        room = self.columns - used
+        if room >= _NARROW:
+            first, *rest = _wrapped(row[-1], room) or [""]
+            return [
+                (head + self.paint(first, style)).rstrip(),
+                *(" " * used + self.paint(line, style) for line in rest),
+            ]
+        # Too narrow for a column: the text goes below its row.
+        below = " " * (indent + 4)
+        lines = _wrapped(row[-1], max(_NARROW, self.columns - indent - 4))
+        return [head.rstrip(), *(below + self.paint(line, style) for line in lines)]
+
+
+def _wrapped(text: str, cells: int) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(text, cells, break_on_hyphens=False)
 
 
 def screen(env: Mapping[str, str]) -> Screen:

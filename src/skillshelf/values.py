@@ -71,6 +71,7 @@ class Root(NamedTuple):
     trusted: bool
     description_required: bool = True
     switched_off: bool = False
+    exists: bool = True
 
 
 class Candidate(NamedTuple):

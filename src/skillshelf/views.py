@@ -33,6 +33,8 @@ class Where(NamedTuple):
 # What a terminal would obey although JSON does not escape it: DEL, C1, bidirectional and tag characters.
 _RAW_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 
+_FOREIGN_BYTE = re.compile("[\udc80-\udcff]")
+
 
 def as_json(value: Any) -> str:
     """One line of JSON that is safe to print."""
@@ -40,6 +42,8 @@ def as_json(value: Any) -> str:
 
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if not text.isascii() or "\x7f" in text:
+        # A byte of a file name that is not UTF-8: what is no character cannot stand in JSON.
+        text = _FOREIGN_BYTE.sub(lambda match: f"\\\\x{ord(match[0]) - 0xDC00:02x}", text)
         text = _RAW_IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1].replace("\x7f", "\\u007f"), text)
     return text + "\n"
 
@@ -77,6 +81,9 @@ def _nothing(catalog: Catalog, where: Where, screen: Screen) -> Iterator[str]:
     if any(root.skills for root in catalog.roots):
         yield "No skill of that scope."
         return
+    if off := next((warning for warning in catalog.warnings if warning.rule == "skills-disabled"), None):
+        yield f"{visible(where.short(off.path))}: {off.message}"
+        return
     yield "No skills here. These folders were looked into:"
     rows = [(where.short(root.path), root.scope, "no skill" if root.exists else "not there") for root in catalog.roots]
     yield from screen.table(rows, (None, "dim", "dim"), indent=2)
@@ -102,14 +109,14 @@ def _left_out(catalog: Catalog, where: Where, screen: Screen) -> Iterator[str]:
             )
             for s in catalog.shadowed
         ]
-        yield from screen.table(rows, (None, "yellow", None), indent=2)
+        yield from screen.table(rows, (None, "yellow", None), indent=2, wrap=True)
     if catalog.filtered:
         yield from (
             "",
             screen.paint("Filtered: left out by a rule of the profile or the configuration", "yellow"),
         )
         rows = [(where.short(f.path), f.reason, f.name) for f in catalog.filtered]
-        yield from screen.table(rows, (None, "yellow", None), indent=2)
+        yield from screen.table(rows, (None, "yellow", None), indent=2, wrap=True)
     if catalog.warnings:
         yield from ("", screen.paint("Warnings", "yellow"))
         yield from screen.table(
@@ -161,7 +168,10 @@ def overview(catalog: Catalog, where: Where, screen: Screen, *, config_path: str
         "",
     ]
     if catalog.skills:
-        for root in catalog.roots:
+        filled = [root for root in catalog.roots if root.skills]
+        if len(filled) > _ROOTS_SHOWN:
+            lines += [f"{len(filled)} folders hold skills; these are the first {_ROOTS_SHOWN}.", ""]
+        for root in filled[:_ROOTS_SHOWN]:
             if root.skills:
                 place = f"{visible(where.short(root.path))}  ({_plural(root.skills, 'skill')})"
                 lines += [f"{screen.paint(root.scope, 'bold')}  {place}"]
@@ -185,6 +195,7 @@ def overview(catalog: Catalog, where: Where, screen: Screen, *, config_path: str
 
 
 _SHOWN = 8
+_ROOTS_SHOWN = 5
 
 
 def _some_of(catalog: Catalog, root: str, screen: Screen) -> list[str]:
