@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -103,7 +104,12 @@ def put_links(root: Path, outside: Path) -> tuple[dict[str, str], dict[str, str]
 
 def told(entries: list[dict[str, Any]], root: Path) -> Counter[tuple[bytes, str]]:
     """Path below the root and rule of each error or warning that the command printed."""
-    return Counter((os.fsencode(os.path.relpath(entry["path"], root)), entry["rule"]) for entry in entries)
+    return Counter((raw(os.path.relpath(entry["path"], root)), entry["rule"]) for entry in entries)
+
+
+def raw(path: str) -> bytes:
+    """The bytes of a path in which those that are no UTF-8 are written as escapes."""
+    return re.sub(rb"\\x([0-9a-f]{2})", lambda byte: bytes([int(byte[1], 16)]), path.encode())
 
 
 class Ran(NamedTuple):

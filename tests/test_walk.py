@@ -210,7 +210,10 @@ def test_a_walk_ends_at_its_limit_and_says_how_much_it_left(machine: Machine) ->
     assert [skill.name for skill in catalog.skills] == ["after", "mine"]
     assert catalog.errors == (
         skillshelf.Diagnostic(
-            str(root), "walk-limit", "stopped after 50 folders without a skill; 11 entries were not visited"
+            str(root),
+            "walk-limit",
+            "stopped after 50 folders without a skill; 11 entries were not visited; "
+            "to look further, raise `max_directories` in a profile of your own",
         ),
     )
     assert catalog.truncated

@@ -9,6 +9,7 @@ __all__ = [
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+    "LISTED_CHILDREN",
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
     "RESOURCE_BYTES",
@@ -38,6 +39,9 @@ WALK_DEPTH = 64
 
 RESOURCE_BYTES = 1024 * 1024
 """A resource read, unless more is asked for."""
+
+LISTED_CHILDREN = 512
+"""Names that an address of a folder lists."""
 
 LISTED_ENTRIES = 20_000
 """Entries of one skill's folder that are looked at to list its files."""

@@ -6,7 +6,14 @@ from typing import NamedTuple
 
 from skillshelf import files, resources
 from skillshelf.document import body, parse
-from skillshelf.errors import AmbiguousSkill, InvalidFormat, ResourceNotFound, SkillFileNotFound, SkillNotFound
+from skillshelf.errors import (
+    AmbiguousSkill,
+    InvalidFormat,
+    PathEscape,
+    ResourceNotFound,
+    SkillFileNotFound,
+    SkillNotFound,
+)
 from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.profile import Profile
 from skillshelf.rules import check, placed
@@ -51,7 +58,7 @@ def resolve(
 
 def _by_path(skills: Sequence[CatalogSkill], path: str, cwd: str) -> CatalogSkill:
     """A folder or its SKILL.md, relative to the working directory, as found or by its real path."""
-    if "\0" in path:
+    if "\0" in path or any("\ud800" <= c <= "\udfff" for c in path):
         raise SkillNotFound(path)
     wanted = os.path.normpath(os.path.join(cwd, path))
     if os.path.basename(wanted) != resources.SKILL_FILE:
@@ -70,6 +77,8 @@ def near_names(name: str, skills: Sequence[CatalogSkill]) -> list[str]:
     """Names that somebody who wrote this one may have meant."""
     from difflib import get_close_matches
 
+    if len(name) > 200:
+        return []
     known = {skill.name.lower(): skill.name for skill in skills}
     return [known[near] for near in get_close_matches(name.lower(), list(known), 3, 0.6)]
 
@@ -80,6 +89,8 @@ def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
         data, mtime_ns = resources.read_skill(skill, limit=SKILL_FILE_BYTES)
     except ResourceNotFound:
         raise SkillFileNotFound(skill.path) from None
+    except (IsADirectoryError, PathEscape):
+        raise InvalidFormat(f"SKILL.md is no regular file any more: {skill.path}") from None
     _recheck(skill, data, profile)
     try:
         content = data.decode("utf-8-sig")

@@ -2,9 +2,9 @@
 
 import re
 
-from skillshelf.text import fold
+from skillshelf.text import fold, visible
 
-__all__ = ["OWN_ELEMENTS", "attribute", "cut", "field", "sealed"]
+__all__ = ["OWN_ELEMENTS", "attribute", "cut", "field", "path_text", "sealed"]
 
 OWN_ELEMENTS = ("skill_content", "skill_context", "active_skill", "preloaded_skills")
 """Elements that hold an author's text byte for byte, but for their own closing tag."""
@@ -21,6 +21,11 @@ def field(text: str) -> str:
 def attribute(text: str) -> str:
     """The same for an attribute."""
     return field(text)
+
+
+def path_text(path: str) -> str:
+    """A path that can be opened as it is told: escaped, its blanks as they are, on one line."""
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _printable(visible(path)))
 
 
 def cut(text: str, characters: int) -> str:

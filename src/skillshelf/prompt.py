@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from skillshelf.config import Settings
 from skillshelf.limits import DESCRIPTION_SHOWN
-from skillshelf.markup import cut, field
-from skillshelf.profile import CatalogForm, Profile
+from skillshelf.markup import cut, field, path_text
+from skillshelf.profile import Budget, CatalogForm, Profile
 from skillshelf.text import fold
 from skillshelf.values import CatalogSkill, tools_text
 
@@ -44,6 +44,11 @@ def tokens_in(text: str) -> int:
     return (len(text.encode("utf-8", "surrogatepass")) + 3) // 4
 
 
+def _shown(description: str) -> str:
+    """As much of a description as a model is shown, on one line."""
+    return cut(fold(description), DESCRIPTION_SHOWN)
+
+
 def told_to_models(skills: Sequence[CatalogSkill]) -> list[CatalogSkill]:
     """The skills a model may know of."""
     return [skill for skill in skills if skill.hidden is None]
@@ -56,6 +61,16 @@ class Told(NamedTuple):
     settings: Settings
     profile: Profile
     extra_fields: tuple[str, ...]
+
+    def most(self, kind: Budget) -> float:
+        """The number that bounds the text, if the profile has that budget."""
+        numbers = {
+            "entries": self.settings.max_entries,
+            "bytes": self.settings.max_bytes,
+            "tokens": self.settings.max_tokens,
+            "chars": self.settings.max_chars,
+        }
+        return numbers[kind] if kind in self.profile.catalog_budget else float("inf")
 
 
 def catalog_text(
@@ -85,10 +100,10 @@ def _available_skills(told: Told) -> CatalogText:
 
 
 def _whole(told: Told) -> CatalogText | None:
-    if _least(told, DESCRIPTION_SHOWN) > told.settings.max_tokens * 4:
+    if _least(told, DESCRIPTION_SHOWN) > told.most("tokens") * 4:
         return None
     text = _element(told, DESCRIPTION_SHOWN, len(told.skills), hint="")
-    fits = tokens_in(text) <= told.settings.max_tokens
+    fits = tokens_in(text) <= told.most("tokens")
     return CatalogText(text, len(told.skills), 0, truncated=False) if fits else None
 
 
@@ -96,9 +111,9 @@ def _shortened(told: Told, hint: str) -> CatalogText | None:
     """All descriptions cut to the largest length that fits, if that is not too short to be of use."""
 
     def fits(length: int) -> bool:
-        return tokens_in(_element(told, length, len(told.skills), hint=hint)) <= told.settings.max_tokens
+        return tokens_in(_element(told, length, len(told.skills), hint=hint)) <= told.most("tokens")
 
-    if _least(told, _SHORTEST) > told.settings.max_tokens * 4:
+    if _least(told, _SHORTEST) > told.most("tokens") * 4:
         return None
     length = _longest(_SHORTEST, DESCRIPTION_SHOWN - 1, fits)
     if length is None:
@@ -108,10 +123,11 @@ def _shortened(told: Told, hint: str) -> CatalogText | None:
 
 def _names_only(told: Told, hint: str) -> CatalogText:
     """As many names as fit, in order."""
-    most = min(len(told.skills), told.settings.max_tokens * 4 // len("  <skill>\n    <name></name>\n  </skill>\n") + 1)
+    frame = len("  <skill>\n    <name></name>\n  </skill>\n")
+    most = int(min(len(told.skills), told.most("tokens") * 4 // frame + 1))
 
     def fits(count: int) -> bool:
-        return tokens_in(_element(told, None, count, hint=hint)) <= told.settings.max_tokens
+        return tokens_in(_element(told, None, count, hint=hint)) <= told.most("tokens")
 
     count = _longest(0, most, fits)
     if count is None:
@@ -124,7 +140,8 @@ def _least(told: Told, length: int) -> int:
     """Bytes that the entries take at the least, to see at once that thousands of them do not fit."""
     frame = len("  <skill>\n    <name></name>\n    <description></description>\n  </skill>\n")
     letters = (len("".join(skill.description.split())) for skill in told.skills)
-    return sum(frame + min(length, count) for count in letters)
+    # At least every other character of a folded text is no blank.
+    return sum(frame + min(length, count) // 2 for count in letters)
 
 
 def _longest(low: int, high: int, fits: Callable[[int], bool]) -> int | None:
@@ -176,19 +193,21 @@ _RULES = (
 def _skills_context(told: Told) -> CatalogText:
     blocks: list[str] = []
     used = 0
-    for skill in told.skills[: told.settings.max_entries]:
+    for skill in told.skills:
+        if len(blocks) >= told.most("entries"):
+            break
         block = "\n".join(
             [
                 "  <skill>",
                 f"    <name>{field(skill.name)}</name>",
-                f"    <description>{field(skill.description)}</description>",
-                f"    <path>{field(skill.path)}</path>",
+                f"    <description>{field(_shown(skill.description))}</description>",
+                f"    <path>{path_text(skill.path)}</path>",
                 f"    <scope>{field(skill.scope)}</scope>",
                 "  </skill>",
             ]
         )
         used += len(block.encode("utf-8", "surrogatepass")) + 1
-        if used > told.settings.max_bytes:
+        if used > told.most("bytes"):
             break
         blocks.append(block)
     omitted = len(told.skills) - len(blocks)
@@ -219,8 +238,8 @@ def available_skills_with_location(skills: Iterable[tuple[str, str, str]]) -> st
         lines += [
             "  <skill>",
             f"    <name>{field(name)}</name>",
-            f"    <description>{field(description)}</description>",
-            f"    <location>{field(path)}</location>",
+            f"    <description>{field(_shown(description))}</description>",
+            f"    <location>{path_text(path)}</location>",
             "  </skill>",
         ]
     return "\n".join(["<available_skills>", *lines, "</available_skills>"]) if lines else ""
@@ -256,9 +275,9 @@ def _tool_prompt(told: Told) -> CatalogText:
     lines: list[str] = []
     used = 0
     for skill in told.skills:
-        line = f"- {fold(skill.name)}: {fold(skill.description)}"
+        line = f"- {fold(skill.name)}: {_shown(skill.description)}"
         used += len(line) + 1
-        if used > told.settings.max_chars:
+        if used > told.most("chars"):
             break
         lines.append(line)
     omitted = len(told.skills) - len(lines)
@@ -273,7 +292,7 @@ def _skills_list(told: Told) -> CatalogText:
         "<skills>",
     ]
     for skill in told.skills:
-        lines += [f'<skill name="{field(skill.name)}">', field(skill.description), "</skill>"]
+        lines += [f'<skill name="{field(skill.name)}">', field(_shown(skill.description)), "</skill>"]
     return CatalogText("\n".join([*lines, "</skills>"]), len(told.skills), 0, truncated=False)
 
 

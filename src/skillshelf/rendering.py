@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from skillshelf.arguments import with_arguments
 from skillshelf.loader import LoadedSkill
-from skillshelf.markup import attribute, sealed
+from skillshelf.markup import attribute, path_text, sealed
 from skillshelf.profile import LoadForm, Profile
 from skillshelf.values import Diagnostic
 
@@ -31,15 +31,15 @@ def render(loaded: LoadedSkill, profile: Profile, arguments: str = "") -> Render
 def _skill_content(loaded: LoadedSkill, text: str, arguments: str) -> Rendered:
     inner, warnings = _sealed(loaded, text, "skill_content")
     head = (
-        f'<skill_content name="{attribute(loaded.skill.name)}" directory="{attribute(loaded.skill.dir)}" '
+        f'<skill_content name="{attribute(loaded.skill.name)}" directory="{path_text(loaded.skill.dir)}" '
         f'digest="{loaded.digest}">'
     )
     truncated = "true" if loaded.files_truncated else "false"
     lines = [
         head,
-        inner.strip("\n"),
+        inner.removesuffix("\n"),
         f'<skill_resources count="{loaded.files_total}" truncated="{truncated}">',
-        *(attribute(path) for path in loaded.files),
+        *(path_text(path) for path in loaded.files),
         "</skill_resources>",
         "</skill_content>",
     ]
@@ -50,13 +50,13 @@ def _skill_context(loaded: LoadedSkill, text: str, arguments: str) -> Rendered:
     inner, warnings = _sealed(loaded, text, "skill_context")
     folder = loaded.skill.dir
     lines = [
-        f'<skill_context name="{attribute(loaded.skill.name)}" path="{attribute(loaded.skill.path)}">',
-        inner.rstrip("\n"),
+        f'<skill_context name="{attribute(loaded.skill.name)}" path="{path_text(loaded.skill.path)}">',
+        inner.removesuffix("\n"),
         "",
         f"Base directory: file://{quote(folder)}/",
         "Relative paths in this skill are resolved from this directory.",
         "<skill_files>",
-        *(f"<file>{attribute(os.path.join(folder, path))}</file>" for path in loaded.files),
+        *(f"<file>{path_text(os.path.join(folder, path))}</file>" for path in loaded.files),
         *(["<truncated/>"] if loaded.files_truncated else []),
         "</skill_files>",
         "</skill_context>",

@@ -1,14 +1,15 @@
 """Addresses `skill://name/path` to bytes inside that skill, and nowhere else."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from skillshelf import files
 from skillshelf.errors import AmbiguousSkill, FileReadError, LimitExceeded, PathEscape, ResourceNotFound, SkillNotFound
-from skillshelf.limits import ADDRESS_CHARS, ADDRESS_SEGMENTS, LISTED_ENTRIES, RESOURCE_BYTES
+from skillshelf.limits import ADDRESS_CHARS, ADDRESS_SEGMENTS, LISTED_CHILDREN, LISTED_ENTRIES, RESOURCE_BYTES
 from skillshelf.profile import Profile
 from skillshelf.values import CatalogSkill
 
@@ -57,6 +58,8 @@ def parse_address(uri: str) -> Address:
     """The address a text is; PathEscape, with the reason, for everything that is none."""
     if len(uri) > ADDRESS_CHARS:
         raise LimitExceeded(f"an address has at most {ADDRESS_CHARS} characters")
+    if any("\ud800" <= c <= "\udfff" for c in uri):
+        raise PathEscape("an address must be UTF-8")
     if not uri.startswith(SCHEME):
         raise PathEscape(f"not an address of the form {SCHEME}<name>/<path>")
     if any(c < " " or "\x7f" <= c < "\xa0" or c in "\\?#" for c in uri):
@@ -121,8 +124,8 @@ def read_resource(
     try:
         data = _read(skill.real_dir, address.segments, limit=limit, shown=shown).data
     except IsADirectoryError:
-        names = "\n".join(_children(skill.real_dir, address.segments))
-        return skill, _resource(uri, path, "children.txt", names.encode(), profile)
+        names = _children(skill.real_dir, address.segments, shown)
+        return skill, _resource(uri, path, "children.txt", "\n".join(names).encode(), profile)
     return skill, _resource(uri, path, shown, data, profile)
 
 
@@ -147,9 +150,23 @@ def _resource(uri: str, path: str, shown: str, data: bytes, profile: Profile) ->
 
 def _read(folder: str, segments: Sequence[str], *, limit: int, shown: str) -> files.Contents:
     """A regular file below a folder, opened name by name and never through a link."""
+    with _refusing(shown, limit), files.Folder(folder) as here:
+        return here.read(segments, limit=limit)
+
+
+def _children(folder: str, segments: Sequence[str], shown: str) -> list[str]:
+    with _refusing(shown, 0), files.Folder(folder) as here:
+        names = [name for name in here.children(segments) if is_listable(name)]
+    if len(names) > LISTED_CHILDREN:
+        return [*names[:LISTED_CHILDREN], f"({len(names) - LISTED_CHILDREN} more are not listed)"]
+    return names
+
+
+@contextmanager
+def _refusing(shown: str, limit: int) -> Iterator[None]:
+    """Failures of the door as errors that name what was asked for; a folder stays a folder's error."""
     try:
-        with files.Folder(folder) as here:
-            return here.read(segments, limit=limit)
+        yield
     except FileNotFoundError:
         raise ResourceNotFound(shown) from None
     except IsADirectoryError:
@@ -162,9 +179,9 @@ def _read(folder: str, segments: Sequence[str], *, limit: int, shown: str) -> fi
         raise FileReadError(shown, error) from error
 
 
-def _children(folder: str, segments: Sequence[str]) -> list[str]:
-    with files.Folder(folder) as here:
-        return here.children(segments)
+def is_listable(name: str) -> bool:
+    """Whether a name can stand on a line of its own without looking like something else."""
+    return not any(c < " " or "\x7f" <= c < "\xa0" or c in "\u2028\u2029" or "\ud800" <= c <= "\udfff" for c in name)
 
 
 def list_files(skill: CatalogSkill, *, most: int, most_bytes: int | None) -> Listing:
@@ -174,7 +191,7 @@ def list_files(skill: CatalogSkill, *, most: int, most_bytes: int | None) -> Lis
             found, complete = here.files(LISTED_ENTRIES)
     except OSError:
         return Listing((), 0, True)
-    paths = sorted((path for path in found if path != SKILL_FILE), key=os.fsencode)
+    paths = sorted((path for path in found if path != SKILL_FILE and is_listable(path)), key=os.fsencode)
     kept: list[str] = []
     used = 0
     for path in paths[:most]:

@@ -24,10 +24,12 @@ from skillshelf.errors import (
     SkillsDisabled,
 )
 from skillshelf.loader import LoadedSkill
+from skillshelf.markup import attribute, cut, path_text
 from skillshelf.memory import Memory
 from skillshelf.policy import Confirm, Decision, Policy, decide, make_policy
 from skillshelf.profile import Profile
 from skillshelf.prompt import SYSTEM_RULES, CatalogText, catalog_text, told_to_models
+from skillshelf.text import visible
 from skillshelf.tools import ErrorCode, Tool, ToolError, ToolResult, check_arguments, tools_of
 from skillshelf.values import CatalogSkill, Diagnostic
 
@@ -37,7 +39,9 @@ if TYPE_CHECKING:
 __all__ = ["Mentions", "Session"]
 
 COMMAND = "/skill:"
-_MENTION = re.compile(r"(?<![\w$\\])\$([a-z0-9]+(?:-[a-z0-9]+)*)(?![\w-])")
+_MESSAGE_CHARS = 1000
+# ASCII on both sides: in Japanese or Chinese a mention stands between letters.
+_MENTION = re.compile(r"(?<![A-Za-z0-9_$\\])\$([a-z0-9]+(?:-[a-z0-9]+)*)(?![A-Za-z0-9_])")
 _TRUE_WORDS = ("1", "true", "yes", "y", "on")
 
 
@@ -87,6 +91,7 @@ class Session:
         self._memory = Memory()
         self._active: dict[str, LoadedSkill] = {}
         self._asked_for: set[str] = set()
+        self._listed = {skill.name: skill for skill in self.skills}
         self._preloaded = [self._pinned(name) for name in preload]
 
     # What the model is told -----------------------------------------------------------------------
@@ -259,8 +264,14 @@ class Session:
     def snapshot(self) -> dict[str, Any]:
         """The session as a JSON value."""
         with self._lock:
-            head = {"version": 1, "profile": self.profile.name, "active": sorted(self._active)}
-            return {**head, **self._memory.to_dict()}
+            return {
+                "version": 1,
+                "profile": self.profile.name,
+                "active": sorted(self._active),
+                "preloaded": [loaded.skill.name for loaded in self._preloaded],
+                "asked_for": sorted(self._asked_for),
+                **self._memory.to_dict(),
+            }
 
     @classmethod
     def restore(cls, snapshot: Mapping[str, Any], shelf: "Shelf", **options: Any) -> "Session":
@@ -269,7 +280,13 @@ class Session:
             raise ConfigurationError("not a snapshot of a session with this profile")
         session = cls(shelf, **options)
         session._memory = Memory.from_dict(snapshot)
-        session.changes = tuple(session._differences())
+        session._asked_for = set(snapshot["asked_for"])
+        for name in snapshot["preloaded"]:
+            try:
+                session._preloaded.append(session._pinned(name))
+            except SkillError as error:
+                session.changes += (f"no longer preloaded: {name}: {error}",)
+        session.changes += tuple(session._differences())
         for name in snapshot["active"]:
             try:
                 session.activate(name)
@@ -294,10 +311,16 @@ class Session:
     # One call -------------------------------------------------------------------------------------
 
     def _load(self, given: Mapping[str, Any]) -> ToolResult:
-        name = given.get("name") or given.get("skillName")
-        if name is None and given.get("path") is None:
+        name, path = given.get("name") or given.get("skillName"), given.get("path") or None
+        if not name and path is None:
             return _failure("invalid_params", "name or path is required")
-        skill = loader.resolve(self.skills, name=name, path=given.get("path"), cwd=self.shelf.place.cwd)
+        try:
+            skill = loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.place.cwd)
+        except SkillNotFound:
+            if path is not None or name not in self._listed:
+                raise
+            # It was listed when the session began: say what became of it.
+            skill = self._listed[name]
         self._permit("skill_load", skill, by_user=False)
         loaded = loader.load(skill, self.profile)
         arguments = given.get("args") or ""
@@ -332,7 +355,7 @@ class Session:
         if self.profile.load_form == "envelope":
             base = os.path.relpath(loaded.skill.dir, self.shelf.project_root)
             content = self._cut(text, ref)
-            truncated = {"truncated": True} if content != text else {}
+            truncated = {"truncated": True, "ref": ref} if content != text else {}
             return {
                 "name": loaded.skill.name,
                 "base_dir": base,
@@ -416,9 +439,10 @@ class Session:
         else:
             path = os.path.relpath(result.data["path"], root)
             data = {key: value for key, value in result.data.items() if key != "path"}
-            whole = envelopes.envelope(
-                data, f"Loaded skill '{data['name']}'.", params=given, cwd=cwd, path=path, time_ms=time_ms
-            )
+            text = f"Loaded skill '{data['name']}'."
+            if data.get("truncated"):
+                text += f" It was cut for size; use the reference {data['ref']} to recall the rest."
+            whole = envelopes.envelope(data, text, params=given, cwd=cwd, path=path, time_ms=time_ms)
         return result._replace(text=envelopes.to_json(whole), data=whole)
 
 
@@ -448,6 +472,7 @@ _CODES: tuple[tuple[type[SkillError], ErrorCode], ...] = (
 
 
 def _failure(code: ErrorCode, message: str, candidates: tuple[str, ...] = ()) -> ToolResult:
+    message = cut(visible(message), _MESSAGE_CHARS)
     text = "\n".join([f"Error: {message}", *candidates])
     return ToolResult(False, text, {}, ToolError(code, message, candidates))
 
@@ -468,10 +493,8 @@ def _data(loaded: LoadedSkill, ref: str, *, already_loaded: bool) -> dict[str, A
 
 
 def _reminder(loaded: LoadedSkill, ref: str) -> str:
-    from skillshelf.markup import attribute
-
     return (
-        f'<skill_context_reminder name="{attribute(loaded.skill.name)}" path="{attribute(loaded.skill.path)}" '
+        f'<skill_context_reminder name="{attribute(loaded.skill.name)}" path="{path_text(loaded.skill.path)}" '
         f'ref="{attribute(ref)}">This skill is already loaded and has not changed.</skill_context_reminder>'
     )
 

@@ -1,0 +1,124 @@
+"""Another process swaps parts of a skill for links while they are read: what lies outside never comes in.
+
+Each race runs for a fraction of a second, or as long as SKILLSHELF_RACE_SECONDS says.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from trees import Machine, write_skill
+
+from skillshelf import Shelf, SkillError
+from skillshelf.resources import list_files
+
+TOKEN = "token-that-must-stay-outside"
+INSIDE = "what the author wrote"
+SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.5"))
+
+SWAP = """
+import os, sys
+
+place, spare, outside, kind = sys.argv[1:]
+parent = os.getppid()
+print("ready", flush=True)
+while os.getppid() == parent:
+    if kind == "file":
+        # One step each: the file again, as a hard link to a copy, then a link to the file outside.
+        os.link(spare, spare + ".next")
+        os.replace(spare + ".next", place)
+        os.symlink(outside, spare + ".next")
+        os.replace(spare + ".next", place)
+    else:
+        # A folder cannot be replaced in one step.
+        os.rename(place, spare)
+        os.symlink(outside, place)
+        os.unlink(place)
+        os.rename(spare, place)
+"""
+
+
+@contextmanager
+def swapping(place: Path, *, spare: Path, outside: Path) -> Iterator[None]:
+    """Another process that keeps putting a link to the outside where something of the skill was."""
+    kind = "folder" if place.is_dir() else "file"
+    if kind == "file":
+        # A copy: putting a hard link in the place of its own file does nothing.
+        spare.write_bytes(place.read_bytes())
+    words = [sys.executable, "-c", SWAP, str(place), str(spare), str(outside), kind]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == b"ready\n"
+            yield
+            assert process.poll() is None, "the other process ended early: there was no race"
+        finally:
+            process.kill()
+
+
+def lay_out(machine: Machine) -> tuple[Path, Path]:
+    """The skill `inside`, and a folder outside that looks the same but holds the token in every text and name."""
+    folders = []
+    for root, text in ((machine.home / ".agents" / "skills", INSIDE), (machine.base / "outside", TOKEN)):
+        folder = write_skill(root, "inside", f"---\nname: inside\ndescription: d\n---\n{text}\n").parent
+        for path in ("references/style.md", f"references/{text}.md", "references/deep/more.md", f"{text}.md"):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
+        folders.append(folder)
+    return folders[0], folders[1]
+
+
+READERS: dict[str, Callable[[Shelf], object]] = {
+    "read a file": lambda shelf: shelf.read("skill://inside/references/style.md"),
+    "read below a folder": lambda shelf: shelf.read("skill://inside/references/deep/more.md"),
+    "read the skill": lambda shelf: shelf.read("skill://inside"),
+    "list a folder": lambda shelf: shelf.read("skill://inside/references"),
+    "load": lambda shelf: shelf.load("inside"),
+    "load by path": lambda shelf: shelf.load(path=shelf.catalog.skills[0].path),
+    "list files": lambda shelf: list_files(shelf.catalog.skills[0], most=512, most_bytes=None),
+    "a tool call": lambda shelf: shelf.session().call("skill_load", {"name": "inside"}),
+}
+
+AFFECTED = {
+    "references/style.md": {"read a file"},
+    "references": {"read a file", "read below a folder", "list a folder"},
+    "references/deep": {"read below a folder"},
+    "SKILL.md": {"read the skill", "load", "load by path"},
+    ".": {"read a file", "read below a folder", "read the skill", "list a folder", "load"},
+}
+"""What is swapped, and the readers that must have met it in both states, or nothing was shown."""
+
+
+@pytest.mark.req("O-55")
+@pytest.mark.parametrize("swapped", AFFECTED)
+def test_nothing_from_outside_is_read_while_links_come_and_go(machine: Machine, swapped: str) -> None:
+    inside, outside = lay_out(machine)
+    shelf = machine.shelf()
+    # The catalog is made before the race: what is read later is what may have been swapped.
+    assert [skill.name for skill in shelf.catalog.skills] == ["inside"]
+    met: Counter[tuple[str, str]] = Counter()
+    needed = {(reader, state) for reader in AFFECTED[swapped] for state in ("served", "refused")}
+
+    with swapping(inside / swapped, spare=machine.base / "spare", outside=outside / swapped):
+        end = time.monotonic() + SECONDS
+        # The count only ends a run on a stuck machine.
+        for _ in range(100_000):
+            for reader, look in READERS.items():
+                try:
+                    told, state = repr(look(shelf)), "served"
+                except SkillError as refusal:
+                    told, state = repr(refusal), "refused"
+                assert TOKEN not in told
+                met[reader, state] += 1
+            if time.monotonic() > end and needed <= met.keys():
+                break
+
+    assert needed <= met.keys()
