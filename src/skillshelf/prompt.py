@@ -1,6 +1,7 @@
 """A catalog to the text that tells a model about it, within its budget to the byte."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from skillshelf.config import Settings
@@ -109,16 +110,28 @@ def _whole(told: Told) -> CatalogText | None:
 
 def _shortened(told: Told, hint: str) -> CatalogText | None:
     """All descriptions cut to the largest length that fits, if that is not too short to be of use."""
-
-    def fits(length: int) -> bool:
-        return tokens_in(_element(told, length, len(told.skills), hint=hint)) <= told.most("tokens")
-
     if _least(told, _SHORTEST) > told.most("tokens") * 4:
         return None
-    length = _longest(_SHORTEST, DESCRIPTION_SHOWN - 1, fits)
-    if length is None:
-        return None
-    return CatalogText(_element(told, length, len(told.skills), hint=hint), len(told.skills), 0, truncated=True)
+    texts = [fold(skill.description) for skill in told.skills]
+    frame = len(_element(told, 0, len(told.skills), hint=hint).encode()) - sum(_bytes_at(text)[0] for text in texts)
+    sizes = [_bytes_at(text) for text in texts]
+    for length in range(DESCRIPTION_SHOWN - 1, _SHORTEST - 1, -1):
+        # Not a search by halves: an ellipsis has three bytes, so that a longer text may be the smaller one.
+        if (frame + sum(size[min(length, len(size) - 1)] for size in sizes) + 3) // 4 <= told.most("tokens"):
+            text = _element(told, length, len(told.skills), hint=hint)
+            return CatalogText(text, len(told.skills), 0, truncated=True)
+    return None
+
+
+def _bytes_at(text: str) -> list[int]:
+    """The bytes of a description cut to each length up to its own."""
+    whole = [0, *accumulate(len(field(c).encode()) if c != " " else 1 for c in text[:DESCRIPTION_SHOWN])]
+    ellipsis = len("…".encode())
+    cuts = [
+        ellipsis,
+        *(whole[length - 1] - text.startswith(" ", length - 2) + ellipsis for length in range(1, len(text))),
+    ]
+    return [*cuts[: len(text)], whole[-1]] if len(text) <= DESCRIPTION_SHOWN else cuts[: DESCRIPTION_SHOWN + 1]
 
 
 def _names_only(told: Told, hint: str) -> CatalogText:
@@ -139,9 +152,7 @@ def _names_only(told: Told, hint: str) -> CatalogText:
 def _least(told: Told, length: int) -> int:
     """Bytes that the entries take at the least, to see at once that thousands of them do not fit."""
     frame = len("  <skill>\n    <name></name>\n    <description></description>\n  </skill>\n")
-    letters = (len("".join(skill.description.split())) for skill in told.skills)
-    # At least every other character of a folded text is no blank.
-    return sum(frame + min(length, count) // 2 for count in letters)
+    return sum(frame + max(0, min(length, len(fold(skill.description))) - 2) for skill in told.skills)
 
 
 def _longest(low: int, high: int, fits: Callable[[int], bool]) -> int | None:

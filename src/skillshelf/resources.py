@@ -11,6 +11,7 @@ from skillshelf import files
 from skillshelf.errors import AmbiguousSkill, FileReadError, LimitExceeded, PathEscape, ResourceNotFound, SkillNotFound
 from skillshelf.limits import ADDRESS_CHARS, ADDRESS_SEGMENTS, LISTED_CHILDREN, LISTED_ENTRIES, RESOURCE_BYTES
 from skillshelf.profile import Profile
+from skillshelf.text import visible
 from skillshelf.values import CatalogSkill
 
 __all__ = ["Address", "Listing", "Resource", "digest_of", "list_files", "parse_address", "read_resource", "read_skill"]
@@ -156,7 +157,7 @@ def _read(folder: str, segments: Sequence[str], *, limit: int, shown: str) -> fi
 
 def _children(folder: str, segments: Sequence[str], shown: str) -> list[str]:
     with _refusing(shown, 0), files.Folder(folder) as here:
-        names = [name for name in here.children(segments) if is_listable(name)]
+        names = [visible(name) for name in here.children(segments)]
     if len(names) > LISTED_CHILDREN:
         return [*names[:LISTED_CHILDREN], f"({len(names) - LISTED_CHILDREN} more are not listed)"]
     return names
@@ -179,11 +180,6 @@ def _refusing(shown: str, limit: int) -> Iterator[None]:
         raise FileReadError(shown, error) from error
 
 
-def is_listable(name: str) -> bool:
-    """Whether a name can stand on a line of its own without looking like something else."""
-    return not any(c < " " or "\x7f" <= c < "\xa0" or c in "\u2028\u2029" or "\ud800" <= c <= "\udfff" for c in name)
-
-
 def list_files(skill: CatalogSkill, *, most: int, most_bytes: int | None) -> Listing:
     """The regular files of a skill but its SKILL.md, sorted before anything is cut."""
     try:
@@ -191,7 +187,7 @@ def list_files(skill: CatalogSkill, *, most: int, most_bytes: int | None) -> Lis
             found, complete = here.files(LISTED_ENTRIES)
     except OSError:
         return Listing((), 0, True)
-    paths = sorted((path for path in found if path != SKILL_FILE and is_listable(path)), key=os.fsencode)
+    paths = sorted((path for path in found if path != SKILL_FILE), key=os.fsencode)
     kept: list[str] = []
     used = 0
     for path in paths[:most]:

@@ -323,7 +323,8 @@ class Session:
             skill = self._listed[name]
         self._permit("skill_load", skill, by_user=False)
         loaded = loader.load(skill, self.profile)
-        arguments = given.get("args") or ""
+        # A lone surrogate cannot be sent to anybody.
+        arguments = (given.get("args") or "").encode("utf-8", "replace").decode()
         return self._remember(loaded, rendering.render(loaded, self.profile, arguments).text, arguments)
 
     def _remember(self, loaded: LoadedSkill, text: str, arguments: str) -> ToolResult:
