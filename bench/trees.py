@@ -7,15 +7,49 @@ import random
 import sys
 from pathlib import Path
 
-VERBS = "Draft Review Deploy Convert Extract Generate Validate Summarise Migrate Profile Refactor Translate Audit".split()
-NOUNS = (
-    "release notes|pull requests|database schemas|PDF forms|spreadsheets|API clients|log files|container images|"
-    "test suites|design documents|invoices|calendar events|translations|security reports|shell scripts|dashboards"
-).split("|")
-REASONS = (
-    "the user asks for it|a build fails|files of that kind are attached|a review is due|numbers do not add up|"
-    "a customer reports a problem|the team prepares a release|data has to move between systems"
-).split("|")
+VERBS = [
+    "Draft",
+    "Review",
+    "Deploy",
+    "Convert",
+    "Extract",
+    "Generate",
+    "Validate",
+    "Summarise",
+    "Migrate",
+    "Profile",
+    "Refactor",
+    "Translate",
+    "Audit",
+]
+NOUNS = [
+    "release notes",
+    "pull requests",
+    "database schemas",
+    "PDF forms",
+    "spreadsheets",
+    "API clients",
+    "log files",
+    "container images",
+    "test suites",
+    "design documents",
+    "invoices",
+    "calendar events",
+    "translations",
+    "security reports",
+    "shell scripts",
+    "dashboards",
+]
+REASONS = [
+    "the user asks for it",
+    "a build fails",
+    "files of that kind are attached",
+    "a review is due",
+    "numbers do not add up",
+    "a customer reports a problem",
+    "the team prepares a release",
+    "data has to move between systems",
+]
 TOOLS = ("Read", "Bash(git log:*) Read", "Read Grep Glob", "Bash(npm run:*) Read Write")
 
 
@@ -47,7 +81,8 @@ def skill_text(name: str, dice: random.Random) -> str:
         lines += ["metadata:", f"  author: team-{dice.randint(1, 40)}", f'  version: "{dice.randint(0, 9)}.0"']
     if dice.random() < 0.15:
         lines.append(f"allowed-tools: {dice.choice(TOOLS)}")
-    body = [f"## Step {n}\n\n{dice.choice(VERBS)} the {dice.choice(NOUNS)}.\n" * dice.randint(2, 12) for n in range(1, 12)]
+    steps = [f"## Step {n}\n\n{dice.choice(VERBS)} the {dice.choice(NOUNS)}.\n" for n in range(1, 12)]
+    body = [step * dice.randint(2, 12) for step in steps]
     return "\n".join([*lines, "---", "", f"# {name}", "", *body])
 
 

@@ -263,9 +263,7 @@ def check_skill_file(entry: os.DirEntry[str]) -> Iterator[NearMiss]:
             "put the real file here, or link the whole folder instead",
         )
     elif kind != "file":
-        yield NearMiss(
-            entry.path, "not-a-file", f"a {kind}, not a regular file", "replace it by a regular file"
-        )
+        yield NearMiss(entry.path, "not-a-file", f"a {kind}, not a regular file", "replace it by a regular file")
     else:
         try:
             data, complete = read_head(entry.path)
@@ -338,11 +336,7 @@ def check_place(folder: Folder) -> Iterator[NearMiss]:
             "SKILL.md lies directly in a skills root; several hosts want a folder around it",
             "move it to skills/<name>/SKILL.md",
         )
-    elif (
-        entry is not None
-        and folder.parent in AGENT_FOLDERS
-        and folder.name.casefold() not in {"skill", "skills"}
-    ):
+    elif entry is not None and folder.parent in AGENT_FOLDERS and folder.name.casefold() not in {"skill", "skills"}:
         yield NearMiss(
             entry.path,
             "no-skills-folder",
@@ -387,9 +381,7 @@ def check_folder(folder: Folder) -> Iterator[NearMiss]:
 
 def printable(text: str) -> str:
     """Escape what a terminal might obey: file names belong to strangers."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
-    )
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
 def print_text(walk: Walk, found: Sequence[NearMiss]) -> None:

@@ -15,8 +15,7 @@ DESCRIPTION_MAX = 1024
 YAML_WORDS = frozenset({"false", "n", "no", "null", "off", "on", "true", "y", "yes"})
 DEFAULT_ROOT = os.path.join(".agents", "skills")
 DEFAULT_DESCRIPTION = (
-    "TODO say what this skill does and what it leaves behind. "
-    "Use when the user asks for TODO or mentions TODO."
+    "TODO say what this skill does and what it leaves behind. Use when the user asks for TODO or mentions TODO."
 )
 
 EPILOG = """\
@@ -229,9 +228,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     root = os.path.abspath(os.path.expanduser(options.root))
-    files = skill_files(
-        options.name, options.description, references=options.references, scripts=options.scripts
-    )
+    files = skill_files(options.name, options.description, references=options.references, scripts=options.scripts)
     try:
         written = create(os.path.join(root, options.name), files)
     except RefusedError as refusal:
