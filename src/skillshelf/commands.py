@@ -75,7 +75,7 @@ def show(values: Values) -> int:
     """What a model would get of one skill."""
     from skillshelf import views
     from skillshelf.loader import near_names
-    from skillshelf.terminal import write, write_text
+    from skillshelf.terminal import write, write_data, write_text
 
     shelf = _open(values)
     wanted = _needed(values, "name_or_path", "skillshelf show NAME-or-PATH")
@@ -90,7 +90,10 @@ def show(values: Values) -> int:
     if values["json"]:
         write(views.as_json(shown.to_dict()))
     else:
-        write_text(shown.loaded.content if values["raw"] else shown.text)
+        if values["raw"]:
+            write_data(shown.loaded.data)
+        else:
+            write_text(shown.text)
         for warning in shown.warnings:
             _note(f"{warning.message} ({warning.path})")
     return DONE
@@ -98,17 +101,24 @@ def show(values: Values) -> int:
 
 def read(values: Values) -> int:
     """One file of a skill."""
+    from base64 import b64decode
+
     from skillshelf import views
-    from skillshelf.terminal import write, write_bytes, write_text
+    from skillshelf.loader import near_names
+    from skillshelf.terminal import write, write_data, write_text
 
     shelf = _open(values)
-    resource = shelf.read(_needed(values, "uri", "skillshelf read skill://NAME/PATH"))
+    try:
+        resource = shelf.read(_needed(values, "uri", "skillshelf read skill://NAME/PATH"))
+    except SkillNotFound as error:
+        error.near = tuple(near_names(error.name, shelf.catalog.skills))
+        raise
     if values["json"]:
         write(views.as_json(resource._asdict()))
     elif resource.encoding == "utf-8":
         write_text(resource.content)
     else:
-        write_bytes(resource.content)
+        write_data(b64decode(resource.content))
     return DONE
 
 

@@ -25,10 +25,11 @@ __all__ = ["LoadedSkill", "load", "near_names", "resolve"]
 class LoadedSkill(NamedTuple):
     """A skill whose bytes were read and digested just now.
 
-    `content` is the whole file, `body` what follows its frontmatter.
+    `data` is the whole file, `content` the same as text, `body` what follows its frontmatter.
     """
 
     skill: CatalogSkill
+    data: bytes
     content: str
     body: str
     digest: str
@@ -100,6 +101,7 @@ def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
     listing = resources.list_files(skill, most=profile.listed_files, most_bytes=profile.listed_bytes)
     return LoadedSkill(
         skill=skill,
+        data=data,
         content=content,
         body=text,
         digest=resources.digest_of(data),

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from skillshelf.text import shorten, visible, width
 
-__all__ = ["Screen", "Style", "screen", "write", "write_bytes", "write_text"]
+__all__ = ["Screen", "Style", "screen", "write", "write_data", "write_text"]
 
 Style = Literal["bold", "dim", "red", "yellow", "green"]
 _CODES: Mapping[Style, str] = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32"}
@@ -89,15 +89,15 @@ def write_text(text: str) -> None:
     write(text)
 
 
-def write_bytes(content: str) -> None:
-    """Bytes in base64: exact in a pipe, and only their number for a terminal."""
-    from base64 import b64decode
-
-    data = b64decode(content)
-    if sys.stdout is not None and sys.stdout.isatty():
-        write(f"{len(data)} bytes that are no text; send them to a file, or use --json\n")
-    else:
+def write_data(data: bytes) -> None:
+    """Foreign bytes: exact in a pipe; for a terminal as safe text, or only their number where they are none."""
+    if sys.stdout is None or not sys.stdout.isatty():
         _send(data)
+        return
+    try:
+        write_text(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        write(f"{len(data)} bytes that are no text; send them to a file, or use --json\n")
 
 
 def write(text: str) -> None:

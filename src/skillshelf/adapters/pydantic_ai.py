@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from pydantic_ai import Tool
-from pydantic_ai.toolsets import FunctionToolset
+from pydantic_ai import RunContext, Tool
+from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
 
 from skillshelf.session import Session
 
@@ -15,13 +15,17 @@ class SkillToolset(FunctionToolset[Any]):
     """The skills of a session for `Agent(toolsets=[...])`."""
 
     def __init__(self, session: Session, *, id: str = "skills") -> None:  # noqa: A002
-        tools = [
-            Tool.from_schema(_calling(session, tool.name), tool.name, tool.description, dict(tool.input_schema))
-            for tool in session.tools()
-        ]
         # Asked before each request, so that the model hears of skills that came or went.
-        super().__init__(tools=tools, id=id, instructions=lambda: session.system_prompt() or None)
+        super().__init__(id=id, instructions=lambda: session.system_prompt() or None)
         self.session = session
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        """The tools of the session as they are now."""
+        self.tools.clear()
+        for tool in self.session.tools():
+            function = _calling(self.session, tool.name)
+            self.add_tool(Tool.from_schema(function, tool.name, tool.description, dict(tool.input_schema)))
+        return await super().get_tools(ctx)
 
 
 def _calling(session: Session, name: str) -> Callable[..., str]:
