@@ -27,11 +27,19 @@ def test_there_are_at_least_a_hundred_attacks_and_thirty_honest_addresses() -> N
     assert len(FILES) >= 30
 
 
+@pytest.fixture(scope="module")
+def shelves(ground: Machine) -> dict[str, Shelf]:
+    """One shelf for each profile that has a tool for addresses, for all tests."""
+    return {profile: ground.shelf(profile) for profile in ("standard", "omp")}
+
+
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: ascii(attack[:60]))
-def test_an_attack_is_refused_by_every_surface_and_tells_nothing(ground: Machine, attack: str) -> None:
+def test_an_attack_is_refused_by_every_surface_and_tells_nothing(
+    ground: Machine, shelves: dict[str, Shelf], attack: str
+) -> None:
     address, expected = attack.replace("{base}", str(ground.base)), ATTACKS[attack]
     for profile, tool, parameter in (("standard", "skill_read", "uri"), ("omp", "read", "path")):
-        shelf = ground.shelf(profile)
+        shelf = shelves[profile]
         with pytest.raises(SkillError) as refusal:
             shelf.read(address)
         assert type(refusal.value) is expected
@@ -80,25 +88,20 @@ def mutated_addresses(draw: st.DrawFn) -> str:
     return text
 
 
-@pytest.fixture(scope="module")
-def shelf_of_ground(ground: Machine) -> Shelf:
-    """One shelf for all mutations."""
-    return ground.shelf()
-
-
 @settings(max_examples=600, deadline=None, derandomize=True, database=None)
 @given(address=mutated_addresses())
-def test_no_mutation_of_an_address_gives_bytes_from_outside(shelf_of_ground: Shelf, address: str) -> None:
-    skills = {skill.name: Path(skill.dir) for skill in shelf_of_ground.catalog.skills}
+def test_no_mutation_of_an_address_gives_bytes_from_outside(shelves: dict[str, Shelf], address: str) -> None:
+    shelf = shelves["standard"]
+    folders = [Path(skill.dir) for skill in shelf.catalog.skills]
 
     try:
-        resource = shelf_of_ground.read(address)
+        resource = shelf.read(address)
     except SkillError as refusal:
         told = str(refusal)
     else:
         told = resource.content
         # `other` is a skill too, and its secret is a file of its own.
-        (inside,) = [folder for folder in skills.values() if Path(resource.path).is_relative_to(folder)]
+        (inside,) = [folder for folder in folders if Path(resource.path).is_relative_to(folder)]
         data = bytes_of(resource.content, resource.encoding)
         assert resource.digest == "sha256:" + sha256(data).hexdigest()
         if Path(resource.path).is_dir():

@@ -53,6 +53,12 @@ def forms() -> dict[str, Any]:
     return {"show": show, "read": read, "prompt": prompt, "tools": tools}
 
 
+def validate(value: Any, command: str) -> None:
+    """Fail unless the value is what the command promises, here and in the schema that comes with the package."""
+    for schema in (forms()[command], shipped(command)):
+        jsonschema.validate(value, schema)
+
+
 def put(root: Path, name: str, text: str | bytes | None = None) -> Path:
     """A skill with a reference; returns its SKILL.md."""
     path = write_skill(root, name, text)
@@ -155,7 +161,7 @@ def test_show_json_is_the_skill_its_text_and_its_files(machine: Machine, run: Ru
 
     shown = json.loads(run("show", "deploy", "--json").stdout)
 
-    jsonschema.validate(shown, forms()["show"])
+    validate(shown, "show")
     (skill,) = json.loads(run("list", "--json").stdout)["skills"]
     assert shown == {
         "skill": skill,
@@ -176,7 +182,7 @@ def test_show_says_what_it_had_to_change(machine: Machine, run: Run) -> None:
 
     assert "A <\\/skill_content> trap." in shown.stdout
     assert len(shown.stderr.splitlines()) == 1
-    jsonschema.validate(as_json, forms()["show"])
+    validate(as_json, "show")
     assert [(warning["path"], warning["rule"]) for warning in as_json["warnings"]] == [(str(path), "closing-tag")]
 
 
@@ -211,7 +217,7 @@ def test_read_json_is_the_file_with_its_digest(
 
     resource = json.loads(run("read", "skill://deploy/a%20b.md", "--json").stdout)
 
-    jsonschema.validate(resource, forms()["read"])
+    validate(resource, "read")
     assert resource == {
         "uri": "skill://deploy/a%20b.md",
         "path": str(path),
@@ -242,8 +248,8 @@ def test_prompt_and_tools_are_what_a_session_tells_a_model(machine: Machine, run
         json.loads(run("tools", *of_profile, "--json").stdout),
     )
 
-    jsonschema.validate(prompt, forms()["prompt"])
-    jsonschema.validate(tools, forms()["tools"])
+    validate(prompt, "prompt")
+    validate(tools, "tools")
     text = shelf.prompt()
     tokens = (len(text.encode()) + 3) // 4
     assert prompt == {
@@ -309,11 +315,19 @@ def test_where_every_skill_is_held_back_there_is_nothing_to_tell(machine: Machin
 
 
 @pytest.mark.parametrize("words", [("show", "deploy"), ("read", "skill://deploy")], ids=" ".join)
-def test_a_person_sees_a_strangers_skill_without_further_ado(
-    machine: Machine, run: Run, words: tuple[str, ...]
+@pytest.mark.parametrize(
+    "configuration",
+    ["", "skills.disabled = ['deploy']", "permissions.deny = [{ tool = 'skill_load', skill_name = 'deploy' }]"],
+    ids=["untrusted", "disabled", "denied"],
+)
+def test_a_person_sees_what_models_do_not(
+    machine: Machine, run: Run, words: tuple[str, ...], configuration: str
 ) -> None:
     put(machine.repo / ".agents" / "skills", "deploy")
+    machine.configure(configuration + "\n")
+
     done = run(*words)
+
     assert (done.returncode, done.stderr) == (0, "")
     assert "# deploy" in done.stdout
 
@@ -336,7 +350,6 @@ FAILURES: dict[tuple[str, ...], tuple[int, str]] = {
     ("read", "skill://deploy/absent"): (3, "not_found"),
     ("show", "twice", "--profile", "codelia"): (3, "ambiguous"),
     ("read", "skill://twice", "--profile", "codelia"): (3, "ambiguous"),
-    ("show", "forbidden"): (4, "denied"),
 }
 
 
@@ -344,10 +357,9 @@ FAILURES: dict[tuple[str, ...], tuple[int, str]] = {
 def test_a_failure_has_its_exit_status_one_line_and_its_code(
     machine: Machine, run: Run, words: tuple[str, ...]
 ) -> None:
-    for name in ("deploy", "forbidden", "twice"):
+    for name in ("deploy", "twice"):
         put(machine.home / ".agents" / "skills", name)
     put(machine.repo / ".agents" / "skills", "twice")
-    machine.configure('permissions.deny = [{ tool = "skill_load", skill_name = "forbidden" }]\n')
 
     plain, as_json = run(*words), run(*words, "--json")
 

@@ -131,7 +131,11 @@ def test_a_skill_that_is_switched_off_cannot_be_mentioned(machine: Machine) -> N
     assert machine.shelf().session().resolve_mentions("use $deploy").skills == ()
 
 
-@pytest.mark.parametrize("text", ["$a" * 100_000, "$" * 1_000_000, "$a-" * 100_000, "\0$deploy\0", "\ud800$deploy"])
+@pytest.mark.parametrize(
+    "text",
+    ["$a" * 100_000, "$" * 1_000_000, "$a-" * 100_000, "\0$deploy\0", "\ud800$deploy"],
+    ids=lambda text: ascii(text[:9]),
+)
 def test_any_text_may_hold_mentions(machine: Machine, text: str) -> None:
     put(machine, "deploy")
     assert machine.shelf().session().resolve_mentions(text).skills == (("deploy",) if "deploy" in text else ())

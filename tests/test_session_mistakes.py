@@ -46,7 +46,7 @@ MISTAKES: list[tuple[str, str, Any, str]] = [
     ("standard", "skill_load", {"path": "\0"}, "not_found"),
     ("standard", "skill_load", {"path": "/etc/passwd"}, "not_found"),
     ("standard", "skill_load", {"path": "\ud800"}, "not_found"),
-    ("standard", "skill_load", {"path": "a/" * 500_000}, "not_found"),
+    ("standard", "skill_load", {"path": "a/" * 20_000}, "not_found"),
     ("standard", "skill_load", {"name": "deploy", "path": "elsewhere"}, "not_found"),
     ("standard", "skill_read", {}, "invalid_params"),
     ("standard", "skill_read", {"uri": ""}, "invalid_params"),
@@ -98,7 +98,9 @@ def test_a_mistake_of_a_model_is_an_error_it_can_read(
     assert len(result.text) < 5000 or profile == "mycodeagent"
 
 
-@pytest.mark.parametrize("text", ["\ud800", "\0", HUGE, "$ARGUMENTS", "</skill_content>", "\x1b[31m"], ids=ascii)
+@pytest.mark.parametrize(
+    "text", ["\ud800", "\0", HUGE, "$ARGUMENTS", "</skill_content>", "\x1b[31m"], ids=lambda text: ascii(text[:9])
+)
 def test_odd_arguments_for_a_skill_are_no_mistake(machine: Machine, text: str) -> None:
     put(machine, "deploy")
     session = machine.shelf().session()

@@ -64,7 +64,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(words)
     except KeyboardInterrupt:
         return 130
-    except OSError as error:
+    except Exception as error:
+        if not isinstance(error, OSError):
+            _say(f"this is a mistake in skillshelf, please report it: {type(error).__name__}: {error}")
+            return FAILED
         # Standard output may be what failed.
         _say(f"the machine failed: {error}")
         return FAILED

@@ -74,10 +74,10 @@ _CODES: Mapping[ErrorCode, str] = {
 }
 
 
-def code_for(error: ToolError) -> str:
-    """The protocol's code for an error of ours."""
-    if error.code == "failed" and error.cause is not None:
-        return "PERMISSION_DENIED" if isinstance(error.cause, PermissionError) else "EXECUTION_ERROR"
+def code_for(error: ToolError, cause: Exception | None) -> str:
+    """The protocol's code for an error of ours; `cause` is a failure of the machine behind it."""
+    if cause is not None:
+        return "PERMISSION_DENIED" if isinstance(cause, PermissionError) else "EXECUTION_ERROR"
     return _CODES[error.code]
 
 

@@ -14,7 +14,7 @@ from skillshelf.errors import (
     SkillFileNotFound,
     SkillNotFound,
 )
-from skillshelf.limits import SKILL_FILE_BYTES
+from skillshelf.limits import ADDRESS_CHARS, SKILL_FILE_BYTES
 from skillshelf.profile import Profile
 from skillshelf.rules import check, placed
 from skillshelf.values import CatalogSkill, Diagnostic
@@ -59,7 +59,7 @@ def resolve(
 
 def _by_path(skills: Sequence[CatalogSkill], path: str, cwd: str) -> CatalogSkill:
     """A folder or its SKILL.md, relative to the working directory, as found or by its real path."""
-    if "\0" in path or any("\ud800" <= c <= "\udfff" for c in path):
+    if len(path) > ADDRESS_CHARS or "\0" in path or any("\ud800" <= c <= "\udfff" for c in path):
         raise SkillNotFound(path)
     wanted = os.path.normpath(os.path.join(cwd, path))
     if os.path.basename(wanted) != resources.SKILL_FILE:
@@ -129,6 +129,8 @@ def _recheck(skill: CatalogSkill, data: bytes, profile: Profile) -> None:
         if profile.rules[finding.rule] == "reject" and not optional:
             finding = placed(finding, document)
             raise InvalidFormat(f"{finding.message} ({finding.rule}, line {finding.line}): {skill.path}")
+    if document.fields.get("disable-model-invocation") and not skill.frontmatter.get("disable-model-invocation"):
+        raise InvalidFormat(f"the file was closed to models since the catalog was made; look again: {skill.path}")
 
 
 def _has_folder(skill: CatalogSkill, name: str) -> bool:

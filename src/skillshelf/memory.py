@@ -31,6 +31,7 @@ class Memory:
     def __init__(self) -> None:
         self.sent: dict[str, Sent] = {}
         self._texts: dict[str, str] = {}
+        self._kept: dict[str, str] = {}
 
     def reminder_for(self, loaded: LoadedSkill, arguments: str) -> Sent | None:
         """What was sent, if it is this version and the model still has it."""
@@ -54,6 +55,12 @@ class Memory:
         ref = f"{kind}-{len(self._texts) + 1}"
         self._texts[ref] = text
         return ref
+
+    def keep_once(self, key: str, kind: str, text: str) -> str:
+        """The same for a text that may come again under the same key."""
+        if key not in self._kept:
+            self._kept[key] = self.keep(kind, text)
+        return self._kept[key]
 
     def recall(self, ref: str) -> str:
         """The whole text behind a reference."""

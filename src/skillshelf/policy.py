@@ -34,16 +34,20 @@ class Policy(NamedTuple):
 def make_policy(given: "Policy | Mapping[str, Any] | str | None", settings: Settings) -> Policy:
     """The policy somebody gave, with the rules of the configuration under it."""
     if isinstance(given, Policy):
-        return given
+        # What the configuration denies stays denied, whoever made the policy.
+        return given._replace(deny=(*settings.deny, *given.deny))
     wishes = dict(given) if isinstance(given, Mapping) else {}
     if isinstance(given, str) and given != "default":
         raise ConfigurationError(f"no policy {given!r}; there is: default")
     if unknown := sorted(set(wishes) - {"allow", "deny", "catalog_fields"}):
         raise ConfigurationError(f"a policy has allow, deny and catalog_fields, not {', '.join(unknown)}")
+    fields = wishes.get("catalog_fields", ())
+    if isinstance(fields, str):
+        raise ConfigurationError("catalog_fields is a list, of compatibility and allowed-tools")
     return Policy(
         allow=(*settings.allow, *(_rule(entry) for entry in wishes.get("allow", ()))),
         deny=(*settings.deny, *(_rule(entry) for entry in wishes.get("deny", ()))),
-        catalog_fields=tuple(wishes.get("catalog_fields", ())),
+        catalog_fields=tuple(fields),
     )
 
 

@@ -124,14 +124,12 @@ def _shortened(told: Told, hint: str) -> CatalogText | None:
 
 
 def _bytes_at(text: str) -> list[int]:
-    """The bytes of a description cut to each length up to its own."""
-    whole = [0, *accumulate(len(field(c).encode()) if c != " " else 1 for c in text[:DESCRIPTION_SHOWN])]
+    """The bytes of a description cut to each length, up to its own or the most that is shown."""
     ellipsis = len("…".encode())
-    cuts = [
-        ellipsis,
-        *(whole[length - 1] - text.startswith(" ", length - 2) + ellipsis for length in range(1, len(text))),
-    ]
-    return [*cuts[: len(text)], whole[-1]] if len(text) <= DESCRIPTION_SHOWN else cuts[: DESCRIPTION_SHOWN + 1]
+    whole = [0, *accumulate(len(field(c).encode()) if c != " " else 1 for c in text[:DESCRIPTION_SHOWN])]
+    lengths = range(1, min(len(text), DESCRIPTION_SHOWN + 1))
+    cuts = [ellipsis, *(whole[length - 1] - text.startswith(" ", length - 2) + ellipsis for length in lengths)]
+    return [*cuts, whole[-1]] if len(text) <= DESCRIPTION_SHOWN else cuts
 
 
 def _names_only(told: Told, hint: str) -> CatalogText:

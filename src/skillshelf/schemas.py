@@ -55,6 +55,11 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "load-error": wire.LoadErrorForm,
         "catalog": wire.CatalogForm,
         "search-result": wire.SearchResultForm,
+        "search": wire.SearchForm,
+        "show": wire.ShownForm,
+        "read": wire.ResourceForm,
+        "prompt": wire.PromptForm,
+        "tools": list[wire.ToolForm],
         "failure": wire.FailureForm,
     }.items()
 }

@@ -23,13 +23,14 @@ from skillshelf.errors import (
     SkillNotFound,
     SkillsDisabled,
 )
+from skillshelf.limits import DESCRIPTION_SHOWN
 from skillshelf.loader import LoadedSkill
 from skillshelf.markup import attribute, cut, path_text
 from skillshelf.memory import Memory
 from skillshelf.policy import Confirm, Decision, Policy, decide, make_policy
 from skillshelf.profile import Profile
 from skillshelf.prompt import SYSTEM_RULES, CatalogText, catalog_text, told_to_models
-from skillshelf.text import visible
+from skillshelf.text import fold, visible
 from skillshelf.tools import ErrorCode, Tool, ToolError, ToolResult, check_arguments, tools_of
 from skillshelf.values import CatalogSkill, Diagnostic
 
@@ -40,8 +41,9 @@ __all__ = ["Mentions", "Session"]
 
 COMMAND = "/skill:"
 _MESSAGE_CHARS = 1000
+_NEAR_MISSES = 10
 # ASCII on both sides: in Japanese or Chinese a mention stands between letters.
-_MENTION = re.compile(r"(?<![A-Za-z0-9_$\\])\$([a-z0-9]+(?:-[a-z0-9]+)*)(?![A-Za-z0-9_])")
+_MENTION = re.compile(r"(?<![A-Za-z0-9_$\\])\$([a-z0-9]+(?:-[a-z0-9]+)*)(?!-*[A-Za-z0-9_])")
 _TRUE_WORDS = ("1", "true", "yes", "y", "on")
 
 
@@ -86,11 +88,13 @@ class Session:
         self.shelf = shelf
         self.policy = make_policy(policy, shelf.settings)
         self.changes: tuple[str, ...] = ()
+        self.warnings: list[Diagnostic] = []
         self._confirm = confirm
         self._lock = threading.RLock()
         self._memory = Memory()
         self._active: dict[str, LoadedSkill] = {}
         self._asked_for: set[str] = set()
+        self._cause: Exception | None = None
         self._listed = {skill.name: skill for skill in self.skills}
         self._preloaded = [self._pinned(name) for name in preload]
 
@@ -128,7 +132,7 @@ class Session:
 
     def tools(self) -> list[Tool]:
         """The tools of the profile, for the skills there are."""
-        return tools_of(self.profile, self.skills, prompt=self.catalog_text().text)
+        return tools_of(self.profile, self.skills, prompt=self.catalog_text().text, asked_for=self._asked_for)
 
     def commands(self) -> list[str]:
         """One slash command for each skill that a user may invoke, for completion."""
@@ -140,7 +144,7 @@ class Session:
 
     def call(self, tool: str, arguments: Any = None) -> ToolResult:
         """Run a tool of the profile. A mistake of the model is an error in the result, never an exception."""
-        given = dict(arguments) if isinstance(arguments, Mapping) else {}
+        given = {key: _clean(value) for key, value in arguments.items()} if isinstance(arguments, Mapping) else {}
         started = time.perf_counter()
         with self._lock:
             if arguments is None or isinstance(arguments, Mapping):
@@ -155,6 +159,8 @@ class Session:
         if tool not in self.profile.tools or tool not in HANDLERS:
             known = ", ".join(name for name in self.profile.tools if name in HANDLERS)
             return _failure("unknown_tool", f"no tool {tool!r}; there are: {known}")
+        if not self.shelf.settings.enabled:
+            return _failure("denied", "skills are disabled")
         self._refresh_if_asked()
         wrong = check_arguments(tool, self.profile, given)
         if wrong is not None:
@@ -168,7 +174,7 @@ class Session:
         """Run `/skill:name args`; None for text that is no command of this profile."""
         if self.profile.commands == "none" or not self.shelf.settings.commands or not text.startswith(COMMAND):
             return None
-        name, arguments = [*text[len(COMMAND) :].split(None, 1), "", ""][:2]
+        name, arguments = self._command_words(text[len(COMMAND) :])
         with self._lock:
             try:
                 skill = loader.resolve(self.skills, name=name, cwd=self.shelf.place.cwd)
@@ -184,11 +190,19 @@ class Session:
             except SkillError as error:
                 return self._failed(error)
 
+    def _command_words(self, text: str) -> tuple[str, str]:
+        """The name and the rest of a command; a name of several words is known by the catalog."""
+        names = [skill.name for skill in self.skills if " " in skill.name and text.startswith(skill.name)]
+        if names:
+            name = max(names, key=len)
+            return name, text[len(name) :].strip()
+        name, arguments = [*text.split(None, 1), "", ""][:2]
+        return name, arguments
+
     def load(self, name: str | None = None, *, path: str | None = None, arguments: str = "") -> Shown:
-        """A skill that a person asked for, exactly as a model would get it; raises what a load raises."""
+        """A skill that a person asked for, exactly as a model would get it; a person is shown everything."""
         with self._lock:
             skill = loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.place.cwd)
-            self._permit("skill_load", skill, by_user=True)
             loaded = loader.load(skill, self.profile)
             rendered = rendering.render(loaded, self.profile, arguments)
             result = self._remember(loaded, rendered.text, arguments)
@@ -201,11 +215,12 @@ class Session:
         """The skills that `$name` means in a user's text; what is no skill is no mention."""
         if self.profile.mentions == "none":
             return Mentions(text, (), ())
-        known = {skill.name for skill in self.skills if skill.enabled}
+        known = {skill.name for skill in self.skills if skill.enabled and _is_for_users(skill)}
         named = list(dict.fromkeys(_MENTION.findall(text)))
         meant = tuple(name for name in named if name in known)
         # Only what resembles a skill: `$100` and `$home` are something else.
-        unknown = tuple(name for name in named if name not in known and loader.near_names(name, self.skills))
+        strange = [name for name in named if name not in known][:_NEAR_MISSES]
+        unknown = tuple(name for name in strange if loader.near_names(name, self.skills))
         with self._lock:
             self._asked_for.update(meant)
         if not meant:
@@ -276,11 +291,13 @@ class Session:
     @classmethod
     def restore(cls, snapshot: Mapping[str, Any], shelf: "Shelf", **options: Any) -> "Session":
         """The session a snapshot was taken of; `changes` says what is different on disk since then."""
-        if snapshot.get("version") != 1 or snapshot.get("profile") != shelf.profile.name:
+        members = {"version", "profile", "active", "preloaded", "asked_for", "loaded", "texts"}
+        if not isinstance(snapshot, Mapping) or not members <= set(snapshot):
+            raise ConfigurationError("not a snapshot of a session")
+        if snapshot["version"] != 1 or snapshot["profile"] != shelf.profile.name:
             raise ConfigurationError("not a snapshot of a session with this profile")
         session = cls(shelf, **options)
         session._memory = Memory.from_dict(snapshot)
-        session._asked_for = set(snapshot["asked_for"])
         for name in snapshot["preloaded"]:
             try:
                 session._preloaded.append(session._pinned(name))
@@ -292,6 +309,7 @@ class Session:
                 session.activate(name)
             except SkillError as error:
                 session.changes += (f"no longer active: {name}: {error}",)
+        session._asked_for = set(snapshot["asked_for"])
         return session
 
     def _differences(self) -> Iterable[str]:
@@ -323,9 +341,10 @@ class Session:
             skill = self._listed[name]
         self._permit("skill_load", skill, by_user=False)
         loaded = loader.load(skill, self.profile)
-        # A lone surrogate cannot be sent to anybody.
-        arguments = (given.get("args") or "").encode("utf-8", "replace").decode()
-        return self._remember(loaded, rendering.render(loaded, self.profile, arguments).text, arguments)
+        arguments = given.get("args") or ""
+        rendered = rendering.render(loaded, self.profile, arguments)
+        self.warnings += [*loaded.warnings, *rendered.warnings]
+        return self._remember(loaded, rendered.text, arguments)
 
     def _remember(self, loaded: LoadedSkill, text: str, arguments: str) -> ToolResult:
         """The result of a load; the same version again is only a reminder, while the model has it."""
@@ -371,20 +390,36 @@ class Session:
         address = resources.parse_address(uri)
         skill = loader.resolve(self.skills, name=address.name, cwd=self.shelf.place.cwd)
         self._permit("skill_read", skill, by_user=False)
+        if not address.segments and self.profile.load_form == "raw":
+            return self._load({"name": skill.name})
         _, resource = resources.read_resource(uri, [skill], self.profile)
         data = {key: value for key, value in resource._asdict().items() if key != "content"}
-        ref = self._memory.keep("read", resource.content)
-        return ToolResult(True, self._cut(resource.content, ref), {**data, "ref": ref})
+        ref = self._memory.keep_once(f"{uri} {resource.digest}", "read", resource.content)
+        note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
+        return ToolResult(True, note + self._cut(resource.content, ref), {**data, "ref": ref})
 
     def _search(self, given: Mapping[str, Any]) -> ToolResult:
+        labels = self.profile.scope_labels
+        scopes = list(dict.fromkeys(labels.get(rule.kind, rule.kind) for rule in self.profile.roots))
+        if given.get("scope") not in (None, *scopes):
+            return _failure("invalid_params", f"no such scope; there are: {', '.join(scopes)}")
         report = self.shelf.search(given["query"], limit=given.get("limit"), scope=given.get("scope"), model=True)
-        lines = [f"{n}. {r.skill.name} ({r.reason}): {r.skill.description}" for n, r in enumerate(report.results, 1)]
-        return ToolResult(True, "\n".join(lines) or "No skill fits.", report.to_dict())
+        lines = [
+            f"{n}. {fold(r.skill.name)} ({r.reason}): {cut(fold(r.skill.description), DESCRIPTION_SHOWN)}"
+            for n, r in enumerate(report.results, 1)
+        ]
+        return ToolResult(True, "\n".join(lines) or "No skill fits." + self._held_back(), report.to_dict())
+
+    def _held_back(self) -> str:
+        held = sum(skill.hidden == "untrusted" for skill in self.skills)
+        return f" {held} of this project are held back; the user can allow them: skillshelf trust" if held else ""
 
     # Permission and failure -----------------------------------------------------------------------
 
     def _permit(self, tool: str, skill: CatalogSkill, *, by_user: bool) -> None:
         """Raise unless this skill may be used that way."""
+        if by_user:
+            self._asked_for.add(skill.name)
         if not skill.enabled:
             raise PermissionDenied(f"{skill.name} is disabled")
         asked = by_user or skill.name in self._asked_for
@@ -398,7 +433,7 @@ class Session:
             return
         if decision.verdict == "confirm" and self._confirm and self._confirm(tool, skill.name, decision.reason) is True:
             return
-        raise PermissionDenied(f"{skill.name} may not be used: {decision.reason}")
+        raise PermissionDenied(f"{skill.name} may not be used: {decision.reason}.{self._held_back()}")
 
     def _pinned(self, name: str) -> LoadedSkill:
         try:
@@ -425,17 +460,15 @@ class Session:
         elif isinstance(error, SkillNotFound):
             candidates = tuple(loader.near_names(error.name, told_to_models(self.skills)))
             message += f"; did you mean {', '.join(candidates)}?" if candidates else ""
-        result = _failure(code, message, candidates)
-        if isinstance(error, FileReadError) and result.error is not None:
-            return result._replace(error=result.error._replace(cause=error.underlying))
-        return result
+        self._cause = error.underlying if isinstance(error, FileReadError) else None
+        return _failure(code, message, candidates)
 
     def _in_envelope(self, given: Mapping[str, Any], result: ToolResult, time_ms: int) -> ToolResult:
         """The result as the response envelope of the profile's tool protocol."""
         root = self.shelf.project_root
         cwd = os.path.relpath(self.shelf.place.cwd, root)
         if result.error is not None:
-            code, message = envelopes.code_for(result.error), envelopes.acting(result.error.message)
+            code, message = envelopes.code_for(result.error, self._cause), envelopes.acting(result.error.message)
             whole = envelopes.error_envelope(code, message, params=given, cwd=cwd, time_ms=time_ms)
         else:
             path = os.path.relpath(result.data["path"], root)
@@ -470,6 +503,11 @@ _CODES: tuple[tuple[type[SkillError], ErrorCode], ...] = (
     (FileReadError, "failed"),
     (SkillError, "failed"),
 )
+
+
+def _clean(value: Any) -> Any:
+    """The value without lone surrogates, which cannot be sent to anybody."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _failure(code: ErrorCode, message: str, candidates: tuple[str, ...] = ()) -> ToolResult:

@@ -1,6 +1,6 @@
 """A profile and a catalog to the tools a model is offered, with their JSON schemas."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from skillshelf.limits import NAMES_IN_SCHEMA
@@ -14,12 +14,11 @@ ErrorCode = Literal["not_found", "ambiguous", "denied", "invalid_params", "unkno
 
 
 class ToolError(NamedTuple):
-    """Why a call gave nothing, in a code for programs and words for a model; `cause` is a failure of the machine."""
+    """Why a call gave nothing, in a code for programs and words for a model."""
 
     code: ErrorCode
     message: str
     candidates: tuple[str, ...] = ()
-    cause: Exception | None = None
 
 
 class ToolResult(NamedTuple):
@@ -86,9 +85,11 @@ _DESCRIPTIONS: Mapping[ToolName, str] = {
 }
 
 
-def tools_of(profile: Profile, skills: Sequence[CatalogSkill], *, prompt: str = "") -> list[Tool]:
-    """The tools of the profile; none where there is no skill to use them on."""
-    told = told_to_models(skills)
+def tools_of(
+    profile: Profile, skills: Sequence[CatalogSkill], *, prompt: str = "", asked_for: Container[str] = ()
+) -> list[Tool]:
+    """The tools of the profile; none where there is no skill to use them on. What the user asked for counts too."""
+    told = [*told_to_models(skills), *(skill for skill in skills if skill.hidden and skill.name in asked_for)]
     if not told:
         return []
     return [_tool(name, profile, told, prompt) for name in profile.tools if name in _PARAMETERS]
@@ -133,7 +134,7 @@ def _schema(name: ToolName, profile: Profile, told: Sequence[CatalogSkill]) -> d
 def check_arguments(name: ToolName, profile: Profile, given: Mapping[str, Any]) -> str | None:
     """What is wrong with the arguments of a call, in words a model can act on; None if nothing is."""
     parameters = _parameters(name, profile)
-    if unknown := sorted(set(given) - set(parameters)):
+    if unknown := sorted(str(key) for key in given if key not in parameters):
         return f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(parameters)}"
     for key, parameter in parameters.items():
         value = given.get(key)

@@ -11,10 +11,15 @@ __all__ = [
     "FilteredForm",
     "LoadErrorForm",
     "MetadataForm",
+    "PromptForm",
+    "ResourceForm",
     "RootForm",
+    "SearchForm",
     "SearchResultForm",
     "ShadowedForm",
+    "ShownForm",
     "SkillForm",
+    "ToolForm",
 ]
 
 
@@ -110,6 +115,57 @@ class SearchResultForm(TypedDict):
     score: float
     reason: Literal["exact_name", "exact_path", "prefix", "token_overlap"]
     skill: SkillForm
+
+
+class SearchForm(TypedDict):
+    """What a search answers."""
+
+    query: str
+    count: int
+    truncated: bool
+    results: list[SearchResultForm]
+
+
+class ShownForm(TypedDict):
+    """A skill as a model would get it."""
+
+    skill: SkillForm
+    text: str
+    files: list[str]
+    files_truncated: bool
+    digest: str
+    warnings: list[DiagnosticForm]
+
+
+class ResourceForm(TypedDict):
+    """One file of a skill."""
+
+    uri: str
+    path: str
+    content: str
+    encoding: Literal["utf-8", "base64"]
+    content_type: str
+    size: int
+    digest: str
+
+
+class PromptForm(TypedDict):
+    """The catalog as a model is told of it."""
+
+    text: str
+    chars: int
+    tokens: int
+    entries: int
+    omitted: int
+    truncated: bool
+
+
+class ToolForm(TypedDict):
+    """A tool as a model is told of it."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
 
 
 class _Failure(TypedDict):

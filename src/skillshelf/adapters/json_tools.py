@@ -40,7 +40,7 @@ def openai_result(session: Session, call: Mapping[str, Any]) -> dict[str, Any]:
     function = call["function"]
     try:
         arguments = json.loads(function.get("arguments") or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         arguments = None
     if not isinstance(arguments, dict):
         text = "Error: the arguments are not a JSON object; send them again"
