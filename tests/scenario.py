@@ -84,7 +84,7 @@ def _plain(profile: str) -> Iterator[tuple[str, str]]:
     with TemporaryDirectory() as folder:
         base = os.path.realpath(folder)
         for title, output in _steps(Path(base), profile):
-            plain = output.replace(f"{base}/project", "/work/project")
+            plain = output.replace(f"{base}/project", "/home/you/project")
             for digest in re.findall(r"sha256:[0-9a-f]{64}", plain):
                 plain = plain.replace(digest, digests.setdefault(digest, f"sha256:{len(digests) + 1}…"))
             yield title, re.sub(r'"time_ms": \d+', '"time_ms": 1', plain)

@@ -29,7 +29,7 @@ LAYERS = (
     ("memory", "policy", "prompt", "rendering", "roots"),
     # Candidates to a catalog, a catalog to what a model or a person gets.
     ("catalog", "tools"),
-    ("envelope", "views"),
+    ("envelope", "results", "views"),
     ("session",),
     ("shelf",),
     # What others build on.

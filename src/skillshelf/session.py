@@ -13,25 +13,20 @@ from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,
     FileReadError,
-    InvalidFormat,
-    LimitExceeded,
-    PathEscape,
     PermissionDenied,
-    ResourceNotFound,
     SkillError,
-    SkillFileNotFound,
     SkillNotFound,
-    SkillsDisabled,
 )
 from skillshelf.limits import DESCRIPTION_SHOWN
 from skillshelf.loader import LoadedSkill
-from skillshelf.markup import attribute, cut, path_text
+from skillshelf.markup import cut
 from skillshelf.memory import Memory
 from skillshelf.policy import Confirm, Decision, Policy, decide, make_policy
 from skillshelf.profile import Profile
 from skillshelf.prompt import SYSTEM_RULES, CatalogText, catalog_text, told_to_models
-from skillshelf.text import fold, visible
-from skillshelf.tools import ErrorCode, Tool, ToolError, ToolResult, check_arguments, tools_of
+from skillshelf.results import clean, code_of, failure, load_data, reminder
+from skillshelf.text import fold
+from skillshelf.tools import Tool, ToolResult, check_arguments, tools_of
 from skillshelf.values import CatalogSkill, Diagnostic
 
 if TYPE_CHECKING:
@@ -40,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["Mentions", "Session"]
 
 COMMAND = "/skill:"
-_MESSAGE_CHARS = 1000
 _NEAR_MISSES = 10
 # ASCII on both sides: in Japanese or Chinese a mention stands between letters.
 _MENTION = re.compile(r"(?<![A-Za-z0-9_$\\])\$([a-z0-9]+(?:-[a-z0-9]+)*)(?!-*[A-Za-z0-9_])")
@@ -144,13 +138,13 @@ class Session:
 
     def call(self, tool: str, arguments: Any = None) -> ToolResult:
         """Run a tool of the profile. A mistake of the model is an error in the result, never an exception."""
-        given = {key: _clean(value) for key, value in arguments.items()} if isinstance(arguments, Mapping) else {}
+        given = {key: clean(value) for key, value in arguments.items()} if isinstance(arguments, Mapping) else {}
         started = time.perf_counter()
         with self._lock:
             if arguments is None or isinstance(arguments, Mapping):
                 result = self._called(tool, given)
             else:
-                result = _failure("invalid_params", "the arguments of a tool are an object")
+                result = failure("invalid_params", "the arguments of a tool are an object")
             if self.profile.load_form != "envelope":
                 return result
             return self._in_envelope(given, result, round((time.perf_counter() - started) * 1000))
@@ -158,13 +152,13 @@ class Session:
     def _called(self, tool: str, given: dict[str, Any]) -> ToolResult:
         if tool not in self.profile.tools or tool not in HANDLERS:
             known = ", ".join(name for name in self.profile.tools if name in HANDLERS)
-            return _failure("unknown_tool", f"no tool {tool!r}; there are: {known}")
+            return failure("unknown_tool", f"no tool {tool!r}; there are: {known}")
         if not self.shelf.settings.enabled:
-            return _failure("denied", "skills are disabled")
+            return failure("denied", "skills are disabled")
         self._refresh_if_asked()
         wrong = check_arguments(tool, self.profile, given)
         if wrong is not None:
-            return _failure("invalid_params", wrong)
+            return failure("invalid_params", wrong)
         try:
             return HANDLERS[tool](self, given)
         except SkillError as error:
@@ -331,7 +325,7 @@ class Session:
     def _load(self, given: Mapping[str, Any]) -> ToolResult:
         name, path = given.get("name") or given.get("skillName"), given.get("path") or None
         if not name and path is None:
-            return _failure("invalid_params", "name or path is required")
+            return failure("invalid_params", "name or path is required")
         try:
             skill = loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.place.cwd)
         except SkillNotFound:
@@ -351,7 +345,7 @@ class Session:
         self._active[loaded.skill.name] = loaded
         sent = self._memory.reminder_for(loaded, arguments)
         if sent is not None and self.profile.reload == "remind":
-            return ToolResult(True, _reminder(loaded, sent.ref), _data(loaded, sent.ref, already_loaded=True))
+            return ToolResult(True, reminder(loaded, sent.ref), load_data(loaded, sent.ref, already_loaded=True))
         ref = self._memory.remember(loaded, arguments, text)
         return ToolResult(True, self._cut(text, ref), self._form_data(loaded, text, ref))
 
@@ -383,7 +377,7 @@ class Session:
                 "path": loaded.skill.path,
                 **truncated,
             }
-        return _data(loaded, ref, already_loaded=False)
+        return load_data(loaded, ref, already_loaded=False)
 
     def _read(self, given: Mapping[str, Any]) -> ToolResult:
         uri = given.get("uri") or given.get("path") or ""
@@ -402,7 +396,7 @@ class Session:
         labels = self.profile.scope_labels
         scopes = list(dict.fromkeys(labels.get(rule.kind, rule.kind) for rule in self.profile.roots))
         if given.get("scope") not in (None, *scopes):
-            return _failure("invalid_params", f"no such scope; there are: {', '.join(scopes)}")
+            return failure("invalid_params", f"no such scope; there are: {', '.join(scopes)}")
         report = self.shelf.search(given["query"], limit=given.get("limit"), scope=given.get("scope"), model=True)
         lines = [
             f"{n}. {fold(r.skill.name)} ({r.reason}): {cut(fold(r.skill.description), DESCRIPTION_SHOWN)}"
@@ -451,7 +445,7 @@ class Session:
             self.shelf.refresh()
 
     def _failed(self, error: SkillError) -> ToolResult:
-        code = next(code for kind, code in _CODES if isinstance(error, kind))
+        code = code_of(error)
         candidates: tuple[str, ...] = ()
         message = str(error)
         if isinstance(error, AmbiguousSkill):
@@ -461,7 +455,7 @@ class Session:
             candidates = tuple(loader.near_names(error.name, told_to_models(self.skills)))
             message += f"; did you mean {', '.join(candidates)}?" if candidates else ""
         self._cause = error.underlying if isinstance(error, FileReadError) else None
-        return _failure(code, message, candidates)
+        return failure(code, message, candidates)
 
     def _in_envelope(self, given: Mapping[str, Any], result: ToolResult, time_ms: int) -> ToolResult:
         """The result as the response envelope of the profile's tool protocol."""
@@ -488,54 +482,6 @@ HANDLERS = {
     "read": Session._read,
     "skill_search": Session._search,
 }
-
-_CODES: tuple[tuple[type[SkillError], ErrorCode], ...] = (
-    (AmbiguousSkill, "ambiguous"),
-    (SkillNotFound, "not_found"),
-    (ResourceNotFound, "not_found"),
-    (SkillFileNotFound, "gone"),
-    (PermissionDenied, "denied"),
-    (SkillsDisabled, "denied"),
-    (PathEscape, "invalid_params"),
-    (ConfigurationError, "invalid_params"),
-    (LimitExceeded, "too_large"),
-    (InvalidFormat, "failed"),
-    (FileReadError, "failed"),
-    (SkillError, "failed"),
-)
-
-
-def _clean(value: Any) -> Any:
-    """The value without lone surrogates, which cannot be sent to anybody."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
-
-
-def _failure(code: ErrorCode, message: str, candidates: tuple[str, ...] = ()) -> ToolResult:
-    message = cut(visible(message), _MESSAGE_CHARS)
-    text = "\n".join([f"Error: {message}", *candidates])
-    return ToolResult(False, text, {}, ToolError(code, message, candidates))
-
-
-def _data(loaded: LoadedSkill, ref: str, *, already_loaded: bool) -> dict[str, Any]:
-    return {
-        "skill_id": loaded.skill.id,
-        "name": loaded.skill.name,
-        "path": loaded.skill.path,
-        "dir": loaded.skill.dir,
-        "mtime_ms": loaded.mtime_ms,
-        "digest": loaded.digest,
-        "ref": ref,
-        "already_loaded": already_loaded,
-        "files": list(loaded.files),
-        "files_truncated": loaded.files_truncated,
-    }
-
-
-def _reminder(loaded: LoadedSkill, ref: str) -> str:
-    return (
-        f'<skill_context_reminder name="{attribute(loaded.skill.name)}" path="{path_text(loaded.skill.path)}" '
-        f'ref="{attribute(ref)}">This skill is already loaded and has not changed.</skill_context_reminder>'
-    )
 
 
 def _is_for_users(skill: CatalogSkill) -> bool:
