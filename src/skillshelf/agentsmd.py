@@ -40,8 +40,12 @@ def agents_context(cwd: str) -> str:
 
 
 def _text(folder: str) -> str | None:
+    path = os.path.join(folder, FILE_NAME)
+    # A link to another file of the same folder is common; one that leads out of it is not followed.
+    if files.is_inside(files.real_path(path), files.real_path(folder)):
+        path = files.real_path(path)
     try:
-        data = files.read_file(os.path.join(folder, FILE_NAME), limit=RESOURCE_BYTES, links="never")
+        data = files.read_file(path, limit=RESOURCE_BYTES, links="never")
     except OSError:
         return None
     return None if data is None else data.decode("utf-8", "replace")

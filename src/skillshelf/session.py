@@ -228,21 +228,21 @@ class Session:
     def active(self) -> tuple[str, ...]:
         """The names of the skills that were loaded and not given back."""
         with self._lock:
-            return tuple(sorted(self._active))
+            return tuple(sorted({loaded.skill.name for loaded in self._active.values()}))
 
-    def activate(self, name: str) -> LoadedSkill:
+    def activate(self, name: str | None = None, *, path: str | None = None) -> LoadedSkill:
         """Load a skill and keep it active; raises what a load raises."""
         with self._lock:
-            skill = loader.resolve(self.skills, name=name, cwd=self.shelf.place.cwd)
+            skill = loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.place.cwd)
             self._permit("skill_load", skill, by_user=True)
             loaded = loader.load(skill, self.profile)
-            self._active[skill.name] = loaded
+            self._active[skill.path] = loaded
             return loaded
 
     def deactivate(self, name: str) -> None:
         """Give a skill back; its text is freed."""
         with self._lock:
-            self._active.pop(name, None)
+            self._active = {path: loaded for path, loaded in self._active.items() if loaded.skill.name != name}
 
     def decide(self, tool: str, arguments: Mapping[str, Any] | None = None) -> Decision:
         """What the policy says about a call, on the skill that its arguments really mean."""
@@ -298,11 +298,11 @@ class Session:
             except SkillError as error:
                 session.changes += (f"no longer preloaded: {name}: {error}",)
         session.changes += tuple(session._differences())
-        for name in snapshot["active"]:
+        for path in snapshot["active"]:
             try:
-                session.activate(name)
+                session.activate(path=path)
             except SkillError as error:
-                session.changes += (f"no longer active: {name}: {error}",)
+                session.changes += (f"no longer active: {path}: {error}",)
         session._asked_for = set(snapshot["asked_for"])
         return session
 
@@ -342,7 +342,7 @@ class Session:
 
     def _remember(self, loaded: LoadedSkill, text: str, arguments: str) -> ToolResult:
         """The result of a load; the same version again is only a reminder, while the model has it."""
-        self._active[loaded.skill.name] = loaded
+        self._active[loaded.skill.path] = loaded
         sent = self._memory.reminder_for(loaded, arguments)
         if sent is not None and self.profile.reload == "remind":
             return ToolResult(True, reminder(loaded, sent.ref), load_data(loaded, sent.ref, already_loaded=True))
