@@ -218,11 +218,11 @@ def _hidden(
         return "disabled"
     if not root.trusted:
         return "untrusted"
-    if any(rule.tool == "skill_load" and rule.skill_name in (None, name) for rule in settings.deny):
+    if settings.deny and any(r.tool == "skill_load" and r.skill_name in (None, name) for r in settings.deny):
         return "denied"
     flag = fields.get("disable-model-invocation")
     # Several agents read these words as true; a deploy skill must not slip through on spelling.
-    if flag is True or str(flag).strip().lower() in ("true", "yes", "on", "1"):
+    if flag is not None and str(flag).strip().lower() in ("true", "yes", "on", "1"):
         return "disable-model-invocation"
     return None
 
@@ -251,6 +251,8 @@ FILTERS: Mapping[FilterName, Filter] = {
 def _filter(
     skills: Iterable[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: _Parts
 ) -> list[CatalogSkill]:
+    if not (settings.ignored or settings.include or any(root.switched_off for root in roots)):
+        return list(skills)
     kept = []
     for skill in skills:
         reasons = (FILTERS[name](skill, roots[skill.root], settings) for name in profile.filters)
