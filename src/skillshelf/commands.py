@@ -52,13 +52,13 @@ def overview(values: Values) -> int:
 def list_skills(values: Values) -> int:
     """The catalog."""
     from skillshelf import views
+    from skillshelf.profile import scopes_of
     from skillshelf.terminal import screen, write
 
     shelf = _open(values)
     catalog = shelf.scan(account=values["all"])
     if scope := values["scope"]:
-        labels = shelf.profile.scope_labels
-        scopes = list(dict.fromkeys(labels.get(rule.kind, rule.kind) for rule in shelf.profile.roots))
+        scopes = scopes_of(shelf.profile)
         if scope not in scopes:
             known = ", ".join(scopes)
             raise ConfigurationError(f"no scope {scope!r} in profile {catalog.profile}; there are: {known}")

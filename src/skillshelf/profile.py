@@ -19,6 +19,7 @@ __all__ = [
     "ToolName",
     "how_to_allow",
     "profile_to_dict",
+    "scopes_of",
 ]
 
 Base = Literal["env", "chain", "cwd", "repository", "custom", "home", "plugin-list"]
@@ -120,6 +121,11 @@ class Profile(NamedTuple):
     empty_arguments: Literal["replace", "keep"] = "replace"
     mentions: Literal["dollar", "none"] = "none"
     commands: Literal["slash-skill", "none"] = "none"
+
+
+def scopes_of(profile: Profile) -> list[str]:
+    """The words a profile has for its kinds of roots, in their order."""
+    return list(dict.fromkeys(profile.scope_labels.get(rule.kind, rule.kind) for rule in profile.roots))
 
 
 def how_to_allow(root: str, profile: Profile) -> str:

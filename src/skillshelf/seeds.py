@@ -304,7 +304,7 @@ def _metadata(document: Document, directory: str, mtime_ns: int) -> SkillMetadat
     findings = check(document, os.path.basename(directory), profile)
     _raise_first([placed(finding, document) for finding in findings], profile)
     path = os.path.join(directory, SKILL_FILE)
-    return metadata_of(document.fields, path=path, real_path=os.path.realpath(path), mtime_ns=mtime_ns)
+    return metadata_of(document.fields, path=path, real_path=files.real_path(path), mtime_ns=mtime_ns)
 
 
 def _raise_first(findings: list[Finding], profile: Profile, *, only: tuple[str, ...] | None = None) -> None:

@@ -22,7 +22,7 @@ from skillshelf.loader import LoadedSkill
 from skillshelf.markup import cut
 from skillshelf.memory import Memory
 from skillshelf.policy import Confirm, Decision, Policy, decide, make_policy
-from skillshelf.profile import Profile
+from skillshelf.profile import Profile, scopes_of
 from skillshelf.prompt import SYSTEM_RULES, CatalogText, catalog_text, told_to_models
 from skillshelf.results import clean, code_of, failure, load_data, reminder
 from skillshelf.text import fold
@@ -393,8 +393,7 @@ class Session:
         return ToolResult(True, note + self._cut(resource.content, ref), {**data, "ref": ref})
 
     def _search(self, given: Mapping[str, Any]) -> ToolResult:
-        labels = self.profile.scope_labels
-        scopes = list(dict.fromkeys(labels.get(rule.kind, rule.kind) for rule in self.profile.roots))
+        scopes = scopes_of(self.profile)
         if given.get("scope") not in (None, *scopes):
             return failure("invalid_params", f"no such scope; there are: {', '.join(scopes)}")
         report = self.shelf.search(given["query"], limit=given.get("limit"), scope=given.get("scope"), model=True)
