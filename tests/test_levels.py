@@ -23,7 +23,7 @@ LAYERS = (
     ("arguments", "errors", "hidden", "limits", "text", "values"),
     ("files", "markup", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
-    ("agentsmd", "document", "place", "profiles", "resources", "schemas"),
+    ("agentsmd", "cache", "document", "place", "profiles", "resources", "schemas"),
     ("discovery", "ownprofiles", "rules", "userfile"),
     ("config", "loader"),
     ("memory", "policy", "prompt", "rendering", "roots"),

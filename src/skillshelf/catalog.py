@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from skillshelf.config import Settings
 from skillshelf.discovery import Found, Repeat
 from skillshelf.document import Document, parse
 from skillshelf.profile import Filter as FilterName
-from skillshelf.profile import Profile, SortKey
+from skillshelf.profile import Profile
 from skillshelf.roots import Roots
 from skillshelf.rules import check, description_of, name_of, placed
 from skillshelf.values import (
@@ -16,10 +17,12 @@ from skillshelf.values import (
     Catalog,
     CatalogSkill,
     Diagnostic,
+    Entry,
     Filtered,
     FilterReason,
     Finding,
     Hidden,
+    Kept,
     Root,
     RootReport,
     Shadowed,
@@ -38,14 +41,20 @@ class _Parts(NamedTuple):
     filtered: list[Filtered]
 
 
-def build(found: Iterable[Found], roots: Roots, profile: Profile, settings: Settings) -> Catalog:
-    """The catalog of everything that was found below the roots."""
+Notes = Sequence[dict[str, Entry]]
+"""For each root, the entries of its skills by their paths."""
+
+
+def build(
+    found: Iterable[Found], roots: Roots, profile: Profile, settings: Settings, notes: Notes | None = None
+) -> Catalog:
+    """The catalog of everything that was found below the roots; `notes` are taken for the next look."""
     parts = _Parts([], [], list(settings.warnings), [], [])
     for problem in roots.problems:
         _report(parts, problem, profile)
-    accepted = _accept(found, roots.roots, profile, settings, parts)
+    accepted = _accept(found, roots.roots, profile, settings, parts, notes or [{} for _ in roots.roots])
     kept = SETTLEMENTS[profile.filter_order](accepted, roots.roots, profile, settings, parts)
-    kept.sort(key=lambda skill: _order_key(skill, profile, roots.roots))
+    kept.sort(key=_order_key(profile, roots.roots))
     return _catalog(kept, roots, profile, parts)
 
 
@@ -86,20 +95,27 @@ def _diagnostic_key(diagnostic: Diagnostic) -> tuple[str, int, str, str]:
 
 
 def _accept(
-    found: Iterable[Found], roots: Sequence[Root], profile: Profile, settings: Settings, parts: _Parts
+    found: Iterable[Found], roots: Sequence[Root], profile: Profile, settings: Settings, parts: _Parts, notes: Notes
 ) -> list[CatalogSkill]:
     """The skills whose text the profile accepts; everything else goes to where it is explained."""
     accepted: list[CatalogSkill] = []
     by_file: dict[str, CatalogSkill] = {}
     refused: dict[str, Candidate] = {}
     for item in found:
-        if isinstance(item, Candidate):
+        if isinstance(item, Kept):
+            kept = _remembered(item, roots[item.root], settings, parts)
+            accepted.append(kept)
+            by_file[kept.real_path] = kept
+            notes[item.root][item.path] = item.entry
+        elif isinstance(item, Candidate):
+            told = len(parts.warnings)
             skill = _skill(item, roots[item.root], profile, settings, parts)
             if skill is None:
                 refused[item.real_path] = item
             else:
                 accepted.append(skill)
                 by_file[item.real_path] = skill
+                notes[item.root][item.path] = _entry(skill, item, parts.warnings[told:])
         elif isinstance(item, Repeat):
             again = _again(item, by_file, refused, roots[item.root], profile, settings, parts)
             if again is not None:
@@ -110,6 +126,42 @@ def _accept(
         else:
             _report(parts, item, profile)
     return accepted
+
+
+def _entry(skill: CatalogSkill, candidate: Candidate, warnings: Sequence[Diagnostic]) -> Entry:
+    return Entry(
+        stamp=candidate.stamp,
+        real_path=skill.real_path,
+        name=skill.name,
+        description=skill.description,
+        fields=skill.frontmatter,
+        warnings=tuple((warning.rule, warning.message, warning.line) for warning in warnings),
+    )
+
+
+def _remembered(kept: Kept, root: Root, settings: Settings, parts: _Parts) -> CatalogSkill:
+    """The skill that an unchanged file is: what the rules said stands, what the settings say is asked anew."""
+    entry = kept.entry
+    for rule, message, line in entry.warnings:
+        parts.warnings.append(Diagnostic(kept.path, rule, message, line))
+    _, _, size, mtime_ns, _ = entry.stamp
+    hidden = _hidden(entry.name, kept.path, entry.real_path, entry.fields, root, settings)
+    return CatalogSkill(
+        name=entry.name,
+        description=entry.description,
+        path=kept.path,
+        real_path=entry.real_path,
+        real_dir=kept.real_dir,
+        scope=root.scope,
+        source=root.source,
+        root=kept.root,
+        mtime_ns=mtime_ns,
+        size=size,
+        enabled=hidden != "disabled",
+        trusted=root.trusted,
+        hidden=hidden,
+        frontmatter=entry.fields,
+    )
 
 
 def _skill(
@@ -136,7 +188,7 @@ def _skill(
         scope=root.scope,
         source=root.source,
         root=candidate.root,
-        mtime_ns=candidate.mtime_ns,
+        mtime_ns=candidate.stamp[3],
         size=candidate.size,
         enabled=not _is_disabled(name, candidate.path, candidate.real_path, settings),
         trusted=root.trusted,
@@ -290,6 +342,8 @@ def _settle(skills: Sequence[CatalogSkill], profile: Profile, parts: _Parts) -> 
 
 
 def _settle_files(skills: Sequence[CatalogSkill], profile: Profile, parts: _Parts) -> list[CatalogSkill]:
+    if len({skill.real_path for skill in skills}) == len(skills):
+        return list(skills)
     by_file: dict[str, list[CatalogSkill]] = {}
     for skill in skills:
         by_file.setdefault(skill.real_path, []).append(skill)
@@ -306,6 +360,8 @@ def _settle_files(skills: Sequence[CatalogSkill], profile: Profile, parts: _Part
 
 def _settle_names(skills: Sequence[CatalogSkill], profile: Profile, parts: _Parts) -> list[CatalogSkill]:
     key = COLLISION_KEYS[profile.collision_key]
+    if len({key(skill.name) for skill in skills}) == len(skills):
+        return list(skills)
     by_name: dict[str, list[CatalogSkill]] = {}
     for skill in skills:
         by_name.setdefault(key(skill.name), []).append(skill)
@@ -382,13 +438,12 @@ SETTLEMENTS: Mapping[Literal["before-collisions", "after-collisions"], Callable[
 
 # Order --------------------------------------------------------------------------------------------
 
-SORT_KEYS: Mapping[SortKey, Callable[[CatalogSkill, Sequence[Root]], Any]] = {
-    "name": lambda skill, roots: skill.name,
-    "root": lambda skill, roots: skill.root,
-    "scope": lambda skill, roots: next(n for n, root in enumerate(roots) if root.scope == skill.scope),
-    "path": lambda skill, roots: skill.path,
-}
 
-
-def _order_key(skill: CatalogSkill, profile: Profile, roots: Sequence[Root]) -> tuple[Any, ...]:
-    return tuple(SORT_KEYS[key](skill, roots) for key in profile.order)
+def _order_key(profile: Profile, roots: Sequence[Root]) -> Callable[[CatalogSkill], Any]:
+    """What to sort by; scopes come in the order of the roots that have them."""
+    fields = attrgetter(*profile.order)
+    if "scope" not in profile.order:
+        return fields
+    first_root = {root.scope: place for place, root in reversed(list(enumerate(roots)))}
+    scope = profile.order.index("scope")
+    return lambda skill: (*(key := fields(skill))[:scope], first_root[skill.scope], *key[scope + 1 :])

@@ -13,16 +13,19 @@ __all__ = [
     "Catalog",
     "CatalogSkill",
     "Diagnostic",
+    "Entry",
     "FilterReason",
     "Filtered",
     "Finding",
     "Hidden",
+    "Kept",
     "Root",
     "RootReport",
     "Scope",
     "Severity",
     "Shadowed",
     "SkillMetadata",
+    "Stamp",
     "metadata_of",
     "skill_id",
     "tools_text",
@@ -74,6 +77,10 @@ class Root(NamedTuple):
     exists: bool = True
 
 
+Stamp = tuple[int, int, int, int, int]
+"""What tells one state of a file from another without reading it: device, inode, size, mtime_ns, ctime_ns."""
+
+
 class Candidate(NamedTuple):
     """A SKILL.md that was found and whose head was read; nothing is known of its text yet."""
 
@@ -82,8 +89,32 @@ class Candidate(NamedTuple):
     real_path: str
     real_dir: str
     head: bytes
-    size: int
-    mtime_ns: int
+    stamp: Stamp
+
+    @property
+    def size(self) -> int:
+        """The bytes of the whole file."""
+        return self.stamp[2]
+
+
+class Entry(NamedTuple):
+    """What is remembered of an accepted SKILL.md: the state it was read in, and what the rules made of it."""
+
+    stamp: Stamp
+    real_path: str
+    name: str
+    description: str
+    fields: Mapping[str, Any]
+    warnings: tuple[tuple[str, str, int | None], ...]
+
+
+class Kept(NamedTuple):
+    """A SKILL.md that is as it was when its entry was made."""
+
+    root: int
+    path: str
+    real_dir: str
+    entry: Entry
 
 
 class CatalogSkill(NamedTuple):
