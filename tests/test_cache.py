@@ -244,6 +244,7 @@ def test_the_random_edits_reach_every_outcome_and_the_cache_is_used_among_them(m
 # What counts as unchanged -------------------------------------------------------------------------
 
 
+@pytest.mark.req("K-06")
 @pytest.mark.usefixtures("settled")
 def test_an_unchanged_file_is_not_read_again(machine: Machine) -> None:
     fill(machine)

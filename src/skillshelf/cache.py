@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Mapping
 from functools import cached_property
-from hashlib import sha256
 from typing import Any
 from zlib import crc32
 
@@ -72,8 +71,7 @@ class Cache:
         stamps = [files.stamp_at(f"{folder}/{name}.py") for name in _DECIDING]
         if None in stamps:
             return ""
-        what = repr((sys.implementation.cache_tag, marshal.version, stamps, self._profile))
-        return sha256(what.encode("utf-8", "surrogateescape")).hexdigest()
+        return repr((sys.implementation.cache_tag, marshal.version, stamps, self._profile))
 
     def _fetch(self, key: str) -> bytes:
         path = self._path()

@@ -3,15 +3,13 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf.config import Settings
 from skillshelf.discovery import Found, Repeat
-from skillshelf.document import Document, parse
 from skillshelf.profile import Filter as FilterName
 from skillshelf.profile import Profile
 from skillshelf.roots import Roots
-from skillshelf.rules import check, description_of, name_of, placed
 from skillshelf.values import (
     Candidate,
     Catalog,
@@ -27,6 +25,9 @@ from skillshelf.values import (
     RootReport,
     Shadowed,
 )
+
+if TYPE_CHECKING:
+    from skillshelf.document import Document
 
 __all__ = ["build", "empty"]
 
@@ -168,6 +169,10 @@ def _skill(
     candidate: Candidate, root: Root, profile: Profile, settings: Settings, parts: _Parts
 ) -> CatalogSkill | None:
     """The skill a candidate is, or None with an error that says why it is none."""
+    # Imported here: the parser and its rules take longer to load than a thousand entries of the cache.
+    from skillshelf.document import parse
+    from skillshelf.rules import check, description_of, name_of
+
     directory = os.path.basename(os.path.dirname(candidate.path))
     try:
         document = parse(candidate.head, whole=len(candidate.head) >= candidate.size, reading=profile.yaml_mode)
@@ -207,6 +212,9 @@ def _again(
     parts: _Parts,
 ) -> CatalogSkill | None:
     """The same file by another way: its folder, and so the verdict on it, may be another one."""
+    from skillshelf.document import Document
+    from skillshelf.rules import check, name_of
+
     known = by_file.get(repeat.real_path)
     if known is None:
         candidate = refused[repeat.real_path]
@@ -233,9 +241,11 @@ def _again(
 
 
 def _weigh(
-    findings: Sequence[Finding], document: Document, path: str, root: Root, profile: Profile, parts: _Parts
+    findings: Sequence[Finding], document: "Document", path: str, root: Root, profile: Profile, parts: _Parts
 ) -> bool:
     """Report the findings as the profile weighs them; False if one of them rejects the skill."""
+    from skillshelf.rules import placed
+
     warnings = []
     for finding in findings:
         weight = profile.rules[finding.rule]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from skillshelf import files
-from skillshelf.document import has_frontmatter_end
 from skillshelf.limits import CACHE_FROM, SKILL_FILE_BYTES, WALK_DEPTH
 from skillshelf.profile import Profile, how_to_allow
 from skillshelf.values import Candidate, Diagnostic, Entry, Filtered, FilterReason, Kept, Root
@@ -254,6 +253,9 @@ class _Walk:
         if (kept := self._unchanged(folder, name, path, real_path)) is not None:
             yield kept._replace(real_dir=place.real_path)
             return
+        # Imported here, as in the catalog: where nothing changed nothing is parsed.
+        from skillshelf.document import has_frontmatter_end
+
         try:
             head = files.read_head(folder, name, limit=SKILL_FILE_BYTES, enough=has_frontmatter_end)
         except FileNotFoundError:

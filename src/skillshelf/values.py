@@ -5,7 +5,6 @@ takes longer than starting Python, on a path where the whole command may take fi
 """
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
 __all__ = [
@@ -254,6 +253,9 @@ class Catalog(NamedTuple):
 
 def skill_id(real_path: str) -> str:
     """The first 24 hex digits of the SHA-256 of a SKILL.md's real path."""
+    # Imported here: loading it takes a third of a Python start, and a table of skills shows no ids.
+    from hashlib import sha256
+
     return sha256(real_path.encode("utf-8", "surrogateescape")).hexdigest()[:24]
 
 
