@@ -555,8 +555,8 @@ RIP = (
     tested("K-58", "A contract test covers progressive disclosure, catalog against full load"),
     deferred("K-59", "A replay test: catalog, load and invoke give identical snapshots and equivalent event streams", POLICY),
     deferred("K-60", "A replay test: a skill execution that runs tools replays end to end", POLICY),
-    deferred("K-61", "A benchmark scans the catalog of a medium repository with bounded I/O and allocations", TIDY),
-    deferred("K-62", "A benchmark measures the throughput of frontmatter parsing", TIDY),
+    tested("K-61", "A benchmark scans the catalog of a medium repository with bounded I/O and allocations"),
+    tested("K-62", "A benchmark measures the throughput of frontmatter parsing"),
 )
 
 OMP = (
