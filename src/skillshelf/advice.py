@@ -6,6 +6,8 @@ from posixpath import join, normpath
 from typing import NamedTuple
 
 from skillshelf import files
+from skillshelf.document import Document
+from skillshelf.document import body as body_of
 from skillshelf.limits import CHECKED_PAGES, CHECKED_SCRIPTS, RESOURCE_BYTES
 from skillshelf.mentions import Mention, files_named, links_in, prose_lines
 from skillshelf.rules import description_of
@@ -27,12 +29,12 @@ class Note(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A SKILL.md as its advisers see it: fields, text after the frontmatter, and the folder it lies in.
+    """A SKILL.md as its advisers see it: frontmatter, the text after it, and the folder it lies in.
 
     `lines` is the text without code blocks; its first line is line `start` of the file.
     """
 
-    fields: dict[str, object]
+    document: Document
     directory: str
     folder: str
     body: bytes
@@ -44,11 +46,12 @@ Adviser = Callable[[Page], Iterator[Note]]
 """What one rule, or a few that look at the same thing, say about a page."""
 
 
-def page_of(data: bytes, body: bytes, fields: dict[str, object], *, directory: str, folder: str) -> Page:
+def page_of(data: bytes, document: Document, *, directory: str, folder: str) -> Page:
     """The page that a file is; `folder` is where it really lies."""
+    body = body_of(data)
     text = body.decode("utf-8", "replace").replace("\r\n", "\n")
     start = data.count(b"\n", 0, len(data) - len(body)) + 1
-    return Page(fields, directory, folder, body, prose_lines(text), start)
+    return Page(document, directory, folder, body, prose_lines(text), start)
 
 
 def advise(page: Page) -> Iterator[Note]:
@@ -74,9 +77,11 @@ _WHEN = re.compile(
 
 
 def _description(page: Page) -> Iterator[Note]:
-    text = description_of(page.fields)
+    text = description_of(page.document.fields)
     if not text:
         return
+    if (line := page.document.place("description")[0]) is not None:
+        yield from _cut(page.document.text.split("\n")[line - 2], line)
     unspaced = len(_UNSPACED.findall(text))
     words = len(re.findall(r"\w+", _UNSPACED.sub(" ", text))) + unspaced // 2
     if _letters(text) == _letters(page.directory) or words < DESCRIPTION_WORDS:
@@ -86,6 +91,18 @@ def _description(page: Page) -> Iterator[Note]:
     if len(text) > DESCRIPTION_LONG:
         message = f"{len(text)} characters, and every conversation pays for them; {DESCRIPTION_LONG} are enough"
         yield _here("description-long", message)
+
+
+def _cut(line: str, number: int) -> Iterator[Note]:
+    """A plain value that goes on behind ` #`: a comment that somebody meant to write says less than a sentence."""
+    plain = _PLAIN.match(line)
+    if plain and len(plain[2].split()) > _COMMENT_WORDS:
+        message = "YAML takes the rest of this line for a comment; put quotes around the description"
+        yield _here("description-cut", message, number, plain.start(2) + 1)
+
+
+_PLAIN = re.compile(r"description[ \t]*:[ \t]+([^\s\"'|>\[{#&*!%@`][^\n]*?)[ \t](#[^\n]*)$")
+_COMMENT_WORDS = 4
 
 
 def _letters(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from skillshelf import files
 from skillshelf.advice import Note, advise, page_of
-from skillshelf.document import Document, body, parse
+from skillshelf.document import Document, parse
 from skillshelf.fixing import Text, is_valid_name, repair, unified_diff
 from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.mentions import Mention, skills_named
@@ -139,10 +139,9 @@ def _judged(target: Target, data: bytes, profile: Profile, repairs: Mapping[tupl
     """What the rules and the advisers say about a file with these bytes."""
     weights = weights_for_authors(profile)
     document = parse(data, whole=True, reading=profile.yaml_mode)
-    text = body(data)
-    page = page_of(data, text, document.fields, directory=target.directory, folder=os.path.dirname(target.real_path))
+    page = page_of(data, document, directory=target.directory, folder=os.path.dirname(target.real_path))
     notes = [Note("SKILL.md", finding) for finding in _about_fields(document, target, profile)]
-    if text != data:
+    if page.body != data:
         notes += advise(page)
     found = []
     for note in notes:
@@ -170,11 +169,14 @@ def _bytes(path: str) -> bytes:
 def _name_source(target: Target, profile: Profile) -> str | None:
     """The folder's name, where the name of the skill may be taken from it.
 
-    Not where the folder is a whole repository: that is called whatever the one who cloned it wanted.
+    Not where a link gave the folder its name, and not where the folder is a whole repository: that is called
+    whatever the one who cloned it wanted.
     """
-    folder = os.path.dirname(target.path)
-    is_repository = any(files.kind_at(f"{folder}/{marker}") for marker in profile.markers)
-    return target.directory if is_valid_name(target.directory, profile) and not is_repository else None
+    folder = os.path.dirname(target.real_path)
+    if any(files.kind_at(f"{folder}/{marker}") for marker in profile.markers):
+        return None
+    is_own = os.path.basename(folder) == target.directory
+    return target.directory if is_own and is_valid_name(target.directory, profile) else None
 
 
 def _write(target: Target, targets: Targets, before: bytes, after: bytes) -> str | None:

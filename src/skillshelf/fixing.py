@@ -143,7 +143,7 @@ def _with_block(data: bytes, block: str) -> bytes:
 
 
 _YAML_RULES = frozenset({"yaml-colon", "yaml-brackets", "yaml-tab"})
-_NAME_RULES = frozenset({"name-missing", "name-type", "name-length", "name-pattern", "name-directory"})
+_NAME_RULES = frozenset({"name-missing", "name-type", "name-address", "name-length", "name-pattern", "name-directory"})
 
 # The line ends come before what is rewritten line by line.
 FIXERS: tuple[tuple[frozenset[str], Fixer], ...] = (

@@ -179,6 +179,10 @@ GUIDANCE: dict[str, Guidance] = {
         "A person does not see it and a model obeys it: that is how instructions are smuggled.", "Delete it."
     ),
     # What only `check` looks at
+    "description-cut": Guidance(
+        "YAML takes everything from ` #` on for a comment: no agent ever sees it.",
+        "Put quotes around the whole description.",
+    ),
     "description-vague": Guidance(
         "A model chooses among dozens of skills by this text; fewer than six words rarely tell them apart.",
         "Say what the skill does and leaves behind, and when to use it, in the words users type.",

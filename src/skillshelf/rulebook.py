@@ -89,6 +89,7 @@ RULES: dict[str, Rule] = {
     "unknown-field": Rule("A field is not one that the profile knows.", "info"),
     "hidden-text": Rule("Name or description holds invisible, bidirectional, tag or control characters.", "warn"),
     # What only `check` looks at: the body, and the files beside it
+    "description-cut": Rule("The description ends at ` #`, where YAML begins a comment.", "warn"),
     "description-vague": Rule("The description is too short to choose the skill by.", "warn"),
     "description-when": Rule("The description does not say when to use the skill.", "info"),
     "description-long": Rule("The description is longer than it needs to be.", "info"),

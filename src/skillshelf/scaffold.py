@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from skillshelf import files
 from skillshelf.advice import advise, page_of
-from skillshelf.document import body, parse
+from skillshelf.document import parse
 from skillshelf.errors import ConfigurationError, SkillAlreadyExists, SkillError
 from skillshelf.fixing import is_valid_name, yaml_word
 from skillshelf.place import expand, find_repository
@@ -140,7 +140,7 @@ def _allowed(path: str, shelf: Shelf) -> str:
 def _said_of(data: bytes, name: str, profile: Profile) -> list[str]:
     """What `check` would say about the new file, as notes; what the standard forbids is refused."""
     document = parse(data, whole=True)
-    page = page_of(data, body(data), document.fields, directory=name, folder="/nonexistent")
+    page = page_of(data, document, directory=name, folder="/nonexistent")
     findings = [*check(document, name, profile)]
     findings += [note.finding for note in advise(page) if note.finding.rule.startswith("description-")]
     weights = weights_for_authors(profile)

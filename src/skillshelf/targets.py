@@ -139,6 +139,6 @@ def _target(candidate: Candidate, root: Root) -> Target:
 
 
 def _once(targets: Iterable[Target]) -> tuple[Target, ...]:
-    """The targets by path, each real file once."""
-    by_file = {target.real_path: target for target in sorted(targets, key=lambda target: target.path, reverse=True)}
-    return tuple(sorted(by_file.values()))
+    """The targets by path, each real file once; where it really lies comes before a link to it."""
+    ordered = sorted(targets, key=lambda target: (target.path != target.real_path, target.path), reverse=True)
+    return tuple(sorted({target.real_path: target for target in ordered}.values()))
