@@ -20,18 +20,22 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = (
     # What everything speaks: values, errors, limits, text.
-    ("arguments", "errors", "hidden", "limits", "text", "values"),
+    ("arguments", "errors", "guidance", "hidden", "limits", "mentions", "text", "values"),
     ("files", "markup", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
     ("agentsmd", "cache", "document", "place", "profiles", "resources", "schemas"),
     ("discovery", "ownprofiles", "rules", "userfile"),
-    ("config", "loader"),
+    ("advice", "config", "fixing", "loader"),
     ("memory", "policy", "prompt", "rendering", "roots"),
     # Candidates to a catalog, a catalog to what a model or a person gets.
     ("catalog", "tools"),
     ("envelope", "results", "views"),
     ("session",),
     ("shelf",),
+    # What authors are told.
+    ("scaffold", "targets"),
+    ("checking",),
+    ("reports",),
     # What others build on.
     ("adapters.__init__", "adapters.json_tools", "adapters.pydantic_ai", "commands", "seeds"),
     ("registry",),

@@ -14,7 +14,7 @@ from skillshelf.limits import CACHE_FROM, SKILL_FILE_BYTES, WALK_DEPTH
 from skillshelf.profile import Profile, how_to_allow
 from skillshelf.values import Candidate, Diagnostic, Entry, Filtered, FilterReason, Kept, Root
 
-__all__ = ["SKILL_FILE", "Found", "Repeat", "discover"]
+__all__ = ["NEAR_MISSES", "SKILL_FILE", "Found", "Repeat", "discover", "probe"]
 
 SKILL_FILE = "SKILL.md"
 NEAR_MISSES = frozenset({"skill.md", "skills.md"})
@@ -54,6 +54,21 @@ def discover(
             yield from _Walk(index, root, profile, reachable, seen, account, remembered).run()
 
 
+def probe(root: Root, profile: Profile, *, repository: str) -> Iterator[Found]:
+    """The SKILL.md of one folder; nothing below it is looked at."""
+    assert root.real_path is not None
+    try:
+        folder = files.open_folder(root.real_path)
+    except OSError as error:
+        yield Diagnostic(root.path, "unreadable", _reason(error))
+        return
+    try:
+        walk = _Walk(0, root, profile, [repository, root.real_path], set(), account=False)
+        yield from walk._probe(folder, _Place(root.path, root.real_path, 0, None))
+    finally:
+        files.close(folder)
+
+
 class _Place(NamedTuple):
     """A folder under way: how it was reached, where it really is, how deep, and why its skills do not count."""
 
@@ -74,7 +89,7 @@ class _Walk:
         reachable: list[str],
         seen: set[str],
         account: bool,
-        remembered: Remembered,
+        remembered: Remembered = lambda root: {},
     ) -> None:
         self.index = index
         self.root = root
