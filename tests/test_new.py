@@ -91,12 +91,14 @@ def test_a_name_that_is_not_valid_is_refused_with_one_that_is(machine: Machine, 
 def test_what_is_there_is_never_touched(machine: Machine, there: str) -> None:
     place = machine.repo / ".agents" / "skills" / "deploy"
     place.parent.mkdir(parents=True)
-    {
-        "skill": lambda: write_skill(place.parent, "deploy"),
-        "empty folder": place.mkdir,
-        "file": lambda: place.write_text("mine"),
-        "dangling link": lambda: place.symlink_to(machine.base / "elsewhere"),
-    }[there]()
+    if there == "skill":
+        write_skill(place.parent, "deploy")
+    elif there == "empty folder":
+        place.mkdir()
+    elif there == "file":
+        place.write_text("mine")
+    else:
+        place.symlink_to(machine.base / "elsewhere")
     before = sorted(path.name for path in place.parent.rglob("*"))
 
     done = machine.run("new", "deploy")
