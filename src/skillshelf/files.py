@@ -24,9 +24,12 @@ __all__ = [
     "close",
     "from_system",
     "is_inside",
+    "keep_content",
+    "kept_content",
     "kind_at",
     "kind_of",
     "locked",
+    "measure",
     "names_in",
     "open_folder",
     "open_folder_at",
@@ -336,3 +339,43 @@ def replace_file(path: str, data: bytes) -> None:
     except OSError:
         os.unlink(_to_system(temporary))
         raise
+
+
+def keep_content(folder: str, data: bytes) -> None:
+    """Put bytes into a folder under their digest, once; a reader finds them whole or not at all."""
+    from hashlib import sha256
+
+    path = f"{folder}/sha256/{sha256(data).hexdigest()}"
+    if kind_at(path) is None:
+        os.makedirs(_to_system(os.path.dirname(path)), mode=0o700, exist_ok=True)
+        replace_file(path, data)
+
+
+def kept_content(folder: str, digest: str, *, limit: int) -> bytes | None:
+    """The bytes that were kept under a digest; None if they are not there or are not those."""
+    from hashlib import sha256
+
+    kind, _, value = digest.partition(":")
+    if kind != "sha256" or len(value) != 64 or not value.isalnum():
+        return None
+    try:
+        data = read_file(f"{folder}/sha256/{value}", limit=limit, links="never")
+    except OSError:
+        return None
+    return data if data is not None and sha256(data).hexdigest() == value else None
+
+
+def measure(path: str) -> tuple[int, str]:
+    """The number of bytes of a regular file, and their digest, without holding them all."""
+    from hashlib import sha256
+
+    descriptor = os.open(_to_system(path), _READ)
+    try:
+        _refuse_irregular(os.fstat(descriptor).st_mode)
+        size, digest = 0, sha256()
+        while part := os.read(descriptor, 1 << 16):
+            size += len(part)
+            digest.update(part)
+        return size, f"sha256:{digest.hexdigest()}"
+    finally:
+        os.close(descriptor)

@@ -12,10 +12,12 @@ __all__ = [
     "LISTED_CHILDREN",
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
+    "OUTPUT_BLOCK",
     "RESOURCE_BYTES",
     "SKILL_FILE_BYTES",
     "WALK_DEPTH",
     "WALK_DIRECTORIES",
+    "WARNINGS_TOLD",
 ]
 
 SKILL_FILE_BYTES = 1024 * 1024
@@ -53,3 +55,9 @@ NAMES_IN_SCHEMA = 50
 """Up to so many skills a tool's schema names them all."""
 
 CONFIG_BYTES = 1024 * 1024
+
+WARNINGS_TOLD = 200
+"""Findings of one catalog that are events of their own; one more event says how many are not."""
+
+OUTPUT_BLOCK = 16 * 1024
+"""Characters of a script's output in one event."""

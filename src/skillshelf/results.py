@@ -44,6 +44,8 @@ def code_of(error: SkillError) -> ErrorCode:
 
 def clean(value: Any) -> Any:
     """The value without lone surrogates, which cannot be sent to anybody."""
+    if isinstance(value, list | tuple):
+        return [clean(item) for item in value]
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 

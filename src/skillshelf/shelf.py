@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from skillshelf import catalog as catalogs
 from skillshelf import files
@@ -19,6 +19,7 @@ from skillshelf.values import Catalog
 if TYPE_CHECKING:
     from skillshelf.loader import LoadedSkill
     from skillshelf.policy import Confirm, Policy
+    from skillshelf.recorder import OnEvent
     from skillshelf.resources import Resource
     from skillshelf.search import SearchReport
     from skillshelf.session import Session
@@ -101,13 +102,25 @@ class Shelf:
         self,
         policy: "Policy | Mapping[str, Any] | str | None" = None,
         *,
+        journal: str | os.PathLike[str] | None = None,
         confirm: "Confirm | None" = None,
         preload: Iterable[str] = (),
+        keep: bool = False,
+        fsync: Literal["never", "end", "always"] = "never",
+        on_event: "OnEvent | None" = None,
     ) -> "Session":
-        """A conversation on this shelf."""
+        """A conversation on this shelf.
+
+        What happens in it is added to the `journal` and told to `on_event`; `keep` puts the contents of what was
+        loaded beside the journal, so that it can be replayed after they changed.
+        """
+        from skillshelf.recorder import Recording
         from skillshelf.session import Session
 
-        return Session(self, policy=policy, confirm=confirm, preload=preload)
+        if keep and journal is None:
+            raise ConfigurationError("contents are kept beside a journal; name one")
+        recording = Recording(_text(journal), keep, fsync, on_event)
+        return Session(self, policy=policy, confirm=confirm, preload=preload, recording=recording)
 
     def refresh(self) -> bool:
         """Look at the disk again; True if anything changed since the last look."""
