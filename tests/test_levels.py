@@ -21,10 +21,10 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     # What everything speaks: values, errors, limits, text.
     ("arguments", "errors", "hidden", "limits", "text", "values"),
-    ("files", "markup", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
+    ("files", "lines", "markup", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
-    ("agentsmd", "document", "place", "profiles", "resources", "schemas"),
-    ("discovery", "ownprofiles", "rules", "userfile"),
+    ("agentsmd", "chain", "document", "place", "profiles", "resources", "schemas"),
+    ("discovery", "journal", "ownprofiles", "rules", "userfile"),
     ("config", "loader"),
     ("memory", "policy", "prompt", "rendering", "roots"),
     # Candidates to a catalog, a catalog to what a model or a person gets.

@@ -10,7 +10,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, NoReturn
 
 from skillshelf.limits import FIRST_READ, FRONTMATTER_BYTES
 
@@ -23,22 +23,27 @@ __all__ = [
     "TooLarge",
     "close",
     "from_system",
+    "is_at",
     "is_inside",
     "keep_content",
     "kept_content",
     "kind_at",
     "kind_of",
+    "lock",
     "locked",
     "measure",
     "names_in",
     "open_folder",
     "open_folder_at",
+    "open_to_append",
+    "open_to_read",
     "read_file",
     "read_head",
     "real_path",
     "replace_file",
     "resolve_link",
     "stat_at",
+    "unlock",
 ]
 
 Kind = Literal["file", "folder", "link", "pipe", "socket", "device"]
@@ -169,6 +174,65 @@ def _read_up_to(descriptor: int, limit: int) -> bytes:
         parts.append(part)
         limit -= len(part)
     return b"".join(parts)
+
+
+def open_to_append(path: str) -> int:
+    """A descriptor of a regular file that is read and added to, made for its owner alone; a link is refused."""
+    # Looked at before it is opened: opening a device can have effects.
+    if (kind := kind_at(path)) and kind != "file":
+        _refuse_kind(kind)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    return _regular(os.open(_to_system(path), flags, 0o600))
+
+
+def open_to_read(path: str) -> int:
+    """A descriptor of a regular file that somebody named; a link is followed."""
+    _refuse_irregular(os.stat(_to_system(path)).st_mode)
+    return _regular(os.open(_to_system(path), _READ & ~os.O_NOFOLLOW))
+
+
+def _regular(descriptor: int) -> int:
+    try:
+        _refuse_irregular(os.fstat(descriptor).st_mode)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def lock(descriptor: int, how: Literal["alone", "shared"], *, seconds: float) -> bool:
+    """Hold a lock on an open file until it is closed; False if others held it for all that time."""
+    import fcntl
+    import time
+
+    kind = fcntl.LOCK_EX if how == "alone" else fcntl.LOCK_SH
+    end, pause = time.monotonic() + seconds, 0.0001
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # Not the call that waits by itself: a holder that was stopped would stop us too.
+            if time.monotonic() > end:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, 0.002)
+        else:
+            return True
+
+
+def unlock(descriptor: int) -> None:
+    """Give up the lock on an open file."""
+    import fcntl
+
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def is_at(path: str, descriptor: int) -> bool:
+    """Whether an open file is still what stands at a path."""
+    try:
+        return os.path.samestat(os.lstat(_to_system(path)), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def resolve_link(path: str) -> str:
@@ -303,10 +367,14 @@ def _not_passable(folder: int, name: str, error: OSError) -> OSError:
 
 def _refuse_irregular(mode: int) -> None:
     kind = kind_of(mode)
+    if kind != "file":
+        _refuse_kind(kind)
+
+
+def _refuse_kind(kind: Kind) -> NoReturn:
     if kind == "folder":
         raise IsADirectoryError
-    if kind != "file":
-        raise NotRegular(kind)
+    raise NotRegular(kind)
 
 
 @contextmanager

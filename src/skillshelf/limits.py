@@ -9,6 +9,13 @@ __all__ = [
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+    "JOURNAL_DEPTH",
+    "JOURNAL_LINE_BYTES",
+    "JOURNAL_LOCK_SECONDS",
+    "JOURNAL_MEMBER_BYTES",
+    "JOURNAL_NAMES",
+    "JOURNAL_PROBLEMS",
+    "JOURNAL_SESSIONS",
     "LISTED_CHILDREN",
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
@@ -61,3 +68,23 @@ WARNINGS_TOLD = 200
 
 OUTPUT_BLOCK = 16 * 1024
 """Characters of a script's output in one event."""
+JOURNAL_LINE_BYTES = 1024 * 1024
+"""A line of a journal: a longer event is shortened, a longer line of a stranger is not read."""
+
+JOURNAL_MEMBER_BYTES = 16 * 1024
+"""What a member of an event may take where the whole event is too long; more is cut and its digest kept."""
+
+JOURNAL_DEPTH = 32
+"""Levels of an event."""
+
+JOURNAL_LOCK_SECONDS = 10
+"""How long an event waits for the other writers of its journal before it counts as lost."""
+
+JOURNAL_PROBLEMS = 1_000
+"""Broken lines of a journal, or breaks in its chain, after which no more is read."""
+
+JOURNAL_SESSIONS = 100_000
+"""Sessions of one journal that are told apart."""
+
+JOURNAL_NAMES = 10_000
+"""Skills and tools of one journal that are counted each on their own."""
