@@ -23,10 +23,13 @@ LAYERS = (
     ("arguments", "errors", "hidden", "limits", "text", "values"),
     ("files", "markup", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
-    ("agentsmd", "document", "place", "profiles", "resources", "schemas"),
-    ("discovery", "ownprofiles", "rules", "userfile"),
-    ("config", "loader"),
-    ("memory", "policy", "prompt", "rendering", "roots"),
+    ("agentsmd", "document", "output", "place", "processes", "profiles", "resources", "schemas"),
+    ("discovery", "keeper", "ownprofiles", "rules", "scripts", "userfile"),
+    ("config", "loader", "staging"),
+    ("memory", "policy", "prompt", "rendering", "roots", "sandbox"),
+    # A script to a run of it.
+    ("launch",),
+    ("runner",),
     # Candidates to a catalog, a catalog to what a model or a person gets.
     ("catalog", "tools"),
     ("envelope", "results", "views"),

@@ -14,7 +14,17 @@ from skillshelf.profile import Profile
 from skillshelf.text import visible
 from skillshelf.values import CatalogSkill
 
-__all__ = ["Address", "Listing", "Resource", "digest_of", "list_files", "parse_address", "read_resource", "read_skill"]
+__all__ = [
+    "Address",
+    "Listing",
+    "Resource",
+    "digest_of",
+    "list_files",
+    "parse_address",
+    "read_resource",
+    "read_skill",
+    "refusing",
+]
 
 SCHEME = "skill://"
 SKILL_FILE = "SKILL.md"
@@ -151,12 +161,12 @@ def _resource(uri: str, path: str, shown: str, data: bytes, profile: Profile) ->
 
 def _read(folder: str, segments: Sequence[str], *, limit: int, shown: str) -> files.Contents:
     """A regular file below a folder, opened name by name and never through a link."""
-    with _refusing(shown, limit), files.Folder(folder) as here:
+    with refusing(shown, limit), files.Folder(folder) as here:
         return here.read(segments, limit=limit)
 
 
 def _children(folder: str, segments: Sequence[str], shown: str) -> list[str]:
-    with _refusing(shown, 0), files.Folder(folder) as here:
+    with refusing(shown, 0), files.Folder(folder) as here:
         names = [visible(name) for name in here.children(segments)]
     if len(names) > LISTED_CHILDREN:
         return [*names[:LISTED_CHILDREN], f"({len(names) - LISTED_CHILDREN} more are not listed)"]
@@ -164,7 +174,7 @@ def _children(folder: str, segments: Sequence[str], shown: str) -> list[str]:
 
 
 @contextmanager
-def _refusing(shown: str, limit: int) -> Iterator[None]:
+def refusing(shown: str, limit: int) -> Iterator[None]:
     """Failures of the door as errors that name what was asked for; a folder stays a folder's error."""
     try:
         yield
