@@ -21,17 +21,26 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     # What everything speaks: values, errors, limits, text.
     ("arguments", "errors", "hidden", "limits", "text", "values"),
-    ("files", "lines", "markup", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
+    ("events", "files", "lines", "markup", "patterns", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
-    ("agentsmd", "chain", "document", "place", "profiles", "resources", "schemas"),
-    ("discovery", "journal", "ownprofiles", "rules", "userfile"),
-    ("config", "loader"),
-    ("memory", "policy", "prompt", "rendering", "roots"),
+    ("agentsmd", "chain", "document", "output", "place", "processes", "profiles", "resources", "schemas"),
+    ("discovery", "journal", "keeper", "ownprofiles", "rules", "scripts", "userfile"),
+    ("config", "loader", "staging"),
+    ("memory", "policy", "prompt", "rendering", "roots", "sandbox"),
+    # A script to a run of it.
+    ("launch", "proposals"),
+    ("runner",),
+    ("world",),
     # Candidates to a catalog, a catalog to what a model or a person gets.
     ("catalog", "tools"),
     ("envelope", "results", "views"),
+    # One conversation: what is recorded, what is allowed, what is run and handed over.
+    ("delivery", "recorder"),
+    ("guard",),
+    ("running",),
     ("session",),
     ("shelf",),
+    ("replay",),
     # What others build on.
     ("adapters.__init__", "adapters.json_tools", "adapters.pydantic_ai", "commands", "seeds"),
     ("registry",),

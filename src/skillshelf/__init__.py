@@ -36,6 +36,7 @@ _HOMES = {
         "PathEscape",
         "PermissionDenied",
         "ResourceNotFound",
+        "ScriptNotRunnable",
         "SkillAlreadyExists",
         "SkillDirectoryNotFound",
         "SkillError",

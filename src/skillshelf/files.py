@@ -16,12 +16,16 @@ from skillshelf.limits import FIRST_READ, FRONTMATTER_BYTES
 
 __all__ = [
     "Contents",
+    "DiskUse",
     "Folder",
     "Head",
     "Kind",
     "NotRegular",
     "TooLarge",
+    "append",
+    "begins_with",
     "close",
+    "disk_use",
     "from_system",
     "is_at",
     "is_inside",
@@ -31,6 +35,7 @@ __all__ = [
     "kind_of",
     "lock",
     "locked",
+    "make_private_folder",
     "measure",
     "names_in",
     "open_folder",
@@ -40,10 +45,12 @@ __all__ = [
     "read_file",
     "read_head",
     "real_path",
+    "remove_tree",
     "replace_file",
     "resolve_link",
     "stat_at",
     "unlock",
+    "write_new",
 ]
 
 Kind = Literal["file", "folder", "link", "pipe", "socket", "device"]
@@ -164,6 +171,15 @@ def read_file(path: str, *, limit: int, links: Literal["follow", "never"]) -> by
             return None
         data = _read_up_to(descriptor, limit + 1)
         return data if len(data) <= limit else None
+    finally:
+        os.close(descriptor)
+
+
+def begins_with(path: str, start: bytes) -> bool:
+    """Whether a program of the user's begins with these bytes; a link to it is followed."""
+    descriptor = os.open(_to_system(path), _READ & ~os.O_NOFOLLOW)
+    try:
+        return os.read(descriptor, len(start)) == start
     finally:
         os.close(descriptor)
 
@@ -293,6 +309,16 @@ class Folder:
 
     def read(self, segments: Sequence[str], *, limit: int) -> "Contents":
         """A regular file; IsADirectoryError, NotRegular or TooLarge for what is none."""
+        data, status = self._read(segments, limit)
+        return Contents(data, status.st_mtime_ns)
+
+    def copy(self, segments: Sequence[str], target: str, *, limit: int) -> bytes:
+        """The bytes of a regular file, which are now those of a new file too; only its right to be run is kept."""
+        data, status = self._read(segments, limit)
+        write_new(target, data, mode=0o755 if status.st_mode & 0o111 else 0o644)
+        return data
+
+    def _read(self, segments: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
         parent = self._open(segments[:-1])
         try:
             # Looked at before it is opened: opening a device can have effects.
@@ -308,7 +334,7 @@ class Folder:
             data = _read_up_to(descriptor, limit + 1)
             if len(data) > limit:
                 raise TooLarge(len(data))
-            return Contents(data, status.st_mtime_ns)
+            return data, status
         finally:
             os.close(descriptor)
 
@@ -321,10 +347,10 @@ class Folder:
             os.close(descriptor)
         return [name + ("/" if kind == "folder" else "") for name, kind in kinds if kind in ("file", "folder")]
 
-    def files(self, most: int) -> tuple[list[str], bool]:
+    def files(self, most: int, below: tuple[str, ...] = ()) -> tuple[list[str], bool]:
         """The regular files at every depth, and whether all entries were looked at; links are left out."""
         found: list[str] = []
-        waiting: list[tuple[str, ...]] = [()]
+        waiting = [below]
         while waiting:
             segments = waiting.pop()
             try:
@@ -447,3 +473,84 @@ def measure(path: str) -> tuple[int, str]:
         return size, f"sha256:{digest.hexdigest()}"
     finally:
         os.close(descriptor)
+
+
+# Folders of our own ---------------------------------------------------------------------------------
+
+
+def make_private_folder(prefix: str) -> str:
+    """A new folder that only this user may enter, by its real path."""
+    import tempfile
+
+    return real_path(from_system(tempfile.mkdtemp(prefix=prefix)))
+
+
+def write_new(path: str, data: bytes = b"", *, mode: int = 0o600) -> None:
+    """Put bytes in a file that must not exist yet; the folders on the way are made."""
+    os.makedirs(_to_system(os.path.dirname(path)), mode=0o755, exist_ok=True)
+    descriptor = os.open(_to_system(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+
+
+def append(path: str, data: bytes) -> None:
+    """Put bytes at the end of a file of our own."""
+    descriptor = os.open(_to_system(path), os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+
+
+class DiskUse(NamedTuple):
+    """What lies below a folder: bytes that are taken on the disk, and entries."""
+
+    size: int
+    entries: int
+
+
+def disk_use(path: str, most: int) -> DiskUse:
+    """How much lies below a folder; counting ends after so many entries."""
+    size = entries = 0
+    waiting = [_to_system(path)]
+    while waiting and entries <= most:
+        try:
+            with os.scandir(waiting.pop()) as found:
+                for entry in found:
+                    entries += 1
+                    size += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entries > most:
+                        break
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except OSError:
+            # It went away while it was counted, or nobody may look into it.
+            continue
+    return DiskUse(size, entries)
+
+
+def remove_tree(path: str) -> None:
+    """Remove a folder with all that is in it, however deep it is and whatever its rights are."""
+    top = path.encode("utf-8", "surrogateescape")
+    # A name that nobody can have guessed, so that it is free.
+    token, moved = os.urandom(8).hex(), 0
+    while folders := _with_folders_only(top):
+        for folder in folders:
+            # What lies deeper is moved up before it is emptied: no path gets long, and nothing recurs.
+            for inner in _with_folders_only(folder):
+                moved += 1
+                os.rename(inner, os.path.join(top, f"{token}-{moved}".encode()))
+            os.rmdir(folder)
+    os.rmdir(top)
+
+
+def _with_folders_only(folder: bytes) -> list[bytes]:
+    """The folders in a folder, from which everything else is gone now."""
+    os.chmod(folder, 0o700)
+    with os.scandir(folder) as found:
+        entries = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in found]
+    for path, is_folder in entries:
+        if is_folder:
+            # Who moves a folder needs the right to write in it.
+            os.chmod(path, 0o700)
+        else:
+            os.unlink(path)
+    return [path for path, is_folder in entries if is_folder]

@@ -23,6 +23,7 @@ __all__ = [
     "parse_address",
     "read_resource",
     "read_skill",
+    "refusing",
     "resource_of",
 ]
 
@@ -162,12 +163,12 @@ def resource_of(uri: str, path: str, shown: str, data: bytes, profile: Profile) 
 
 def _read(folder: str, segments: Sequence[str], *, limit: int, shown: str) -> files.Contents:
     """A regular file below a folder, opened name by name and never through a link."""
-    with _refusing(shown, limit), files.Folder(folder) as here:
+    with refusing(shown, limit), files.Folder(folder) as here:
         return here.read(segments, limit=limit)
 
 
 def _children(folder: str, segments: Sequence[str], shown: str) -> list[str]:
-    with _refusing(shown, 0), files.Folder(folder) as here:
+    with refusing(shown, 0), files.Folder(folder) as here:
         names = [visible(name) for name in here.children(segments)]
     if len(names) > LISTED_CHILDREN:
         return [*names[:LISTED_CHILDREN], f"({len(names) - LISTED_CHILDREN} more are not listed)"]
@@ -175,7 +176,7 @@ def _children(folder: str, segments: Sequence[str], shown: str) -> list[str]:
 
 
 @contextmanager
-def _refusing(shown: str, limit: int) -> Iterator[None]:
+def refusing(shown: str, limit: int) -> Iterator[None]:
     """Failures of the door as errors that name what was asked for; a folder stays a folder's error."""
     try:
         yield

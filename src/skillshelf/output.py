@@ -1,0 +1,87 @@
+"""Pieces of a script's output to what is handed on, and to a file with the whole where that is too much."""
+
+import os
+from collections.abc import Callable
+from typing import Literal
+
+from skillshelf import files
+
+__all__ = ["OnOutput", "Output", "Stream"]
+
+Stream = Literal["stdout", "stderr"]
+OnOutput = Callable[[Stream, bytes], None]
+"""Told of each piece of output as it comes, up to the limit; no piece ends within a character."""
+
+_NOTE = b"\n[the rest is not kept]\n"
+
+
+class Output:
+    """What a script printed so far."""
+
+    def __init__(self, *, limit: int, on_output: OnOutput | None, folder: str | None, folder_limit: int) -> None:
+        self.artifact: str | None = None
+        self.artifact_truncated = False
+        self.seen: dict[Stream, int] = {"stdout": 0, "stderr": 0}
+        self._limit = limit
+        self._on_output = on_output
+        self._folder = folder
+        self._left = folder_limit
+        self._pieces: list[tuple[Stream, bytes]] = []
+        self._waiting: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
+
+    @property
+    def truncated(self) -> bool:
+        """Whether there was more than is handed on."""
+        return any(seen > self._limit for seen in self.seen.values())
+
+    def kept(self, stream: Stream) -> bytes:
+        """What is handed on of a stream."""
+        return b"".join(piece for name, piece in self._pieces if name == stream)
+
+    def add(self, stream: Stream, data: bytes) -> None:
+        """Take a piece of output; an empty one is the end of its stream."""
+        room = max(0, self._limit - self.seen[stream])
+        self.seen[stream] += len(data)
+        if len(data) > room or self.artifact:
+            self._keep_whole(stream, data)
+        ready = self._waiting[stream] + data[:room]
+        # At the end of the stream, or of what is handed on, half a character is all there will be.
+        whole = len(ready) if not data or len(data) >= room else _whole_characters(ready)
+        self._waiting[stream] = ready[whole:]
+        self._hand_on(stream, ready[:whole])
+
+    def _hand_on(self, stream: Stream, piece: bytes) -> None:
+        if piece:
+            self._pieces.append((stream, piece))
+            if self._on_output:
+                self._on_output(stream, piece)
+
+    def _keep_whole(self, stream: Stream, data: bytes) -> None:
+        if self._folder is None:
+            return
+        if self.artifact is None:
+            self.artifact = os.path.join(self._folder, f"output-{os.urandom(8).hex()}.txt")
+            before = b"".join(piece for _, piece in self._pieces) + b"".join(self._waiting.values())
+            files.write_new(self.artifact)
+            self._append(before)
+        self._append(data)
+
+    def _append(self, data: bytes) -> None:
+        if self.artifact is None or self.artifact_truncated:
+            return
+        cut = len(data) > self._left
+        files.append(self.artifact, data[: self._left] + (_NOTE if cut else b""))
+        self._left -= len(data)
+        self.artifact_truncated = cut
+
+
+def _whole_characters(data: bytes) -> int:
+    """How many bytes there are before a character of UTF-8 that is not complete yet."""
+    for back in range(1, min(4, len(data) + 1)):
+        byte = data[-back]
+        if byte >= 0xC0:
+            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return len(data) if back >= needed else len(data) - back
+        if byte < 0x80:
+            break
+    return len(data)
