@@ -14,16 +14,17 @@ from trees import SOURCE, Machine, write_skill
 
 import skillshelf
 from skillshelf.profiles import SYSTEMS
+from skillshelf.version import VERSION
 
 PACKAGE = Path(skillshelf.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = (
     # What everything speaks: values, errors, limits, text.
-    ("arguments", "errors", "hidden", "limits", "text", "values"),
+    ("arguments", "errors", "hidden", "limits", "text", "values", "version"),
     ("events", "files", "lines", "markup", "patterns", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
-    ("agentsmd", "chain", "document", "output", "place", "processes", "profiles", "resources", "schemas"),
+    ("agentsmd", "chain", "document", "output", "place", "processes", "profiles", "resources", "schemas", "state"),
     ("discovery", "journal", "keeper", "ownprofiles", "rules", "scripts", "userfile"),
     ("config", "loader", "staging"),
     ("memory", "policy", "prompt", "rendering", "roots", "sandbox"),
@@ -163,6 +164,10 @@ def test_a_listing_in_a_pipe_imports_nothing_it_does_not_need(machine: Machine, 
 
 
 # Names --------------------------------------------------------------------------------------------
+
+
+def test_the_version_that_events_tell_is_that_of_the_package() -> None:
+    assert skillshelf.__version__ == VERSION
 
 
 def test_every_public_name_is_there() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from skillshelf import files
 from skillshelf.errors import SkillError
 from skillshelf.limits import WARNINGS_TOLD
 from skillshelf.loader import LoadedSkill
@@ -15,6 +16,7 @@ from skillshelf.resources import Resource, digest_of
 from skillshelf.results import code_of
 from skillshelf.tools import ToolResult
 from skillshelf.values import Catalog, CatalogSkill, Diagnostic
+from skillshelf.version import VERSION
 
 if TYPE_CHECKING:
     from skillshelf.events import By, Event, Mode
@@ -73,6 +75,7 @@ class Recorder:
         self._calls = 0
         self._events = 0
         self._catalog: Catalog | None = None
+        self._temporary: str | None = None
         self.on = bool(listeners) or journal is not None
         self.closed = False
         self.problem: str | None = None
@@ -99,11 +102,10 @@ class Recorder:
         """The session begins."""
         if not self.on:
             return
-        from skillshelf import __version__
         from skillshelf.events import PolicyWidened, SessionStarted
 
         roots = [root.path for root in catalog.roots]
-        self.tell(SessionStarted(roots=roots, policy=policy_to_dict(policy), version=__version__, **members))
+        self.tell(SessionStarted(roots=roots, policy=policy_to_dict(policy), version=VERSION, **members))
         if policy.name == "full-auto":
             self.tell(PolicyWidened("full-auto", "what would be confirmed by somebody is allowed without asking"))
 
@@ -138,6 +140,8 @@ class Recorder:
             self.tell(SessionEnded(self._events + 1))
         if self._journal is not None and not self.closed:
             self._journal.close()
+        if self._temporary is not None and not self.closed:
+            files.remove_tree(self._temporary)
         self.closed = True
 
     # A call -----------------------------------------------------------------------------------------
@@ -223,9 +227,13 @@ class Recorder:
         effective = list(tools) if tools is not None else None
         self.tell(SkillInvoked(skill.name, skill.path, self._mode, args or None, ref, repeat, effective))
 
-    def artifacts_folder(self) -> str | None:
-        """Where a script's whole output goes: beside the journal, where there is one."""
-        return f"{self._journal.path}.d/artifacts" if self._journal is not None else None
+    def artifacts_folder(self) -> str:
+        """Where a script's whole output goes: beside the journal, or else to a place that goes with the session."""
+        if self._journal is not None:
+            return f"{self._journal.path}.d/artifacts"
+        if self._temporary is None:
+            self._temporary = files.make_private_folder("skillshelf-output-")
+        return self._temporary
 
     # Everything else --------------------------------------------------------------------------------
 
@@ -244,8 +252,6 @@ class Recorder:
         """Put a content into the folder beside the journal, under its digest."""
         if self._store is None:
             return
-        from skillshelf import files
-
         try:
             files.keep_content(self._store, data)
         except OSError as error:

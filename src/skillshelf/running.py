@@ -48,7 +48,7 @@ def run_skill(
         found.path,
         list(args),
         digest=found.digest,
-        folder=found.folder_digest,
+        folder_digest=found.folder_digest,
         grants=(policy.run_network, policy.run_read, policy.run_write, policy.run_unsandboxed),
         on_output=on_output,
         artifacts=recorder.artifacts_folder(),

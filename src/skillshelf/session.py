@@ -129,7 +129,7 @@ class Session:
             preload=wanted,
             restored=restored,
         )
-        self._look()
+        self.look()
         try:
             for name in wanted:
                 self._preload(name)
@@ -224,7 +224,7 @@ class Session:
         with self._lock:
             if self._recorder.closed:
                 return failure("failed", "this session was closed")
-            self._look()
+            self.look()
             with self._recorder.act(tool, arguments or {}, mode="auto") as act:
                 if arguments is None or isinstance(arguments, Mapping):
                     act.result = self._called(tool, given, act)
@@ -572,9 +572,9 @@ class Session:
     def _begin(self) -> None:
         if self._recorder.closed:
             raise SkillError("this session was closed")
-        self._look()
+        self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Record the catalog if it is another one than the last that was recorded."""
         self._recorder.catalog_seen(self.shelf.catalog, lambda: self.catalog_text().text)
 
@@ -663,7 +663,7 @@ class Session:
         word = self.shelf.place.env.get(variable, "true") if variable else "true"
         if self.profile.refresh == "on-call" and word.strip().lower() in _TRUE_WORDS:
             self.shelf.refresh()
-            self._look()
+            self.look()
 
     def _failed(self, error: SkillError) -> ToolResult:
         code = code_of(error)
