@@ -23,15 +23,15 @@ LAYERS = (
     ("arguments", "errors", "hidden", "limits", "text", "values"),
     ("files", "lines", "markup", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
-    ("agentsmd", "chain", "document", "place", "profiles", "resources", "schemas"),
+    ("agentsmd", "chain", "document", "place", "profiles", "resources", "schemas", "usage"),
     ("discovery", "journal", "ownprofiles", "rules", "userfile"),
     ("config", "loader"),
     ("memory", "policy", "prompt", "rendering", "roots"),
     # Candidates to a catalog, a catalog to what a model or a person gets.
     ("catalog", "tools"),
     ("envelope", "results", "views"),
-    ("session",),
-    ("shelf",),
+    ("logviews", "session"),
+    ("logcommands", "shelf"),
     # What others build on.
     ("adapters.__init__", "adapters.json_tools", "adapters.pydantic_ai", "commands", "seeds"),
     ("registry",),

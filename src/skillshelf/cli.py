@@ -26,11 +26,12 @@ USAGE, NOT_FOUND, DENIED, FAILED = 2, 3, 4, 5
 
 
 class Option(NamedTuple):
-    """One option or argument of a command; without `value` it is a flag."""
+    """One option or argument of a command; without `value` it is a flag, with `many` it may be repeated."""
 
     name: str
     help: str
     value: str | None = None
+    many: bool = False
 
     @property
     def key(self) -> str:
@@ -88,6 +89,13 @@ def _run(words: list[str]) -> int:
 
 _TRUST = Option("--trust", "for this run, tell the model about this project's skills too")
 
+
+def _log(values: Mapping[str, Any]) -> int:
+    from skillshelf.logcommands import log
+
+    return log(values)
+
+
 COMMANDS: Mapping[str, Command] = {
     "": Command("one screen: skills by scope, problems, what to try next", SHARED, (), commands.overview),
     "list": Command(
@@ -138,6 +146,19 @@ COMMANDS: Mapping[str, Command] = {
         SHARED,
         (Option("NAME", "a profile", "NAME"),),
         commands.profile,
+    ),
+    "log": Command(
+        "the journal of one or more sessions: show it, verify that nobody changed it, count which skills were used",
+        (
+            *SHARED,
+            Option("--session", "show, stats: only sessions whose name begins so", "S"),
+            Option("--type", "show: only events of this type; may be repeated", "T", many=True),
+            Option("--skill", "show: only events that concern this skill", "NAME"),
+            Option("--last", "show: only the last N of them", "N"),
+            Option("--head", "verify: a sum that was kept elsewhere; its line must still be there", "SUM"),
+        ),
+        (Option("ACTION", "show, verify or stats", "ACTION"), Option("FILE", "the journal", "FILE")),
+        _log,
     ),
     "help": Command("this text", (), (), lambda values: _help()),
 }
@@ -227,7 +248,8 @@ def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         elif not option.value:
             values[option.key] = True
         elif equals or not rest[0].startswith("--"):
-            values[option.key] = given if equals else rest.pop(0)
+            text = given if equals else rest.pop(0)
+            values[option.key] = [*(values[option.key] or ()), text] if option.many else text
         else:
             return _parse_with_argparse(ordered)
     return name, values
@@ -283,7 +305,8 @@ def _parser() -> Any:
 def _add(parser: Any, command: Command) -> None:
     for option in command.options:
         if option.value:
-            parser.add_argument(option.name, help=option.help, metavar=option.value)
+            action = "append" if option.many else "store"
+            parser.add_argument(option.name, help=option.help, metavar=option.value, action=action)
         else:
             parser.add_argument(option.name, help=option.help, action="store_true")
     for argument in command.arguments:

@@ -60,6 +60,9 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "read": wire.ResourceForm,
         "prompt": wire.PromptForm,
         "tools": list[wire.ToolForm],
+        "log-show": list[dict[str, Any]],
+        "log-verify": wire.LogVerifyForm,
+        "log-stats": wire.LogStatsForm,
         "failure": wire.FailureForm,
     }.items()
 }

@@ -10,6 +10,9 @@ __all__ = [
     "FailureForm",
     "FilteredForm",
     "LoadErrorForm",
+    "LogProblemForm",
+    "LogStatsForm",
+    "LogVerifyForm",
     "MetadataForm",
     "PromptForm",
     "ResourceForm",
@@ -19,7 +22,9 @@ __all__ = [
     "ShadowedForm",
     "ShownForm",
     "SkillForm",
+    "SkillUseForm",
     "ToolForm",
+    "ToolUseForm",
 ]
 
 
@@ -178,3 +183,65 @@ class FailureForm(TypedDict):
     """What a command prints instead of its answer."""
 
     error: _Failure
+
+
+class LogProblemForm(TypedDict):
+    """What is wrong at a line of a journal."""
+
+    line: int
+    seq: int | None
+    kind: Literal["edited", "removed", "reordered", "torn", "cut"]
+    detail: str
+
+
+class LogVerifyForm(TypedDict):
+    """Whether a journal is as it was written."""
+
+    file: str
+    ok: bool
+    lines: int
+    sessions: int
+    torn_tail: bool
+    problems: list[LogProblemForm]
+    head: str | None
+    open_end: bool
+
+
+class SkillUseForm(TypedDict):
+    """How a skill was used."""
+
+    name: str
+    auto: int
+    manual: int
+    repeated: int
+    loaded: int
+    read: int
+    denied: int
+    calls: int
+    failed: int
+    total_ms: int
+    longest_ms: int
+    bytes: int
+
+
+class ToolUseForm(TypedDict):
+    """How a tool was used."""
+
+    name: str
+    calls: int
+    failed: int
+    denied: int
+    total_ms: int
+    longest_ms: int
+    bytes: int
+
+
+class LogStatsForm(TypedDict):
+    """How the skills and tools of a journal were used."""
+
+    file: str
+    events: int
+    sessions: int
+    broken: int
+    skills: list[SkillUseForm]
+    tools: list[ToolUseForm]
