@@ -24,7 +24,8 @@ LAYERS = (
     ("arguments", "errors", "hidden", "limits", "text", "values", "version"),
     ("events", "files", "lines", "markup", "patterns", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
-    ("agentsmd", "chain", "document", "output", "place", "processes", "profiles", "resources", "schemas", "state"),
+    ("agentsmd", "chain", "document", "output", "place", "processes", "profiles", "resources"),
+    ("schemas", "state", "usage"),
     ("discovery", "journal", "keeper", "ownprofiles", "rules", "scripts", "userfile"),
     ("config", "loader", "staging"),
     ("memory", "policy", "prompt", "rendering", "roots", "sandbox"),
@@ -36,12 +37,14 @@ LAYERS = (
     ("catalog", "tools"),
     ("envelope", "results", "views"),
     # One conversation: what is recorded, what is allowed, what is run and handed over.
-    ("delivery", "recorder"),
+    ("delivery", "logviews", "recorder"),
     ("guard",),
     ("running",),
     ("session",),
     ("shelf",),
     ("replay",),
+    ("replayviews",),
+    ("logcommands",),
     # What others build on.
     ("adapters.__init__", "adapters.json_tools", "adapters.pydantic_ai", "commands", "seeds"),
     ("registry",),

@@ -136,7 +136,7 @@ def _between(before: _Run, run: _Run, broken: int, moved: Sequence[_Run]) -> Ite
     """What is wrong where two runs meet that are both in their place."""
     if run.seq <= before.end:
         copies = min(run.size, before.end - run.seq + 1)
-        yield Problem(run.line, run.seq, "reordered", f"{_lines(run.line, copies)} a second time")
+        yield Problem(run.line, run.seq, "reordered", f"{_place(run, copies)} a second time")
         return
     missing = _missing(before.end + 1, run.seq - 1, moved)
     lost = sum(end - first + 1 for first, end in missing) - broken
@@ -174,7 +174,7 @@ def _after(ranges: Sequence[tuple[int, int]], skipped: int) -> Iterator[int]:
 
 def _reordered(kept: Sequence[_Run], moved: Sequence[_Run]) -> Iterator[Problem]:
     for run in moved:
-        what = _lines(run.line, run.size)
+        what = _place(run, run.size)
         if any(other.seq <= run.seq and run.end <= other.end for other in kept):
             yield Problem(run.line, run.seq, "reordered", f"{what} a second time")
             continue
@@ -185,5 +185,7 @@ def _reordered(kept: Sequence[_Run], moved: Sequence[_Run]) -> Iterator[Problem]
         yield Problem(run.line, run.seq, "reordered", f"{what} {' and '.join(around)}")
 
 
-def _lines(line: int, count: int) -> str:
-    return "it stands here" if count == 1 else f"lines {line} to {line + count - 1} stand here"
+def _place(run: _Run, lines: int) -> str:
+    if lines == 1:
+        return f"seq {run.seq} stands here"
+    return f"seq {run.seq} to {run.seq + lines - 1} (up to line {run.line + lines - 1}) stand here"

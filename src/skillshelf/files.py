@@ -49,6 +49,7 @@ __all__ = [
     "replace_file",
     "resolve_link",
     "stat_at",
+    "sync_folder",
     "unlock",
     "write_new",
 ]
@@ -241,6 +242,15 @@ def unlock(descriptor: int) -> None:
     import fcntl
 
     fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def sync_folder(path: str) -> None:
+    """Force to the disk which names a folder holds."""
+    descriptor = os.open(_to_system(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def is_at(path: str, descriptor: int) -> bool:

@@ -20,7 +20,7 @@ from skillshelf.chain import Chain, Problem
 from skillshelf.limits import JOURNAL_LINE_BYTES, JOURNAL_LOCK_SECONDS, JOURNAL_PROBLEMS, JOURNAL_SESSIONS
 from skillshelf.lines import NOTHING_BEFORE, RESERVED, Line, digest_of, parse_line, plain, seal, shortened
 
-__all__ = ["Journal", "Line", "Problem", "Verification", "read", "verify"]
+__all__ = ["Journal", "Line", "Problem", "Verification", "in_words", "read", "verify"]
 
 _BLOCK = 1 << 16
 _TRIES = 100
@@ -82,7 +82,7 @@ class Journal:
         try:
             return self._add(head, plain(payload))
         except (OSError, ValueError) as error:
-            self._lose(_words(error))
+            self._lose(in_words(error))
             return None
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class Journal:
                 finally:
                     os.close(descriptor)
             except OSError as error:
-                self.problem = self.problem or f"{self.path}: not forced to the disk: {_words(error)}"
+                self.problem = self.problem or f"{self.path}: not forced to the disk: {in_words(error)}"
 
     def _add(self, head: dict[str, Any], payload: dict[str, Any]) -> str:
         if self._stopped:
@@ -144,14 +144,14 @@ class Journal:
             self._notify(f"{told} in {self.path}.torn")
         except OSError as error:
             # Nobody was told that this event is stored, and a journal must not stay shut for its sake.
-            self._notify(f"{told} gone: {_words(error)}")
+            self._notify(f"{told} gone: {in_words(error)}")
         os.ftruncate(descriptor, tail.end)
 
     def _force(self, descriptor: int) -> None:
         try:
             os.fsync(descriptor)
             if self._written == 1 or self._fsync == "end":
-                _force_folder(os.path.dirname(self.path))
+                files.sync_folder(os.path.dirname(self.path))
         except OSError as error:
             # Never tried again: after a failure the next call may report success for bytes that are gone.
             self._stopped = f"the disk did not take it: {error.strerror}"
@@ -167,7 +167,7 @@ class Journal:
             self.notice = self.notice or f"{self.path}: {message}"
 
 
-def _words(error: Exception) -> str:
+def in_words(error: Exception) -> str:
     """Why something failed, for a person."""
     if isinstance(error, files.NotRegular):
         return f"it is a {error.kind}, not a file; name the file itself"
@@ -206,14 +206,6 @@ def _write(descriptor: int, data: bytes, end: int) -> None:
         with suppress(OSError):
             os.ftruncate(descriptor, end)
         raise
-
-
-def _force_folder(path: str) -> None:
-    descriptor = files.open_folder(files.real_path(path))
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # The end of the file ------------------------------------------------------------------------------

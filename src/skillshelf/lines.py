@@ -49,8 +49,12 @@ def seal(record: Mapping[str, Any]) -> tuple[bytes, str]:
     return _written({**record, "sum": total}), total
 
 
+# Made once: `json.dumps` makes a new one for every line that is not written in its own form.
+_encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
 def _written(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return _encode(value).encode()
 
 
 # Values to JSON -----------------------------------------------------------------------------------
@@ -117,9 +121,7 @@ def parse_line(number: int, data: bytes) -> Line:
         record = _record(data)
         if _written(record) != data:
             return Line(number, record, "its bytes are not as they were written", digest)
-        told = record.pop("sum")
-        body = _written(record)
-        record["sum"] = told
+        body = _written({name: value for name, value in record.items() if name != "sum"})
     except UnicodeDecodeError as error:
         return Line(number, None, f"not UTF-8 at byte {error.start}", digest)
     except UnicodeEncodeError:
@@ -128,7 +130,7 @@ def parse_line(number: int, data: bytes) -> Line:
         return Line(number, None, f"more than {JOURNAL_DEPTH} levels", digest)
     except ValueError as error:
         return Line(number, None, str(error), digest)
-    return Line(number, record, None if digest_of(body) == told else "its sum is not that of its text", digest)
+    return Line(number, record, None if digest_of(body) == record["sum"] else "its sum is not that of its text", digest)
 
 
 def _record(data: bytes) -> dict[str, Any]:
@@ -137,7 +139,7 @@ def _record(data: bytes) -> dict[str, Any]:
         raise ValueError("an empty line")
     text = data.decode("utf-8")
     try:
-        value = json.loads(text, parse_int=_integer, parse_float=_finite, parse_constant=_refuse)
+        value = _decode(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at character {error.pos}") from None
     if not isinstance(value, dict):
@@ -171,3 +173,6 @@ def _finite(text: str) -> float:
 
 def _refuse(text: str) -> NoReturn:
     raise ValueError(f"{text[:_MOST_DIGITS]} is no number")
+
+
+_decode = json.JSONDecoder(parse_int=_integer, parse_float=_finite, parse_constant=_refuse).decode
