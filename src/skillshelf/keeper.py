@@ -9,7 +9,7 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from skillshelf.processes import descendants
 
@@ -90,17 +90,35 @@ def _reap(script: int) -> int | None:
 
 def _end_all(script: int) -> None:
     """Kill until there is nobody left to kill."""
+    _send(os.killpg, script)
     while True:
-        for victim in (*descendants(os.getpid()), script):
-            try:
-                os.kill(victim, signal.SIGKILL)
-                os.killpg(victim, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                continue
+        victims = descendants(os.getpid())
+        # Whole groups first: a group is killed at once, and has no time to grow.
+        for group in {_group(victim) for victim in victims} - {None, os.getpgrp()}:
+            _send(os.killpg, group or script)
+        for victim in victims:
+            _send(os.kill, victim)
         try:
+            # Wait for one, and bury all others that are dead by then.
             os.waitpid(-1, 0)
         except ChildProcessError:
             return
+        _reap(script)
+
+
+def _group(process: int) -> int | None:
+    try:
+        return os.getpgid(process)
+    except ProcessLookupError:
+        return None
+
+
+def _send(way: Callable[[int, int], None], number: int) -> None:
+    try:
+        way(number, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        # It is dead already, or a program that changed its user: nobody but root ends that.
+        return
 
 
 def _as_shell(status: int) -> int:

@@ -91,6 +91,7 @@ def in_sandbox(
 
         def end() -> None:
             process.kill()
+            process.wait()
             _wait_for(ended)
 
         stack.callback(end)

@@ -1,10 +1,11 @@
 """A process to all that came from it, and what they take together."""
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from skillshelf import files
 
-__all__ = ["descendants", "memory_of", "threads_of"]
+__all__ = ["Taken", "descendants", "taken_by"]
 
 _PROC = "/proc"
 _MOST = 64 * 1024
@@ -23,30 +24,36 @@ def descendants(process: int) -> list[int]:
 
 
 def _parents() -> Iterator[tuple[int, int]]:
-    try:
-        with files.Folder(_PROC) as proc:
-            names = [name.rstrip("/") for name in proc.children(())]
-    except OSError:
+    if files.kind_at(_PROC) != "folder":
         return
+    folder = files.open_folder(_PROC)
+    try:
+        names = files.names_in(folder)
+    finally:
+        files.close(folder)
     for name in names:
         if name.isdecimal() and (fields := _read(int(name), "stat")):
             # The name of the program stands in brackets and may itself hold brackets and blanks.
             yield int(name), int(fields.rpartition(b")")[2].split()[1])
 
 
-def memory_of(processes: Iterable[int]) -> int:
-    """The bytes of memory that these processes have for themselves."""
-    return 1024 * sum(_numbers(process, (b"RssAnon:", b"RssShmem:")) for process in processes)
+class Taken(NamedTuple):
+    """How many threads some processes have, and the bytes of memory they have for themselves."""
+
+    threads: int
+    memory: int
 
 
-def threads_of(processes: Iterable[int]) -> int:
-    """How many threads these processes have; each has one at least."""
-    return sum(_numbers(process, (b"Threads:",)) for process in processes)
-
-
-def _numbers(process: int, fields: tuple[bytes, ...]) -> int:
-    lines = _read(process, "status").splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith(fields))
+def taken_by(processes: Iterable[int]) -> Taken:
+    """What these processes take together."""
+    threads = memory = 0
+    for process in processes:
+        for line in _read(process, "status").splitlines():
+            if line.startswith(b"Threads:"):
+                threads += int(line.split()[1])
+            elif line.startswith((b"RssAnon:", b"RssShmem:")):
+                memory += 1024 * int(line.split()[1])
+    return Taken(threads, memory)
 
 
 def _read(process: int, name: str) -> bytes:

@@ -25,7 +25,7 @@ from skillshelf.limits import (
     RUN_WORK_FILES,
 )
 from skillshelf.output import OnOutput, Output, Stream
-from skillshelf.processes import descendants, memory_of, threads_of
+from skillshelf.processes import descendants, taken_by
 from skillshelf.sandbox import Grants, sandbox_available
 from skillshelf.scripts import Script, find_script, script_segments
 from skillshelf.staging import Place, Staged, make_place, produced, remove_place, stage
@@ -248,11 +248,11 @@ def _take(streams: selectors.BaseSelector, output: Output, pause: float) -> None
 
 def _excess(started: Started, limits: RunLimits, place: Place) -> str | None:
     """What a script takes too much of, in words."""
-    processes = descendants(started.root)
-    if threads_of(processes) > limits.processes:
+    taken = taken_by(descendants(started.root))
+    if taken.threads > limits.processes:
         # For root the system does not count.
         return f"it had more than {limits.processes} processes at one time"
-    if memory_of(processes) > limits.memory_bytes:
+    if taken.memory > limits.memory_bytes:
         return f"it took more than {limits.memory_bytes} bytes of memory"
     used = [files.disk_use(path, limits.work_files) for path in (place.work, place.temporary, place.shared_memory)]
     if sum(use.size for use in used) > limits.work_bytes:

@@ -94,14 +94,27 @@ def sandbox_available() -> str | None:
     bubblewrap = find_bubblewrap()
     if bubblewrap is None:
         return "bubblewrap (bwrap) is not installed"
-    words = [*_walls(bubblewrap, network=False), *_system(), "--proc", "/proc", "--dev", "/dev"]
+    if bubblewrap in _PROVEN:
+        return None
     try:
+        words = [*_walls(bubblewrap, network=False), *_system(), "--proc", "/proc", "--dev", "/dev"]
         done = subprocess.run(
-            [bubblewrap, *words, "--", "/bin/true"], stdin=subprocess.DEVNULL, capture_output=True, env={}, timeout=20
+            [bubblewrap, *words, "--", "/bin/sh", "-c", ":"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env={},
+            timeout=20,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not run: {error}"
-    return None if done.returncode == 0 else why_not(done.stderr)
+    if done.returncode != 0:
+        return why_not(done.stderr)
+    _PROVEN.add(bubblewrap)
+    return None
+
+
+_PROVEN: set[str] = set()
+"""Where bubblewrap was found to work; where it did not, it is asked again."""
 
 
 def why_not(stderr: bytes) -> str:
