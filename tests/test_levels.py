@@ -42,7 +42,7 @@ LAYERS = (
     ("running",),
     ("session",),
     ("shelf",),
-    ("replay",),
+    ("replaying",),
     ("replayviews",),
     ("logcommands",),
     # What others build on.

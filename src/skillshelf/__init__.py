@@ -14,7 +14,7 @@ _HOMES = {
     "skillshelf.events": ("Event",),
     "skillshelf.policy": ("Decision", "Policy"),
     "skillshelf.proposals": ("Proposal",),
-    "skillshelf.replay": ("Difference", "Replay", "replay"),
+    "skillshelf.replaying": ("Difference", "Replay", "replay"),
     "skillshelf.state": ("SessionState",),
     "skillshelf.registry": ("SkillRegistry", "SkillTool", "SkillToolOutput"),
     "skillshelf.resources": ("Resource",),
@@ -66,9 +66,9 @@ if TYPE_CHECKING:
     from skillshelf.profile import RootRule as RootRule
     from skillshelf.proposals import Proposal as Proposal
     from skillshelf.registry import *  # noqa: F403
-    from skillshelf.replay import Difference as Difference
-    from skillshelf.replay import Replay as Replay
-    from skillshelf.replay import replay as replay
+    from skillshelf.replaying import Difference as Difference
+    from skillshelf.replaying import Replay as Replay
+    from skillshelf.replaying import replay as replay
     from skillshelf.resources import Resource as Resource
     from skillshelf.search import SearchReport as SearchReport
     from skillshelf.search import SearchResult as SearchResult

@@ -96,7 +96,7 @@ def stats(path: str, values: Values) -> int:
 def replay(path: str, values: Values) -> int:
     """Whether the acts of the journal give the same here and now; nothing is run and nobody is asked."""
     from skillshelf import views
-    from skillshelf.replay import replay as replay_journal
+    from skillshelf.replaying import replay as replay_journal
     from skillshelf.replayviews import replay_view
     from skillshelf.terminal import screen, write
 

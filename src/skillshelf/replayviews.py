@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from skillshelf.replay import Difference, Replay
+from skillshelf.replaying import Difference, Replay
 from skillshelf.terminal import Screen
 from skillshelf.text import plural, visible
 from skillshelf.views import as_json
