@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 __all__ = ["Pattern", "common", "covered", "parse_patterns"]
 
-_ENTRY = re.compile(r"[^\s,()]+(?:\([^()]*\))?|[^\s,]+")
+_ENTRY = re.compile(r"(?:\([^()]*\)|[^\s,])+")
 _PATTERN = re.compile(r"([A-Za-z_][\w.-]*)(?:\(([^()]*)\))?")
 # Whatever lets a shell do more than start one program with the words that stand there.
 _SHELL = re.compile(r"[;&|<>$`\\(){}!\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")

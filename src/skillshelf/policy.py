@@ -84,7 +84,8 @@ def make_policy(given: "Policy | Mapping[str, Any] | str | None", settings: Sett
     """The policy somebody gave, with the rules of the configuration under it."""
     if isinstance(given, Policy):
         # What the configuration denies stays denied, whoever made the policy.
-        return _checked(given._replace(deny=_once(settings.deny, given.deny)))
+        checked = _checked(given)
+        return checked._replace(deny=_once(settings.deny, checked.deny))
     wishes = {"name": given} if isinstance(given, str) else dict(given or {})
     if unknown := sorted(str(key) for key in wishes if key not in Policy._fields):
         raise ConfigurationError(f"a policy has {', '.join(Policy._fields)}, not {', '.join(unknown)}")
