@@ -249,7 +249,7 @@ def test_a_remembered_rule_is_added_to_those_that_are_there(machine: Machine, be
 def test_what_cannot_be_remembered_is_said_and_holds_for_the_session(machine: Machine) -> None:
     put(machine.repo / ".agents/skills", "Odd_Name")
     events: list[Any] = []
-    answers = iter(["remember"])
+    answers: Any = iter(["remember"])
     session = machine.shelf(trust="ask").session(confirm=lambda *_: next(answers), on_event=events.append)
 
     first = session.call("skill_load", {"name": "Odd_Name"})

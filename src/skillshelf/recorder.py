@@ -13,8 +13,7 @@ from skillshelf.limits import WARNINGS_TOLD
 from skillshelf.loader import LoadedSkill
 from skillshelf.policy import Decision, Policy, policy_to_dict
 from skillshelf.resources import Resource, digest_of
-from skillshelf.results import code_of
-from skillshelf.tools import ToolResult
+from skillshelf.tools import ToolError, ToolResult
 from skillshelf.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.version import VERSION
 
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Act", "OnEvent", "Recorder", "Recording", "open_recorder"]
 
 OnEvent = Callable[["Event"], object]
+Explain = Callable[[SkillError], ToolError]
+"""An error in the words that a model gets, so that an act which raises it is recorded as one that returns it."""
 
 
 class Recording(NamedTuple):
@@ -48,26 +49,32 @@ class Act:
         self.truncated = False
 
 
-def open_recorder(recording: Recording) -> "Recorder":
+def open_recorder(recording: Recording, explain: Explain) -> "Recorder":
     """The recorder that tells everybody who wants to know."""
     listeners = [recording.on_event] if recording.on_event else []
     if recording.journal is None:
-        return Recorder(listeners)
+        return Recorder(listeners, explain)
     from os import urandom
 
     from skillshelf.journal import Journal
 
     journal = Journal(recording.journal, session=urandom(8).hex(), fsync=recording.fsync)
     store = recording.journal + ".d" if recording.keep else None
-    return Recorder(listeners, journal=journal, store=store)
+    return Recorder(listeners, explain, journal=journal, store=store)
 
 
 class Recorder:
     """Makes the events of one session, in their order."""
 
     def __init__(
-        self, listeners: Sequence[OnEvent] = (), *, journal: "Journal | None" = None, store: str | None = None
+        self,
+        listeners: Sequence[OnEvent],
+        explain: Explain,
+        *,
+        journal: "Journal | None" = None,
+        store: str | None = None,
     ) -> None:
+        self._explain = explain
         self._listeners = listeners
         self._journal = journal
         self._store = store
@@ -163,7 +170,8 @@ class Recorder:
         try:
             yield act
         except SkillError as error:
-            self.tell(ToolFailed(act.tool_id, code_of(error), str(error)))
+            told = self._explain(error)
+            self.tell(ToolFailed(act.tool_id, told.code, told.message))
             raise
         except BaseException as error:
             self.tell(ToolFailed(act.tool_id, "failed", type(error).__name__))

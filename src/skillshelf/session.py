@@ -36,10 +36,10 @@ from skillshelf.profile import Profile, scopes_of
 from skillshelf.prompt import SYSTEM_RULES, CatalogText, catalog_text, told_to_models
 from skillshelf.proposals import Proposal, proposed
 from skillshelf.recorder import Act, Recording, open_recorder
-from skillshelf.results import clean, code_of, failure, load_data, reminder
+from skillshelf.results import clean, code_of, failure, load_data, reminder, told_message
 from skillshelf.running import can_run, run_skill
 from skillshelf.text import fold
-from skillshelf.tools import Tool, ToolResult, check_arguments, tools_of
+from skillshelf.tools import Tool, ToolError, ToolResult, check_arguments, tools_of
 from skillshelf.values import CatalogSkill, Diagnostic
 from skillshelf.world import World, real_world
 
@@ -114,7 +114,7 @@ class Session:
         self._cause: Exception | None = None
         rules = make_policy(policy, shelf.settings)
         self._world = world or real_world()
-        self._recorder = open_recorder(recording)
+        self._recorder = open_recorder(recording, self._explained)
         self._guard = Guard(
             rules, confirm, profile=shelf.profile, place=shelf.place, recorder=self._recorder, world=self._world
         )
@@ -666,7 +666,12 @@ class Session:
             self.look()
 
     def _failed(self, error: SkillError) -> ToolResult:
-        code = code_of(error)
+        self._cause = error.underlying if isinstance(error, FileReadError) else None
+        told = self._explained(error)
+        return failure(told.code, told.message, told.candidates)
+
+    def _explained(self, error: SkillError) -> ToolError:
+        """The error in words that a model can act on."""
         candidates: tuple[str, ...] = ()
         message = str(error)
         if isinstance(error, AmbiguousSkill):
@@ -675,8 +680,7 @@ class Session:
         elif isinstance(error, SkillNotFound):
             candidates = tuple(loader.near_names(error.name, told_to_models(self.skills)))
             message += f"; did you mean {', '.join(candidates)}?" if candidates else ""
-        self._cause = error.underlying if isinstance(error, FileReadError) else None
-        return failure(code, message, candidates)
+        return ToolError(code_of(error), told_message(message), candidates)
 
     def _enveloped(self, given: Mapping[str, Any], result: ToolResult, time_ms: int) -> ToolResult:
         if self.profile.load_form != "envelope":
