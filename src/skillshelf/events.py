@@ -148,12 +148,13 @@ class ToolStderr(NamedTuple):
 
 
 class ToolEnded(NamedTuple):
-    """A tool gave its result."""
+    """A tool gave its result; a script that ran has one, however it ended."""
 
     tool_id: str
     exit_code: int
     artifacts: list[dict[str, Any]] = []
     truncated: bool = False
+    reason: str | None = None
 
 
 class ToolFailed(NamedTuple):
@@ -254,6 +255,7 @@ MEMBERS: Mapping[str, str] = {
     "policy": "the policy with all its rules",
     "preload": "the skills that the session began with",
     "profile": "the profile",
+    "reason": "why the script was ended, if it did not end by itself",
     "ref": "the reference under which the session keeps the text",
     "repeat": "true if the model has this version already",
     "restored": "true if the session goes on from a snapshot, which replay cannot repeat",

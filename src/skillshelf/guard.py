@@ -79,7 +79,7 @@ class Guard:
         self._recorder.decided(tool, skill, decision, by, script=script, digest=digest, folder_digest=folder_digest)
         if decision.verdict != "allow":
             words = decision.reason if by in ("disabled", "author") else f"may not be used: {decision.reason}"
-            raise PermissionDenied(f"{skill.name if skill else tool} {words}{_how_to_trust(skill, by)}")
+            raise PermissionDenied(f"{skill.name if skill else tool} {words}{_how_to_allow(question, skill, by)}")
 
     def show(self, tool: str, skill: CatalogSkill) -> None:
         """Record what the rules say to a person, who is shown everything."""
@@ -155,7 +155,11 @@ def _source(decision: Decision) -> "By":
     return "rule" if decision.rule else "default"
 
 
-def _how_to_trust(skill: CatalogSkill | None, by: "By") -> str:
-    if skill is None or skill.trusted or by not in ("nobody", "user"):
+def _how_to_allow(question: _Question, skill: CatalogSkill | None, by: "By") -> str:
+    """What a user can do about a no that is only the lack of a yes."""
+    if skill is None or by not in ("nobody", "user"):
         return ""
-    return ". To allow all skills of this project: skillshelf trust"
+    if question.script is not None:
+        rule = f'{{ tool = "skill_run", skill_name = "{skill.name}" }}'
+        return f"; ask in a terminal, or allow it in your configuration: permissions.allow = [{rule}]"
+    return "" if skill.trusted else ". To allow all skills of this project: skillshelf trust"

@@ -38,15 +38,13 @@ class Recording(NamedTuple):
 
 
 class Act:
-    """One call while it runs; `result` is what it gave."""
+    """One call while it runs: `result` is what it gave, `ended` how the script ended that it ran, if it ran one."""
 
     def __init__(self, tool_id: str, mode: "Mode") -> None:
         self.tool_id = tool_id
         self.mode = mode
         self.result: ToolResult | None = None
-        self.exit_code = 0
-        self.artifacts: list[dict[str, Any]] = []
-        self.truncated = False
+        self.ended: dict[str, Any] = {}
 
 
 def open_recorder(recording: Recording, explain: Explain) -> "Recorder":
@@ -177,10 +175,10 @@ class Recorder:
             self.tell(ToolFailed(act.tool_id, "failed", type(error).__name__))
             raise
         failed = act.result.error if act.result is not None else None
-        if failed is not None:
+        if failed is not None and not act.ended:
             self.tell(ToolFailed(act.tool_id, failed.code, failed.message))
         else:
-            self.tell(ToolEnded(act.tool_id, act.exit_code, act.artifacts, act.truncated))
+            self.tell(ToolEnded(act.tool_id, **{"exit_code": 0, **act.ended}))
 
     def decided(
         self,

@@ -342,7 +342,7 @@ class _Past:
             artifact=str(artifact) if artifact else None,
             artifact_truncated=False,
             sandbox="none",
-            reason=None,
+            reason=ended.reason,
             digest="",
             files=(),
             files_truncated=False,

@@ -53,8 +53,12 @@ def run_skill(
         on_output=on_output,
         artifacts=recorder.artifacts_folder(),
     )
-    if run.artifact:
-        act.artifacts = [world.artifact(run.artifact)]
+    act.ended = {
+        "exit_code": run.exit_code,
+        "artifacts": [world.artifact(run.artifact)] if run.artifact else [],
+        "truncated": run.truncated,
+        "reason": run.reason,
+    }
     _tell(run, recorder, act)
     return run, _result(skill, found.path, run)
 
@@ -64,8 +68,6 @@ def _tell(run: "Run", recorder: Recorder, act: Act) -> None:
     for kind, data in (("tool_stdout", run.stdout), ("tool_stderr", run.stderr)):
         for chunk in _blocks(data.decode("utf-8", "replace")):
             recorder.note(kind, tool_id=act.tool_id, chunk=chunk)
-    act.exit_code = run.exit_code
-    act.truncated = run.truncated
 
 
 def _blocks(text: str) -> Iterator[str]:
