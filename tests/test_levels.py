@@ -40,6 +40,7 @@ LAYERS = (
     ("delivery", "logviews", "recorder"),
     ("guard",),
     ("running",),
+    ("desk",),
     ("session",),
     ("shelf",),
     ("replaying",),

@@ -8,40 +8,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf import loader, rendering, resources
 from skillshelf.delivery import cut_result, in_envelope, load_result
-from skillshelf.errors import (
-    AmbiguousSkill,
-    ConfigurationError,
-    FileReadError,
-    PermissionDenied,
-    SkillError,
-    SkillNotFound,
-)
-from skillshelf.guard import NAMES_OF_TOOLS, Guard
+from skillshelf.desk import Desk
+from skillshelf.errors import ConfigurationError, FileReadError, PermissionDenied, SkillError, SkillNotFound
+from skillshelf.guard import NAMES_OF_TOOLS
 from skillshelf.limits import DESCRIPTION_SHOWN
 from skillshelf.loader import LoadedSkill
 from skillshelf.markup import cut
 from skillshelf.memory import Memory
-from skillshelf.patterns import parse_patterns
-from skillshelf.policy import (
-    Confirm,
-    Decision,
-    Policy,
-    Window,
-    decide_tool,
-    effective_tools,
-    is_granted,
-    make_policy,
-)
+from skillshelf.policy import Confirm, Decision, Policy, make_policy
 from skillshelf.profile import Profile, scopes_of
-from skillshelf.prompt import SYSTEM_RULES, CatalogText, catalog_text, told_to_models
-from skillshelf.proposals import Proposal, proposed
-from skillshelf.recorder import Act, Recording, open_recorder
-from skillshelf.results import clean, code_of, failure, load_data, reminder, told_message
-from skillshelf.running import can_run, run_skill
+from skillshelf.prompt import SYSTEM_RULES, CatalogText, told_to_models
+from skillshelf.proposals import Proposal
+from skillshelf.recorder import Act, Recording
+from skillshelf.results import clean, failure
+from skillshelf.running import can_run
 from skillshelf.text import fold
-from skillshelf.tools import Tool, ToolError, ToolResult, check_arguments, tools_of
+from skillshelf.tools import Tool, ToolResult, check_arguments, tools_of
 from skillshelf.values import CatalogSkill, Diagnostic
-from skillshelf.world import World, real_world
+from skillshelf.world import World
 
 if TYPE_CHECKING:
     from skillshelf.resources import Resource
@@ -104,23 +88,14 @@ class Session:
     ) -> None:
         self.shelf = shelf
         self.changes: tuple[str, ...] = ()
-        self.warnings: list[Diagnostic] = []
-        self.proposals: tuple[Proposal, ...] = ()
         self._recording = recording
         self._lock = threading.RLock()
-        self._memory = Memory()
-        self._active: dict[str, LoadedSkill] = {}
-        self._preloaded: list[LoadedSkill] = []
         self._cause: Exception | None = None
         rules = make_policy(policy, shelf.settings)
-        self._world = world or real_world()
-        self._recorder = open_recorder(recording, self._explained)
-        self._guard = Guard(
-            rules, confirm, profile=shelf.profile, place=shelf.place, recorder=self._recorder, world=self._world
-        )
+        self._desk = Desk(shelf, rules, confirm, recording, world)
         self._listed = {skill.name: skill for skill in self.skills}
         wanted = list(preload)
-        self._recorder.started(
+        self._desk.recorder.started(
             shelf.catalog,
             rules,
             profile=shelf.profile.name,
@@ -129,10 +104,10 @@ class Session:
             preload=wanted,
             restored=restored,
         )
-        self.look()
+        self._desk.look()
         try:
             for name in wanted:
-                self._preload(name)
+                self._desk.preload(name)
         except BaseException:
             self.close()
             raise
@@ -140,7 +115,7 @@ class Session:
     def close(self) -> None:
         """End the session; what was recorded of it is complete then."""
         with self._lock:
-            self._recorder.ended()
+            self._desk.recorder.ended()
 
     def __enter__(self) -> "Session":
         return self
@@ -151,7 +126,7 @@ class Session:
     @property
     def journal_problem(self) -> str | None:
         """What could not be written to the journal, in words; None if all of it was."""
-        return self._recorder.lost()
+        return self._desk.recorder.lost()
 
     # What the model is told -----------------------------------------------------------------------
 
@@ -163,49 +138,54 @@ class Session:
     @property
     def policy(self) -> Policy:
         """The policy, with the rules of the configuration in it."""
-        return self._guard.policy
+        return self._desk.guard.policy
 
     @property
     def skills(self) -> Sequence[CatalogSkill]:
         """The skills of the shelf, those a model is not told of included."""
-        found = self.shelf.catalog.skills
-        if set(self.policy.deny) <= set(self.shelf.settings.deny):
-            return found
-        return tuple(
-            skill._replace(hidden="denied")
-            if skill.hidden is None and self._guard.decide("skill_load", skill).verdict == "deny"
-            else skill
-            for skill in found
-        )
+        return self._desk.skills
+
+    @property
+    def warnings(self) -> list[Diagnostic]:
+        """What had to be said about the skills that the model loaded."""
+        return self._desk.warnings
+
+    @property
+    def proposals(self) -> tuple[Proposal, ...]:
+        """What loaded skills wish for, as far as the policy does not deny it; nobody follows them but the host."""
+        return self._desk.proposals
 
     def catalog_text(self) -> CatalogText:
         """The catalog as the profile writes it, with the fields that the policy opened."""
-        return catalog_text(
-            self.skills, self.profile, self.shelf.settings_in_force, extra_fields=self.policy.catalog_fields
-        )
+        return self._desk.catalog_text()
+
+    def look(self) -> None:
+        """Record the catalog if it is another one than the last that was recorded."""
+        with self._lock:
+            self._desk.look()
 
     def system_prompt(self, base: str = "", agents_context: str = "", tools: Sequence[str] | None = None) -> str:
         """Base text, standing context, then skills; `tools` are the host's own, None means that `read` is one."""
         parts = [base, agents_context]
         if self._lists_skills(tools) and (catalog := self.catalog_text().text):
             parts += [SYSTEM_RULES.get(self.profile.catalog_form, ""), catalog]
-        if self._preloaded:
-            parts.append(rendering.render_preloaded(self._preloaded).text)
+        if self._desk.preloaded:
+            parts.append(rendering.render_preloaded(self._desk.preloaded).text)
         return "\n\n".join(part for part in parts if part)
 
     def _lists_skills(self, tools: Sequence[str] | None) -> bool:
         if self.profile.catalog_condition == "always":
             return True
-        return not self._preloaded and (tools is None or "read" in tools)
+        return not self._desk.preloaded and (tools is None or "read" in tools)
 
     def tools(self) -> list[Tool]:
         """The tools of the profile, for the skills there are and as far as the policy can ever allow them."""
-        runs = can_run(self.policy, asked=self._guard.confirm is not None)
+        runs = can_run(self.policy, asked=self._desk.guard.confirm is not None)
         return tools_of(
             self.profile,
             self.skills,
             prompt=self.catalog_text().text,
-            asked_for=self._guard.asked_for,
+            asked_for=self._desk.guard.asked_for,
             without=() if runs else ("skill_run",),
         )
 
@@ -222,10 +202,10 @@ class Session:
         given = {key: clean(value) for key, value in arguments.items()} if isinstance(arguments, Mapping) else {}
         started = time.perf_counter()
         with self._lock:
-            if self._recorder.closed:
+            if self._desk.recorder.closed:
                 return failure("failed", "this session was closed")
-            self.look()
-            with self._recorder.act(tool, arguments or {}, mode="auto") as act:
+            self._desk.look()
+            with self._desk.recorder.act(tool, arguments or {}, mode="auto") as act:
                 if arguments is None or isinstance(arguments, Mapping):
                     act.result = self._called(tool, given, act)
                 else:
@@ -251,23 +231,23 @@ class Session:
         if not name and path is None:
             return failure("invalid_params", "name or path is required")
         try:
-            skill = self._resolve(name, path)
+            skill = self._desk.resolve(name, path)
         except SkillNotFound:
             if path is not None or name not in self._listed:
                 raise
             # It was listed when the session began: say what became of it.
             skill = self._listed[name]
-        self._guard.permit("skill_load", skill)
-        return self._deliver(skill, given.get("args") or "")
+        self._desk.guard.permit("skill_load", skill)
+        return self._desk.deliver(skill, given.get("args") or "")
 
     def _read(self, given: Mapping[str, Any], act: Act) -> ToolResult:
         uri = given.get("uri") or given.get("path") or ""
         address = resources.parse_address(uri)
-        skill = self._resolve(address.name)
-        self._guard.permit("skill_read", skill)
+        skill = self._desk.resolve(address.name)
+        self._desk.guard.permit("skill_read", skill)
         if not address.segments and self.profile.load_form == "raw":
-            return self._deliver(skill, "")
-        resource, ref = self._read_file(uri, skill)
+            return self._desk.deliver(skill, "")
+        resource, ref = self._desk.read_file(uri, skill)
         data = {key: value for key, value in resource._asdict().items() if key != "content"}
         note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
         text = note + cut_result(resource.content, ref, self.profile)
@@ -277,7 +257,7 @@ class Session:
         scopes = scopes_of(self.profile)
         if given.get("scope") not in (None, *scopes):
             return failure("invalid_params", f"no such scope; there are: {', '.join(scopes)}")
-        self._guard.permit("skill_search", None)
+        self._desk.guard.permit("skill_search", None)
         report = self.shelf.search(given["query"], limit=given.get("limit"), scope=given.get("scope"), model=True)
         told = {skill.path for skill in told_to_models(self.skills)}
         results = tuple(result for result in report.results if result.skill.path in told)
@@ -293,9 +273,9 @@ class Session:
         return f" {held} of this project are held back; the user can allow them: skillshelf trust" if held else ""
 
     def _run(self, given: Mapping[str, Any], act: Act) -> ToolResult:
-        skill = self._resolve(given["name"])
-        _, result = self._run_script(skill, given["script"], given.get("args") or (), act, by_user=False)
-        ref = self._memory.keep("run", result.text)
+        skill = self._desk.resolve(given["name"])
+        _, result = self._desk.run_script(skill, given["script"], given.get("args") or (), act, by_user=False)
+        ref = self._desk.memory.keep("run", result.text)
         return result._replace(text=cut_result(result.text, ref, self.profile), data={**result.data, "ref": ref})
 
     # What a user does -----------------------------------------------------------------------------
@@ -307,8 +287,8 @@ class Session:
         name, arguments = self._command_words(text[len(COMMAND) :])
         given = {"name": name, **({"args": arguments} if arguments else {})}
         with self._lock:
-            self._begin()
-            with self._recorder.act("skill_load", given, mode="manual", command=text) as act:
+            self._desk.begin()
+            with self._desk.recorder.act("skill_load", given, mode="manual", command=text) as act:
                 try:
                     act.result = self._commanded(name, arguments)
                 except SkillError as error:
@@ -316,12 +296,12 @@ class Session:
             return act.result
 
     def _commanded(self, name: str, arguments: str) -> ToolResult:
-        skill = self._resolve(name)
+        skill = self._desk.resolve(name)
         if not _is_for_users(skill):
             raise PermissionDenied(f"{skill.name} is not meant to be invoked by a user")
-        self._guard.asked_for.add(skill.name)
-        self._guard.permit("skill_load", skill, by_user=True)
-        return self._deliver(skill, arguments, follow_up=self.profile.arguments == "user-line")
+        self._desk.guard.asked_for.add(skill.name)
+        self._desk.guard.permit("skill_load", skill, by_user=True)
+        return self._desk.deliver(skill, arguments, follow_up=self.profile.arguments == "user-line")
 
     def _command_words(self, text: str) -> tuple[str, str]:
         """The name and the rest of a command; a name of several words is known by the catalog."""
@@ -342,17 +322,17 @@ class Session:
         asked = {key: name} if path is None else {"path": path}
         given = {**asked, **({"args": arguments} if arguments else {})}
         with self._lock:
-            self._begin()
-            with self._recorder.act(tool, given, mode="manual"):
-                skill = self._resolve(name, path)
-                self._guard.show("skill_load", skill)
-                loaded = self._world.load(skill, self.profile)
+            self._desk.begin()
+            with self._desk.recorder.act(tool, given, mode="manual"):
+                skill = self._desk.resolve(name, path)
+                self._desk.guard.show("skill_load", skill)
+                loaded = self._desk.world.load(skill, self.profile)
                 rendered = rendering.render(loaded, self.profile, arguments)
                 warnings = (*loaded.warnings, *rendered.warnings)
-                self._reached_model(loaded, warnings)
-                ref = self._memory.keep_once(f"{skill.path} {loaded.digest} {arguments}", "load", rendered.text)
-                effective = self._effective([*self._active.values(), loaded])
-                self._recorder.invoked(skill, arguments, ref=ref, repeat=False, tools=effective)
+                self._desk.reached_model(loaded, warnings)
+                ref = self._desk.memory.keep_once(f"{skill.path} {loaded.digest} {arguments}", "load", rendered.text)
+                effective = self._desk.effective([*self._desk.active.values(), loaded])
+                self._desk.recorder.invoked(skill, arguments, ref=ref, repeat=False, tools=effective)
                 result = load_result(loaded, rendered.text, ref, self.profile, root=self.shelf.project_root)
             named = {"name": skill.name, **({"args": arguments} if arguments else {})}
             return Shown(loaded, self._enveloped(named, result, 0).text, warnings)
@@ -361,11 +341,11 @@ class Session:
         """A file of a skill that a person asked for; a person is shown everything."""
         tool, key = ("read", "path") if "read" in self.profile.tools else ("skill_read", "uri")
         with self._lock:
-            self._begin()
-            with self._recorder.act(tool, {key: uri}, mode="manual"):
-                skill = self._resolve(resources.parse_address(uri).name)
-                self._guard.show("skill_read", skill)
-                return self._read_file(uri, skill)[0]
+            self._desk.begin()
+            with self._desk.recorder.act(tool, {key: uri}, mode="manual"):
+                skill = self._desk.resolve(resources.parse_address(uri).name)
+                self._desk.guard.show("skill_read", skill)
+                return self._desk.read_file(uri, skill)[0]
 
     def run(
         self, name: str, script: str, args: Sequence[str] = (), *, on_output: "OnOutput | None" = None
@@ -373,10 +353,10 @@ class Session:
         """Run a script that a person asked for; somebody is asked all the same, unless a rule allows it."""
         given = {"name": name, "script": script, **({"args": list(args)} if args else {})}
         with self._lock:
-            self._begin()
-            with self._recorder.act("skill_run", given, mode="manual") as act:
-                skill = self._resolve(name)
-                run, act.result = self._run_script(skill, script, args, act, by_user=True, on_output=on_output)
+            self._desk.begin()
+            with self._desk.recorder.act("skill_run", given, mode="manual") as act:
+                skill = self._desk.resolve(name)
+                run, act.result = self._desk.run_script(skill, script, args, act, by_user=True, on_output=on_output)
             return run, act.result
 
     def resolve_mentions(self, text: str) -> Mentions:
@@ -399,18 +379,18 @@ class Session:
         """The names that may reach the model; the user asked for them."""
         if not names and not unknown:
             return ()
-        self._begin()
-        self._recorder.by_person()
-        self._recorder.note("skill_mentioned", names=list(names), unknown=list(unknown))
+        self._desk.begin()
+        self._desk.recorder.by_person()
+        self._desk.recorder.note("skill_mentioned", names=list(names), unknown=list(unknown))
         meant = []
         for name in names:
             named = [skill for skill in self.skills if skill.name == name]
-            allowed = [skill for skill in named if self._guard.may_mention(skill)]
+            allowed = [skill for skill in named if self._desk.guard.may_mention(skill)]
             if allowed:
                 meant.append(name)
             for skill in allowed:
-                self._recorder.invoked(skill, "", ref=None, repeat=False, tools=self.effective_allowed_tools)
-        self._guard.asked_for.update(meant)
+                self._desk.recorder.invoked(skill, "", ref=None, repeat=False, tools=self.effective_allowed_tools)
+        self._desk.guard.asked_for.update(meant)
         return tuple(meant)
 
     # Activation -----------------------------------------------------------------------------------
@@ -419,88 +399,51 @@ class Session:
     def active(self) -> tuple[str, ...]:
         """The names of the skills that were loaded and not given back."""
         with self._lock:
-            return tuple(sorted({loaded.skill.name for loaded in self._active.values()}))
+            return tuple(sorted({loaded.skill.name for loaded in self._desk.active.values()}))
 
     def activate(self, name: str | None = None, *, path: str | None = None) -> LoadedSkill:
         """Load a skill and keep it active; raises what a load raises."""
         with self._lock:
-            self._begin()
-            with self._recorder.act("activate", {"name": name} if path is None else {"path": path}, mode="manual"):
-                skill = self._resolve(name, path)
-                self._guard.asked_for.add(skill.name)
-                self._guard.permit("skill_load", skill, by_user=True)
-                loaded = self._world.load(skill, self.profile)
-                self._reached_model(loaded, loaded.warnings)
-                self._recorder.note("skill_activated", name=skill.name, path=skill.path)
-                self._activate(loaded)
+            self._desk.begin()
+            with self._desk.recorder.act("activate", {"name": name} if path is None else {"path": path}, mode="manual"):
+                skill = self._desk.resolve(name, path)
+                self._desk.guard.asked_for.add(skill.name)
+                self._desk.guard.permit("skill_load", skill, by_user=True)
+                loaded = self._desk.world.load(skill, self.profile)
+                self._desk.reached_model(loaded, loaded.warnings)
+                self._desk.recorder.note("skill_activated", name=skill.name, path=skill.path)
+                self._desk.activate(loaded)
                 return loaded
-
-    def _activate(self, loaded: LoadedSkill) -> None:
-        """Let a skill's `allowed-tools` count from now on."""
-        is_new = loaded.skill.path not in self._active
-        self._active[loaded.skill.path] = loaded
-        window = _window(loaded)
-        if is_new and is_granted(self.policy, window):
-            self._recorder.note(
-                "policy_widened",
-                rule="permissions.grant_from_skills",
-                detail="while it is active this skill may allow the tools that it names",
-                name=window.name,
-                tools=[str(pattern) for pattern in window.patterns or ()],
-            )
 
     def deactivate(self, name: str) -> None:
         """Give a skill back; its text is freed and its `allowed-tools` count no longer."""
         with self._lock:
-            for path, loaded in list(self._active.items()):
+            for path, loaded in list(self._desk.active.items()):
                 if loaded.skill.name == name:
-                    del self._active[path]
-                    self._recorder.note("skill_deactivated", name=name, path=path)
+                    del self._desk.active[path]
+                    self._desk.recorder.note("skill_deactivated", name=name, path=path)
 
     @property
     def effective_allowed_tools(self) -> tuple[str, ...] | None:
         """What the active skills leave of the host's tools, as patterns; None if they narrow nothing."""
         with self._lock:
-            return self._effective(self._active.values())
-
-    def _effective(self, active: Iterable[LoadedSkill]) -> tuple[str, ...] | None:
-        if self.profile.allowed_tools == "ignore":
-            return None
-        return effective_tools(self.policy, [_window(loaded) for loaded in active])
+            return self._desk.effective(self._desk.active.values())
 
     def decide(self, tool: str, arguments: Mapping[str, Any] | None = None) -> Decision:
         """What the policy says about a call: of a skill tool on the skill that its arguments really mean, of any
         other on the `allowed-tools` of the active skills too."""
-        given = dict(arguments or {})
         with self._lock:
-            if tool not in (*self.profile.tools, "skill_load", "skill_read", "skill_run", "skill_search"):
-                windows = [_window(loaded) for loaded in self._active.values()]
-                if self.profile.allowed_tools != "narrow":
-                    windows = [window._replace(patterns=None) for window in windows]
-                return decide_tool(self.policy, tool, given, windows)
-            what = NAMES_OF_TOOLS[tool]
-            if what == "skill_search":
-                return self._guard.decide(what, None)
-            try:
-                skill = self._meant_by(what, given)
-            except SkillError as error:
-                return Decision("deny", None, str(error))
-            return self._guard.decide(what, skill)
-
-    def _meant_by(self, what: str, given: Mapping[str, Any]) -> CatalogSkill:
-        if what == "skill_read":
-            return self._resolve(resources.parse_address(str(given.get("uri") or given.get("path"))).name)
-        return self._resolve(given.get("name") or given.get("skillName"), given.get("path"))
+            return self._desk.decide(tool, dict(arguments or {}))
 
     def child(self, skills: Iterable[str] = ()) -> "Session":
         """A session for a sub-agent that starts with these skills; an unknown name is an error at once."""
         return Session(
             self.shelf,
             policy=self.policy,
-            confirm=self._guard.confirm,
+            confirm=self._desk.guard.confirm,
             preload=skills,
             recording=self._recording,
-            world=self._world,
+            world=self._desk.world,
         )
 
     # Memory ---------------------------------------------------------------------------------------
@@ -508,14 +451,14 @@ class Session:
     def recall(self, ref: str) -> str:
         """The whole text behind a reference, until the session ends."""
         with self._lock:
-            return self._memory.recall(ref)
+            return self._desk.memory.recall(ref)
 
     def compact(self) -> None:
         """Say that the model's context was shortened: what was loaded is no longer in it."""
         with self._lock:
-            held = sorted(path for path, sent in self._memory.sent.items() if sent.in_context)
-            self._memory.compact()
-            self._recorder.note("context_compacted", skills=held)
+            held = sorted(path for path, sent in self._desk.memory.sent.items() if sent.in_context)
+            self._desk.memory.compact()
+            self._desk.recorder.note("context_compacted", skills=held)
 
     def snapshot(self) -> dict[str, Any]:
         """The session as a JSON value."""
@@ -523,10 +466,10 @@ class Session:
             return {
                 "version": 1,
                 "profile": self.profile.name,
-                "active": sorted(self._active),
-                "preloaded": [loaded.skill.name for loaded in self._preloaded],
-                "asked_for": sorted(self._guard.asked_for),
-                **self._memory.to_dict(),
+                "active": sorted(self._desk.active),
+                "preloaded": [loaded.skill.name for loaded in self._desk.preloaded],
+                "asked_for": sorted(self._desk.guard.asked_for),
+                **self._desk.memory.to_dict(),
             }
 
     @classmethod
@@ -538,10 +481,10 @@ class Session:
         if snapshot["version"] != 1 or snapshot["profile"] != shelf.profile.name:
             raise ConfigurationError("not a snapshot of a session with this profile")
         session = cls(shelf, restored=True, **options)
-        session._memory = Memory.from_dict(snapshot)
+        session._desk.memory = Memory.from_dict(snapshot)
         for name in snapshot["preloaded"]:
             try:
-                session._preload(name)
+                session._desk.preload(name)
             except SkillError as error:
                 session.changes += (f"no longer preloaded: {name}: {error}",)
         session.changes += tuple(session._differences())
@@ -550,17 +493,17 @@ class Session:
                 session.activate(path=path)
             except SkillError as error:
                 session.changes += (f"no longer active: {path}: {error}",)
-        session._guard.asked_for = set(snapshot["asked_for"])
+        session._desk.guard.asked_for = set(snapshot["asked_for"])
         return session
 
     def _differences(self) -> Iterable[str]:
         known = {skill.path: skill for skill in self.skills}
-        for path, sent in self._memory.sent.items():
+        for path, sent in self._desk.memory.sent.items():
             if path not in known:
                 yield f"missing: {sent.name} ({path})"
                 continue
             try:
-                loaded = self._world.load(known[path], self.profile)
+                loaded = self._desk.world.load(known[path], self.profile)
             except SkillError as error:
                 yield f"broken: {sent.name}: {error}"
                 continue
@@ -569,118 +512,17 @@ class Session:
 
     # One act --------------------------------------------------------------------------------------
 
-    def _begin(self) -> None:
-        if self._recorder.closed:
-            raise SkillError("this session was closed")
-        self.look()
-
-    def look(self) -> None:
-        """Record the catalog if it is another one than the last that was recorded."""
-        self._recorder.catalog_seen(self.shelf.catalog, lambda: self.catalog_text().text)
-
-    def _resolve(self, name: str | None, path: str | None = None) -> CatalogSkill:
-        return loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.place.cwd)
-
-    def _deliver(self, skill: CatalogSkill, arguments: str, *, follow_up: bool = False) -> ToolResult:
-        """Load a skill for the model; the same version again is only a reminder, while the model has it."""
-        loaded = self._world.load(skill, self.profile)
-        if follow_up:
-            rendered = rendering.as_follow_up(loaded, arguments)
-        else:
-            rendered = rendering.render(loaded, self.profile, arguments)
-        self.warnings += [*loaded.warnings, *rendered.warnings]
-        sent = self._memory.reminder_for(loaded, arguments)
-        if sent is not None and self.profile.reload == "remind":
-            self._use(loaded, arguments, sent.ref, repeat=True)
-            return ToolResult(True, reminder(loaded, sent.ref), load_data(loaded, sent.ref, already_loaded=True))
-        self._reached_model(loaded, (*loaded.warnings, *rendered.warnings))
-        ref = self._memory.remember(loaded, arguments, rendered.text)
-        self._use(loaded, arguments, ref, repeat=False)
-        return load_result(loaded, rendered.text, ref, self.profile, root=self.shelf.project_root)
-
-    def _use(self, loaded: LoadedSkill, arguments: str, ref: str, *, repeat: bool) -> None:
-        effective = self._effective([*self._active.values(), loaded])
-        self._recorder.invoked(loaded.skill, arguments, ref=ref, repeat=repeat, tools=effective)
-        self._activate(loaded)
-
-    def _reached_model(self, loaded: LoadedSkill, warnings: Sequence[Diagnostic]) -> None:
-        """Record a load, and what the skill proposes to the host."""
-        self._recorder.loaded(loaded, warnings)
-        skill = loaded.skill
-        known = [proposal for proposal in self.proposals if proposal.path != skill.path]
-        for kind, key, value in proposed(loaded.frontmatter):
-            decision = self._guard.decide("skill_override", skill)
-            proposal = Proposal(skill.name, skill.path, kind, key, value, decision.verdict, decision.rule)
-            self._recorder.note("override_proposed", **proposal._asdict())
-            if decision.verdict != "deny":
-                known.append(proposal)
-        self.proposals = tuple(known)
-
-    def _read_file(self, uri: str, skill: CatalogSkill) -> "tuple[Resource, str]":
-        resource = self._world.read(uri, skill, self.profile)
-        ref = self._memory.keep_once(f"{uri} {resource.digest}", "read", resource.content)
-        self._recorder.read(skill, resource, ref)
-        return resource, ref
-
-    def _run_script(
-        self,
-        skill: CatalogSkill,
-        script: str,
-        args: Sequence[str],
-        act: Act,
-        *,
-        by_user: bool,
-        on_output: "OnOutput | None" = None,
-    ) -> "tuple[Run, ToolResult]":
-        return run_skill(
-            skill,
-            script,
-            args,
-            guard=self._guard,
-            world=self._world,
-            recorder=self._recorder,
-            act=act,
-            by_user=by_user,
-            on_output=on_output,
-        )
-
-    def _preload(self, name: str) -> None:
-        with self._lock, self._recorder.act("skill_load", {"name": name}, mode="manual"):
-            try:
-                skill = self._resolve(name)
-            except SkillNotFound:
-                known = ", ".join(skill.name for skill in told_to_models(self.skills)) or "none"
-                raise ConfigurationError(f"Unknown skill: {name}. Available: {known}") from None
-            self._guard.asked_for.add(skill.name)
-            self._guard.permit("skill_load", skill, by_user=True)
-            loaded = self._world.load(skill, self.profile)
-            self._reached_model(loaded, loaded.warnings)
-            self._recorder.invoked(skill, "", ref=None, repeat=False, tools=self.effective_allowed_tools)
-            self._preloaded.append(loaded)
-
     def _refresh_if_asked(self) -> None:
         variable = self.profile.refresh_env
         word = self.shelf.place.env.get(variable, "true") if variable else "true"
         if self.profile.refresh == "on-call" and word.strip().lower() in _TRUE_WORDS:
             self.shelf.refresh()
-            self.look()
+            self._desk.look()
 
     def _failed(self, error: SkillError) -> ToolResult:
         self._cause = error.underlying if isinstance(error, FileReadError) else None
-        told = self._explained(error)
+        told = self._desk.explained(error)
         return failure(told.code, told.message, told.candidates)
-
-    def _explained(self, error: SkillError) -> ToolError:
-        """The error in words that a model can act on."""
-        candidates: tuple[str, ...] = ()
-        message = str(error)
-        if isinstance(error, AmbiguousSkill):
-            candidates = error.paths
-            message += "; load one of them by its path"
-        elif isinstance(error, SkillNotFound):
-            candidates = tuple(loader.near_names(error.name, told_to_models(self.skills)))
-            message += f"; did you mean {', '.join(candidates)}?" if candidates else ""
-        return ToolError(code_of(error), told_message(message), candidates)
 
     def _enveloped(self, given: Mapping[str, Any], result: ToolResult, time_ms: int) -> ToolResult:
         if self.profile.load_form != "envelope":
@@ -698,11 +540,6 @@ HANDLERS = {
     "skill_search": Session._search,
     "skill_run": Session._run,
 }
-
-
-def _window(loaded: LoadedSkill) -> Window:
-    patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
-    return Window(loaded.skill.name, loaded.skill.trusted, patterns[0] if patterns is not None else None)
 
 
 def _is_for_users(skill: CatalogSkill) -> bool:
