@@ -77,7 +77,12 @@ def test_each_line_holds_the_digest_of_the_bytes_before_it_and_of_itself(path: P
 def test_an_event_is_one_write(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[bytes] = []
     real = os.write
-    monkeypatch.setattr(os, "write", lambda descriptor, data: (written.append(data), real(descriptor, data))[1])
+
+    def write(descriptor: int, data: bytes) -> int:
+        written.append(data)
+        return real(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write)
 
     open_journal(path).append("tool_stdout", {"chunk": "x" * 500_000})
 
@@ -469,7 +474,12 @@ def test_the_disk_is_asked_as_often_as_the_policy_says(
 ) -> None:
     asked: list[int] = []
     real = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda descriptor: (asked.append(descriptor), real(descriptor))[1])
+
+    def fsync(descriptor: int) -> None:
+        asked.append(descriptor)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
     journal = open_journal(path, fsync=policy)
     for _ in range(3):
         journal.append("skill_read", {})

@@ -159,7 +159,7 @@ def test_two_swapped_lines_are_reordered_and_not_edited(one: int, other: int) ->
 @same_every_time
 @given(source=places, target=st.integers(0, LINES))
 def test_a_copied_line_is_found_where_it_stands_or_where_its_twin_does(source: int, target: int) -> None:
-    found = verified(INTACT[:target] + [INTACT[source]] + INTACT[target:])
+    found = verified([*INTACT[:target], INTACT[source], *INTACT[target:]])
 
     ((line, seq, kind, detail),) = found.problems
     assert (seq, kind, detail) == (source, "reordered", f"seq {source} stands here a second time")
@@ -188,7 +188,7 @@ def test_a_line_that_was_put_into_the_chain_is_found(after: int) -> None:
     prev = sha256(INTACT[after]).hexdigest()
     stranger = forged(INTACT[after], seq=after + 1, prev=prev, type="skill_invoked")
 
-    found = verified(INTACT[: after + 1] + [stranger] + INTACT[after + 1 :])
+    found = verified([*INTACT[: after + 1], stranger, *INTACT[after + 1 :]])
 
     ((line, seq, kind, _),) = found.problems
     assert (seq, kind) == (after + 1, "reordered")

@@ -316,7 +316,7 @@ def _raw_lines(descriptor: int, end: int) -> Iterator[tuple[bytes | None, bool]]
             data = pending + part
             yield None if too_long or len(data) > JOURNAL_LINE_BYTES else data, True
             pending, too_long = b"", False
-        pending += rest
+        pending = b"" if too_long else pending + rest
         if len(pending) > JOURNAL_LINE_BYTES:
             pending, too_long = b"", True
     if too_long:
