@@ -151,7 +151,9 @@ class Journal:
         try:
             os.fsync(descriptor)
             if self._written == 1 or self._fsync == "end":
-                files.sync_folder(os.path.dirname(self.path))
+                # A folder that may be passed through and not listed cannot be forced; the file has been.
+                with suppress(PermissionError):
+                    files.sync_folder(os.path.dirname(self.path))
         except OSError as error:
             # Never tried again: after a failure the next call may report success for bytes that are gone.
             self._stopped = f"the disk did not take it: {error.strerror}"
@@ -250,9 +252,9 @@ def _require_journal(descriptor: int, tail: _Tail) -> None:
         first, _ = next(_raw_lines(descriptor, tail.end))
         known = first is not None and parse_line(1, first).record is not None
     else:
-        # All there is, is torn: a line that began, but no JSON of somebody else that lacks its newline.
+        # All there is, is torn: the beginning of a line, and not somebody's JSON that lacks its newline.
         line = parse_line(1, tail.torn)
-        began = tail.torn.startswith(b'{"') and (line.problem or "").startswith("not JSON")
+        began = tail.torn[:2] in (b"{", b'{"') and (line.problem or "").startswith(("not JSON", "not UTF-8"))
         known = line.record is not None or began or not tail.torn.strip(b"\0")
     if not known:
         raise _Refused("it holds something else than a journal; choose another file")
@@ -314,7 +316,7 @@ def _raw_lines(descriptor: int, end: int) -> Iterator[tuple[bytes | None, bool]]
             data = pending + part
             yield None if too_long or len(data) > JOURNAL_LINE_BYTES else data, True
             pending, too_long = b"", False
-        pending += rest
+        pending = b"" if too_long else pending + rest
         if len(pending) > JOURNAL_LINE_BYTES:
             pending, too_long = b"", True
     if too_long:

@@ -70,7 +70,7 @@ def _when(ts_ms: int) -> str:
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(ts_ms // 1000)) + f".{ts_ms % 1000:03d}Z"
     except (OverflowError, ValueError, OSError):
-        return "at no time we can tell  "
+        return "????-??-?? ??:??:??.???Z"
 
 
 def _style(record: Mapping[str, Any]) -> Style | None:
