@@ -60,7 +60,8 @@ class Run(NamedTuple):
 
     `exit_code` is as in a shell: 128 and the number of the signal, where one ended it. `reason` says in words why we
     ended it, if we did. `stdout_bytes` and `stderr_bytes` count all that came, `stdout` and `stderr` hold what is
-    within the limit; if that is less, `truncated` says so and `artifact` is the file with both streams as they came.
+    within the limit; if that is less, `truncated` says so and `artifact` is the file with both streams as they came,
+    where a folder for it was named. `artifact_truncated` says that even this file does not hold everything.
     `files` are what the script left in its work folder; `work` is that folder, if it was to be kept.
     """
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -77,12 +77,11 @@ class Grants(NamedTuple):
 # Is there one ------------------------------------------------------------------------------------------
 
 
-def find_bubblewrap(env: Mapping[str, str] | None = None) -> str | None:
+def find_bubblewrap() -> str | None:
     """The path of bubblewrap, where it is installed."""
     from shutil import which
 
-    search = (os.environ if env is None else env).get("PATH") or os.defpath
-    return which("bwrap", path=f"{search}:/usr/bin:/usr/local/bin")
+    return which("bwrap")
 
 
 def sandbox_available() -> str | None:
@@ -198,7 +197,10 @@ def command_line(bubblewrap: str, place: Place, program: str, grants: Grants) ->
         else:
             arguments += [option, path, path]
     arguments += ["--ro-bind", place.skill, SKILL, "--bind", place.work, WORK]
-    arguments += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
+    # Root owns what is in /proc/sys even behind the walls; only this keeps it from changing the machine's settings.
+    for path in ("/proc", "/dev", "/"):
+        arguments += ["--remount-ro", path]
+    arguments += ["--chdir", WORK]
     return Prepared(arguments, descriptors)
 
 

@@ -6,6 +6,7 @@ whatever happens to the skill's folder meanwhile changes nothing.
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from skillshelf import files
@@ -53,19 +54,22 @@ class Staged(NamedTuple):
 
 def make_place() -> Place:
     """A new private folder with its four parts."""
-    place = Place(files.make_private_folder("skillshelf-run-"))
-    for path in (place.skill, place.work, place.temporary, place.shared_memory):
-        os.mkdir(path, 0o700)
+    try:
+        place = Place(files.make_private_folder("skillshelf-run-"))
+        for path in (place.skill, place.work, place.temporary, place.shared_memory):
+            os.mkdir(path, 0o700)
+    except OSError as error:
+        raise ScriptNotRunnable(f"no work folder can be made for it: {error}") from error
     return place
 
 
 def remove_place(place: Place, *, keep_work: bool) -> None:
     """Remove the private folder, or all of it but the work folder."""
-    if not keep_work:
-        files.remove_tree(place.path)
-        return
-    for path in (place.skill, place.temporary, place.shared_memory):
-        files.remove_tree(path)
+    parts = (place.skill, place.temporary, place.shared_memory) if keep_work else (place.path,)
+    for path in parts:
+        # What a script did to its folders must not hide how it ended; it is a temporary folder anyway.
+        with suppress(OSError):
+            files.remove_tree(path)
 
 
 def produced(place: Place) -> Listing:
