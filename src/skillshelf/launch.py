@@ -52,7 +52,7 @@ def in_sandbox(
 ) -> Iterator[Started]:
     """The script behind walls; it waits there until its limits are set."""
     program = staged.interpreter.program
-    command = _command(sandbox.entry_of(program), sandbox.SKILL, staged, args)
+    command = [*sandbox.as_user(place.user), *_command(sandbox.entry_of(program), sandbox.SKILL, staged, args)]
     with ExitStack() as stack:
         prepared = sandbox.command_line(bubblewrap, place, program, grants)
         for descriptor in prepared.descriptors:

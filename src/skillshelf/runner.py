@@ -112,7 +112,7 @@ def run_script(
     _check_arguments(args)
     sandbox.check_grants(grants)
     bubblewrap = _bubblewrap(grants)
-    place = make_place()
+    place = make_place(sandbox.user_for_root() if bubblewrap else None)
     try:
         staged = stage(skill_dir, segments, place, digest=digest, folder_digest=folder_digest)
         output = Output(
@@ -251,7 +251,6 @@ def _excess(started: Started, limits: RunLimits, place: Place) -> str | None:
     """What a script takes too much of, in words."""
     taken = taken_by(descendants(started.root))
     if taken.threads > limits.processes:
-        # For root the system does not count.
         return f"it had more than {limits.processes} processes at one time"
     if taken.memory > limits.memory_bytes:
         return f"it took more than {limits.memory_bytes} bytes of memory"
