@@ -27,6 +27,7 @@ __all__ = [
     "close",
     "disk_use",
     "from_system",
+    "give_tree",
     "is_at",
     "is_inside",
     "keep_content",
@@ -493,6 +494,14 @@ def make_private_folder(prefix: str) -> str:
     import tempfile
 
     return real_path(from_system(tempfile.mkdtemp(prefix=prefix)))
+
+
+def give_tree(path: str, user: int) -> None:
+    """Make a folder of our own with all that is in it belong to another user, as only root can."""
+    top = path.encode("utf-8", "surrogateescape")
+    for folder, _, names in os.walk(top):
+        for entry in (folder, *(os.path.join(folder, name) for name in names)):
+            os.chown(entry, user, user, follow_symlinks=False)
 
 
 def write_new(path: str, data: bytes = b"", *, mode: int = 0o600) -> None:

@@ -51,10 +51,8 @@ def in_sandbox(
     bubblewrap: str, place: Place, staged: Staged, args: Sequence[str], *, limits: Mapping[str, int], grants: Grants
 ) -> Iterator[Started]:
     """The script behind walls; it waits there until its limits are set."""
-    import subprocess
-
     program = staged.interpreter.program
-    command = _command(sandbox.entry_of(program), sandbox.SKILL, staged, args)
+    command = [*sandbox.as_user(place.user), *_command(sandbox.entry_of(program), sandbox.SKILL, staged, args)]
     with ExitStack() as stack:
         prepared = sandbox.command_line(bubblewrap, place, program, grants)
         for descriptor in prepared.descriptors:
@@ -68,25 +66,24 @@ def in_sandbox(
             "\0".join([*prepared.arguments, *variables, *own]).encode("utf-8", "surrogateescape")
         )
         stack.callback(os.close, hidden)
-        process = subprocess.Popen(
+        process = _open(
             [bubblewrap, "--args", str(hidden), "--", *command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            descriptors=[*prepared.descriptors, tell.fileno(), wait.fileno(), hidden],
             env={},
-            start_new_session=True,
-            pass_fds=[*prepared.descriptors, tell.fileno(), wait.fileno(), hidden],
+            cwd="/",
         )
         stack.enter_context(process)
         stack.callback(process.kill)
         tell.close()
         wait.close()
-        root = _child(told.readline())
-        if root is None:
-            raise no_sandbox(sandbox.why_not(process.communicate()[1]))
-        ended = os.pidfd_open(root)
-        stack.callback(os.close, ended)
-        _limit(root, limits)
+        try:
+            root = _child(told.readline())
+            ended = os.pidfd_open(root)
+            stack.callback(os.close, ended)
+            _limit(root, limits)
+        except (OSError, ValueError):
+            # It is dead already: the walls could not be put up.
+            raise no_sandbox(sandbox.why_not(process.communicate()[1])) from None
         go.write(b".")
 
         def end() -> None:
@@ -98,10 +95,30 @@ def in_sandbox(
         yield Started(process, root, "bubblewrap", end, lambda: b"exit-code" in told.read())
 
 
-def _child(status: bytes) -> int | None:
+def _open(command: Sequence[str], *, descriptors: Sequence[int], env: Mapping[str, str], cwd: str) -> "Popen[bytes]":
+    """A process with nothing to read, and nothing of ours but the descriptors it is given."""
+    import subprocess
+
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
+            cwd=cwd,
+            start_new_session=True,
+            pass_fds=descriptors,
+        )
+    except OSError as error:
+        raise ScriptNotRunnable(f"it cannot be started: {error}") from error
+
+
+def _child(status: bytes) -> int:
+    """The first process behind the walls; ValueError if there is none."""
     import json
 
-    return int(json.loads(status)["child-pid"]) if status else None
+    return int(json.loads(status)["child-pid"])
 
 
 def _limit(process: int, limits: Mapping[str, int]) -> None:
@@ -129,22 +146,16 @@ def without_sandbox(
     place: Place, staged: Staged, args: Sequence[str], *, limits: Mapping[str, int]
 ) -> Iterator[Started]:
     """The script with all rights of the user, and a keeper that ends it with all its children."""
-    import subprocess
-
     program = staged.interpreter.program
     # Processes are counted for the whole user here, so that limit would be one for the user's other programs.
     kept = {name: number for name, number in limits.items() if name != "RLIMIT_NPROC"}
     with ExitStack() as stack:
         heard, leash = _pipe(stack)
-        process = subprocess.Popen(
+        process = _open(
             keeper.command_of(heard.fileno(), kept, _command(program, place.skill, staged, args)),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            descriptors=[heard.fileno()],
             env=sandbox.environment(place, program),
             cwd=place.work,
-            start_new_session=True,
-            pass_fds=[heard.fileno()],
         )
         stack.enter_context(process)
         heard.close()

@@ -42,12 +42,13 @@ class Output:
         """Take a piece of output; an empty one is the end of its stream."""
         room = max(0, self._limit - self.seen[stream])
         self.seen[stream] += len(data)
-        if len(data) > room or self.artifact:
-            self._keep_whole(stream, data)
+        cut = len(data) > room
+        if cut or self.artifact:
+            self._keep_whole(data)
         ready = self._waiting[stream] + data[:room]
-        # At the end of the stream, or of what is handed on, half a character is all there will be.
-        whole = len(ready) if not data or len(data) >= room else _whole_characters(ready)
-        self._waiting[stream] = ready[whole:]
+        # At the end of a stream half a character is all there will be.
+        whole = _whole_characters(ready) if data else len(ready)
+        self._waiting[stream] = b"" if cut else ready[whole:]
         self._hand_on(stream, ready[:whole])
 
     def _hand_on(self, stream: Stream, piece: bytes) -> None:
@@ -56,22 +57,25 @@ class Output:
             if self._on_output:
                 self._on_output(stream, piece)
 
-    def _keep_whole(self, stream: Stream, data: bytes) -> None:
-        if self._folder is None:
+    def _keep_whole(self, data: bytes) -> None:
+        """Put a piece into the file with the whole output; the first one brings along what came before."""
+        if self._folder is None or self.artifact_truncated:
             return
         if self.artifact is None:
-            self.artifact = os.path.join(self._folder, f"output-{os.urandom(8).hex()}.txt")
-            before = b"".join(piece for _, piece in self._pieces) + b"".join(self._waiting.values())
-            files.write_new(self.artifact)
-            self._append(before)
-        self._append(data)
-
-    def _append(self, data: bytes) -> None:
-        if self.artifact is None or self.artifact_truncated:
-            return
+            before = [piece for _, piece in self._pieces]
+            data = b"".join([*before, *self._waiting.values(), data])
         cut = len(data) > self._left
-        files.append(self.artifact, data[: self._left] + (_NOTE if cut else b""))
-        self._left -= len(data)
+        data, self._left = data[: self._left] + (_NOTE if cut else b""), self._left - len(data)
+        try:
+            if self.artifact is None:
+                path = os.path.join(self._folder, f"output-{os.urandom(8).hex()}.txt")
+                files.write_new(path, data)
+                self.artifact = path
+            else:
+                files.append(self.artifact, data)
+        except OSError:
+            # The disk is full, say. The script has nothing to do with that and runs on.
+            cut = True
         self.artifact_truncated = cut
 
 

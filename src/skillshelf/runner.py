@@ -60,7 +60,8 @@ class Run(NamedTuple):
 
     `exit_code` is as in a shell: 128 and the number of the signal, where one ended it. `reason` says in words why we
     ended it, if we did. `stdout_bytes` and `stderr_bytes` count all that came, `stdout` and `stderr` hold what is
-    within the limit; if that is less, `truncated` says so and `artifact` is the file with both streams as they came.
+    within the limit; if that is less, `truncated` says so and `artifact` is the file with both streams as they came,
+    where a folder for it was named. `artifact_truncated` says that even this file does not hold everything.
     `files` are what the script left in its work folder; `work` is that folder, if it was to be kept.
     """
 
@@ -111,7 +112,7 @@ def run_script(
     _check_arguments(args)
     sandbox.check_grants(grants)
     bubblewrap = _bubblewrap(grants)
-    place = make_place()
+    place = make_place(sandbox.user_for_root() if bubblewrap else None)
     try:
         staged = stage(skill_dir, segments, place, digest=digest, folder_digest=folder_digest)
         output = Output(
@@ -250,7 +251,6 @@ def _excess(started: Started, limits: RunLimits, place: Place) -> str | None:
     """What a script takes too much of, in words."""
     taken = taken_by(descendants(started.root))
     if taken.threads > limits.processes:
-        # For root the system does not count.
         return f"it had more than {limits.processes} processes at one time"
     if taken.memory > limits.memory_bytes:
         return f"it took more than {limits.memory_bytes} bytes of memory"

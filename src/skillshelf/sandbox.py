@@ -1,8 +1,9 @@
 """What a script may see and reach, to a command line of bubblewrap."""
 
 import os
+import random
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -30,7 +31,10 @@ SKILL = "/skillshelf/skill"
 WORK = "/skillshelf/work"
 """Where a script finds its skill and its work folder."""
 
-_USER = "1000"
+_USER = 1000
+_USERS_FOR_ROOT = range(61184, 65520)
+"""Numbers that systems keep for users who exist only while something runs."""
+
 _NEVER = ("/proc", "/sys", "/dev")
 
 # Of /etc only what programs need to start; no accounts, keys or configuration of services.
@@ -54,8 +58,10 @@ _ETC = (
     "/etc/ssl/openssl.cnf",
 )
 _ETC_FOR_NETWORK = ("/etc/gai.conf", "/etc/host.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf")
-_PASSWD = f"root:x:0:0::/:/bin/false\nscript:x:{_USER}:{_USER}::{WORK}:/bin/sh\n".encode()
-_GROUP = f"root:x:0:\nscript:x:{_USER}:\n".encode()
+_ACCOUNTS = {
+    "passwd": f"root:x:0:0::/:/bin/false\nscript:x:{{0}}:{{0}}::{WORK}:/bin/sh\n",
+    "group": "root:x:0:\nscript:x:{0}:\n",
+}
 
 # What of an interpreter's prefix is shown, and which folder in it tells that it is one.
 _OF_A_PREFIX = ("bin", "lib", "lib64", "libexec", "pyvenv.cfg")
@@ -77,17 +83,17 @@ class Grants(NamedTuple):
 # Is there one ------------------------------------------------------------------------------------------
 
 
-def find_bubblewrap(env: Mapping[str, str] | None = None) -> str | None:
+def find_bubblewrap() -> str | None:
     """The path of bubblewrap, where it is installed."""
     from shutil import which
 
-    search = (os.environ if env is None else env).get("PATH") or os.defpath
-    return which("bwrap", path=f"{search}:/usr/bin:/usr/local/bin")
+    return which("bwrap")
 
 
 def sandbox_available() -> str | None:
     """Why no sandbox can be made here, in words, or None where one can."""
     import subprocess
+    from shutil import which
 
     if sys.platform != "linux":
         return f"bubblewrap needs Linux, and this is {sys.platform}"
@@ -97,9 +103,12 @@ def sandbox_available() -> str | None:
     if bubblewrap in _PROVEN:
         return None
     try:
-        words = [*_walls(bubblewrap, network=False), *_system(), "--proc", "/proc", "--dev", "/dev"]
+        user = user_for_root()
+        if user is not None and which(_SETPRIV[0]) is None:
+            return f"root needs {_SETPRIV[0]} (of util-linux) to give up its rights"
+        words = [*_walls(bubblewrap, network=False, user=user), *_system(), "--proc", "/proc", "--dev", "/dev"]
         done = subprocess.run(
-            [bubblewrap, *words, "--", "/bin/sh", "-c", ":"],
+            [bubblewrap, *words, "--", *as_user(user), "/bin/sh", "-c", ":"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             env={},
@@ -115,6 +124,23 @@ def sandbox_available() -> str | None:
 
 _PROVEN: set[str] = set()
 """Where bubblewrap was found to work; where it did not, it is asked again."""
+
+
+def user_for_root() -> int | None:
+    """The user as whom a script of root's runs, of whom nothing else is; None for everybody else."""
+    # To many parts of the kernel root is root by its number, with or without privileges.
+    return random.choice(_USERS_FOR_ROOT) if os.geteuid() == 0 else None
+
+
+def as_user(user: int | None) -> list[str]:
+    """What stands before a command so that root becomes that user first, for good."""
+    return [] if user is None else [*_SETPRIV, "--reuid", str(user), "--regid", str(user)]
+
+
+_SETPRIV = (
+    *("/usr/bin/setpriv", "--clear-groups", "--no-new-privs"),
+    *("--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all"),
+)
 
 
 def why_not(stderr: bytes) -> str:
@@ -178,28 +204,40 @@ class Prepared(NamedTuple):
 
 def command_line(bubblewrap: str, place: Place, program: str, grants: Grants) -> Prepared:
     """The arguments that put up the walls and what is seen between them; the command is not in it."""
-    arguments = [*_walls(bubblewrap, network=grants.network), *_system()]
-    descriptors: list[int] = []
+    made = Prepared([*_walls(bubblewrap, network=grants.network, user=place.user), *_system()], [])
+    arguments = made.arguments
     for path in (*_ETC, *(_ETC_FOR_NETWORK if grants.network else ())):
-        arguments += ["--ro-bind-try", path, path]
-    for name, text in (("passwd", _PASSWD), ("group", _GROUP)):
-        descriptors.append(in_memory(text))
-        arguments += ["--ro-bind-data", str(descriptors[-1]), f"/etc/{name}"]
+        if os.path.exists(path):
+            arguments += [*_folders_to(path), "--ro-bind", path, path]
+    for name, text in _ACCOUNTS.items():
+        made.descriptors.append(in_memory(text.format(_USER if place.user is None else place.user).encode()))
+        readable = () if place.user is None else ("--perms", "0644")
+        arguments += [*readable, "--ro-bind-data", str(made.descriptors[-1]), f"/etc/{name}"]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
     arguments += ["--bind", place.temporary, "/tmp", "--bind", place.shared_memory, "/dev/shm"]
     for path in shown_of(program):
-        arguments += ["--ro-bind", path, path]
+        arguments += [*_folders_to(path), "--ro-bind", path, path]
     by_descriptor = "--bind-fd" in _options(bubblewrap)
     for path, option in _granted(grants):
+        arguments += _folders_to(path)
         if by_descriptor:
             # Opened without following a link, and bound as what was opened, whatever the path leads to by then.
-            descriptors.append(_opened(path))
-            arguments += [f"{option}-fd", str(descriptors[-1]), path]
+            made.descriptors.append(_opened(path))
+            arguments += [f"{option}-fd", str(made.descriptors[-1]), path]
         else:
             arguments += [option, path, path]
-    arguments += ["--ro-bind", place.skill, SKILL, "--bind", place.work, WORK]
-    arguments += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
-    return Prepared(arguments, descriptors)
+    arguments += [*_folders_to(SKILL), "--ro-bind", place.skill, SKILL, "--bind", place.work, WORK]
+    for path in ("/proc", "/dev", "/"):
+        arguments += ["--remount-ro", path]
+    arguments += ["--chdir", WORK]
+    return made
+
+
+def _folders_to(path: str) -> Iterator[str]:
+    """Make the folders on the way to a path, for everybody to pass; one that is there stays as it is."""
+    names = path.split("/")[1:-1]
+    for count in range(len(names)):
+        yield from ("--dir", "/" + "/".join(names[: count + 1]))
 
 
 def _opened(path: str) -> int:
@@ -217,14 +255,22 @@ def in_memory(text: bytes) -> int:
     return descriptor
 
 
-def _walls(bubblewrap: str, *, network: bool) -> list[str]:
-    """Every namespace new, every privilege dropped, no terminal, and all of it gone when we are gone."""
+def _walls(bubblewrap: str, *, network: bool, user: int | None) -> list[str]:
+    """Every namespace new, every privilege dropped, no terminal, and all of it gone when we are gone.
+
+    Root keeps the privileges that becoming another user takes; they are gone when it has become that.
+    """
+    if user is None:
+        account = ["--unshare-user", "--uid", str(_USER), "--gid", str(_USER), "--cap-drop", "ALL"]
+        account += ["--disable-userns"] if "--disable-userns" in _options(bubblewrap) else []
+    else:
+        kept = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
+        account = ["--cap-drop", "ALL", *(word for name in kept for word in ("--cap-add", name))]
     return [
-        *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"),
+        *account,
+        *("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"),
         *(() if network else ("--unshare-net",)),
-        *(("--disable-userns",) if "--disable-userns" in _options(bubblewrap) else ()),
-        *("--uid", _USER, "--gid", _USER, "--hostname", "sandbox", "--cap-drop", "ALL"),
-        *("--new-session", "--die-with-parent", "--clearenv"),
+        *("--hostname", "sandbox", "--new-session", "--die-with-parent", "--clearenv"),
     ]
 
 

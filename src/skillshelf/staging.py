@@ -6,6 +6,7 @@ whatever happens to the skill's folder meanwhile changes nothing.
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from skillshelf import files
@@ -18,9 +19,10 @@ __all__ = ["Place", "Staged", "make_place", "produced", "remove_place", "stage"]
 
 
 class Place(NamedTuple):
-    """The private folder of one run."""
+    """The private folder of one run, and the user who gets it, where that is not the one we are."""
 
     path: str
+    user: int | None = None
 
     @property
     def skill(self) -> str:
@@ -51,21 +53,28 @@ class Staged(NamedTuple):
     interpreter: Interpreter
 
 
-def make_place() -> Place:
+def make_place(user: int | None) -> Place:
     """A new private folder with its four parts."""
-    place = Place(files.make_private_folder("skillshelf-run-"))
-    for path in (place.skill, place.work, place.temporary, place.shared_memory):
-        os.mkdir(path, 0o700)
+    try:
+        place = Place(files.make_private_folder("skillshelf-run-"), user)
+        for path in (place.skill, place.work, place.temporary, place.shared_memory):
+            os.mkdir(path)
+            # What keeps others out is the private folder; behind the walls root needs a way in without its rights.
+            os.chmod(path, 0o755)
+    except OSError as error:
+        raise ScriptNotRunnable(f"no work folder can be made for it: {error}") from error
     return place
 
 
 def remove_place(place: Place, *, keep_work: bool) -> None:
     """Remove the private folder, or all of it but the work folder."""
-    if not keep_work:
-        files.remove_tree(place.path)
-        return
-    for path in (place.skill, place.temporary, place.shared_memory):
-        files.remove_tree(path)
+    parts = (place.skill, place.temporary, place.shared_memory) if keep_work else (place.path,)
+    if keep_work and place.user is not None:
+        files.give_tree(place.work, os.geteuid())
+    for path in parts:
+        # What a script did to its folders must not hide how it ended; it is a temporary folder anyway.
+        with suppress(OSError):
+            files.remove_tree(path)
 
 
 def produced(place: Place) -> Listing:
@@ -88,7 +97,11 @@ def stage(
         raise PermissionDenied(
             f"a file in {FOLDER}/ changed since it was approved; look at them and approve them again"
         )
-    return Staged(script, digests[script], interpreter_of(script, data))
+    interpreter = interpreter_of(script, data)
+    if place.user is not None:
+        for path in (place.skill, place.work, place.temporary, place.shared_memory):
+            files.give_tree(path, place.user)
+    return Staged(script, digests[script], interpreter)
 
 
 def _copy(skill_dir: str, segments: Sequence[str], place: Place) -> tuple[bytes, dict[str, str]]:
