@@ -354,6 +354,7 @@ def test_every_key_of_the_contract_is_read(machine: Machine) -> None:
             "permissions.allow",
             "permissions.deny",
             "permissions.grant_from_skills",
+            *[f"permissions.run.{what}" for what in ("network", "read", "write", "unsandboxed")],
             "trust.folders",
         ]
     )

@@ -14,28 +14,42 @@ from trees import SOURCE, Machine, write_skill
 
 import skillshelf
 from skillshelf.profiles import SYSTEMS
+from skillshelf.version import VERSION
 
 PACKAGE = Path(skillshelf.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = (
     # What everything speaks: values, errors, limits, text.
-    ("arguments", "errors", "guidance", "hidden", "limits", "mentions", "text", "values"),
-    ("files", "markup", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
+    ("arguments", "errors", "guidance", "hidden", "limits", "mentions", "text", "values", "version"),
+    ("events", "files", "lines", "markup", "patterns", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
-    ("agentsmd", "cache", "document", "place", "profiles", "resources", "schemas"),
-    ("discovery", "ownprofiles", "rules", "userfile"),
-    ("advice", "config", "fixing", "loader"),
-    ("memory", "policy", "prompt", "rendering", "roots"),
+    ("agentsmd", "cache", "chain", "document", "output", "place", "processes", "profiles", "resources"),
+    ("schemas", "state", "usage"),
+    ("discovery", "journal", "keeper", "ownprofiles", "rules", "scripts", "userfile"),
+    ("advice", "config", "fixing", "loader", "staging"),
+    ("memory", "policy", "prompt", "rendering", "roots", "sandbox"),
+    # A script to a run of it.
+    ("launch", "proposals"),
+    ("runner",),
+    ("world",),
     # Candidates to a catalog, a catalog to what a model or a person gets.
     ("catalog", "tools"),
     ("envelope", "results", "views"),
+    # One conversation: what is recorded, what is allowed, what is run and handed over.
+    ("delivery", "logviews", "recorder"),
+    ("guard",),
+    ("running",),
+    ("desk",),
     ("session",),
     ("shelf",),
     # What authors are told.
     ("scaffold", "targets"),
     ("checking",),
     ("reports",),
+    ("replaying",),
+    ("replayviews",),
+    ("logcommands",),
     # What others build on.
     ("adapters.__init__", "adapters.json_tools", "adapters.pydantic_ai", "commands", "seeds"),
     ("registry",),
@@ -158,6 +172,10 @@ def test_a_listing_in_a_pipe_imports_nothing_it_does_not_need(machine: Machine, 
 
 
 # Names --------------------------------------------------------------------------------------------
+
+
+def test_the_version_that_events_tell_is_that_of_the_package() -> None:
+    assert skillshelf.__version__ == VERSION
 
 
 def test_every_public_name_is_there() -> None:

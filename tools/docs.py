@@ -168,6 +168,28 @@ def schemas_text() -> str:
     return "\n\n".join(f"## {name}\n\n```json\n{json.dumps(schema, indent=2)}\n```" for name, schema in SCHEMAS.items())
 
 
+def events_text() -> str:
+    """Every kind of event with its members."""
+    from typing import get_type_hints
+
+    from skillshelf.events import EVENTS, MEMBERS
+
+    parts = []
+    for name, kind in EVENTS.items():
+        rows = [["member", "type", "meaning"]]
+        for key, hint in get_type_hints(kind).items():
+            optional = " (may be missing)" if key in kind._field_defaults else ""
+            rows.append([f"`{key}`", f"`{_type_words(hint)}`", MEMBERS[key] + optional])
+        parts.append(f"## `{name}`\n\n{kind.__doc__}\n\n{_markdown(rows)}")
+    return "\n\n".join(parts)
+
+
+def _type_words(hint: object) -> str:
+    if isinstance(hint, type) and not str(hint).startswith(("list[", "dict[")):
+        return hint.__name__
+    return str(hint).replace("typing.", "")
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "rules": rules_table,
     "guidance": guidance_table,
@@ -177,6 +199,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "commands": commands_text,
     "limits": limits_table,
     "schemas": schemas_text,
+    "events": events_text,
 }
 
 

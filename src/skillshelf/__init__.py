@@ -11,7 +11,11 @@ _HOMES = {
     "skillshelf.shelf": ("Shelf", "open_shelf"),
     "skillshelf.agentsmd": ("agents_context", "find_agents_md"),
     "skillshelf.loader": ("LoadedSkill",),
+    "skillshelf.events": ("Event",),
     "skillshelf.policy": ("Decision", "Policy"),
+    "skillshelf.proposals": ("Proposal",),
+    "skillshelf.replaying": ("Difference", "Replay", "replay"),
+    "skillshelf.state": ("SessionState",),
     "skillshelf.registry": ("SkillRegistry", "SkillTool", "SkillToolOutput"),
     "skillshelf.resources": ("Resource",),
     "skillshelf.search": ("SearchReport", "SearchResult"),
@@ -36,6 +40,7 @@ _HOMES = {
         "PathEscape",
         "PermissionDenied",
         "ResourceNotFound",
+        "ScriptNotRunnable",
         "SkillAlreadyExists",
         "SkillDirectoryNotFound",
         "SkillError",
@@ -53,12 +58,17 @@ __all__ = ["__version__", *sorted(_HOME_OF)]
 if TYPE_CHECKING:
     from skillshelf.agentsmd import *  # noqa: F403
     from skillshelf.errors import *  # noqa: F403  # its __all__ is the tree of errors
+    from skillshelf.events import Event as Event
     from skillshelf.loader import LoadedSkill as LoadedSkill
     from skillshelf.policy import Decision as Decision
     from skillshelf.policy import Policy as Policy
     from skillshelf.profile import Profile as Profile
     from skillshelf.profile import RootRule as RootRule
+    from skillshelf.proposals import Proposal as Proposal
     from skillshelf.registry import *  # noqa: F403
+    from skillshelf.replaying import Difference as Difference
+    from skillshelf.replaying import Replay as Replay
+    from skillshelf.replaying import replay as replay
     from skillshelf.resources import Resource as Resource
     from skillshelf.search import SearchReport as SearchReport
     from skillshelf.search import SearchResult as SearchResult
@@ -67,6 +77,7 @@ if TYPE_CHECKING:
     from skillshelf.session import Session as Session
     from skillshelf.shelf import Shelf as Shelf
     from skillshelf.shelf import open_shelf as open_shelf
+    from skillshelf.state import SessionState as SessionState
     from skillshelf.tools import Tool as Tool
     from skillshelf.tools import ToolError as ToolError
     from skillshelf.tools import ToolResult as ToolResult

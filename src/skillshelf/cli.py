@@ -28,12 +28,16 @@ NEGATIVE, USAGE, NOT_FOUND, DENIED, FAILED = 1, 2, 3, 4, 5
 
 
 class Option(NamedTuple):
-    """One option or argument of a command; without `value` it is a flag, with `many` a list of values."""
+    """One option or argument of a command; without `value` it is a flag, with `many` it may be repeated.
+
+    An argument with `dashes` takes words that look like options too, unless they are options of the command.
+    """
 
     name: str
     help: str
     value: str | None = None
     many: bool = False
+    dashes: bool = False
 
     @property
     def key(self) -> str:
@@ -95,6 +99,18 @@ def _wants_json(words: Sequence[str]) -> bool:
 
 _TRUST = Option("--trust", "for this run, tell the model about this project's skills too")
 
+_JOURNAL = (
+    Option("--journal", "add what happens to this file, as events", "FILE"),
+    Option("--keep", "keep the contents of what is loaded beside the journal, for log replay"),
+)
+
+
+def _log(values: Mapping[str, Any]) -> int:
+    from skillshelf.logcommands import log
+
+    return log(values)
+
+
 COMMANDS: Mapping[str, Command] = {
     "": Command("one screen: skills by scope, problems, what to try next", SHARED, (), commands.overview),
     "list": Command(
@@ -111,6 +127,7 @@ COMMANDS: Mapping[str, Command] = {
         "exactly what a model would get when it loads a skill",
         (
             *SHARED,
+            *_JOURNAL,
             Option("--args", "what the user asks the skill to work on", "TEXT"),
             Option("--raw", "the file itself"),
         ),
@@ -119,7 +136,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "read": Command(
         "one file of a skill",
-        SHARED,
+        (*SHARED, *_JOURNAL),
         (Option("URI", "skill://NAME or skill://NAME/PATH; a folder lists its files", "URI"),),
         commands.read,
     ),
@@ -150,6 +167,18 @@ COMMANDS: Mapping[str, Command] = {
         (Option("NAME", "lower-case letters, digits and single hyphens", "NAME"),),
         commands.new,
     ),
+    "run": Command(
+        "a script of a skill in a sandbox, after you said yes",
+        (*SHARED, *_JOURNAL),
+        (
+            Option("NAME", "a skill of the catalog", "NAME"),
+            Option("SCRIPT", "a file below its scripts folder", "SCRIPT"),
+            Option(
+                "ARGS", "words for the script; what looks like one of these options stands after --", "ARGS", True, True
+            ),
+        ),
+        commands.run,
+    ),
     "enable": Command(
         "let a skill be used again", SHARED, (Option("NAME", "a skill, or its path", "NAME"),), commands.enable
     ),
@@ -170,6 +199,22 @@ COMMANDS: Mapping[str, Command] = {
         SHARED,
         (Option("NAME", "a profile", "NAME"),),
         commands.profile,
+    ),
+    "log": Command(
+        "the journal of one or more sessions: show it, verify that nobody changed it, count which skills were used, "
+        "repeat it here and compare",
+        (
+            *SHARED,
+            Option("--session", "show, stats: only sessions whose name begins so", "S"),
+            Option("--type", "show: only events of this type; may be repeated", "T", many=True),
+            Option("--skill", "show: only events that concern this skill", "NAME"),
+            Option("--last", "show: only the last N of them", "N"),
+            Option("--head", "verify: a sum that was kept elsewhere; its line must still be there", "SUM"),
+            Option("--disk", "replay: take the files as they are now, also where their contents were kept"),
+            Option("--trust", "replay: let the configuration of the journal's project count as if it were trusted"),
+        ),
+        (Option("ACTION", "show, verify, stats or replay", "ACTION"), Option("FILE", "the journal", "FILE")),
+        _log,
     ),
     "help": Command("this text", (), (), lambda values: _help()),
 }
@@ -239,6 +284,9 @@ def _say(message: str) -> None:
 # Arguments ----------------------------------------------------------------------------------------
 
 
+_HELP = ("-h", "--help")
+
+
 def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The command and its values. What is not plain goes to argparse, which costs as much as starting Python."""
     name, rest = _command_of(words)
@@ -254,14 +302,18 @@ def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         word = rest.pop(0)
         text, equals, given = word.partition("=")
         option = options.get(text)
-        if option is None and places and not word.startswith("-"):
+        if word == "--" and places and places[0].many:
+            values[places[0].key] += rest
+            rest = []
+        elif option is None and places and (not word.startswith("-") or (places[0].dashes and word not in _HELP)):
             _fill(values, places, word)
         elif option is None or (equals and not option.value) or (option.value and not equals and not rest):
             return _parse_with_argparse(ordered)
         elif not option.value:
             values[option.key] = True
         elif equals or not rest[0].startswith("--"):
-            values[option.key] = given if equals else rest.pop(0)
+            text = given if equals else rest.pop(0)
+            values[option.key] = [*values[option.key], text] if option.many else text
         else:
             return _parse_with_argparse(ordered)
     return name, values
@@ -325,7 +377,8 @@ def _parser() -> Any:
 def _add(parser: Any, command: Command) -> None:
     for option in command.options:
         if option.value:
-            parser.add_argument(option.name, help=option.help, metavar=option.value)
+            action = "append" if option.many else "store"
+            parser.add_argument(option.name, help=option.help, metavar=option.value, action=action)
         else:
             parser.add_argument(option.name, help=option.help, action="store_true")
     for argument in command.arguments:

@@ -12,6 +12,7 @@ from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillDirectory
 
 if TYPE_CHECKING:
     from skillshelf.config import Trust
+    from skillshelf.session import Session
     from skillshelf.shelf import Shelf
 
 __all__ = [
@@ -25,13 +26,13 @@ __all__ = [
     "profile",
     "prompt",
     "read",
+    "run",
     "show",
     "tools",
     "trust",
 ]
 
-DONE = 0
-NEGATIVE = 1
+DONE, NEGATIVE = 0, 1
 
 Values = Mapping[str, Any]
 
@@ -83,15 +84,19 @@ def show(values: Values) -> int:
     shelf = _open(values)
     wanted = _needed(values, "name_or_path", "skillshelf show NAME-or-PATH")
     by_path = "/" in wanted or wanted in (".", "SKILL.md")
-    try:
-        shown = shelf.session(confirm=_a_person_asks).load(
-            None if by_path else wanted, path=wanted if by_path else None, arguments=values["args"] or ""
-        )
-    except SkillNotFound as error:
-        error.near = tuple(near_names(error.name, shelf.catalog.skills))
-        raise
+    arguments = values["args"] or ""
+    if arguments and shelf.profile.arguments == "none":
+        _note(f"skills take no words in profile {shelf.profile.name}; --args changes nothing")
+    with _session(shelf, values) as session:
+        try:
+            shown = session.load(None if by_path else wanted, path=wanted if by_path else None, arguments=arguments)
+        except SkillNotFound as error:
+            error.near = tuple(near_names(error.name, shelf.catalog.skills))
+            raise
+    _lost(session)
     if values["json"]:
-        write(views.as_json(shown.to_dict()))
+        raw = {"text": shown.loaded.data.decode("utf-8")} if values["raw"] else {}
+        write(views.as_json({**shown.to_dict(), **raw}))
     else:
         if values["raw"]:
             write_data(shown.loaded.data)
@@ -111,8 +116,14 @@ def read(values: Values) -> int:
     from skillshelf.terminal import write, write_data, write_text
 
     shelf = _open(values)
+    uri = _needed(values, "uri", "skillshelf read skill://NAME/PATH")
     try:
-        resource = shelf.read(_needed(values, "uri", "skillshelf read skill://NAME/PATH"))
+        if values["journal"] or values["keep"]:
+            with _session(shelf, values) as session:
+                resource = session.read(uri)
+            _lost(session)
+        else:
+            resource = shelf.read(uri)
     except SkillNotFound as error:
         error.near = tuple(near_names(error.name, shelf.catalog.skills))
         raise
@@ -123,6 +134,57 @@ def read(values: Values) -> int:
     else:
         write_data(b64decode(resource.content))
     return DONE
+
+
+def run(values: Values) -> int:
+    """A script of a skill, after somebody said yes."""
+    from skillshelf import views
+    from skillshelf.loader import near_names
+    from skillshelf.terminal import can_ask, write, write_piece
+
+    shelf = _open(values)
+    usage = "skillshelf run NAME SCRIPT [ARGS ...]"
+    name, script = _needed(values, "name", usage), _needed(values, "script", usage)
+    with _session(shelf, values, confirm=_ask if can_ask() else None) as session:
+        try:
+            done, result = session.run(
+                name, script, values["args"] or (), on_output=None if values["json"] else write_piece
+            )
+        except SkillNotFound as error:
+            error.near = tuple(near_names(error.name, shelf.catalog.skills))
+            raise
+    _lost(session)
+    if values["json"]:
+        write(views.as_json({**result.data, "reason": done.reason, "files": list(done.files)}))
+    if done.truncated:
+        kept = f"; all of it is in {done.artifact}" if values["journal"] else "; --journal FILE keeps all of it"
+        _note(f"the output was cut{kept}")
+    if done.exit_code == 0:
+        return DONE
+    _note(
+        f"{result.data['script']} ended with exit code {done.exit_code}" + (f": {done.reason}" if done.reason else "")
+    )
+    return NEGATIVE
+
+
+def _ask(tool: str, name: str, reason: str) -> bool:
+    """Ask the person at the terminal."""
+    from skillshelf.terminal import ask
+    from skillshelf.text import visible
+
+    return ask(f"{visible(name)}: {visible(reason)}\nRun it in a sandbox? [y/N] ")
+
+
+def _session(shelf: "Shelf", values: Values, **options: Any) -> "Session":
+    """A session for one command, recorded where `--journal` says."""
+    journal = os.path.abspath(values["journal"]) if values["journal"] else None
+    return shelf.session(journal=journal, keep=values["keep"], **options)
+
+
+def _lost(session: "Session") -> None:
+    """Say what could not be recorded; the command itself is done all the same."""
+    if problem := session.journal_problem:
+        _note(problem)
 
 
 def prompt(values: Values) -> int:
@@ -334,11 +396,6 @@ def _needed(values: Values, key: str, usage: str) -> str:
     if not value:
         raise ConfigurationError(f"something is missing; usage: {usage}")
     return os.fspath(value)
-
-
-def _a_person_asks(tool: str, name: str, reason: str) -> bool:
-    """These commands serve the person who typed them."""
-    return True
 
 
 def _held_back(shelf: "Shelf") -> None:

@@ -13,7 +13,17 @@ from skillshelf.profile import Profile, Switch
 from skillshelf.profiles import SYSTEMS
 from skillshelf.values import Diagnostic
 
-__all__ = ["KEYS", "SWITCHES", "PermissionRule", "Settings", "Trust", "is_trusted", "load_settings"]
+__all__ = [
+    "KEYS",
+    "SWITCHES",
+    "PermissionRule",
+    "Settings",
+    "Trust",
+    "WrongRule",
+    "is_trusted",
+    "load_settings",
+    "parse_rule",
+]
 
 Trust = Literal["all", "ask", "user"]
 SWITCHES = tuple(switch for switch in get_args(Switch) if switch != "any")
@@ -47,6 +57,10 @@ class Settings(NamedTuple):
     allow: tuple[PermissionRule, ...] = ()
     deny: tuple[PermissionRule, ...] = ()
     grant_from_skills: tuple[str, ...] = ()
+    run_network: bool = False
+    run_read: tuple[str, ...] = ()
+    run_write: tuple[str, ...] = ()
+    run_unsandboxed: bool = False
     trusted_folders: tuple[str, ...] = ()
     profiles: Mapping[str, Profile] = {}
     warnings: tuple[Diagnostic, ...] = ()
@@ -193,6 +207,10 @@ KEYS: Mapping[str, tuple[str, str]] = {
     "permissions.allow": ("allow", _RULES),
     "permissions.deny": ("deny", _RULES),
     "permissions.grant_from_skills": ("grant_from_skills", _TEXTS),
+    "permissions.run.network": ("run_network", _FLAG),
+    "permissions.run.read": ("run_read", _TEXTS),
+    "permissions.run.write": ("run_write", _TEXTS),
+    "permissions.run.unsandboxed": ("run_unsandboxed", _FLAG),
     "trust.folders": ("trusted_folders", _TEXTS),
 }
 """Every key of a configuration file, the setting it becomes, and the type it must have."""
@@ -207,11 +225,15 @@ _SPELLINGS = {
 _NEEDS_TRUST = (
     "permissions.allow",
     "permissions.grant_from_skills",
+    "permissions.run",
     "skills.custom_directories",
     "profiles",
     "trust",
 )
-_ADDED = ("disabled", "ignored", "allow", "deny", "grant_from_skills", "custom_directories")
+_ADDED = (
+    *("disabled", "ignored", "allow", "deny", "grant_from_skills", "custom_directories"),
+    *("run_read", "run_write"),
+)
 
 
 def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project", "stranger"], place: Place) -> Settings:
@@ -274,7 +296,7 @@ def _from_file(setting: str, values: tuple[Any, ...], path: str, place: Place) -
     """Paths of a configuration file are meant from the folder of that file."""
     if setting == "disabled":
         return tuple(expand(value, place, base=os.path.dirname(path)) if "/" in value else value for value in values)
-    if setting not in ("custom_directories", "trusted_folders"):
+    if setting not in ("custom_directories", "trusted_folders", "run_read", "run_write"):
         return values
     return tuple(expand(value, place, base=os.path.dirname(path)) for value in values)
 
@@ -314,15 +336,38 @@ def _checked(file: _File, key: str, value: Any, kind: str) -> Any:
 
 
 def _permission_rule(file: _File, key: str, entry: Any) -> PermissionRule:
-    if not isinstance(entry, dict) or not isinstance(entry.get("tool"), str) or not entry["tool"]:
-        raise _wrong(file, key, f'holds {entry!r}; a rule is {{ tool = "...", skill_name = "..." }}')
-    if extra := sorted(set(entry) - {"tool", "skill_name"}):
-        raise _wrong(file, key, f"holds a rule with {', '.join(extra)}; a rule has tool and skill_name only")
-    name = entry.get("skill_name")
+    try:
+        return parse_rule(entry)
+    except WrongRule as error:
+        raise _wrong(file, key, str(error)) from None
+
+
+class WrongRule(ValueError):
+    """What is wrong with a permission rule, as the end of a sentence about the list that holds it."""
+
+
+_KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_TOOL = re.compile(r"[A-Za-z_][\w.:-]*")
+_RULE = '{ tool = "...", skill_name = "..." }'
+_OWN_TOOLS = ("skill_search", "skill_load", "skill_read", "skill_run", "skill_override", "Skill")
+
+
+def parse_rule(entry: Any) -> PermissionRule:
+    """The rule that a mapping is. A rule that is half understood could allow everything, so it is an error."""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("tool"), str) or not entry["tool"]:
+        raise WrongRule(f"holds {entry!r}; a rule is {_RULE}")
+    if extra := sorted(str(member) for member in entry if member not in PermissionRule._fields):
+        raise WrongRule(f"holds a rule with {', '.join(extra)}; a rule has tool and skill_name only")
+    tool, name = entry["tool"], entry.get("skill_name")
+    if not _TOOL.fullmatch(tool):
+        raise WrongRule(f"holds tool {tool!r}; a rule names one tool, without patterns")
+    # A misspelt tool would be a rule that never applies.
+    if tool.lower().startswith("skill") and tool not in _OWN_TOOLS:
+        raise WrongRule(f"holds tool {tool!r}; those for skills are {', '.join(_OWN_TOOLS)}")
     # Dropping a name that cannot be understood would turn the rule into one for every skill.
-    if name is not None and not (isinstance(name, str) and re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)):
-        raise _wrong(file, key, f"holds skill_name {name!r}; it must be a kebab-case name")
-    return PermissionRule(entry["tool"], name)
+    if name is not None and not (isinstance(name, str) and _KEBAB.fullmatch(name)):
+        raise WrongRule(f"holds skill_name {name!r}; it must be a kebab-case name")
+    return PermissionRule(tool, name)
 
 
 def _own_profiles(file: _File, wished: Mapping[str, Any], known: Mapping[str, Profile]) -> dict[str, Profile]:

@@ -12,6 +12,7 @@ SkillError
   ResourceNotFound         no such file in that skill
   FileReadError            the machine could not read a file
   PathEscape               a path that points outside the folder it must stay in
+  ScriptNotRunnable        a script that no program on this machine can run
   LimitExceeded            a file, walk or output larger than a named limit
   PermissionDenied         the policy said no
   SkillsDisabled           skills are switched off in the configuration
@@ -32,6 +33,7 @@ __all__ = [
     "PathEscape",
     "PermissionDenied",
     "ResourceNotFound",
+    "ScriptNotRunnable",
     "SkillAlreadyExists",
     "SkillDirectoryNotFound",
     "SkillError",
@@ -134,6 +136,10 @@ class FileReadError(SkillError):
 
 class PathEscape(SkillError):
     """A path that points outside the folder it must stay in."""
+
+
+class ScriptNotRunnable(SkillError):
+    """A script that no program on this machine can run."""
 
 
 class LimitExceeded(SkillError):

@@ -11,42 +11,59 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, NoReturn
 
 from skillshelf.limits import FIRST_READ, FRONTMATTER_BYTES
 from skillshelf.values import Stamp
 
 __all__ = [
     "Contents",
+    "DiskUse",
     "Folder",
     "Head",
     "Kind",
     "NotRegular",
     "TooLarge",
+    "append",
+    "begins_with",
     "close",
+    "disk_use",
     "entries_in",
     "from_system",
+    "give_tree",
+    "is_at",
     "is_inside",
     "is_own_file",
+    "keep_content",
+    "kept_content",
     "kind_at",
     "kind_of",
+    "lock",
     "locked",
     "make_folder",
     "make_own_folder",
+    "make_private_folder",
+    "measure",
     "names_in",
     "open_folder",
     "open_folder_at",
+    "open_to_append",
+    "open_to_read",
     "read_file",
     "read_head",
     "real_path",
     "remove",
+    "remove_tree",
     "replace_file",
     "resolve_link",
     "stamp_at",
     "stamp_below",
     "stamp_of",
     "stat_at",
+    "sync_folder",
+    "unlock",
     "why_not_replaced",
+    "write_new",
 ]
 
 Kind = Literal["file", "folder", "link", "pipe", "socket", "device"]
@@ -204,12 +221,89 @@ def read_file(path: str, *, limit: int, links: Literal["follow", "never"]) -> by
         os.close(descriptor)
 
 
+def begins_with(path: str, start: bytes) -> bool:
+    """Whether a program of the user's begins with these bytes; a link to it is followed."""
+    descriptor = os.open(_to_system(path), _READ & ~os.O_NOFOLLOW)
+    try:
+        return os.read(descriptor, len(start)) == start
+    finally:
+        os.close(descriptor)
+
+
 def _read_up_to(descriptor: int, limit: int) -> bytes:
     parts = []
     while limit > 0 and (part := os.read(descriptor, min(limit, 1 << 16))):
         parts.append(part)
         limit -= len(part)
     return b"".join(parts)
+
+
+def open_to_append(path: str) -> int:
+    """A descriptor of a regular file that is read and added to, made for its owner alone; a link is refused."""
+    # Looked at before it is opened: opening a device can have effects.
+    if (kind := kind_at(path)) and kind != "file":
+        _refuse_kind(kind)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    return _regular(os.open(_to_system(path), flags, 0o600))
+
+
+def open_to_read(path: str) -> int:
+    """A descriptor of a regular file that somebody named; a link is followed."""
+    _refuse_irregular(os.stat(_to_system(path)).st_mode)
+    return _regular(os.open(_to_system(path), _READ & ~os.O_NOFOLLOW))
+
+
+def _regular(descriptor: int) -> int:
+    try:
+        _refuse_irregular(os.fstat(descriptor).st_mode)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def lock(descriptor: int, how: Literal["alone", "shared"], *, seconds: float) -> bool:
+    """Hold a lock on an open file until it is closed; False if others held it for all that time."""
+    import fcntl
+    import time
+
+    kind = fcntl.LOCK_EX if how == "alone" else fcntl.LOCK_SH
+    end, pause = time.monotonic() + seconds, 0.0001
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # Not the call that waits by itself: a holder that was stopped would stop us too.
+            if time.monotonic() > end:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, 0.002)
+        else:
+            return True
+
+
+def unlock(descriptor: int) -> None:
+    """Give up the lock on an open file."""
+    import fcntl
+
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def sync_folder(path: str) -> None:
+    """Force to the disk which names a folder holds."""
+    descriptor = os.open(_to_system(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def is_at(path: str, descriptor: int) -> bool:
+    """Whether an open file is still what stands at a path."""
+    try:
+        return os.path.samestat(os.lstat(_to_system(path)), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def resolve_link(path: str) -> str:
@@ -270,6 +364,16 @@ class Folder:
 
     def read(self, segments: Sequence[str], *, limit: int) -> "Contents":
         """A regular file; IsADirectoryError, NotRegular or TooLarge for what is none."""
+        data, status = self._read(segments, limit)
+        return Contents(data, status.st_mtime_ns)
+
+    def copy(self, segments: Sequence[str], target: str, *, limit: int) -> bytes:
+        """The bytes of a regular file, which are now those of a new file too; only its right to be run is kept."""
+        data, status = self._read(segments, limit)
+        write_new(target, data, mode=0o755 if status.st_mode & 0o111 else 0o644)
+        return data
+
+    def _read(self, segments: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
         parent = self._open(segments[:-1])
         try:
             # Looked at before it is opened: opening a device can have effects.
@@ -285,7 +389,7 @@ class Folder:
             data = _read_up_to(descriptor, limit + 1)
             if len(data) > limit:
                 raise TooLarge(len(data))
-            return Contents(data, status.st_mtime_ns)
+            return data, status
         finally:
             os.close(descriptor)
 
@@ -306,10 +410,10 @@ class Folder:
             os.close(descriptor)
         return [name + ("/" if kind == "folder" else "") for name, kind in kinds if kind in ("file", "folder")]
 
-    def files(self, most: int) -> tuple[list[str], bool]:
+    def files(self, most: int, below: tuple[str, ...] = ()) -> tuple[list[str], bool]:
         """The regular files at every depth, and whether all entries were looked at; links are left out."""
         found: list[str] = []
-        waiting: list[tuple[str, ...]] = [()]
+        waiting = [below]
         while waiting:
             segments = waiting.pop()
             try:
@@ -352,10 +456,14 @@ def _not_passable(folder: int, name: str, error: OSError) -> OSError:
 
 def _refuse_irregular(mode: int) -> None:
     kind = kind_of(mode)
+    if kind != "file":
+        _refuse_kind(kind)
+
+
+def _refuse_kind(kind: Kind) -> NoReturn:
     if kind == "folder":
         raise IsADirectoryError
-    if kind != "file":
-        raise NotRegular(kind)
+    raise NotRegular(kind)
 
 
 def is_own_file(path: str) -> bool:
@@ -486,7 +594,136 @@ def _write_new(path: str, data: bytes) -> None:
         os.close(descriptor)
 
 
+def keep_content(folder: str, data: bytes) -> None:
+    """Put bytes into a folder under their digest, once; a reader finds them whole or not at all."""
+    from hashlib import sha256
+
+    path = f"{folder}/sha256/{sha256(data).hexdigest()}"
+    if kind_at(path) is None:
+        os.makedirs(_to_system(os.path.dirname(path)), mode=0o700, exist_ok=True)
+        replace_file(path, data)
+
+
+def kept_content(folder: str, digest: str, *, limit: int) -> bytes | None:
+    """The bytes that were kept under a digest; None if they are not there or are not those."""
+    from hashlib import sha256
+
+    kind, _, value = digest.partition(":")
+    if kind != "sha256" or len(value) != 64 or not value.isalnum():
+        return None
+    try:
+        data = read_file(f"{folder}/sha256/{value}", limit=limit, links="never")
+    except OSError:
+        return None
+    return data if data is not None and sha256(data).hexdigest() == value else None
+
+
+def measure(path: str) -> tuple[int, str]:
+    """The number of bytes of a regular file, and their digest, without holding them all."""
+    from hashlib import sha256
+
+    descriptor = os.open(_to_system(path), _READ)
+    try:
+        _refuse_irregular(os.fstat(descriptor).st_mode)
+        size, digest = 0, sha256()
+        while part := os.read(descriptor, 1 << 16):
+            size += len(part)
+            digest.update(part)
+        return size, f"sha256:{digest.hexdigest()}"
+    finally:
+        os.close(descriptor)
+
+
 def _remove_folder(path: str) -> None:
     from shutil import rmtree
 
     rmtree(_to_system(path), ignore_errors=True)
+
+
+# Folders of our own ---------------------------------------------------------------------------------
+
+
+def make_private_folder(prefix: str) -> str:
+    """A new folder that only this user may enter, by its real path."""
+    import tempfile
+
+    return real_path(from_system(tempfile.mkdtemp(prefix=prefix)))
+
+
+def give_tree(path: str, user: int) -> None:
+    """Make a folder of our own with all that is in it belong to another user, as only root can."""
+    top = path.encode("utf-8", "surrogateescape")
+    for folder, _, names in os.walk(top):
+        for entry in (folder, *(os.path.join(folder, name) for name in names)):
+            os.chown(entry, user, user, follow_symlinks=False)
+
+
+def write_new(path: str, data: bytes = b"", *, mode: int = 0o600) -> None:
+    """Put bytes in a file that must not exist yet; the folders on the way are made."""
+    os.makedirs(_to_system(os.path.dirname(path)), mode=0o755, exist_ok=True)
+    descriptor = os.open(_to_system(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+
+
+def append(path: str, data: bytes) -> None:
+    """Put bytes at the end of a file of our own."""
+    descriptor = os.open(_to_system(path), os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+
+
+class DiskUse(NamedTuple):
+    """What lies below a folder: bytes that are taken on the disk, and entries."""
+
+    size: int
+    entries: int
+
+
+def disk_use(path: str, most: int) -> DiskUse:
+    """How much lies below a folder; counting ends after so many entries."""
+    size = entries = 0
+    waiting = [_to_system(path)]
+    while waiting and entries <= most:
+        try:
+            with os.scandir(waiting.pop()) as found:
+                for entry in found:
+                    entries += 1
+                    size += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entries > most:
+                        break
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except OSError:
+            # It went away while it was counted, or nobody may look into it.
+            continue
+    return DiskUse(size, entries)
+
+
+def remove_tree(path: str) -> None:
+    """Remove a folder with all that is in it, however deep it is and whatever its rights are."""
+    top = path.encode("utf-8", "surrogateescape")
+    # A name that nobody can have guessed, so that it is free.
+    token, moved = os.urandom(8).hex(), 0
+    while folders := _with_folders_only(top):
+        for folder in folders:
+            # What lies deeper is moved up before it is emptied: no path gets long, and nothing recurs.
+            for inner in _with_folders_only(folder):
+                moved += 1
+                os.rename(inner, os.path.join(top, f"{token}-{moved}".encode()))
+            os.rmdir(folder)
+    os.rmdir(top)
+
+
+def _with_folders_only(folder: bytes) -> list[bytes]:
+    """The folders in a folder, from which everything else is gone now."""
+    os.chmod(folder, 0o700)
+    with os.scandir(folder) as found:
+        entries = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in found]
+    for path, is_folder in entries:
+        if is_folder:
+            # Who moves a folder needs the right to write in it.
+            os.chmod(path, 0o700)
+        else:
+            os.unlink(path)
+    return [path for path, is_folder in entries if is_folder]

@@ -15,14 +15,36 @@ __all__ = [
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+    "JOURNAL_DEPTH",
+    "JOURNAL_LINE_BYTES",
+    "JOURNAL_LOCK_SECONDS",
+    "JOURNAL_MEMBER_BYTES",
+    "JOURNAL_NAMES",
+    "JOURNAL_PROBLEMS",
+    "JOURNAL_SESSIONS",
     "LISTED_CHILDREN",
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
+    "OUTPUT_BLOCK",
     "RESOURCE_BYTES",
+    "RUN_ARGUMENTS",
+    "RUN_ARGUMENT_BYTES",
+    "RUN_ARTIFACT_BYTES",
+    "RUN_FILE_BYTES",
+    "RUN_MEMORY_BYTES",
+    "RUN_OPEN_FILES",
+    "RUN_OUTPUT_BYTES",
+    "RUN_PROCESSES",
+    "RUN_SECONDS",
+    "RUN_SKILL_BYTES",
+    "RUN_WORK_BYTES",
+    "RUN_WORK_FILES",
+    "SCRIPT_BYTES",
     "SETTLED_NS",
     "SKILL_FILE_BYTES",
     "WALK_DEPTH",
     "WALK_DIRECTORIES",
+    "WARNINGS_TOLD",
 ]
 
 SKILL_FILE_BYTES = 1024 * 1024
@@ -81,3 +103,64 @@ CACHE_WAIT_SECONDS = 0.05
 
 SETTLED_NS = 2_000_000_000
 """A file that changed less than this before it was read is read again next time."""
+WARNINGS_TOLD = 200
+"""Findings of one catalog that are events of their own; one more event says how many are not."""
+
+OUTPUT_BLOCK = 16 * 1024
+"""Characters of a script's output in one event."""
+
+JOURNAL_LINE_BYTES = 1024 * 1024
+"""A line of a journal: a longer event is shortened, a longer line of a stranger is not read."""
+
+JOURNAL_MEMBER_BYTES = 16 * 1024
+"""What a member of an event may take where the whole event is too long; more is cut and its digest kept."""
+
+JOURNAL_DEPTH = 32
+"""Levels of an event."""
+
+JOURNAL_LOCK_SECONDS = 10
+"""How long an event waits for the other writers of its journal before it counts as lost."""
+
+JOURNAL_PROBLEMS = 1_000
+"""Broken lines of a journal, or breaks in its chain, after which no more is read."""
+
+JOURNAL_SESSIONS = 100_000
+"""Sessions of one journal that are told apart."""
+
+JOURNAL_NAMES = 10_000
+"""Skills and tools of one journal that are counted each on their own."""
+
+SCRIPT_BYTES = 1024 * 1024
+"""A larger script is not run."""
+
+RUN_SKILL_BYTES = 64 * 1024 * 1024
+"""All files of a skill together, which are copied before one of its scripts runs."""
+
+RUN_ARGUMENTS = 256
+RUN_ARGUMENT_BYTES = 64 * 1024
+"""All arguments of a script together."""
+
+RUN_SECONDS = 120
+
+RUN_OUTPUT_BYTES = 256 * 1024
+"""What is handed on of each of a script's two streams."""
+
+RUN_ARTIFACT_BYTES = 64 * 1024 * 1024
+"""What is kept in a file of an output that was cut."""
+
+RUN_MEMORY_BYTES = 1024 * 1024 * 1024
+"""For each process of a script, and for all of them together."""
+
+RUN_FILE_BYTES = 64 * 1024 * 1024
+"""One file that a script writes."""
+
+RUN_WORK_BYTES = 256 * 1024 * 1024
+"""All files that a script writes."""
+
+RUN_WORK_FILES = 20_000
+
+RUN_PROCESSES = 128
+"""Processes of a script at one time, their threads included."""
+
+RUN_OPEN_FILES = 256
+"""Files that one process of a script has open at one time."""

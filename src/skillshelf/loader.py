@@ -1,8 +1,8 @@
 """A name or path to a loaded skill: read anew, digested, checked once more, with the list of its files."""
 
 import os
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from skillshelf import files, resources
 from skillshelf.document import body, parse
@@ -19,7 +19,7 @@ from skillshelf.profile import Profile
 from skillshelf.rules import check, placed
 from skillshelf.values import CatalogSkill, Diagnostic
 
-__all__ = ["LoadedSkill", "load", "near_names", "resolve"]
+__all__ = ["LoadedSkill", "load", "loaded_from", "near_names", "resolve"]
 
 
 class LoadedSkill(NamedTuple):
@@ -41,6 +41,7 @@ class LoadedSkill(NamedTuple):
     has_references: bool
     has_assets: bool
     warnings: tuple[Diagnostic, ...]
+    frontmatter: Mapping[str, Any] = {}
 
 
 def resolve(
@@ -92,7 +93,12 @@ def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
         raise SkillFileNotFound(skill.path) from None
     except (IsADirectoryError, PathEscape):
         raise InvalidFormat(f"SKILL.md is no regular file any more: {skill.path}") from None
-    _recheck(skill, data, profile)
+    return loaded_from(skill, data, mtime_ns, profile)
+
+
+def loaded_from(skill: CatalogSkill, data: bytes, mtime_ns: int, profile: Profile) -> LoadedSkill:
+    """The skill that these bytes of its SKILL.md make, checked once more."""
+    fields = _recheck(skill, data, profile)
     try:
         content = data.decode("utf-8-sig")
         text = body(data).decode("utf-8")
@@ -111,6 +117,7 @@ def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
         files_truncated=listing.truncated,
         **{f"has_{name}": _has_folder(skill, name) for name in ("scripts", "references", "assets")},
         warnings=_changes(skill, len(data), mtime_ns),
+        frontmatter=fields,
     )
 
 
@@ -120,8 +127,8 @@ def _changes(skill: CatalogSkill, size: int, mtime_ns: int) -> tuple[Diagnostic,
     return (Diagnostic(skill.path, "changed", "the file changed since the catalog was made; this is its new text"),)
 
 
-def _recheck(skill: CatalogSkill, data: bytes, profile: Profile) -> None:
-    """Raise if the file would not be in the catalog any more."""
+def _recheck(skill: CatalogSkill, data: bytes, profile: Profile) -> Mapping[str, Any]:
+    """The fields of the frontmatter as they are now; raises if the file would not be in the catalog any more."""
     document = parse(data, whole=True, reading=profile.yaml_mode)
     directory = os.path.basename(os.path.dirname(skill.path))
     for finding in check(document, directory, profile):
@@ -131,6 +138,7 @@ def _recheck(skill: CatalogSkill, data: bytes, profile: Profile) -> None:
             raise InvalidFormat(f"{finding.message} ({finding.rule}, line {finding.line}): {skill.path}")
     if document.fields.get("disable-model-invocation") and not skill.frontmatter.get("disable-model-invocation"):
         raise InvalidFormat(f"the file was closed to models since the catalog was made; look again: {skill.path}")
+    return document.fields
 
 
 def _has_folder(skill: CatalogSkill, name: str) -> bool:

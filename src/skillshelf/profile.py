@@ -121,6 +121,8 @@ class Profile(NamedTuple):
     empty_arguments: Literal["replace", "keep"] = "replace"
     mentions: Literal["dollar", "none"] = "none"
     commands: Literal["slash-skill", "none"] = "none"
+    # What a skill's `allowed-tools` does to the host's tools while it is active
+    allowed_tools: Literal["ignore", "advise", "narrow"] = "ignore"
 
 
 def scopes_of(profile: Profile) -> list[str]:

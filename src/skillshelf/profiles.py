@@ -67,6 +67,7 @@ _STANDARD = Profile(
     arguments="substitute",
     mentions="dollar",
     commands="slash-skill",
+    allowed_tools="narrow",
 )
 
 _STRICT = _STANDARD._replace(
@@ -142,6 +143,7 @@ _SWIFTAGENT = Profile(
     tools=("activate_skill",),
     load_form="skill-activated",
     reload="repeat",
+    allowed_tools="advise",
 )
 
 _MYCODEAGENT = Profile(

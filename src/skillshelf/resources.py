@@ -14,7 +14,18 @@ from skillshelf.profile import Profile
 from skillshelf.text import visible
 from skillshelf.values import CatalogSkill
 
-__all__ = ["Address", "Listing", "Resource", "digest_of", "list_files", "parse_address", "read_resource", "read_skill"]
+__all__ = [
+    "Address",
+    "Listing",
+    "Resource",
+    "digest_of",
+    "list_files",
+    "parse_address",
+    "read_resource",
+    "read_skill",
+    "refusing",
+    "resource_of",
+]
 
 SCHEME = "skill://"
 SKILL_FILE = "SKILL.md"
@@ -120,14 +131,14 @@ def read_resource(
     skill = _named(address.name, skills)
     shown = "/".join(address.segments) or SKILL_FILE
     if not address.segments:
-        return skill, _resource(uri, skill.path, shown, read_skill(skill, limit=limit).data, profile)
+        return skill, resource_of(uri, skill.path, shown, read_skill(skill, limit=limit).data, profile)
     path = os.path.join(skill.dir, *address.segments)
     try:
         data = _read(skill.real_dir, address.segments, limit=limit, shown=shown).data
     except IsADirectoryError:
         names = _children(skill.real_dir, address.segments, shown)
-        return skill, _resource(uri, path, "children.txt", "\n".join(names).encode(), profile)
-    return skill, _resource(uri, path, shown, data, profile)
+        return skill, resource_of(uri, path, "children.txt", "\n".join(names).encode(), profile)
+    return skill, resource_of(uri, path, shown, data, profile)
 
 
 def _named(name: str, skills: Sequence[CatalogSkill]) -> CatalogSkill:
@@ -139,7 +150,8 @@ def _named(name: str, skills: Sequence[CatalogSkill]) -> CatalogSkill:
     return named[0]
 
 
-def _resource(uri: str, path: str, shown: str, data: bytes, profile: Profile) -> Resource:
+def resource_of(uri: str, path: str, shown: str, data: bytes, profile: Profile) -> Resource:
+    """The resource that these bytes are; `shown` is the path in the skill, which decides its type."""
     kind = CONTENT_TYPES[profile.content_types](shown)
     try:
         return Resource(uri, path, data.decode("utf-8"), "utf-8", kind, len(data), digest_of(data))
@@ -151,12 +163,12 @@ def _resource(uri: str, path: str, shown: str, data: bytes, profile: Profile) ->
 
 def _read(folder: str, segments: Sequence[str], *, limit: int, shown: str) -> files.Contents:
     """A regular file below a folder, opened name by name and never through a link."""
-    with _refusing(shown, limit), files.Folder(folder) as here:
+    with refusing(shown, limit), files.Folder(folder) as here:
         return here.read(segments, limit=limit)
 
 
 def _children(folder: str, segments: Sequence[str], shown: str) -> list[str]:
-    with _refusing(shown, 0), files.Folder(folder) as here:
+    with refusing(shown, 0), files.Folder(folder) as here:
         names = [visible(name) for name in here.children(segments)]
     if len(names) > LISTED_CHILDREN:
         return [*names[:LISTED_CHILDREN], f"({len(names) - LISTED_CHILDREN} more are not listed)"]
@@ -164,7 +176,7 @@ def _children(folder: str, segments: Sequence[str], shown: str) -> list[str]:
 
 
 @contextmanager
-def _refusing(shown: str, limit: int) -> Iterator[None]:
+def refusing(shown: str, limit: int) -> Iterator[None]:
     """Failures of the door as errors that name what was asked for; a folder stays a folder's error."""
     try:
         yield

@@ -19,7 +19,7 @@ from skillshelf.markup import attribute, cut, path_text
 from skillshelf.text import visible
 from skillshelf.tools import ErrorCode, ToolError, ToolResult
 
-__all__ = ["clean", "code_of", "failure", "load_data", "reminder"]
+__all__ = ["clean", "code_of", "failure", "load_data", "reminder", "told_message"]
 
 _MESSAGE_CHARS = 1000
 
@@ -44,12 +44,19 @@ def code_of(error: SkillError) -> ErrorCode:
 
 def clean(value: Any) -> Any:
     """The value without lone surrogates, which cannot be sent to anybody."""
+    if isinstance(value, list | tuple):
+        return [clean(item) for item in value]
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def told_message(message: str) -> str:
+    """A message without what is no text, and not at length."""
+    return cut(visible(message), _MESSAGE_CHARS)
 
 
 def failure(code: ErrorCode, message: str, candidates: tuple[str, ...] = ()) -> ToolResult:
     """The result of a call that gave nothing; what the model sent is not sent back at length."""
-    message = cut(visible(message), _MESSAGE_CHARS)
+    message = told_message(message)
     text = "\n".join([f"Error: {message}", *candidates])
     return ToolResult(False, text, {}, ToolError(code, message, candidates))
 

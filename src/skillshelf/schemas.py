@@ -7,6 +7,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 from skillshelf import wire
+from skillshelf.events import EVENTS, MEMBERS
 
 __all__ = ["SCHEMAS", "schema_of", "write_schemas"]
 
@@ -18,6 +19,9 @@ _PLAIN: dict[Any, dict[str, Any]] = {
     NoneType: {"type": "null"},
     Any: {},
 }
+
+
+_HEAD = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 
 
 def schema_of(form: Any) -> dict[str, Any]:
@@ -46,8 +50,36 @@ def schema_of(form: Any) -> dict[str, Any]:
     raise TypeError(f"no schema for {form!r}")
 
 
+def event_schema() -> dict[str, Any]:
+    """The schema of a line of a journal: any event, with the members that the journal adds."""
+    digits = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+    common = {
+        "seq": {"type": "integer", "minimum": 0},
+        "session": {"type": "string"},
+        "ts_ms": {"type": "integer"},
+        "prev": digits,
+        "sum": digits,
+    }
+    kinds = []
+    for name, kind in EVENTS.items():
+        hints = get_type_hints(kind)
+        members = {key: {"description": MEMBERS[key], **schema_of(hint)} for key, hint in hints.items()}
+        needed = [key for key in hints if key not in kind._field_defaults]
+        kinds.append(
+            {
+                "title": name,
+                "description": kind.__doc__,
+                "type": "object",
+                "properties": {"type": {"const": name}, **members, **common},
+                "required": ["type", *needed, *common],
+                "additionalProperties": False,
+            }
+        )
+    return {"description": "One line of a journal.", "anyOf": kinds}
+
+
 SCHEMAS: dict[str, dict[str, Any]] = {
-    name: {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"skillshelf {name}", **schema_of(form)}
+    name: {**_HEAD, "title": f"skillshelf {name}", **schema_of(form)}
     for name, form in {
         "scope": str,
         "skill": wire.SkillForm,
@@ -62,9 +94,14 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "tools": list[wire.ToolForm],
         "check": wire.CheckForm,
         "new": wire.NewForm,
+        "log-show": list[dict[str, Any]],
+        "log-verify": wire.LogVerifyForm,
+        "log-stats": wire.LogStatsForm,
         "failure": wire.FailureForm,
+        "run": wire.RunForm,
+        "log-replay": wire.ReplayForm,
     }.items()
-}
+} | {"event": {**_HEAD, "title": "skillshelf event", **event_schema()}}
 
 
 def write_schemas(folder: Path) -> None:

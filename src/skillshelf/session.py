@@ -1,35 +1,35 @@
 """A shelf and what a model does with it: one conversation, which remembers what is in its context."""
 
-import os
 import re
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillshelf import envelope as envelopes
 from skillshelf import loader, rendering, resources
-from skillshelf.errors import (
-    AmbiguousSkill,
-    ConfigurationError,
-    FileReadError,
-    PermissionDenied,
-    SkillError,
-    SkillNotFound,
-)
+from skillshelf.delivery import cut_result, in_envelope, load_result
+from skillshelf.desk import Desk
+from skillshelf.errors import ConfigurationError, FileReadError, PermissionDenied, SkillError, SkillNotFound
+from skillshelf.guard import NAMES_OF_TOOLS
 from skillshelf.limits import DESCRIPTION_SHOWN
 from skillshelf.loader import LoadedSkill
 from skillshelf.markup import cut
 from skillshelf.memory import Memory
-from skillshelf.policy import Confirm, Decision, Policy, decide, make_policy
+from skillshelf.policy import Confirm, Decision, Policy, make_policy
 from skillshelf.profile import Profile, scopes_of
-from skillshelf.prompt import SYSTEM_RULES, CatalogText, catalog_text, told_to_models
-from skillshelf.results import clean, code_of, failure, load_data, reminder
+from skillshelf.prompt import SYSTEM_RULES, CatalogText, told_to_models
+from skillshelf.proposals import Proposal
+from skillshelf.recorder import Act, Recording
+from skillshelf.results import clean, failure
+from skillshelf.running import can_run
 from skillshelf.text import fold
 from skillshelf.tools import Tool, ToolResult, check_arguments, tools_of
 from skillshelf.values import CatalogSkill, Diagnostic
+from skillshelf.world import World
 
 if TYPE_CHECKING:
+    from skillshelf.resources import Resource
+    from skillshelf.runner import OnOutput, Run
     from skillshelf.shelf import Shelf
 
 __all__ = ["Mentions", "Session"]
@@ -69,7 +69,11 @@ class Shown(NamedTuple):
 
 
 class Session:
-    """One conversation on a shelf. Safe to use from several threads; one call runs at a time."""
+    """One conversation on a shelf. Safe to use from several threads; one call runs at a time.
+
+    What happens in it is told to `recording`; close it, or use it in a `with` statement, to end that well. `world`
+    is what it does outside itself, which only replay replaces.
+    """
 
     def __init__(
         self,
@@ -78,19 +82,51 @@ class Session:
         policy: Policy | Mapping[str, Any] | str | None = None,
         confirm: Confirm | None = None,
         preload: Iterable[str] = (),
+        recording: Recording = Recording(),  # noqa: B008 - a value that never changes.
+        world: World | None = None,
+        restored: bool = False,
     ) -> None:
         self.shelf = shelf
-        self.policy = make_policy(policy, shelf.settings)
         self.changes: tuple[str, ...] = ()
-        self.warnings: list[Diagnostic] = []
-        self._confirm = confirm
+        self._recording = recording
         self._lock = threading.RLock()
-        self._memory = Memory()
-        self._active: dict[str, LoadedSkill] = {}
-        self._asked_for: set[str] = set()
         self._cause: Exception | None = None
+        rules = make_policy(policy, shelf.settings)
+        self._desk = Desk(shelf, rules, confirm, recording, world)
         self._listed = {skill.name: skill for skill in self.skills}
-        self._preloaded = [self._pinned(name) for name in preload]
+        wanted = list(preload)
+        self._desk.recorder.started(
+            shelf.catalog,
+            rules,
+            profile=shelf.profile.name,
+            cwd=shelf.place.cwd,
+            trust=shelf.trust,
+            preload=wanted,
+            restored=restored,
+        )
+        self._desk.look()
+        try:
+            for name in wanted:
+                self._desk.preload(name)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the session; what was recorded of it is complete then."""
+        with self._lock:
+            self._desk.recorder.ended()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @property
+    def journal_problem(self) -> str | None:
+        """What could not be written to the journal, in words; None if all of it was."""
+        return self._desk.recorder.lost()
 
     # What the model is told -----------------------------------------------------------------------
 
@@ -100,33 +136,58 @@ class Session:
         return self.shelf.profile
 
     @property
+    def policy(self) -> Policy:
+        """The policy, with the rules of the configuration in it."""
+        return self._desk.guard.policy
+
+    @property
     def skills(self) -> Sequence[CatalogSkill]:
         """The skills of the shelf, those a model is not told of included."""
-        return self.shelf.catalog.skills
+        return self._desk.skills
+
+    @property
+    def warnings(self) -> list[Diagnostic]:
+        """What had to be said about the skills that the model loaded."""
+        return self._desk.warnings
+
+    @property
+    def proposals(self) -> tuple[Proposal, ...]:
+        """What loaded skills wish for, as far as the policy does not deny it; nobody follows them but the host."""
+        return self._desk.proposals
 
     def catalog_text(self) -> CatalogText:
         """The catalog as the profile writes it, with the fields that the policy opened."""
-        return catalog_text(
-            self.skills, self.profile, self.shelf.settings_in_force, extra_fields=self.policy.catalog_fields
-        )
+        return self._desk.catalog_text()
+
+    def look(self) -> None:
+        """Record the catalog if it is another one than the last that was recorded."""
+        with self._lock:
+            self._desk.look()
 
     def system_prompt(self, base: str = "", agents_context: str = "", tools: Sequence[str] | None = None) -> str:
         """Base text, standing context, then skills; `tools` are the host's own, None means that `read` is one."""
         parts = [base, agents_context]
         if self._lists_skills(tools) and (catalog := self.catalog_text().text):
             parts += [SYSTEM_RULES.get(self.profile.catalog_form, ""), catalog]
-        if self._preloaded:
-            parts.append(rendering.render_preloaded(self._preloaded).text)
+        if self._desk.preloaded:
+            parts.append(rendering.render_preloaded(self._desk.preloaded).text)
         return "\n\n".join(part for part in parts if part)
 
     def _lists_skills(self, tools: Sequence[str] | None) -> bool:
         if self.profile.catalog_condition == "always":
             return True
-        return not self._preloaded and (tools is None or "read" in tools)
+        return not self._desk.preloaded and (tools is None or "read" in tools)
 
     def tools(self) -> list[Tool]:
-        """The tools of the profile, for the skills there are."""
-        return tools_of(self.profile, self.skills, prompt=self.catalog_text().text, asked_for=self._asked_for)
+        """The tools of the profile, for the skills there are and as far as the policy can ever allow them."""
+        runs = can_run(self.policy, asked=self._desk.guard.confirm is not None)
+        return tools_of(
+            self.profile,
+            self.skills,
+            prompt=self.catalog_text().text,
+            asked_for=self._desk.guard.asked_for,
+            without=() if runs else ("skill_run",),
+        )
 
     def commands(self) -> list[str]:
         """One slash command for each skill that a user may invoke, for completion."""
@@ -141,18 +202,19 @@ class Session:
         given = {key: clean(value) for key, value in arguments.items()} if isinstance(arguments, Mapping) else {}
         started = time.perf_counter()
         with self._lock:
-            if arguments is None or isinstance(arguments, Mapping):
-                result = self._called(tool, given)
-            else:
-                result = failure("invalid_params", "the arguments of a tool are an object")
-            if self.profile.load_form != "envelope":
-                return result
-            return self._in_envelope(given, result, round((time.perf_counter() - started) * 1000))
+            if self._desk.recorder.closed:
+                return failure("failed", "this session was closed")
+            self._desk.look()
+            with self._desk.recorder.act(tool, arguments or {}, mode="auto") as act:
+                if arguments is None or isinstance(arguments, Mapping):
+                    act.result = self._called(tool, given, act)
+                else:
+                    act.result = failure("invalid_params", "the arguments of a tool are an object")
+            return self._enveloped(given, act.result, round((time.perf_counter() - started) * 1000))
 
-    def _called(self, tool: str, given: dict[str, Any]) -> ToolResult:
-        if tool not in self.profile.tools or tool not in HANDLERS:
-            known = ", ".join(name for name in self.profile.tools if name in HANDLERS)
-            return failure("unknown_tool", f"no tool {tool!r}; there are: {known}")
+    def _called(self, tool: str, given: dict[str, Any], act: Act) -> ToolResult:
+        if tool not in self.profile.tools:
+            return failure("unknown_tool", f"no tool {tool!r}; there are: {', '.join(self.profile.tools)}")
         if not self.shelf.settings.enabled:
             return failure("denied", "skills are disabled")
         self._refresh_if_asked()
@@ -160,29 +222,86 @@ class Session:
         if wrong is not None:
             return failure("invalid_params", wrong)
         try:
-            return HANDLERS[tool](self, given)
+            return HANDLERS[tool](self, given, act)
         except SkillError as error:
             return self._failed(error)
+
+    def _load(self, given: Mapping[str, Any], act: Act) -> ToolResult:
+        name, path = given.get("name") or given.get("skillName"), given.get("path") or None
+        if not name and path is None:
+            return failure("invalid_params", "name or path is required")
+        try:
+            skill = self._desk.resolve(name, path)
+        except SkillNotFound:
+            if path is not None or name not in self._listed:
+                raise
+            # It was listed when the session began: say what became of it.
+            skill = self._listed[name]
+        self._desk.guard.permit("skill_load", skill)
+        return self._desk.deliver(skill, given.get("args") or "")
+
+    def _read(self, given: Mapping[str, Any], act: Act) -> ToolResult:
+        uri = given.get("uri") or given.get("path") or ""
+        address = resources.parse_address(uri)
+        skill = self._desk.resolve(address.name)
+        self._desk.guard.permit("skill_read", skill)
+        if not address.segments and self.profile.load_form == "raw":
+            return self._desk.deliver(skill, "")
+        resource, ref = self._desk.read_file(uri, skill)
+        data = {key: value for key, value in resource._asdict().items() if key != "content"}
+        note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
+        text = note + cut_result(resource.content, ref, self.profile)
+        return ToolResult(True, text, {**data, "ref": ref})
+
+    def _search(self, given: Mapping[str, Any], act: Act) -> ToolResult:
+        scopes = scopes_of(self.profile)
+        if given.get("scope") not in (None, *scopes):
+            return failure("invalid_params", f"no such scope; there are: {', '.join(scopes)}")
+        self._desk.guard.permit("skill_search", None)
+        report = self.shelf.search(given["query"], limit=given.get("limit"), scope=given.get("scope"), model=True)
+        told = {skill.path for skill in told_to_models(self.skills)}
+        results = tuple(result for result in report.results if result.skill.path in told)
+        report = report._replace(results=results, count=len(results))
+        lines = [
+            f"{n}. {fold(r.skill.name)} ({r.reason}): {cut(fold(r.skill.description), DESCRIPTION_SHOWN)}"
+            for n, r in enumerate(report.results, 1)
+        ]
+        return ToolResult(True, "\n".join(lines) or "No skill fits." + self._held_back(), report.to_dict())
+
+    def _held_back(self) -> str:
+        held = sum(skill.hidden == "untrusted" for skill in self.skills)
+        return f" {held} of this project are held back; the user can allow them: skillshelf trust" if held else ""
+
+    def _run(self, given: Mapping[str, Any], act: Act) -> ToolResult:
+        skill = self._desk.resolve(given["name"])
+        _, result = self._desk.run_script(skill, given["script"], given.get("args") or (), act, by_user=False)
+        ref = self._desk.memory.keep("run", result.text)
+        return result._replace(text=cut_result(result.text, ref, self.profile), data={**result.data, "ref": ref})
+
+    # What a user does -----------------------------------------------------------------------------
 
     def command(self, text: str) -> ToolResult | None:
         """Run `/skill:name args`; None for text that is no command of this profile."""
         if self.profile.commands == "none" or not self.shelf.settings.commands or not text.startswith(COMMAND):
             return None
         name, arguments = self._command_words(text[len(COMMAND) :])
+        given = {"name": name, **({"args": arguments} if arguments else {})}
         with self._lock:
-            try:
-                skill = loader.resolve(self.skills, name=name, cwd=self.shelf.place.cwd)
-                if not _is_for_users(skill):
-                    raise PermissionDenied(f"{skill.name} is not meant to be invoked by a user")
-                self._permit("skill_load", skill, by_user=True)
-                loaded = loader.load(skill, self.profile)
-                if self.profile.arguments == "user-line":
-                    rendered = rendering.as_follow_up(loaded, arguments)
-                else:
-                    rendered = rendering.render(loaded, self.profile, arguments)
-                return self._remember(loaded, rendered.text, arguments)
-            except SkillError as error:
-                return self._failed(error)
+            self._desk.begin()
+            with self._desk.recorder.act("skill_load", given, mode="manual", command=text) as act:
+                try:
+                    act.result = self._commanded(name, arguments)
+                except SkillError as error:
+                    act.result = self._failed(error)
+            return act.result
+
+    def _commanded(self, name: str, arguments: str) -> ToolResult:
+        skill = self._desk.resolve(name)
+        if not _is_for_users(skill):
+            raise PermissionDenied(f"{skill.name} is not meant to be invoked by a user")
+        self._desk.guard.asked_for.add(skill.name)
+        self._desk.guard.permit("skill_load", skill, by_user=True)
+        return self._desk.deliver(skill, arguments, follow_up=self.profile.arguments == "user-line")
 
     def _command_words(self, text: str) -> tuple[str, str]:
         """The name and the rest of a command; a name of several words is known by the catalog."""
@@ -194,33 +313,85 @@ class Session:
         return name, arguments
 
     def load(self, name: str | None = None, *, path: str | None = None, arguments: str = "") -> Shown:
-        """A skill that a person asked for, exactly as a model would get it; a person is shown everything."""
+        """A skill that a person asked for, exactly as a model would get it; a person is shown everything.
+
+        The model of this session did not get it: a load by the model sends the whole text all the same.
+        """
+        tool = next((tool for tool in self.profile.tools if NAMES_OF_TOOLS[tool] == "skill_load"), "skill_load")
+        key = "skillName" if tool == "activate_skill" else "name"
+        asked = {key: name} if path is None else {"path": path}
+        given = {**asked, **({"args": arguments} if arguments else {})}
         with self._lock:
-            skill = loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.place.cwd)
-            loaded = loader.load(skill, self.profile)
-            rendered = rendering.render(loaded, self.profile, arguments)
-            result = self._remember(loaded, rendered.text, arguments)
-            if self.profile.load_form == "envelope":
-                given = {"name": skill.name, **({"args": arguments} if arguments else {})}
-                result = self._in_envelope(given, result, 0)
-            return Shown(loaded, result.text, (*loaded.warnings, *rendered.warnings))
+            self._desk.begin()
+            with self._desk.recorder.act(tool, given, mode="manual"):
+                skill = self._desk.resolve(name, path)
+                self._desk.guard.show("skill_load", skill)
+                loaded = self._desk.world.load(skill, self.profile)
+                rendered = rendering.render(loaded, self.profile, arguments)
+                warnings = (*loaded.warnings, *rendered.warnings)
+                self._desk.reached_model(loaded, warnings)
+                ref = self._desk.memory.keep_once(f"{skill.path} {loaded.digest} {arguments}", "load", rendered.text)
+                effective = self._desk.effective([*self._desk.active.values(), loaded])
+                self._desk.recorder.invoked(skill, arguments, ref=ref, repeat=False, tools=effective)
+                result = load_result(loaded, rendered.text, ref, self.profile, root=self.shelf.project_root)
+            named = {"name": skill.name, **({"args": arguments} if arguments else {})}
+            return Shown(loaded, self._enveloped(named, result, 0).text, warnings)
+
+    def read(self, uri: str) -> "Resource":
+        """A file of a skill that a person asked for; a person is shown everything."""
+        tool, key = ("read", "path") if "read" in self.profile.tools else ("skill_read", "uri")
+        with self._lock:
+            self._desk.begin()
+            with self._desk.recorder.act(tool, {key: uri}, mode="manual"):
+                skill = self._desk.resolve(resources.parse_address(uri).name)
+                self._desk.guard.show("skill_read", skill)
+                return self._desk.read_file(uri, skill)[0]
+
+    def run(
+        self, name: str, script: str, args: Sequence[str] = (), *, on_output: "OnOutput | None" = None
+    ) -> "tuple[Run, ToolResult]":
+        """Run a script that a person asked for; somebody is asked all the same, unless a rule allows it."""
+        given = {"name": name, "script": script, **({"args": list(args)} if args else {})}
+        with self._lock:
+            self._desk.begin()
+            with self._desk.recorder.act("skill_run", given, mode="manual") as act:
+                skill = self._desk.resolve(name)
+                run, act.result = self._desk.run_script(skill, script, args, act, by_user=True, on_output=on_output)
+            return run, act.result
 
     def resolve_mentions(self, text: str) -> Mentions:
         """The skills that `$name` means in a user's text; what is no skill is no mention."""
-        if self.profile.mentions == "none":
-            return Mentions(text, (), ())
-        known = {skill.name for skill in self.skills if skill.enabled and _is_for_users(skill)}
         named = list(dict.fromkeys(_MENTION.findall(text)))
-        meant = tuple(name for name in named if name in known)
-        # Only what resembles a skill: `$100` and `$home` are something else.
-        strange = [name for name in named if name not in known][:_NEAR_MISSES]
-        unknown = tuple(name for name in strange if loader.near_names(name, self.skills))
+        if self.profile.mentions == "none" or not named:
+            return Mentions(text, (), ())
         with self._lock:
-            self._asked_for.update(meant)
+            known = {skill.name for skill in self.skills if skill.enabled and _is_for_users(skill)}
+            # Only what resembles a skill: `$100` and `$home` are something else.
+            strange = [name for name in named if name not in known][:_NEAR_MISSES]
+            unknown = tuple(name for name in strange if loader.near_names(name, self.skills))
+            meant = self._mentioned([name for name in named if name in known], unknown)
         if not meant:
             return Mentions(text, meant, unknown)
         block = "\n".join(["<skill_mentions>", *(f"- {name}" for name in meant), "</skill_mentions>"])
         return Mentions(f"{text}\n\n{block}", meant, unknown)
+
+    def _mentioned(self, names: Sequence[str], unknown: Sequence[str]) -> tuple[str, ...]:
+        """The names that may reach the model; the user asked for them."""
+        if not names and not unknown:
+            return ()
+        self._desk.begin()
+        self._desk.recorder.by_person()
+        self._desk.recorder.note("skill_mentioned", names=list(names), unknown=list(unknown))
+        meant = []
+        for name in names:
+            named = [skill for skill in self.skills if skill.name == name]
+            allowed = [skill for skill in named if self._desk.guard.may_mention(skill)]
+            if allowed:
+                meant.append(name)
+            for skill in allowed:
+                self._desk.recorder.invoked(skill, "", ref=None, repeat=False, tools=self.effective_allowed_tools)
+        self._desk.guard.asked_for.update(meant)
+        return tuple(meant)
 
     # Activation -----------------------------------------------------------------------------------
 
@@ -228,47 +399,66 @@ class Session:
     def active(self) -> tuple[str, ...]:
         """The names of the skills that were loaded and not given back."""
         with self._lock:
-            return tuple(sorted({loaded.skill.name for loaded in self._active.values()}))
+            return tuple(sorted({loaded.skill.name for loaded in self._desk.active.values()}))
 
     def activate(self, name: str | None = None, *, path: str | None = None) -> LoadedSkill:
         """Load a skill and keep it active; raises what a load raises."""
         with self._lock:
-            skill = loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.place.cwd)
-            self._permit("skill_load", skill, by_user=True)
-            loaded = loader.load(skill, self.profile)
-            self._active[skill.path] = loaded
-            return loaded
+            self._desk.begin()
+            with self._desk.recorder.act("activate", {"name": name} if path is None else {"path": path}, mode="manual"):
+                skill = self._desk.resolve(name, path)
+                self._desk.guard.asked_for.add(skill.name)
+                self._desk.guard.permit("skill_load", skill, by_user=True)
+                loaded = self._desk.world.load(skill, self.profile)
+                self._desk.reached_model(loaded, loaded.warnings)
+                self._desk.recorder.note("skill_activated", name=skill.name, path=skill.path)
+                self._desk.activate(loaded)
+                return loaded
 
     def deactivate(self, name: str) -> None:
-        """Give a skill back; its text is freed."""
+        """Give a skill back; its text is freed and its `allowed-tools` count no longer."""
         with self._lock:
-            self._active = {path: loaded for path, loaded in self._active.items() if loaded.skill.name != name}
+            for path, loaded in list(self._desk.active.items()):
+                if loaded.skill.name == name:
+                    del self._desk.active[path]
+                    self._desk.recorder.note("skill_deactivated", name=name, path=path)
+
+    @property
+    def effective_allowed_tools(self) -> tuple[str, ...] | None:
+        """What the active skills leave of the host's tools, as patterns; None if they narrow nothing."""
+        with self._lock:
+            return self._desk.effective(self._desk.active.values())
 
     def decide(self, tool: str, arguments: Mapping[str, Any] | None = None) -> Decision:
-        """What the policy says about a call, on the skill that its arguments really mean."""
-        given = dict(arguments or {})
-        name = given.get("name") or given.get("skillName")
-        try:
-            skill = loader.resolve(self.skills, name=name, path=given.get("path"), cwd=self.shelf.place.cwd)
-        except SkillError as error:
-            return Decision("deny", None, str(error))
-        return decide(self.policy, tool, skill)
+        """What the policy says about a call: of a skill tool on the skill that its arguments really mean, of any
+        other on the `allowed-tools` of the active skills too."""
+        with self._lock:
+            return self._desk.decide(tool, dict(arguments or {}))
 
     def child(self, skills: Iterable[str] = ()) -> "Session":
         """A session for a sub-agent that starts with these skills; an unknown name is an error at once."""
-        return Session(self.shelf, policy=self.policy, confirm=self._confirm, preload=skills)
+        return Session(
+            self.shelf,
+            policy=self.policy,
+            confirm=self._desk.guard.confirm,
+            preload=skills,
+            recording=self._recording,
+            world=self._desk.world,
+        )
 
     # Memory ---------------------------------------------------------------------------------------
 
     def recall(self, ref: str) -> str:
         """The whole text behind a reference, until the session ends."""
         with self._lock:
-            return self._memory.recall(ref)
+            return self._desk.memory.recall(ref)
 
     def compact(self) -> None:
         """Say that the model's context was shortened: what was loaded is no longer in it."""
         with self._lock:
-            self._memory.compact()
+            held = sorted(path for path, sent in self._desk.memory.sent.items() if sent.in_context)
+            self._desk.memory.compact()
+            self._desk.recorder.note("context_compacted", skills=held)
 
     def snapshot(self) -> dict[str, Any]:
         """The session as a JSON value."""
@@ -276,10 +466,10 @@ class Session:
             return {
                 "version": 1,
                 "profile": self.profile.name,
-                "active": sorted(self._active),
-                "preloaded": [loaded.skill.name for loaded in self._preloaded],
-                "asked_for": sorted(self._asked_for),
-                **self._memory.to_dict(),
+                "active": sorted(self._desk.active),
+                "preloaded": [loaded.skill.name for loaded in self._desk.preloaded],
+                "asked_for": sorted(self._desk.guard.asked_for),
+                **self._desk.memory.to_dict(),
             }
 
     @classmethod
@@ -290,11 +480,11 @@ class Session:
             raise ConfigurationError("not a snapshot of a session")
         if snapshot["version"] != 1 or snapshot["profile"] != shelf.profile.name:
             raise ConfigurationError("not a snapshot of a session with this profile")
-        session = cls(shelf, **options)
-        session._memory = Memory.from_dict(snapshot)
+        session = cls(shelf, restored=True, **options)
+        session._desk.memory = Memory.from_dict(snapshot)
         for name in snapshot["preloaded"]:
             try:
-                session._preloaded.append(session._pinned(name))
+                session._desk.preload(name)
             except SkillError as error:
                 session.changes += (f"no longer preloaded: {name}: {error}",)
         session.changes += tuple(session._differences())
@@ -303,174 +493,42 @@ class Session:
                 session.activate(path=path)
             except SkillError as error:
                 session.changes += (f"no longer active: {path}: {error}",)
-        session._asked_for = set(snapshot["asked_for"])
+        session._desk.guard.asked_for = set(snapshot["asked_for"])
         return session
 
     def _differences(self) -> Iterable[str]:
         known = {skill.path: skill for skill in self.skills}
-        for path, sent in self._memory.sent.items():
+        for path, sent in self._desk.memory.sent.items():
             if path not in known:
                 yield f"missing: {sent.name} ({path})"
                 continue
             try:
-                loaded = loader.load(known[path], self.profile)
+                loaded = self._desk.world.load(known[path], self.profile)
             except SkillError as error:
                 yield f"broken: {sent.name}: {error}"
                 continue
             if loaded.digest != sent.digest:
                 yield f"updated: {sent.name} ({path})"
 
-    # One call -------------------------------------------------------------------------------------
-
-    def _load(self, given: Mapping[str, Any]) -> ToolResult:
-        name, path = given.get("name") or given.get("skillName"), given.get("path") or None
-        if not name and path is None:
-            return failure("invalid_params", "name or path is required")
-        try:
-            skill = loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.place.cwd)
-        except SkillNotFound:
-            if path is not None or name not in self._listed:
-                raise
-            # It was listed when the session began: say what became of it.
-            skill = self._listed[name]
-        self._permit("skill_load", skill, by_user=False)
-        loaded = loader.load(skill, self.profile)
-        arguments = given.get("args") or ""
-        rendered = rendering.render(loaded, self.profile, arguments)
-        self.warnings += [*loaded.warnings, *rendered.warnings]
-        return self._remember(loaded, rendered.text, arguments)
-
-    def _remember(self, loaded: LoadedSkill, text: str, arguments: str) -> ToolResult:
-        """The result of a load; the same version again is only a reminder, while the model has it."""
-        self._active[loaded.skill.path] = loaded
-        sent = self._memory.reminder_for(loaded, arguments)
-        if sent is not None and self.profile.reload == "remind":
-            return ToolResult(True, reminder(loaded, sent.ref), load_data(loaded, sent.ref, already_loaded=True))
-        ref = self._memory.remember(loaded, arguments, text)
-        return ToolResult(True, self._cut(text, ref), self._form_data(loaded, text, ref))
-
-    def _cut(self, text: str, ref: str) -> str:
-        data = text.encode()
-        if len(data) <= self.profile.result_bytes:
-            return text
-        return data[: self.profile.result_bytes].decode("utf-8", "ignore") + f"\n[cut; ref={ref}]"
-
-    def _form_data(self, loaded: LoadedSkill, text: str, ref: str) -> Mapping[str, Any]:
-        if self.profile.load_form == "skill-activated":
-            return {
-                "skillName": loaded.skill.name,
-                "instructions": loaded.body.strip(),
-                "resourcesAvailable": {
-                    "hasScripts": loaded.has_scripts,
-                    "hasReferences": loaded.has_references,
-                    "hasAssets": loaded.has_assets,
-                },
-            }
-        if self.profile.load_form == "envelope":
-            base = os.path.relpath(loaded.skill.dir, self.shelf.project_root)
-            content = self._cut(text, ref)
-            truncated = {"truncated": True, "ref": ref} if content != text else {}
-            return {
-                "name": loaded.skill.name,
-                "base_dir": base,
-                "content": content,
-                "path": loaded.skill.path,
-                **truncated,
-            }
-        return load_data(loaded, ref, already_loaded=False)
-
-    def _read(self, given: Mapping[str, Any]) -> ToolResult:
-        uri = given.get("uri") or given.get("path") or ""
-        address = resources.parse_address(uri)
-        skill = loader.resolve(self.skills, name=address.name, cwd=self.shelf.place.cwd)
-        self._permit("skill_read", skill, by_user=False)
-        if not address.segments and self.profile.load_form == "raw":
-            return self._load({"name": skill.name})
-        _, resource = resources.read_resource(uri, [skill], self.profile)
-        data = {key: value for key, value in resource._asdict().items() if key != "content"}
-        ref = self._memory.keep_once(f"{uri} {resource.digest}", "read", resource.content)
-        note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
-        return ToolResult(True, note + self._cut(resource.content, ref), {**data, "ref": ref})
-
-    def _search(self, given: Mapping[str, Any]) -> ToolResult:
-        scopes = scopes_of(self.profile)
-        if given.get("scope") not in (None, *scopes):
-            return failure("invalid_params", f"no such scope; there are: {', '.join(scopes)}")
-        report = self.shelf.search(given["query"], limit=given.get("limit"), scope=given.get("scope"), model=True)
-        lines = [
-            f"{n}. {fold(r.skill.name)} ({r.reason}): {cut(fold(r.skill.description), DESCRIPTION_SHOWN)}"
-            for n, r in enumerate(report.results, 1)
-        ]
-        return ToolResult(True, "\n".join(lines) or "No skill fits." + self._held_back(), report.to_dict())
-
-    def _held_back(self) -> str:
-        held = sum(skill.hidden == "untrusted" for skill in self.skills)
-        return f" {held} of this project are held back; the user can allow them: skillshelf trust" if held else ""
-
-    # Permission and failure -----------------------------------------------------------------------
-
-    def _permit(self, tool: str, skill: CatalogSkill, *, by_user: bool) -> None:
-        """Raise unless this skill may be used that way."""
-        if by_user:
-            self._asked_for.add(skill.name)
-        if not skill.enabled:
-            raise PermissionDenied(f"{skill.name} is disabled")
-        asked = by_user or skill.name in self._asked_for
-        if skill.hidden == "disable-model-invocation" and not asked:
-            raise PermissionDenied(f"{skill.name} may only be invoked by the user")
-        decision = decide(self.policy, tool, skill)
-        if decision.verdict != "deny" and decide(self.policy, "skill_load", skill).verdict == "deny":
-            # A file of a skill is part of it: who may not load the skill may not read it piece by piece.
-            decision = decide(self.policy, "skill_load", skill)
-        if decision.verdict == "allow":
-            return
-        if decision.verdict == "confirm" and self._confirm and self._confirm(tool, skill.name, decision.reason) is True:
-            return
-        raise PermissionDenied(f"{skill.name} may not be used: {decision.reason}.{self._held_back()}")
-
-    def _pinned(self, name: str) -> LoadedSkill:
-        try:
-            skill = loader.resolve(self.skills, name=name, cwd=self.shelf.place.cwd)
-        except SkillNotFound:
-            known = ", ".join(skill.name for skill in told_to_models(self.skills)) or "none"
-            raise ConfigurationError(f"Unknown skill: {name}. Available: {known}") from None
-        self._permit("skill_load", skill, by_user=True)
-        return loader.load(skill, self.profile)
+    # One act --------------------------------------------------------------------------------------
 
     def _refresh_if_asked(self) -> None:
         variable = self.profile.refresh_env
         word = self.shelf.place.env.get(variable, "true") if variable else "true"
         if self.profile.refresh == "on-call" and word.strip().lower() in _TRUE_WORDS:
             self.shelf.refresh()
+            self._desk.look()
 
     def _failed(self, error: SkillError) -> ToolResult:
-        code = code_of(error)
-        candidates: tuple[str, ...] = ()
-        message = str(error)
-        if isinstance(error, AmbiguousSkill):
-            candidates = error.paths
-            message += "; load one of them by its path"
-        elif isinstance(error, SkillNotFound):
-            candidates = tuple(loader.near_names(error.name, told_to_models(self.skills)))
-            message += f"; did you mean {', '.join(candidates)}?" if candidates else ""
         self._cause = error.underlying if isinstance(error, FileReadError) else None
-        return failure(code, message, candidates)
+        told = self._desk.explained(error)
+        return failure(told.code, told.message, told.candidates)
 
-    def _in_envelope(self, given: Mapping[str, Any], result: ToolResult, time_ms: int) -> ToolResult:
-        """The result as the response envelope of the profile's tool protocol."""
-        root = self.shelf.project_root
-        cwd = os.path.relpath(self.shelf.place.cwd, root)
-        if result.error is not None:
-            code, message = envelopes.code_for(result.error, self._cause), envelopes.acting(result.error.message)
-            whole = envelopes.error_envelope(code, message, params=given, cwd=cwd, time_ms=time_ms)
-        else:
-            path = os.path.relpath(result.data["path"], root)
-            data = {key: value for key, value in result.data.items() if key != "path"}
-            text = f"Loaded skill '{data['name']}'."
-            if data.get("truncated"):
-                text += f" It was cut for size; use the reference {data['ref']} to recall the rest."
-            whole = envelopes.envelope(data, text, params=given, cwd=cwd, path=path, time_ms=time_ms)
-        return result._replace(text=envelopes.to_json(whole), data=whole)
+    def _enveloped(self, given: Mapping[str, Any], result: ToolResult, time_ms: int) -> ToolResult:
+        if self.profile.load_form != "envelope":
+            return result
+        root, cwd = self.shelf.project_root, self.shelf.place.cwd
+        return in_envelope(given, result, root=root, cwd=cwd, time_ms=time_ms, cause=self._cause)
 
 
 HANDLERS = {
@@ -480,6 +538,7 @@ HANDLERS = {
     "skill_read": Session._read,
     "read": Session._read,
     "skill_search": Session._search,
+    "skill_run": Session._run,
 }
 
 

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from skillshelf import catalog as catalogs
 from skillshelf import files
@@ -21,6 +21,7 @@ from skillshelf.values import Catalog, Entry
 if TYPE_CHECKING:
     from skillshelf.loader import LoadedSkill
     from skillshelf.policy import Confirm, Policy
+    from skillshelf.recorder import OnEvent
     from skillshelf.resources import Resource
     from skillshelf.search import SearchReport
     from skillshelf.session import Session
@@ -119,13 +120,25 @@ class Shelf:
         self,
         policy: "Policy | Mapping[str, Any] | str | None" = None,
         *,
+        journal: str | os.PathLike[str] | None = None,
         confirm: "Confirm | None" = None,
         preload: Iterable[str] = (),
+        keep: bool = False,
+        fsync: Literal["never", "end", "always"] = "never",
+        on_event: "OnEvent | None" = None,
     ) -> "Session":
-        """A conversation on this shelf."""
+        """A conversation on this shelf.
+
+        What happens in it is added to the `journal` and told to `on_event`; `keep` puts the contents of what was
+        loaded beside the journal, so that it can be replayed after they changed.
+        """
+        from skillshelf.recorder import Recording
         from skillshelf.session import Session
 
-        return Session(self, policy=policy, confirm=confirm, preload=preload)
+        if keep and journal is None:
+            raise ConfigurationError("contents are kept beside a journal; name one")
+        recording = Recording(_text(journal), keep, fsync, on_event)
+        return Session(self, policy=policy, confirm=confirm, preload=preload, recording=recording)
 
     def refresh(self) -> bool:
         """Look at the disk again; True if anything changed since the last look."""

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from skillshelf.text import shorten, visible, width
 
-__all__ = ["Screen", "Style", "screen", "write", "write_data", "write_text"]
+__all__ = ["Screen", "Style", "ask", "can_ask", "screen", "write", "write_data", "write_piece", "write_text"]
 
 Style = Literal["bold", "dim", "red", "yellow", "green"]
 _CODES: Mapping[Style, str] = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32"}
@@ -96,6 +96,35 @@ def write_data(data: bytes) -> None:
         write_text(data.decode("utf-8"))
     except UnicodeDecodeError:
         write(f"{len(data)} bytes that are no text; send them to a file, or use --json\n")
+
+
+def write_piece(stream: Literal["stdout", "stderr"], data: bytes) -> None:
+    """A piece of a program's output on the stream it came from: exact in a pipe, safe on a terminal."""
+    if stream == "stdout":
+        if sys.stdout is not None and sys.stdout.isatty():
+            data = _safe(data)
+        _send(data)
+    elif sys.stderr is not None:
+        sys.stderr.flush()
+        sys.stderr.buffer.write(_safe(data) if sys.stderr.isatty() else data)
+        sys.stderr.buffer.flush()
+
+
+def _safe(data: bytes) -> bytes:
+    lines = data.decode("utf-8", "replace").replace("\t", "    ").split("\n")
+    return "\n".join(visible(line) for line in lines).encode()
+
+
+def can_ask() -> bool:
+    """Whether somebody sits at a terminal who can read a question and answer it."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+def ask(question: str) -> bool:
+    """Whether somebody said yes; anything else means no."""
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def write(text: str) -> None:

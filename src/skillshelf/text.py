@@ -1,6 +1,6 @@
 """Foreign text to output: every string that a skill, a file name or a link target chose goes through here."""
 
-__all__ = ["fold", "shorten", "visible", "width"]
+__all__ = ["fold", "plural", "shorten", "visible", "width"]
 
 # Shown as escapes: C0 and C1 controls, DEL, and what is invisible or turns text around. Line ends
 # are in it too: one entry is one line, whatever its author wrote. The two joiners (U+200C, U+200D)
@@ -74,3 +74,8 @@ def shorten(text: str, cells: int) -> str:
     while text and width(text) > cells - 1:
         text = text[: max(0, min(len(text) - 1, cells - 1))]
     return text + "…" if cells > 0 else ""
+
+
+def plural(count: int, noun: str) -> str:
+    """How many of something."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -43,7 +43,7 @@ class Tool(NamedTuple):
 
 
 class _Parameter(NamedTuple):
-    kind: Literal["string", "integer"]
+    kind: Literal["string", "integer", "strings"]
     description: str
     required: bool = False
 
@@ -62,6 +62,11 @@ _PARAMETERS: Mapping[ToolName, Mapping[str, _Parameter]] = {
     "skill_read": {
         "uri": _Parameter("string", "skill://<name>/<path of a file in the skill>", required=True),
     },
+    "skill_run": {
+        "name": _Parameter("string", "the name of the skill", required=True),
+        "script": _Parameter("string", "the script, a file below the skill's scripts folder", required=True),
+        "args": _Parameter("strings", "the words the script is given, one item each; there is no shell"),
+    },
     "activate_skill": {
         "skillName": _Parameter("string", "The name of the skill to activate", required=True),
     },
@@ -78,6 +83,7 @@ _DESCRIPTIONS: Mapping[ToolName, str] = {
     "skill_search": "Find skills on this machine that fit a task. Returns names and descriptions, never instructions.",
     "skill_load": "Load the instructions of a skill into the conversation. Do this before you start a task it fits.",
     "skill_read": "Read one file of a skill, such as a reference that its instructions name. A folder lists its files.",
+    "skill_run": "Run a script of a skill in a sandbox, after the user allowed it. Returns its output.",
     "activate_skill": "Activate a skill to load its full instructions. "
     "Use this when a skill from <available_skills> is relevant to the current task.",
     "Skill": "Load the instructions of a skill by its name.",
@@ -86,13 +92,18 @@ _DESCRIPTIONS: Mapping[ToolName, str] = {
 
 
 def tools_of(
-    profile: Profile, skills: Sequence[CatalogSkill], *, prompt: str = "", asked_for: Container[str] = ()
+    profile: Profile,
+    skills: Sequence[CatalogSkill],
+    *,
+    prompt: str = "",
+    asked_for: Container[str] = (),
+    without: Container[str] = (),
 ) -> list[Tool]:
     """The tools of the profile; none where there is no skill to use them on. What the user asked for counts too."""
     told = [*told_to_models(skills), *(skill for skill in skills if skill.hidden and skill.name in asked_for)]
     if not told:
         return []
-    return [_tool(name, profile, told, prompt) for name in profile.tools if name in _PARAMETERS]
+    return [_tool(name, profile, told, prompt) for name in profile.tools if name not in without]
 
 
 def _tool(name: ToolName, profile: Profile, told: Sequence[CatalogSkill], prompt: str) -> Tool:
@@ -112,11 +123,18 @@ def _parameters(name: ToolName, profile: Profile) -> dict[str, _Parameter]:
     return known
 
 
+_TYPES: Mapping[str, Mapping[str, Any]] = {
+    "string": {"type": "string"},
+    "integer": {"type": "integer"},
+    "strings": {"type": "array", "items": {"type": "string"}},
+}
+
+
 def _schema(name: ToolName, profile: Profile, told: Sequence[CatalogSkill]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     parameters = _parameters(name, profile)
     for key, parameter in parameters.items():
-        properties[key] = {"type": parameter.kind, "description": parameter.description}
+        properties[key] = {**_TYPES[parameter.kind], "description": parameter.description}
         if parameter.kind == "integer":
             properties[key]["minimum"] = 1
     names = sorted({skill.name for skill in told})
@@ -143,8 +161,14 @@ def check_arguments(name: ToolName, profile: Profile, given: Mapping[str, Any]) 
                 return f"{name} needs the parameter `{key}`: {parameter.description}"
         elif parameter.kind == "string" and not isinstance(value, str):
             return f"`{key}` must be text"
+        elif parameter.kind == "strings" and not _is_list_of_texts(value):
+            return f"`{key}` must be a list of texts"
         elif parameter.kind == "integer" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
             return f"`{key}` must be a whole number of at least 1"
         elif parameter.required and isinstance(value, str) and not value.strip():
             return f"`{key}` must not be empty"
     return None
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)

@@ -8,7 +8,7 @@ from skillshelf.errors import ConfigurationError
 from skillshelf.limits import CONFIG_BYTES
 from skillshelf.place import Place, user_config_path
 
-__all__ = ["change_list", "listed"]
+__all__ = ["add_rule", "change_list", "listed"]
 
 
 def listed(place: Place, table: str, key: str) -> list[str]:
@@ -76,3 +76,24 @@ def _list_in(document: Any, table: str, key: str, *, make: bool) -> Any:
     if not isinstance(parent[key], list):
         raise ConfigurationError(f"`{table}.{key}` in the user's configuration is not a list")
     return parent[key]
+
+
+def add_rule(place: Place, tool: str, skill_name: str | None) -> bool:
+    """Put a rule into `permissions.allow` of the user's file, once; returns whether it is new."""
+    import tomlkit
+
+    path = _path(place)
+    wanted = {"tool": tool, **({"skill_name": skill_name} if skill_name else {})}
+    try:
+        with files.locked(path):
+            document = _document(path)
+            if any(dict(rule) == wanted for rule in _list_in(document, "permissions", "allow", make=False)):
+                return False
+            rules = _list_in(document, "permissions", "allow", make=True)
+            rule = tomlkit.table() if isinstance(rules, tomlkit.items.AoT) else tomlkit.inline_table()
+            rule.update(wanted)
+            rules.append(rule)
+            files.replace_file(path, document.as_string().encode("utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
+    return True

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.profile import Profile, profile_to_dict
 from skillshelf.terminal import Screen
-from skillshelf.text import fold, shorten, visible
+from skillshelf.text import fold, plural, shorten, visible
 from skillshelf.values import Catalog, CatalogSkill, Diagnostic
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _count_line(catalog: Catalog, screen: Screen) -> str:
     for skill in catalog.skills:
         scopes[skill.scope] = scopes.get(skill.scope, 0) + 1
     by_scope = ", ".join(f"{count} {scope}" for scope, count in scopes.items())
-    total = _plural(len(catalog.skills), "skill")
+    total = plural(len(catalog.skills), "skill")
     return screen.paint(
         f"{total} ({by_scope}), profile {visible(catalog.profile)}"
         if by_scope
@@ -140,20 +140,16 @@ def _count_line(catalog: Catalog, screen: Screen) -> str:
 
 def _notes(catalog: Catalog, screen: Screen, *, everything: bool) -> Iterator[str]:
     missing = [
-        _plural(len(catalog.errors), "error"),
+        plural(len(catalog.errors), "error"),
         f"{len(catalog.shadowed)} shadowed",
         f"{len(catalog.filtered)} filtered",
-        _plural(len(catalog.warnings), "warning"),
+        plural(len(catalog.warnings), "warning"),
     ]
     if any((catalog.errors, catalog.shadowed, catalog.filtered, catalog.warnings)):
         hint = "" if everything else "; reasons: skillshelf list --all"
         yield screen.paint(", ".join(missing) + hint, "red" if catalog.errors else "yellow")
     if held := sum(skill.hidden == "untrusted" for skill in catalog.skills):
         yield f"{held} held back from models until you trust this folder: skillshelf trust"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 # One screen ---------------------------------------------------------------------------------------
@@ -173,7 +169,7 @@ def overview(catalog: Catalog, where: Where, screen: Screen, *, config_path: str
             lines += [f"{len(filled)} folders hold skills; these are the first {_ROOTS_SHOWN}.", ""]
         for root in filled[:_ROOTS_SHOWN]:
             if root.skills:
-                place = f"{visible(where.short(root.path))}  ({_plural(root.skills, 'skill')})"
+                place = f"{visible(where.short(root.path))}  ({plural(root.skills, 'skill')})"
                 lines += [f"{screen.paint(root.scope, 'bold')}  {place}"]
                 lines += _some_of(catalog, root.path, screen)
     else:

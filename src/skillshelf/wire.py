@@ -9,20 +9,31 @@ __all__ = [
     "CheckFindingForm",
     "CheckForm",
     "DiagnosticForm",
+    "DifferenceForm",
     "FailureForm",
+    "FileReadForm",
     "FilteredForm",
     "LoadErrorForm",
+    "LogProblemForm",
+    "LogStatsForm",
+    "LogVerifyForm",
     "MetadataForm",
     "NewForm",
     "PromptForm",
+    "ReplayForm",
     "ResourceForm",
     "RootForm",
+    "RunForm",
     "SearchForm",
     "SearchResultForm",
+    "SentForm",
     "ShadowedForm",
     "ShownForm",
     "SkillForm",
+    "SkillUseForm",
+    "StateForm",
     "ToolForm",
+    "ToolUseForm",
 ]
 
 
@@ -210,3 +221,138 @@ class FailureForm(TypedDict):
     """What a command prints instead of its answer."""
 
     error: _Failure
+
+
+class LogProblemForm(TypedDict):
+    """What is wrong at a line of a journal."""
+
+    line: int
+    seq: int | None
+    kind: Literal["edited", "removed", "reordered", "torn", "cut"]
+    detail: str
+
+
+class LogVerifyForm(TypedDict):
+    """Whether a journal is as it was written."""
+
+    file: str
+    ok: bool
+    lines: int
+    sessions: int
+    torn_tail: bool
+    problems: list[LogProblemForm]
+    head: str | None
+    open_end: bool
+
+
+class SkillUseForm(TypedDict):
+    """How a skill was used."""
+
+    name: str
+    auto: int
+    manual: int
+    repeated: int
+    loaded: int
+    read: int
+    denied: int
+    calls: int
+    failed: int
+    total_ms: int
+    longest_ms: int
+    bytes: int
+
+
+class ToolUseForm(TypedDict):
+    """How a tool was used."""
+
+    name: str
+    calls: int
+    failed: int
+    denied: int
+    total_ms: int
+    longest_ms: int
+    bytes: int
+
+
+class LogStatsForm(TypedDict):
+    """How the skills and tools of a journal were used."""
+
+    file: str
+    events: int
+    sessions: int
+    broken: int
+    skills: list[SkillUseForm]
+    tools: list[ToolUseForm]
+
+
+class RunForm(TypedDict):
+    """How a script of a skill ended."""
+
+    name: str
+    script: str
+    exit_code: int
+    stdout: str
+    stderr: str
+    truncated: bool
+    timed_out: bool
+    artifact: str | None
+    sandbox: Literal["bubblewrap", "none"]
+    reason: str | None
+    files: list[str]
+
+
+class DifferenceForm(TypedDict):
+    """Where a repetition first departs from a journal."""
+
+    line: int
+    session: str
+    detail: str
+    recorded: dict[str, Any] | None
+    repeated: dict[str, Any] | None
+
+
+class SentForm(TypedDict):
+    """A skill that was sent to the model."""
+
+    name: str
+    path: str
+    digest: str
+    arguments: str
+    ref: str
+    in_context: bool
+
+
+class FileReadForm(TypedDict):
+    """A file of a skill that was sent to the model."""
+
+    uri: str
+    path: str
+    digest: str
+    ref: str
+
+
+class StateForm(TypedDict):
+    """A session as its events tell it."""
+
+    session: str
+    profile: str
+    cwd: str
+    policy: str
+    preloaded: list[str]
+    active: list[str]
+    asked_for: list[str]
+    loaded: list[SentForm]
+    read: list[FileReadForm]
+    denied: int
+    failed: int
+    ended: bool
+
+
+class ReplayForm(TypedDict):
+    """What a journal tells, and what is different here."""
+
+    file: str
+    state: StateForm
+    differences: list[DifferenceForm]
+    sessions: list[StateForm]
+    skipped: list[str]

@@ -1,0 +1,17 @@
+"""What some tests need of the machine, and how they are left out where it is missing.
+
+`SKILLSHELF_REQUIRE=bwrap` says that it must be there: nothing is left out then, and what is missing is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from skillshelf.runner import sandbox_available
+
+REQUIRED = os.environ.get("SKILLSHELF_REQUIRE", "").split(",")
+
+_WHY = None if "bwrap" in REQUIRED else sandbox_available()
+needs_sandbox = pytest.mark.skipif(_WHY is not None, reason=f"needs bwrap: {_WHY}")

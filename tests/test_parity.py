@@ -1,0 +1,143 @@
+"""The same act leaves the same events, whichever surface it comes through.
+
+A new surface is one line in `SURFACES`: a function that does one act of the scenario and records it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import pytest
+from policies import put
+from trees import Machine
+
+from skillshelf import SkillError
+
+LEFT_OUT = {"session", "ts_ms", "prev", "sum", "mode"}
+"""The members in which surfaces may differ."""
+
+
+class Act(NamedTuple):
+    """One act: what a model would call, in words that every surface can translate."""
+
+    kind: Literal["load", "read", "run"]
+    arguments: Mapping[str, Any]
+
+
+SCENARIO = {
+    "a load": Act("load", {"name": "deploy"}),
+    "a load with words": Act("load", {"name": "deploy", "args": "v2 now"}),
+    "a load by path": Act("load", {"path": "{home}/.agents/skills/deploy/SKILL.md"}),
+    "a load of a near miss": Act("load", {"name": "deplo"}),
+    "a load of nothing": Act("load", {"name": "nonsense"}),
+    "a load of a file that is gone": Act("load", {"path": "/nowhere/deploy"}),
+    "a read": Act("read", {"uri": "skill://deploy/scripts/hello.sh"}),
+    "a read of a folder": Act("read", {"uri": "skill://deploy/scripts"}),
+    "a read of nothing": Act("read", {"uri": "skill://deploy/nothing.md"}),
+    "a read that climbs": Act("read", {"uri": "skill://deploy/../x"}),
+    "a run": Act("run", {"name": "deploy", "script": "hello.sh", "args": ["a", "b c"]}),
+    "a run that fails": Act("run", {"name": "deploy", "script": "fail.sh"}),
+    "a run that nobody allows": Act("run", {"name": "review", "script": "hello.sh"}),
+    "a run of nothing": Act("run", {"name": "deploy", "script": "nothing.sh"}),
+}
+
+Surface = Callable[[Machine, Act, Path], None]
+
+
+def a_model_in_python(machine: Machine, act: Act, journal: Path) -> None:
+    """A tool call through a session."""
+    tool = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}[act.kind]
+    with machine.shelf(trust="ask").session(journal=journal) as session:
+        session.call(tool, dict(act.arguments))
+
+
+def a_person_in_python(machine: Machine, act: Act, journal: Path) -> None:
+    """The methods of a session that serve a person."""
+    given = act.arguments
+    with machine.shelf(trust="ask").session(journal=journal) as session, suppress(SkillError):
+        if act.kind == "load":
+            session.load(given.get("name"), path=given.get("path"), arguments=given.get("args", ""))
+        elif act.kind == "read":
+            session.read(given["uri"])
+        else:
+            session.run(given["name"], given["script"], given.get("args", ()))
+
+
+def the_command_line(machine: Machine, act: Act, journal: Path) -> None:
+    """`show`, `read` and `run` in a process of their own."""
+    given = act.arguments
+    words = {
+        "load": [
+            "show",
+            given.get("path") or given.get("name"),
+            *(["--args", given["args"]] if "args" in given else []),
+        ],
+        "read": ["read", given.get("uri")],
+        "run": ["run", given.get("name"), given.get("script"), *given.get("args", ())],
+    }[act.kind]
+    done = machine.run(*words, "--journal", str(journal))
+    assert "mistake in skillshelf" not in done.stderr
+
+
+SURFACES: dict[str, Surface] = {
+    "a person in Python": a_person_in_python,
+    "the command line": the_command_line,
+}
+"""Every surface besides tool calls in Python, with which they are compared."""
+
+
+def events_of(machine: Machine, act: Act, surface: Surface, journal: Path) -> list[dict[str, Any]]:
+    """What a surface records of an act, without what may differ."""
+    surface(machine, act, journal)
+    records = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+    return [{key: value for key, value in entry.items() if key not in LEFT_OUT} for entry in records]
+
+
+@pytest.mark.req("K-03", "K-12", "K-13")
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("name", SCENARIO)
+def test_the_same_act_leaves_the_same_events(machine: Machine, name: str, surface: str) -> None:
+    skill = put(machine.home / ".agents/skills", "deploy", "model: big\nallowed-tools: Read\n").parent
+    put(machine.home / ".agents/skills", "review")
+    put(machine.repo / ".agents/skills", "stranger")
+    (skill / "scripts/hello.sh").write_text('#!/bin/sh\necho "hello $2"\necho oops >&2\n')
+    (skill / "scripts/fail.sh").write_text("#!/bin/sh\nexit 3\n")
+    machine.configure(
+        "permissions.allow = [{ tool = 'skill_run', skill_name = 'deploy' }]\npermissions.run.unsandboxed = true\n"
+    )
+    act = SCENARIO[name]
+    act = act._replace(
+        arguments={
+            key: value.format(home=machine.home) if isinstance(value, str) else value
+            for key, value in act.arguments.items()
+        }
+    )
+
+    expected = events_of(machine, act, a_model_in_python, machine.base / "model.jsonl")
+    found = events_of(machine, act, SURFACES[surface], machine.base / "surface.jsonl")
+
+    assert found == expected
+    assert len(expected) > 4
+
+
+def test_a_run_is_in_the_same_frames_as_any_other_call(machine: Machine) -> None:
+    put(machine.home / ".agents/skills", "deploy")
+    policy = {"allow": [{"tool": "skill_run"}], "run_unsandboxed": True}
+    events: list[Any] = []
+    session = machine.shelf().session(policy, on_event=events.append)
+    session.call("skill_load", {"name": "deploy"})
+    session.call("skill_run", {"name": "deploy", "script": "hello.sh"})
+
+    frames = [event for event in events if hasattr(event, "tool_id")]
+
+    assert [(type(frame).__name__, frame.tool_id) for frame in frames] == [
+        ("ToolStarted", "t1"),
+        ("ToolEnded", "t1"),
+        ("ToolStarted", "t2"),
+        ("ToolStdout", "t2"),
+        ("ToolEnded", "t2"),
+    ]
