@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -126,12 +127,13 @@ def test_the_digest_of_the_folder_tells_of_every_change_in_it(machine: Machine, 
     folder = Path(skill_with(machine, {"it.py": "import helper", "helper.py": "x = 1"}))
     before = find_script(str(folder), "it.py")
     helper = folder / "scripts" / "helper.py"
-    {
+    changes: dict[str, Callable[[], object]] = {
         "edit": lambda: helper.write_text("x = 2"),
         "add": lambda: (helper.parent / "more.py").write_text(""),
         "remove": helper.unlink,
         "rename": lambda: helper.rename(helper.parent / "other.py"),
-    }[change]()
+    }
+    changes[change]()
 
     after = find_script(str(folder), "it.py")
 
