@@ -437,7 +437,9 @@ def test_a_script_does_not_outlive_the_program_that_started_it(machine: Machine,
     marker = f"marker-{os.urandom(8).hex()}"
     folder = skill_with(machine, {"it.py": GET_AWAY})
 
-    done = subprocess.run([sys.executable, "-c", KEPT, folder, marker], timeout=60)
+    # Who is killed cannot tidy up: what is left is left in the folder of this test.
+    environment = {**os.environ, "TMPDIR": str(machine.base)}
+    done = subprocess.run([sys.executable, "-c", KEPT, folder, marker], env=environment, timeout=60)
 
     assert done.returncode == -9
     end = time.monotonic() + 20
