@@ -380,3 +380,63 @@ def test_a_body_that_cannot_be_read_as_text_does_not_matter_before_it_is_loaded(
         SkillLoader.load_metadata(path.parent).metadata._replace(scope="project")
     ]
     assert (catalog.errors, catalog.warnings) == ((), ())
+
+
+# Folders of our own -------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_removed_however_deep_and_closed_it_is(tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    (top / "closed" / "inside").mkdir(parents=True)
+    (top / "closed" / "inside" / "file").write_text("")
+    (top / "closed").chmod(0)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").write_text("")
+    (top / "link").symlink_to(tmp_path / "outside")
+    name = "deep" * 50
+    descriptor = os.open(top, os.O_RDONLY)
+    # Deeper than a path can be long, and than Python can recur.
+    for _ in range(1100):
+        os.mkdir(name, dir_fd=descriptor)
+        below = os.open(name, os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = below
+    os.close(descriptor)
+
+    files.remove_tree(str(top))
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["outside"]
+    assert (tmp_path / "outside" / "file").exists()
+
+
+def test_what_lies_too_deep_to_be_counted_counts_as_too_much(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "file").write_bytes(b"x" * 100_000)
+    (tmp_path / "link").symlink_to("/")
+    counted = files.disk_use(str(tmp_path), 100)
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(30):
+        os.mkdir("d" * 200, dir_fd=descriptor)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = below
+    os.close(descriptor)
+
+    assert counted.entries == 3
+    assert counted.size >= 100_000
+    assert files.disk_use(str(tmp_path), 100).entries == 101
+    assert files.disk_use(str(tmp_path), 2).entries == 3
+    files.remove_tree(str(tmp_path / ("d" * 200)))
+
+
+def test_a_new_file_replaces_nothing(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+
+    files.write_new(f"{tmp_path}/made/file", b"data")
+
+    assert (tmp_path / "made" / "file").read_bytes() == b"data"
+    assert (tmp_path / "made" / "file").stat().st_mode & 0o777 == 0o600
+    for taken in ("made/file", "link"):
+        with pytest.raises(FileExistsError):
+            files.write_new(f"{tmp_path}/{taken}", b"other")
+    assert not (tmp_path / "target").exists()

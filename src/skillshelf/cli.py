@@ -377,8 +377,8 @@ def _parser() -> Any:
 def _add(parser: Any, command: Command) -> None:
     for option in command.options:
         if option.value:
-            action = "append" if option.many else "store"
-            parser.add_argument(option.name, help=option.help, metavar=option.value, action=action)
+            many: Mapping[str, Any] = {"action": "append", "default": []} if option.many else {}
+            parser.add_argument(option.name, help=option.help, metavar=option.value, **many)
         else:
             parser.add_argument(option.name, help=option.help, action="store_true")
     for argument in command.arguments:

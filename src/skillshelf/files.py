@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Literal, NamedTuple, NoReturn
 
-from skillshelf.limits import FIRST_READ, FRONTMATTER_BYTES
+from skillshelf.limits import FIRST_READ, FRONTMATTER_BYTES, WALK_DEPTH
 from skillshelf.values import Stamp
 
 __all__ = [
@@ -411,11 +411,14 @@ class Folder:
         return [name + ("/" if kind == "folder" else "") for name, kind in kinds if kind in ("file", "folder")]
 
     def files(self, most: int, below: tuple[str, ...] = ()) -> tuple[list[str], bool]:
-        """The regular files at every depth, and whether all entries were looked at; links are left out."""
+        """The regular files down to a depth, and whether all entries were looked at; links are left out."""
         found: list[str] = []
         waiting = [below]
         while waiting:
             segments = waiting.pop()
+            # Each folder is opened from the top: a deep one costs its depth, and all above it did too.
+            if len(segments) > WALK_DEPTH:
+                return found, False
             try:
                 names = self.children(segments)
             except OSError:
@@ -694,9 +697,11 @@ def disk_use(path: str, most: int) -> DiskUse:
                         break
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
-        except OSError:
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                # What lies so deep was meant not to be counted.
+                return DiskUse(size, most + 1)
             # It went away while it was counted, or nobody may look into it.
-            continue
     return DiskUse(size, entries)
 
 

@@ -36,7 +36,7 @@ def log(values: Values) -> int:
         raise ConfigurationError(f"something is missing; {_USAGE.replace('ACTION', name)}")
     action = ACTIONS[name]
     own = {option for other in ACTIONS.values() for option in other.takes}
-    if strange := sorted(option for option in own - set(action.takes) if values[option] not in (None, False)):
+    if strange := sorted(option for option in own - set(action.takes) if values[option] not in (None, False, [])):
         raise ConfigurationError(f"log {name} takes no --{strange[0].replace('_', '-')}; try: skillshelf log --help")
     # From where the command was typed and not from `--cwd`, as with `--config`.
     return action.run(os.path.abspath(values["file"]), values)
@@ -53,7 +53,7 @@ def show(path: str, values: Values) -> int:
         shown += line.record is not None
         write(opening + views.as_json(_as_value(line)) if values["json"] else events.text(line))
         opening = ","
-    narrowed = any(values[name] is not None for name in ("session", "type", "skill"))
+    narrowed = any(values[name] for name in ("session", "type", "skill"))
     if values["json"]:
         write("[]\n" if opening == "[" else "]\n")
     elif not shown:
@@ -154,7 +154,7 @@ def _wanted(lines: Iterator[Line], values: Values) -> Iterator[Line]:
         _, skill = calls.follow(line.record)
         fits = (
             line.record["session"].startswith(values["session"] or ""),
-            values["type"] is None or line.record["type"] in values["type"],
+            not values["type"] or line.record["type"] in values["type"],
             values["skill"] is None or skill == values["skill"],
         )
         if all(fits):

@@ -3,12 +3,13 @@
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple
 
 from skillshelf import files
-from skillshelf.errors import LimitExceeded, PathEscape, ScriptNotRunnable
-from skillshelf.limits import ADDRESS_CHARS, ADDRESS_SEGMENTS, LISTED_ENTRIES, RUN_SKILL_BYTES, SCRIPT_BYTES
+from skillshelf.errors import LimitExceeded, PathEscape, ResourceNotFound, ScriptNotRunnable
+from skillshelf.limits import ADDRESS_CHARS, ADDRESS_SEGMENTS, LISTED_ENTRIES, RUN_SKILL_BYTES, SCRIPT_BYTES, WALK_DEPTH
 from skillshelf.resources import digest_of, refusing
 from skillshelf.text import visible
 
@@ -21,6 +22,7 @@ __all__ = [
     "folder_digest",
     "in_system",
     "interpreter_of",
+    "not_whole",
     "script_segments",
 ]
 
@@ -92,14 +94,23 @@ def _digests(folder: files.Folder) -> dict[str, str]:
     """The digest of every file below `scripts/`, by its path in there."""
     found, complete = folder.files(LISTED_ENTRIES, (FOLDER,))
     if not complete:
-        raise LimitExceeded(f"{FOLDER}/ cannot be read whole; it may hold {LISTED_ENTRIES} entries")
+        raise not_whole(f"{FOLDER}/")
     left = RUN_SKILL_BYTES
     digests = {}
     for path in found:
-        data = folder.read(path.split("/"), limit=left).data
-        left -= len(data)
-        digests[path.removeprefix(f"{FOLDER}/")] = digest_of(data)
+        with suppress(ResourceNotFound), refusing(path, left):
+            data = folder.read(path.split("/"), limit=left).data
+            left -= len(data)
+            digests[path.removeprefix(f"{FOLDER}/")] = digest_of(data)
     return digests
+
+
+def not_whole(folder: str) -> LimitExceeded:
+    """The refusal of a folder of which not every file was found."""
+    return LimitExceeded(
+        f"{folder} cannot be read whole: it holds more than {LISTED_ENTRIES} entries, is deeper than {WALK_DEPTH} "
+        "folders, may not be read, or changed just now"
+    )
 
 
 def folder_digest(digests: Mapping[str, str]) -> str:

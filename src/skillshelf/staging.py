@@ -10,10 +10,10 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from skillshelf import files
-from skillshelf.errors import LimitExceeded, PermissionDenied, ScriptNotRunnable
+from skillshelf.errors import PermissionDenied, ResourceNotFound, ScriptNotRunnable
 from skillshelf.limits import LISTED_CHILDREN, LISTED_ENTRIES, RUN_SKILL_BYTES, SCRIPT_BYTES
 from skillshelf.resources import Listing, digest_of, refusing
-from skillshelf.scripts import FOLDER, Interpreter, folder_digest, interpreter_of
+from skillshelf.scripts import FOLDER, Interpreter, folder_digest, interpreter_of, not_whole
 
 __all__ = ["Place", "Staged", "make_place", "produced", "remove_place", "stage"]
 
@@ -115,14 +115,15 @@ def _copy(skill_dir: str, segments: Sequence[str], place: Place) -> tuple[bytes,
         digests = {script: digest_of(data)}
         found, complete = skill.files(LISTED_ENTRIES)
         if not complete:
-            raise LimitExceeded(f"the skill cannot be copied whole; it may hold {LISTED_ENTRIES} entries")
+            raise not_whole("the skill's folder")
         left = RUN_SKILL_BYTES
         for path in found:
             if path != script:
-                with refusing(path, left):
+                # One that went away since it was listed is not there, and the copy is without it.
+                with suppress(ResourceNotFound), refusing(path, left):
                     other = skill.copy(path.split("/"), f"{place.skill}/{path}", limit=left)
-                left -= len(other)
-                digests[path] = digest_of(other)
+                    left -= len(other)
+                    digests[path] = digest_of(other)
     return data, digests
 
 
