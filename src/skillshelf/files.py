@@ -20,6 +20,7 @@ __all__ = [
     "Head",
     "Kind",
     "NotRegular",
+    "Stamp",
     "TooLarge",
     "close",
     "from_system",
@@ -27,14 +28,19 @@ __all__ = [
     "kind_at",
     "kind_of",
     "locked",
+    "locked_within",
+    "make_own_folder",
     "names_in",
     "open_folder",
     "open_folder_at",
     "read_file",
     "read_head",
     "real_path",
+    "remove_own_folder",
     "replace_file",
     "resolve_link",
+    "stamp_at",
+    "stamps_in",
     "stat_at",
 ]
 
@@ -336,3 +342,70 @@ def replace_file(path: str, data: bytes) -> None:
     except OSError:
         os.unlink(_to_system(temporary))
         raise
+
+
+# Folders of our own, and whether a file is still the same --------------------------------------------
+
+
+class Stamp(NamedTuple):
+    """What changes when a file does."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+def stamp_at(path: str) -> Stamp | None:
+    """The stamp of what stands at a path, never of what it links to; None where nothing does."""
+    try:
+        return _stamp(os.lstat(_to_system(path)))
+    except (OSError, ValueError):
+        return None
+
+
+def stamps_in(folder: str) -> dict[str, Stamp]:
+    """The stamp of every entry of a folder by its name."""
+    with os.scandir(_to_system(folder)) as entries:
+        return {os.fsdecode(entry.name): _stamp(entry.stat(follow_symlinks=False)) for entry in entries}
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return Stamp(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def make_own_folder(path: str) -> None:
+    """Make a folder that only this user may enter, with those above it, unless it is there."""
+    os.makedirs(_to_system(path), mode=0o700, exist_ok=True)
+
+
+def remove_own_folder(path: str) -> None:
+    """Remove a folder that we made, with the files in it and in its folders; nothing if it is not there."""
+    from shutil import rmtree
+
+    rmtree(_to_system(path), ignore_errors=True)
+
+
+@contextmanager
+def locked_within(path: str, seconds: float) -> Iterator[bool]:
+    """Hold the lock that a file is; False, without it, where others hold it for all that time."""
+    import fcntl
+    import time
+
+    descriptor = os.open(_to_system(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    end = time.monotonic() + seconds
+    held = False
+    try:
+        while not held:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held = True
+            except BlockingIOError:
+                # Not the call that waits by itself: a holder that was stopped would stop us too.
+                if time.monotonic() >= end:
+                    break
+                time.sleep(0.005)
+        yield held
+    finally:
+        os.close(descriptor)

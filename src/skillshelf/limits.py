@@ -9,9 +9,13 @@ __all__ = [
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+    "INDEXES_KEPT",
+    "INDEX_WAIT_SECONDS",
     "LISTED_CHILDREN",
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
+    "QUERY_CHARS",
+    "QUERY_TERMS",
     "RESOURCE_BYTES",
     "SKILL_FILE_BYTES",
     "WALK_DEPTH",
@@ -53,3 +57,15 @@ NAMES_IN_SCHEMA = 50
 """Up to so many skills a tool's schema names them all."""
 
 CONFIG_BYTES = 1024 * 1024
+
+QUERY_CHARS = 8192
+"""A longer query is cut, and the answer says so."""
+
+QUERY_TERMS = 64
+"""Terms of a query that are looked for: the rarest."""
+
+INDEX_WAIT_SECONDS = 5
+"""How long a search waits for another process that changes its index, before it makes one in memory."""
+
+INDEXES_KEPT = 32
+"""Search indexes in the cache folder; a new one takes the place of the one that was not changed for longest."""
