@@ -21,15 +21,15 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     # What everything speaks: values, errors, limits, text.
     ("arguments", "errors", "hidden", "limits", "text", "values"),
-    ("files", "markup", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
+    ("files", "markup", "profile", "progress", "rulebook", "terminal", "terms", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
-    ("agentsmd", "document", "place", "profiles", "resources", "schemas"),
-    ("discovery", "ownprofiles", "rules", "userfile"),
-    ("config", "loader"),
+    ("agentsmd", "document", "impacts", "place", "profiles", "resources", "schemas", "snippets"),
+    ("discovery", "index", "ownprofiles", "rules", "userfile"),
+    ("config", "loader", "search"),
     ("memory", "policy", "prompt", "rendering", "roots"),
     # Candidates to a catalog, a catalog to what a model or a person gets.
     ("catalog", "tools"),
-    ("envelope", "results", "views"),
+    ("envelope", "results", "searchview", "views"),
     ("session",),
     ("shelf",),
     # What others build on.

@@ -20,7 +20,7 @@ class Weights(NamedTuple):
     """The constants of the ranking. `bench/search.py --cross-validate` shows how they were chosen."""
 
     saturation: float = 1.2
-    name: float = 1.5
+    name: float = 1.0
     body: float = 0.7
     coverage: float = 0.3
     name_slope: float = 0.3

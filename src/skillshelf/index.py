@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import tantivy
 
-__all__ = ["SkillIndex", "folder_for", "open_index"]
+__all__ = ["SkillIndex", "body_of", "folder_for", "open_index"]
 
 FORMAT = 1
 """Changes whenever an index of an earlier version would give other answers."""
@@ -306,7 +306,7 @@ class _Work:
 
         for stamp, position in missing:
             skill, seen = self._skills[position], self._seen[position]
-            text = _body(skill)
+            text = body_of(skill)
             if files.stamp_at(skill.real_path) != seen:
                 # Written while it was read: what was read may be half of it.
                 del self._positions[stamp]
@@ -332,7 +332,7 @@ def _is_settled(seen: files.Stamp | None, now: int) -> bool:
     return seen is None or now - max(seen.mtime_ns, seen.ctime_ns) > _SETTLED_NS
 
 
-def _body(skill: CatalogSkill) -> str:
+def body_of(skill: CatalogSkill) -> str:
     """The text after the frontmatter; empty where the file is gone or cannot be read, as a load would say."""
     try:
         data = resources.read_skill(skill, limit=SKILL_FILE_BYTES).data

@@ -108,6 +108,7 @@ class Finder:
         self._place = [(rank.get(skill.scope, len(rank)), skill.path) for skill in skills]
         self._names = sorted((skill.name.lower(), position) for position, skill in enumerate(skills))
         self._paths = {skill.path: position for position, skill in enumerate(skills)}
+        self._name_terms: dict[int, tuple[str, ...]] = {}
 
     @property
     def index(self) -> "SkillIndex":
@@ -115,6 +116,15 @@ class Finder:
         if self._index is None:
             self._index = self._open_index()
         return self._index
+
+    def name_terms(self, position: int) -> tuple[str, ...]:
+        """The terms of a skill's name, as a query for it would have them."""
+        terms = self._name_terms.get(position)
+        if terms is None:
+            from skillshelf.terms import analyzer
+
+            terms = self._name_terms[position] = tuple(analyzer().asked(self.skills[position].name))
+        return terms
 
     def search(
         self, query: str, *, limit: int, keep: Callable[[CatalogSkill], bool], scorer: Scorer | None = None
@@ -207,11 +217,9 @@ def _by_relevance(finder: Finder, asked: _Asked) -> _Ranked:
 def _covered(
     finder: Finder, rough: Sequence[tuple[int, int]], weights: Mapping[str, float]
 ) -> Iterator[tuple[float, int]]:
-    from skillshelf.terms import analyzer
-
     for score, position in rough:
-        name = analyzer().asked(finder.skills[position].name)
-        share = sum(term in weights for term in name) / len(name) if name else 0.0
+        name = finder.name_terms(position)
+        share = sum(map(weights.__contains__, name)) / len(name) if name else 0.0
         yield score * (1 + finder.index.coverage * share), position
 
 

@@ -396,12 +396,19 @@ class Session:
         scopes = scopes_of(self.profile)
         if given.get("scope") not in (None, *scopes):
             return failure("invalid_params", f"no such scope; there are: {', '.join(scopes)}")
-        report = self.shelf.search(given["query"], limit=given.get("limit"), scope=given.get("scope"), model=True)
+        report = self.shelf.search(
+            given["query"], limit=given.get("limit"), scope=given.get("scope"), model=True, keep=self._may_be_loaded
+        )
         lines = [
             f"{n}. {fold(r.skill.name)} ({r.reason}): {cut(fold(r.skill.description), DESCRIPTION_SHOWN)}"
             for n, r in enumerate(report.results, 1)
         ]
-        return ToolResult(True, "\n".join(lines) or "No skill fits." + self._held_back(), report.to_dict())
+        notes = [f"({note})" for note in report.notes]
+        lines = lines or ["No skill fits." + self._held_back()]
+        return ToolResult(True, "\n".join([*lines, *notes]), report.to_dict())
+
+    def _may_be_loaded(self, skill: CatalogSkill) -> bool:
+        return decide(self.policy, "skill_load", skill).verdict != "deny"
 
     def _held_back(self) -> str:
         held = sum(skill.hidden == "untrusted" for skill in self.skills)

@@ -23,7 +23,6 @@ WORD_CHARS = 64
 """A longer run of letters is a key or an encoded file, and nobody looks for it."""
 
 _WORD = re.compile(r"[^\W_]+")
-_CHUNK = re.compile(r"[A-Za-z0-9\u0080-\U0010ffff]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 # Chinese characters, kana and hangul: written without blanks, or with endings that hide the word.
 _JOINED = re.compile(
@@ -68,9 +67,15 @@ class Analyzer(dict[str, tuple[str, ...]]):
         return Counter(term for chunk in telling or chunks for term in _whole(self[chunk]))
 
     def words(self, text: str) -> Iterator[Word]:
-        """The chunks of a text with their places, for showing which of them matched."""
-        for match in _CHUNK.finditer(text):
-            yield Word(match.start(), match.end(), self[match[0]])
+        """The words of a text with their places, for showing which of them matched; of a run, its pairs."""
+        for match in _WORD.finditer(text):
+            at = match.start()
+            for part in _JOINED.split(match[0]):
+                if _JOINED.match(part):
+                    yield from (Word(at + n, at + n + 2, (part[n : n + 2],)) for n in range(len(part) - 1))
+                elif part:
+                    yield Word(at, at + len(part), self[part])
+                at += len(part)
 
     def _analyze(self, chunk: str) -> Iterator[str]:
         if chunk.isascii():

@@ -145,6 +145,6 @@ def check_arguments(name: ToolName, profile: Profile, given: Mapping[str, Any]) 
             return f"`{key}` must be text"
         elif parameter.kind == "integer" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
             return f"`{key}` must be a whole number of at least 1"
-        elif parameter.required and isinstance(value, str) and not value.strip():
+        elif parameter.required and key != "query" and isinstance(value, str) and not value.strip():
             return f"`{key}` must not be empty"
     return None
