@@ -15,7 +15,6 @@ import math
 import os
 import random
 import re
-import resource
 import sqlite3
 import statistics
 import subprocess
@@ -28,11 +27,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trees import write_tree
-
 import skillshelf
 from skillshelf.document import body
-from skillshelf.impacts import Weights
+from skillshelf.impacts import WEIGHTS, Weights
 from skillshelf.index import open_index
 from skillshelf.search import Finder
 
@@ -178,7 +175,7 @@ def quality_table(root: Path, queries: Sequence[Query], home: Path, peers: str |
 # Cost ---------------------------------------------------------------------------------------------
 
 
-def cost_table(sizes: Sequence[int], queries: Sequence[Query], real: Path | None) -> list[list[str]]:
+def cost_table(sizes: Sequence[int], queries: Sequence[Query], real: Path) -> list[list[str]]:
     """What an index costs at several sizes; each in a process of its own, so that memory is its own."""
     rows = [
         [
@@ -189,17 +186,27 @@ def cost_table(sizes: Sequence[int], queries: Sequence[Query], real: Path | None
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder) / "skills"
-            if real is not None and size <= 3000:
-                root = real
-                label = "real"
-            else:
-                write_tree(root, size)
-                label = "made"
+            mixed_tree(real, root, size)
             work = {"root": str(root), "home": folder, "queries": [query.text for query in queries]}
             words = [sys.executable, __file__, "--one-size"]
             done = subprocess.run(words, input=json.dumps(work), capture_output=True, text=True, check=True)
-            rows.append([f"{size:,} {label}", *json.loads(done.stdout)])
+            rows.append([f"{size:,}", *json.loads(done.stdout)])
     return rows
+
+
+def mixed_tree(real: Path, root: Path, size: int) -> None:
+    """So many skills: the real ones, then some with the frontmatter of one and lines of the bodies of two."""
+    dice = random.Random(size)
+    texts = [path.read_bytes() for path in sorted(real.rglob("SKILL.md"))]
+    bodies = [body(text).splitlines(keepends=True) for text in texts]
+    for number in range(size):
+        text = texts[number % len(texts)]
+        if number >= len(texts):
+            lines = bodies[number % len(texts)] + dice.choice(bodies)
+            text = text[: len(text) - len(body(text))] + b"".join(dice.sample(lines, len(lines) // 2))
+        folder = root / f"skill-{number:05d}"
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_bytes(text)
 
 
 def one_size(work: Mapping[str, Any]) -> list[str]:
@@ -207,7 +214,7 @@ def one_size(work: Mapping[str, Any]) -> list[str]:
     root, home = Path(work["root"]), Path(work["home"])
     shelf = our_shelf(root, home=home)
     count = len(shelf.catalog.skills)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     build = timed(lambda: shelf.search("a first query"))
     edited = Path(shelf.catalog.skills[count // 2].path)
     text = edited.read_text(encoding="utf-8")
@@ -229,8 +236,14 @@ def one_size(work: Mapping[str, Any]) -> list[str]:
         f"{build[0] / edit[0]:.0f}",
         f"{statistics.median(times):.1f} / {percentile(times, 99):.1f}",
         f"{size / 1e6:.1f}",
-        f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} ({before / 1024:.0f} before)",
+        f"{peak_memory():.0f} ({before:.0f} before)",
     ]
+
+
+def peak_memory() -> float:
+    """The most memory this process ever held, in MiB; what its parent held before it does not count."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
@@ -256,9 +269,9 @@ FOLDS = 5
 
 def settings() -> Iterator[Weights]:
     """The constants in use, and those that differ from them in one place."""
-    yield Weights()
+    yield WEIGHTS
     for axis, values in AXES.items():
-        yield from (Weights()._replace(**{axis: v}) for v in values if v != getattr(Weights(), axis))
+        yield from (WEIGHTS._replace(**{axis: v}) for v in values if v != getattr(WEIGHTS, axis))
 
 
 def cross_validate(root: Path, queries: Sequence[Query], home: Path) -> list[list[str]]:
@@ -290,15 +303,16 @@ def fold_rows(gains: Mapping[tuple[Weights, float], list[float]], queries: Seque
         return sum(chosen) / len(chosen)
 
     rows = [["fold", "chosen on the other four", "NDCG@10 there", "on this fold", "constants in use, on this fold"]]
-    used = (Weights(), Weights().coverage)
-    tests = []
-    for fold in range(FOLDS):
+    used = (WEIGHTS, WEIGHTS.coverage)
+
+    def fold_row(fold: int) -> tuple[str, float, float, float]:
         best = max(gains, key=lambda setting: mean(setting, lambda other: other != fold))
-        tests.append((mean(best, lambda other: other == fold), mean(used, lambda other: other == fold)))
-        trained = mean(best, lambda other: other != fold)
-        rows.append([str(fold + 1), told(best), f"{trained:.1f}", f"{tests[-1][0]:.1f}", f"{tests[-1][1]:.1f}"])
-    sums = [sum(column) / FOLDS for column in zip(*tests, strict=True)]
-    rows.append(["mean", "", "", f"{sums[0]:.1f}", f"{sums[1]:.1f}"])
+        here = [mean(setting, lambda other: other == fold) for setting in (best, used)]
+        return told(best), mean(best, lambda other: other != fold), here[0], here[1]
+
+    chosen = [fold_row(fold) for fold in range(FOLDS)]
+    rows += [[str(n), row[0], *(f"{number:.1f}" for number in row[1:])] for n, row in enumerate(chosen, 1)]
+    rows.append(["mean", "", "", *(f"{sum(row[n] for row in chosen) / FOLDS:.1f}" for n in (2, 3))])
     ranked = sorted(gains, key=lambda setting: -mean(setting, lambda fold: True))
     for setting in [*ranked[:5], used]:
         rows.append(["all", told(setting), f"{mean(setting, lambda fold: True):.1f}", "", ""])
@@ -308,7 +322,7 @@ def fold_rows(gains: Mapping[tuple[Weights, float], list[float]], queries: Seque
 def told(setting: tuple[Weights, float]) -> str:
     """How a setting differs from the constants in use."""
     weights, coverage = setting
-    used = Weights()
+    used = WEIGHTS
     parts = [f"{name} {value}" for name, value in weights._asdict().items() if value != getattr(used, name)]
     parts += [f"coverage {coverage}"] if coverage != used.coverage else []
     return ", ".join(parts) or "the constants in use"

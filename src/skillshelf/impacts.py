@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from skillshelf.terms import Analyzer
 
-__all__ = ["PER_UNIT", "Weights", "entry"]
+__all__ = ["PER_UNIT", "WEIGHTS", "Weights", "entry"]
 
 PER_UNIT = 4
 """Steps of an impact; finer ones rank no better."""
@@ -29,6 +29,10 @@ class Weights(NamedTuple):
     name_terms: float = 3
     description_terms: float = 35
     body_terms: float = 900
+
+
+WEIGHTS = Weights()
+"""The constants in use."""
 
 
 def entry(name: str, description: str, body: str, analyzer: Analyzer, weights: Weights) -> str:

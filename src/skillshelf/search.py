@@ -184,9 +184,9 @@ def _by_overlap(finder: Finder, asked: _Asked) -> _Ranked:
 # Shared words, weighed ----------------------------------------------------------------------------
 
 _FIRST_LOOK = 128
-_CORRECTED = 8
+_CORRECTED = 4
 _SHORTEST_CORRECTED = 4
-_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def _by_relevance(finder: Finder, asked: _Asked) -> _Ranked:

@@ -37,9 +37,7 @@ def search_view(report: SearchReport, screen: Screen, body_of: Callable[[Catalog
     return "\n".join([first, *blocks, *(["", *more] if report.truncated else [])]) + "\n"
 
 
-def _below(
-    result: SearchResult, terms: Set[str], screen: Screen, body_of: Callable[[CatalogSkill], str]
-) -> list[str]:
+def _below(result: SearchResult, terms: Set[str], screen: Screen, body_of: Callable[[CatalogSkill], str]) -> list[str]:
     description = visible(fold(result.skill.description))
     room = max(_NARROWEST, (screen.columns or 80) - _INDENT)
     texts = _wrapped(description, room)

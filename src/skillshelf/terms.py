@@ -9,14 +9,15 @@ from typing import NamedTuple
 
 __all__ = ["STOP_WORDS", "Analyzer", "Word", "analyzer"]
 
-STOP_WORDS = frozenset(
+_STOP_TEXT = (
     "a about above after again all also am an and any are as at be because been before being below between both but"
     " by can could d did do does doing don down during each few for from further get give had has have having he help"
     " her here hers him his how i if in into is it its just let like ll m make me more most my need no nor not now of"
     " off on once only or other our ours out over own please re s same she should so some such t than that the their"
     " theirs them then there these they this those through to too under until up us use used using ve very want was"
-    " we were what when where which while who whom why will with would you your yours".split()
+    " we were what when where which while who whom why will with would you your yours"
 )
+STOP_WORDS = frozenset(_STOP_TEXT.split())
 """English words that a query may hold and that say nothing about a skill."""
 
 WORD_CHARS = 64
