@@ -24,7 +24,7 @@ from skillshelf.errors import SkillError
 from skillshelf.impacts import PER_UNIT, WEIGHTS, Weights, entry
 from skillshelf.limits import INDEX_WAIT_SECONDS, INDEXES_KEPT, SKILL_FILE_BYTES
 from skillshelf.progress import Progress, progress
-from skillshelf.terms import analyzer
+from skillshelf.terms import analyzer, is_single
 from skillshelf.values import CatalogSkill
 
 if TYPE_CHECKING:
@@ -112,8 +112,11 @@ class SkillIndex:
     def _postings(self, term: str) -> _Postings:
         known = self._known.get(term)
         if known is None:
-            found = self._searcher.terms_with_prefix("terms", term + "/")
-            skills = sum(skills for _, skills in found) if self._whole else self._count([token for token, _ in found])
+            # A single character of a run is at the beginning of every pair it stands in, or at the end of the run.
+            single = is_single(term)
+            found = self._searcher.terms_with_prefix("terms", term if single else f"{term}/")
+            counted = self._whole and not single
+            skills = sum(skills for _, skills in found) if counted else self._count([token for token, _ in found])
             steps = tuple((token, int(token.rpartition("/")[2])) for token, _ in found)
             known = _Postings(steps, skills)
             if steps:
@@ -170,12 +173,12 @@ def _open_kept(work: "_Work", folder: str) -> SkillIndex:
     """The index in a folder: as it is if nothing changed, or else with what changed."""
     files.make_own_folder(folder)
     kept = _Kept(folder)
-    if (found := kept.open()) and work.fits(found[2]):
+    if (found := kept.look()) and work.fits(found[2]):
         return work.asking(*found[:2])
     with files.locked_within(f"{folder}/lock", INDEX_WAIT_SECONDS) as held:
         if not held:
             raise BlockingIOError("another process is busy with this index")
-        found = kept.open()
+        found = kept.look()
         if found is None:
             _forget_others(folder)
             found = kept.start()
@@ -195,7 +198,7 @@ class _Kept:
         self._files = f"{folder}/index"
         self._seal = f"{folder}/seal"
 
-    def open(self) -> "tuple[tantivy.Index, tantivy.Schema, dict[int, None]] | None":
+    def look(self) -> "tuple[tantivy.Index, tantivy.Schema, dict[int, None]] | None":
         """The index as its seal describes it, with its stamps; None for everything else."""
         try:
             if self._state() != files.read_file(self._seal, limit=1 << 20, links="never"):

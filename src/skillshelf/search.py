@@ -21,8 +21,9 @@ from skillshelf.values import CatalogSkill
 
 if TYPE_CHECKING:
     from skillshelf.index import SkillIndex
+    from skillshelf.terms import Analyzer
 
-__all__ = ["RANKINGS", "Finder", "Scorer", "SearchReport", "SearchResult"]
+__all__ = ["RANKINGS", "Finder", "Scorer", "SearchReport", "SearchResult", "checked_limit"]
 
 Reason = Literal["exact_path", "exact_name", "prefix", "token_overlap"]
 SCORES: dict[Reason, int] = {"exact_path": 1000, "exact_name": 900, "prefix": 700, "token_overlap": 100}
@@ -68,6 +69,13 @@ class SearchReport(NamedTuple):
                 for result in self.results
             ],
         }
+
+
+def checked_limit(limit: int, most: int) -> int:
+    """How many results are given at most, where so many were asked for."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise ConfigurationError(f"a limit is a whole number of at least 1, not {limit!r}")
+    return min(limit, most)
 
 
 class _Asked(NamedTuple):
@@ -130,8 +138,6 @@ class Finder:
         self, query: str, *, limit: int, keep: Callable[[CatalogSkill], bool], scorer: Scorer | None = None
     ) -> SearchReport:
         """The skills that fit a query, best first; the same answer for the same skills, always."""
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ConfigurationError(f"a limit is a whole number of at least 1, not {limit!r}")
         notes: tuple[str, ...] = ()
         shown = query
         if len(query) > QUERY_CHARS:
@@ -194,7 +200,7 @@ def _by_relevance(finder: Finder, asked: _Asked) -> _Ranked:
     from skillshelf.terms import analyzer
 
     index = finder.index
-    terms, notes = _corrected(analyzer().asked(asked.query), index)
+    terms, notes = _corrected(asked.query, analyzer(), index)
     weights = {term: (1 + math.log(times)) * index.weight(term) for term, times in terms.items()}
     rarest = sorted((term for term in weights if weights[term]), key=lambda term: (-weights[term], term))[:QUERY_TERMS]
     weights = {term: weights[term] for term in rarest}
@@ -244,27 +250,31 @@ def _with_second_opinion(finder: Finder, asked: _Asked, weights: Mapping[str, fl
     return [(_points(_HALF * total), n) for n, total in enumerate(sums) if total > 0 and asked.keep(n)]
 
 
-def _corrected(terms: Mapping[str, int], index: "SkillIndex") -> tuple[dict[str, int], tuple[str, ...]]:
-    """The terms, where one that no skill has gives way to the commonest that is one edit away."""
-    unknown = [term for term in terms if not index.skills_with(term) and _is_correctable(term)]
+def _corrected(query: str, analyzer: "Analyzer", index: "SkillIndex") -> tuple[dict[str, int], tuple[str, ...]]:
+    """The terms of a query, where a word that no skill has gives way to the commonest that is one letter away."""
+    terms = analyzer.asked(query)
+    unknown = [
+        (term, word)
+        for term, word in analyzer.spelled(query).items()
+        if term in terms and len(word) >= _SHORTEST_CORRECTED and not index.skills_with(term)
+    ]
     better: dict[str, str] = {}
-    for term in unknown[:_CORRECTED]:
-        near = [(-index.skills_with(other), other) for other in _one_edit_away(term) if index.skills_with(other)]
-        if near:
-            better[term] = min(near)[1]
+    notes = []
+    for term, word in unknown[:_CORRECTED]:
+        near = {analyzer.stem(other) for other in _one_edit_away(word)}
+        known = [(-index.skills_with(other), other) for other in near if index.skills_with(other)]
+        if known:
+            better[term] = min(known)[1]
+            notes.append(f"no skill has {word!r}; looked for {better[term]!r}")
     result: dict[str, int] = {}
     for term, times in terms.items():
         result[better.get(term, term)] = result.get(better.get(term, term), 0) + times
-    return result, tuple(f"no skill has {term!r}; looked for {other!r}" for term, other in better.items())
+    return result, tuple(notes)
 
 
-def _is_correctable(term: str) -> bool:
-    return len(term) >= _SHORTEST_CORRECTED and term.isascii() and term.isalpha()
-
-
-def _one_edit_away(term: str) -> set[str]:
-    """Everything that one letter more, less, other or swapped makes of a term."""
-    halves = [(term[:n], term[n:]) for n in range(len(term) + 1)]
+def _one_edit_away(word: str) -> set[str]:
+    """Everything that one letter more, less, other or swapped makes of a word."""
+    halves = [(word[:n], word[n:]) for n in range(len(word) + 1)]
     near = {left + right[1:] for left, right in halves}
     near |= {left + right[1] + right[0] + right[2:] for left, right in halves if len(right) > 1}
     near |= {left + letter + right[1:] for left, right in halves for letter in _LETTERS}

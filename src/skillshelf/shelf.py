@@ -95,6 +95,8 @@ class Shelf:
         `model` leaves out those a model is not told of, `keep` those a caller does not want. A `scorer` adds its own
         numbers to those of the words.
         """
+        from skillshelf.search import checked_limit
+
         if scope is not None and scope not in (known := scopes_of(self.profile)):
             raise ConfigurationError(
                 f"no scope {scope!r} in profile {self.profile.name}; there are: {', '.join(known)}"
@@ -104,11 +106,9 @@ class Shelf:
             told = skill.hidden is None or not model
             return told and scope in (None, skill.scope) and (keep is None or keep(skill))
 
-        most = self.settings.default_limit if limit is None else limit
+        most = checked_limit(self.settings.default_limit if limit is None else limit, self.settings.max_limit)
         with self._lock:
-            finder = self._current_finder()
-            most = min(most, self.settings.max_limit)
-            return finder.search(query, limit=most, keep=wanted, scorer=scorer or self.scorer)
+            return self._current_finder().search(query, limit=most, keep=wanted, scorer=scorer or self.scorer)
 
     def _current_finder(self) -> "Finder":
         """The finder of the catalog as it is: a new look at the disk is a new finder."""

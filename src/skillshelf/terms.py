@@ -7,7 +7,7 @@ from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
-__all__ = ["STOP_WORDS", "Analyzer", "Word", "analyzer"]
+__all__ = ["STOP_WORDS", "Analyzer", "Word", "analyzer", "is_single"]
 
 _STOP_TEXT = (
     "a about above after again all also am an and any are as at be because been before being below between both but"
@@ -67,6 +67,14 @@ class Analyzer(dict[str, tuple[str, ...]]):
         telling = [chunk for chunk in chunks if chunk.lower() not in STOP_WORDS]
         return Counter(term for chunk in telling or chunks for term in _whole(self[chunk]))
 
+    def spelled(self, text: str) -> dict[str, str]:
+        """The plain words of a text by their terms, as they were written."""
+        return {self[word][0]: word for chunk in _chunks(text) if _is_plain(word := chunk.lower())}
+
+    def stem(self, word: str) -> str:
+        """The term of a plain word, which is not remembered."""
+        return self._stem(word)
+
     def words(self, text: str) -> Iterator[Word]:
         """The words of a text with their places, for showing which of them matched; of a run, its pairs."""
         for match in _WORD.finditer(text):
@@ -105,10 +113,19 @@ def _chunks(text: str) -> list[str]:
     return text.encode("utf-8", "replace").translate(_BLANKS).decode("utf-8").split()
 
 
+def _is_plain(word: str) -> bool:
+    return word.isascii() and word.isalpha() and len(word) <= WORD_CHARS
+
+
+def is_single(term: str) -> bool:
+    """Whether a term is one character of those that are written in runs."""
+    return len(term) == 1 and bool(_JOINED.match(term))
+
+
 def _whole(terms: tuple[str, ...]) -> tuple[str, ...]:
     """The terms without the single characters that end a run, where there are pairs."""
     if any(len(term) == 2 and _JOINED.match(term) for term in terms):
-        return tuple(term for term in terms if len(term) > 1 or not _JOINED.match(term))
+        return tuple(term for term in terms if not is_single(term))
     return terms
 
 
