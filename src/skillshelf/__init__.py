@@ -14,7 +14,7 @@ _HOMES = {
     "skillshelf.policy": ("Decision", "Policy"),
     "skillshelf.registry": ("SkillRegistry", "SkillTool", "SkillToolOutput"),
     "skillshelf.resources": ("Resource",),
-    "skillshelf.search": ("SearchReport", "SearchResult"),
+    "skillshelf.search": ("Scorer", "SearchReport", "SearchResult"),
     "skillshelf.session": ("Mentions", "Session"),
     "skillshelf.tools": ("Tool", "ToolError", "ToolResult"),
     "skillshelf.values": ("Catalog", "CatalogSkill", "Diagnostic", "Filtered", "Shadowed", "SkillMetadata"),
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from skillshelf.profile import RootRule as RootRule
     from skillshelf.registry import *  # noqa: F403
     from skillshelf.resources import Resource as Resource
+    from skillshelf.search import Scorer as Scorer
     from skillshelf.search import SearchReport as SearchReport
     from skillshelf.search import SearchResult as SearchResult
     from skillshelf.seeds import *  # noqa: F403  # its __all__ is the names of the seeds
