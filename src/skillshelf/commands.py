@@ -80,6 +80,7 @@ def search(values: Values) -> int:
     if values["query"] is None:
         raise ConfigurationError("something is missing; usage: skillshelf search QUERY")
     shelf = _open(values)
+    shelf.progress = sys.stderr
     most = shelf.settings.max_limit
     limit = _whole_number(values["limit"], "--limit")
     report = shelf.search(values["query"], limit=limit, scope=values["scope"])

@@ -178,7 +178,8 @@ def _open_kept(work: "_Work", folder: str) -> SkillIndex:
     with files.locked_within(f"{folder}/lock", INDEX_WAIT_SECONDS) as held:
         if not held:
             raise BlockingIOError("another process is busy with this index")
-        found = kept.look()
+        if found is None or kept.changed():
+            found = kept.look()
         if found is None:
             _forget_others(folder)
             found = kept.start()
@@ -197,17 +198,23 @@ class _Kept:
     def __init__(self, folder: str) -> None:
         self._files = f"{folder}/index"
         self._seal = f"{folder}/seal"
+        self._looked_at = b""
 
     def look(self) -> "tuple[tantivy.Index, tantivy.Schema, dict[int, None]] | None":
         """The index as its seal describes it, with its stamps; None for everything else."""
         try:
-            if self._state() != files.read_file(self._seal, limit=1 << 20, links="never"):
+            self._looked_at = self._state()
+            if self._looked_at != files.read_file(self._seal, limit=1 << 20, links="never"):
                 return None
             with _failures():
                 index, schema = _new_index(self._files)
                 return index, schema, _stamps_of(index.searcher())
         except (OSError, _Damaged):
             return None
+
+    def changed(self) -> bool:
+        """Whether the files are others than at the last look."""
+        return self._looked_at != self._state()
 
     def start(self) -> "tuple[tantivy.Index, tantivy.Schema, dict[int, None]]":
         """An empty index in the place of what is there."""

@@ -18,6 +18,9 @@ from skillshelf.roots import resolve_roots
 from skillshelf.values import Catalog, CatalogSkill
 
 if TYPE_CHECKING:
+    from typing import TextIO
+
+    from skillshelf.index import SkillIndex
     from skillshelf.loader import LoadedSkill
     from skillshelf.policy import Confirm, Policy
     from skillshelf.resources import Resource
@@ -30,7 +33,8 @@ __all__ = ["Shelf", "open_shelf"]
 class Shelf:
     """The skills of one place, as one profile sees them.
 
-    What a method needs is imported when it is called: listing must not wait for what only a session uses.
+    What a method needs is imported when it is called: listing must not wait for what only a session uses. Where
+    `progress` is a terminal, work that takes long says there how far it is.
     """
 
     def __init__(
@@ -49,9 +53,10 @@ class Shelf:
         self.trust: Trust = trust
         self.cache = cache
         self.scorer = scorer
+        self.progress: TextIO | None = None
         self._catalog: Catalog | None = None
         self._finder: tuple[Catalog, Finder] | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
     def catalog(self) -> Catalog:
@@ -112,19 +117,17 @@ class Shelf:
 
     def _current_finder(self) -> "Finder":
         """The finder of the catalog as it is: a new look at the disk is a new finder."""
-        from sys import stderr
-
         from skillshelf.search import Finder
 
         catalog = self.catalog
         if self._finder is None or self._finder[0] is not catalog:
 
-            def opened() -> Any:
+            def opened() -> "SkillIndex":
                 from skillshelf.index import folder_for, open_index
 
                 roots = [root.path for root in catalog.roots]
                 folder = folder_for(self.cache, roots, self.profile.name) if self.cache else None
-                return open_index(catalog.skills, folder, stream=stderr)
+                return open_index(catalog.skills, folder, stream=self.progress)
 
             scopes = scopes_of(self.profile)
             ranking = self.profile.ranking
