@@ -65,7 +65,9 @@ class Analyzer(dict[str, tuple[str, ...]]):
         """The terms a text asks for, and how often: stop words only count where there is nothing else."""
         chunks = _chunks(text)
         telling = [chunk for chunk in chunks if chunk.lower() not in STOP_WORDS]
-        return Counter(term for chunk in telling or chunks for term in _whole(self[chunk]))
+        terms = Counter(term for chunk in telling or chunks for term in self[chunk])
+        # A single character of a run is nearly everywhere: it too counts only where there is nothing else.
+        return {term: times for term, times in terms.items() if not is_single(term)} or terms
 
     def spelled(self, text: str) -> dict[str, str]:
         """The plain words of a text by their terms, as they were written."""
@@ -120,13 +122,6 @@ def _is_plain(word: str) -> bool:
 def is_single(term: str) -> bool:
     """Whether a term is one character of those that are written in runs."""
     return len(term) == 1 and bool(_JOINED.match(term))
-
-
-def _whole(terms: tuple[str, ...]) -> tuple[str, ...]:
-    """The terms without the single characters that end a run, where there are pairs."""
-    if any(len(term) == 2 and _JOINED.match(term) for term in terms):
-        return tuple(term for term in terms if not is_single(term))
-    return terms
 
 
 @cache
