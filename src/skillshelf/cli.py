@@ -123,6 +123,16 @@ COMMANDS: Mapping[str, Command] = {
         (),
         commands.list_skills,
     ),
+    "search": Command(
+        "the skills that fit a query, best first",
+        (
+            *SHARED,
+            Option("--limit", "how many at most (default: 8)", "N"),
+            Option("--scope", "only skills of this scope", "S"),
+        ),
+        (Option("QUERY", "words of a task in quotes, a name, or a path", "QUERY"),),
+        commands.search,
+    ),
     "show": Command(
         "exactly what a model would get when it loads a skill",
         (

@@ -40,6 +40,7 @@ __all__ = [
     "kind_of",
     "lock",
     "locked",
+    "locked_within",
     "make_folder",
     "make_own_folder",
     "make_private_folder",
@@ -53,12 +54,14 @@ __all__ = [
     "read_head",
     "real_path",
     "remove",
+    "remove_own_folder",
     "remove_tree",
     "replace_file",
     "resolve_link",
     "stamp_at",
     "stamp_below",
     "stamp_of",
+    "stamps_in",
     "stat_at",
     "sync_folder",
     "unlock",
@@ -163,10 +166,10 @@ def stamp_below(folder: int, path: str) -> Stamp | None:
 
 
 def stamp_at(path: str) -> Stamp | None:
-    """The state of what a path leads to, or None where that is nothing."""
+    """The state of what stands at a path, never of what it links to; None where nothing does."""
     try:
-        return stamp_of(os.stat(_to_system(path)))
-    except OSError:
+        return stamp_of(os.lstat(_to_system(path)))
+    except (OSError, ValueError):
         return None
 
 
@@ -478,13 +481,9 @@ def is_own_file(path: str) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
-def make_own_folder(path: str) -> bool:
-    """Make a folder, and those above it, for this user alone; False where that cannot be."""
-    try:
-        os.makedirs(_to_system(path), mode=0o700, exist_ok=True)
-    except OSError:
-        return False
-    return True
+def make_own_folder(path: str) -> None:
+    """Make a folder that only this user may enter, with those above it, unless it is there."""
+    os.makedirs(_to_system(path), mode=0o700, exist_ok=True)
 
 
 def remove(path: str) -> None:
@@ -570,7 +569,7 @@ def make_folder(path: str, contents: Mapping[str, bytes]) -> None:
         # What came into its place in the meantime stays: only an empty folder can be replaced by this.
         os.rename(_to_system(temporary), _to_system(path))
     except OSError:
-        _remove_folder(temporary)
+        remove_own_folder(temporary)
         for folder in made:
             with suppress(OSError):
                 os.rmdir(_to_system(folder))
@@ -637,7 +636,14 @@ def measure(path: str) -> tuple[int, str]:
         os.close(descriptor)
 
 
-def _remove_folder(path: str) -> None:
+def stamps_in(folder: str) -> dict[str, Stamp]:
+    """The stamp of every entry of a folder by its name."""
+    with os.scandir(_to_system(folder)) as entries:
+        return {os.fsdecode(entry.name): stamp_of(entry.stat(follow_symlinks=False)) for entry in entries}
+
+
+def remove_own_folder(path: str) -> None:
+    """Remove a folder that we made, with the files in it and in its folders; nothing if it is not there."""
     from shutil import rmtree
 
     rmtree(_to_system(path), ignore_errors=True)
@@ -732,3 +738,27 @@ def _with_folders_only(folder: bytes) -> list[bytes]:
         else:
             os.unlink(path)
     return [path for path, is_folder in entries if is_folder]
+
+
+@contextmanager
+def locked_within(path: str, seconds: float) -> Iterator[bool]:
+    """Hold the lock that a file is; False, without it, where others hold it for all that time."""
+    import fcntl
+    import time
+
+    descriptor = os.open(_to_system(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    end = time.monotonic() + seconds
+    held = False
+    try:
+        while not held:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held = True
+            except BlockingIOError:
+                # Not the call that waits by itself: a holder that was stopped would stop us too.
+                if time.monotonic() >= end:
+                    break
+                time.sleep(0.005)
+        yield held
+    finally:
+        os.close(descriptor)

@@ -15,6 +15,8 @@ __all__ = [
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+    "INDEXES_KEPT",
+    "INDEX_WAIT_SECONDS",
     "JOURNAL_DEPTH",
     "JOURNAL_LINE_BYTES",
     "JOURNAL_LOCK_SECONDS",
@@ -26,6 +28,8 @@ __all__ = [
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
     "OUTPUT_BLOCK",
+    "QUERY_CHARS",
+    "QUERY_TERMS",
     "RESOURCE_BYTES",
     "RUN_ARGUMENTS",
     "RUN_ARGUMENT_BYTES",
@@ -164,3 +168,15 @@ RUN_PROCESSES = 128
 
 RUN_OPEN_FILES = 256
 """Files that one process of a script has open at one time."""
+
+QUERY_CHARS = 8192
+"""A longer query is cut, and the answer says so."""
+
+QUERY_TERMS = 64
+"""Terms of a query that are looked for: the rarest."""
+
+INDEX_WAIT_SECONDS = 5
+"""How long a search waits for another process that changes its index, before it makes one in memory."""
+
+INDEXES_KEPT = 32
+"""Search indexes in the cache folder; a new one takes the place of the one that was not changed for longest."""

@@ -13,6 +13,7 @@ __all__ = [
     "Filter",
     "LoadForm",
     "Profile",
+    "Ranking",
     "RootRule",
     "SortKey",
     "Switch",
@@ -31,6 +32,10 @@ CatalogForm = Literal["available-skills", "skills-context", "with-location", "to
 
 LoadForm = Literal["skill-content", "skill-context", "skill-activated", "envelope", "raw"]
 """How a loaded skill is written for a model; `rendering.FORMS` has one function for each."""
+
+
+Ranking = Literal["relevance", "overlap"]
+"""How a search ranks what matches by words alone; `search.RANKINGS` has one function for each."""
 
 
 Switch = Literal[
@@ -106,6 +111,7 @@ class Profile(NamedTuple):
     budget_env: str | None = None
     # Tools, and what a load gives
     tools: tuple[ToolName, ...] = ()
+    ranking: Ranking = "relevance"
     load_by: tuple[Literal["name", "path"], ...] = ("name",)
     load_form: LoadForm = "skill-content"
     loaded_text: Literal["body", "file"] = "body"

@@ -114,6 +114,7 @@ _CODELIA = Profile(
     catalog_form="skills-context",
     catalog_budget=("entries", "bytes"),
     tools=("skill_search", "skill_load"),
+    ranking="overlap",
     load_by=("name", "path"),
     load_form="skill-context",
     loaded_text="file",
