@@ -127,6 +127,7 @@ def test_more_equal_skills_than_are_looked_at_first_are_cut_by_path(machine: Mac
 
 
 def test_only_what_changed_is_read_again(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexes, "SETTLED_NS", 50_000_000)
     fill(machine, 12, seed=1)
     time.sleep(0.06)
     machine.shelf().search("deploy")
