@@ -22,6 +22,7 @@ LAYERS = (
     # What everything speaks: values, errors, limits, text.
     ("arguments", "errors", "hidden", "limits", "text", "values"),
     ("files", "markup", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
+    ("hosts",),
     # Disk to places, text to documents, profiles as rows.
     ("agentsmd", "document", "place", "profiles", "resources", "schemas"),
     ("discovery", "ownprofiles", "rules", "userfile"),
@@ -29,7 +30,8 @@ LAYERS = (
     ("memory", "policy", "prompt", "rendering", "roots"),
     # Candidates to a catalog, a catalog to what a model or a person gets.
     ("catalog", "tools"),
-    ("envelope", "results", "views"),
+    ("envelope", "results", "survey", "views"),
+    ("verdicts",),
     ("session",),
     ("shelf",),
     # What others build on.

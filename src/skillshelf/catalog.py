@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from skillshelf.config import Settings
 from skillshelf.discovery import Found, Repeat
-from skillshelf.document import Document, parse
+from skillshelf.document import Document, Form, body, form_of, parse
 from skillshelf.profile import Filter as FilterName
 from skillshelf.profile import Profile, SortKey
 from skillshelf.roots import Roots
@@ -25,7 +25,7 @@ from skillshelf.values import (
     Shadowed,
 )
 
-__all__ = ["build", "empty"]
+__all__ = ["Documents", "build", "empty", "read_document"]
 
 
 class _Parts(NamedTuple):
@@ -38,12 +38,19 @@ class _Parts(NamedTuple):
     filtered: list[Filtered]
 
 
-def build(found: Iterable[Found], roots: Roots, profile: Profile, settings: Settings) -> Catalog:
-    """The catalog of everything that was found below the roots."""
+Documents = dict[tuple[str, Form], Document]
+"""What was parsed so far, by real path and by how it was taken apart."""
+
+
+def build(
+    found: Iterable[Found], roots: Roots, profile: Profile, settings: Settings, documents: Documents | None = None
+) -> Catalog:
+    """The catalog of everything that was found below the roots; `documents` keeps what was parsed for others."""
     parts = _Parts([], [], list(settings.warnings), [], [])
     for problem in roots.problems:
         _report(parts, problem, profile)
-    accepted = _accept(found, roots.roots, profile, settings, parts)
+    read = {} if documents is None else documents
+    accepted = _accept(found, roots.roots, profile, settings, parts, read)
     kept = SETTLEMENTS[profile.filter_order](accepted, roots.roots, profile, settings, parts)
     kept.sort(key=lambda skill: _order_key(skill, profile, roots.roots))
     return _catalog(kept, roots, profile, parts)
@@ -86,7 +93,12 @@ def _diagnostic_key(diagnostic: Diagnostic) -> tuple[str, int, str, str]:
 
 
 def _accept(
-    found: Iterable[Found], roots: Sequence[Root], profile: Profile, settings: Settings, parts: _Parts
+    found: Iterable[Found],
+    roots: Sequence[Root],
+    profile: Profile,
+    settings: Settings,
+    parts: _Parts,
+    documents: Documents,
 ) -> list[CatalogSkill]:
     """The skills whose text the profile accepts; everything else goes to where it is explained."""
     accepted: list[CatalogSkill] = []
@@ -94,14 +106,14 @@ def _accept(
     refused: dict[str, Candidate] = {}
     for item in found:
         if isinstance(item, Candidate):
-            skill = _skill(item, roots[item.root], profile, settings, parts)
+            skill = _skill(item, roots[item.root], profile, settings, parts, documents)
             if skill is None:
                 refused[item.real_path] = item
             else:
                 accepted.append(skill)
                 by_file[item.real_path] = skill
         elif isinstance(item, Repeat):
-            again = _again(item, by_file, refused, roots[item.root], profile, settings, parts)
+            again = _again(item, by_file, refused, roots[item.root], profile, settings, parts, documents)
             if again is not None:
                 accepted.append(again)
                 by_file.setdefault(item.real_path, again)
@@ -112,13 +124,26 @@ def _accept(
     return accepted
 
 
+def read_document(candidate: Candidate, profile: Profile, documents: Documents) -> Document:
+    """The candidate as this profile takes it apart, parsed once for all profiles that do it alike."""
+    key = (candidate.real_path, form_of(profile))
+    if key not in documents:
+        documents[key] = parse(candidate.head, whole=len(candidate.head) >= candidate.size, form=key[1])
+    return documents[key]
+
+
 def _skill(
-    candidate: Candidate, root: Root, profile: Profile, settings: Settings, parts: _Parts
+    candidate: Candidate,
+    root: Root,
+    profile: Profile,
+    settings: Settings,
+    parts: _Parts,
+    documents: Documents,
 ) -> CatalogSkill | None:
     """The skill a candidate is, or None with an error that says why it is none."""
     directory = os.path.basename(os.path.dirname(candidate.path))
     try:
-        document = parse(candidate.head, whole=len(candidate.head) >= candidate.size, reading=profile.yaml_mode)
+        document = read_document(candidate, profile, documents)
         findings = check(document, directory, profile)
     except Exception as error:
         # One file must never cost the listing, not even by a mistake of ours.
@@ -126,10 +151,13 @@ def _skill(
         return None
     if findings and not _weigh(findings, document, candidate.path, root, profile, parts):
         return None
-    name = name_of(document.fields, directory, profile)
+    name = root.prefix + name_of(document.fields, directory, profile)
+    description = description_of(document.fields)
+    if not description and profile.description_from == "or-body":
+        description = _first_line(candidate.head)
     return CatalogSkill(
         name=name,
-        description=description_of(document.fields),
+        description=description,
         path=candidate.path,
         real_path=candidate.real_path,
         real_dir=candidate.real_dir,
@@ -140,7 +168,7 @@ def _skill(
         size=candidate.size,
         enabled=not _is_disabled(name, candidate.path, candidate.real_path, settings),
         trusted=root.trusted,
-        hidden=_hidden(name, candidate.path, candidate.real_path, document.fields, root, settings),
+        hidden=_hidden(name, candidate.path, candidate.real_path, document.fields, root, settings, profile),
         frontmatter=document.fields,
     )
 
@@ -153,13 +181,14 @@ def _again(
     profile: Profile,
     settings: Settings,
     parts: _Parts,
+    documents: Documents,
 ) -> CatalogSkill | None:
     """The same file by another way: its folder, and so the verdict on it, may be another one."""
     known = by_file.get(repeat.real_path)
     if known is None:
         candidate = refused[repeat.real_path]
         here = candidate._replace(root=repeat.root, path=repeat.path, real_dir=repeat.real_dir)
-        return _skill(here, root, profile, settings, parts)
+        return _skill(here, root, profile, settings, parts, documents)
     directory = os.path.basename(os.path.dirname(repeat.path))
     document = Document(dict(known.frontmatter), "", ())
     # What it is warned about was said where it was found first; and it is in the catalog, so this way is no loss.
@@ -168,7 +197,7 @@ def _again(
         parts.shadowed.append(Shadowed(known.name, repeat.path, known.path, same_file=True))
         return None
     return known._replace(
-        name=name_of(known.frontmatter, directory, profile),
+        name=root.prefix + name_of(known.frontmatter, directory, profile),
         path=repeat.path,
         real_dir=repeat.real_dir,
         scope=root.scope,
@@ -176,7 +205,7 @@ def _again(
         root=repeat.root,
         enabled=not _is_disabled(known.name, repeat.path, known.real_path, settings),
         trusted=root.trusted,
-        hidden=_hidden(known.name, repeat.path, known.real_path, known.frontmatter, root, settings),
+        hidden=_hidden(known.name, repeat.path, known.real_path, known.frontmatter, root, settings, profile),
     )
 
 
@@ -211,7 +240,13 @@ def _report(parts: _Parts, diagnostic: Diagnostic, profile: Profile) -> None:
 
 
 def _hidden(
-    name: str, path: str, real_path: str, fields: Mapping[str, Any], root: Root, settings: Settings
+    name: str,
+    path: str,
+    real_path: str,
+    fields: Mapping[str, Any],
+    root: Root,
+    settings: Settings,
+    profile: Profile,
 ) -> Hidden | None:
     """Why a model is not told of a skill; the person's own choice is named first."""
     if _is_disabled(name, path, real_path, settings):
@@ -220,11 +255,19 @@ def _hidden(
         return "untrusted"
     if settings.deny and any(r.tool == "skill_load" and r.skill_name in (None, name) for r in settings.deny):
         return "denied"
-    flag = fields.get("disable-model-invocation")
+    flags = [fields[field] for field in profile.hides_on if field in fields]
     # Several agents read these words as true; a deploy skill must not slip through on spelling.
-    if flag is not None and str(flag).strip().lower() in ("true", "yes", "on", "1"):
+    if flags and any(str(flag).strip().lower() in ("true", "yes", "on", "1") for flag in flags):
         return "disable-model-invocation"
+    if profile.description_from == "or-hide" and not description_of(fields):
+        return "no-description"
     return None
+
+
+def _first_line(head: bytes) -> str:
+    """The first line of the body that says something, without the marks of a heading."""
+    lines = body(head).decode("utf-8", "replace").splitlines()
+    return next((text for line in lines if (text := line.strip().lstrip("#").strip())), "")
 
 
 def _is_disabled(name: str, path: str, real_path: str, settings: Settings) -> bool:
@@ -277,10 +320,12 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 Resolver = Callable[[Sequence[CatalogSkill]], Sequence[CatalogSkill]]
 """Given all skills of one name in search order, return those that keep it."""
 
-RESOLVERS: Mapping[Literal["first", "last", "keep-all"], Resolver] = {
+RESOLVERS: Mapping[Literal["first", "last", "keep-all", "race"], Resolver] = {
     "first": lambda same_name: same_name[:1],
     "last": lambda same_name: same_name[-1:],
     "keep-all": lambda same_name: same_name,
+    # Nobody can say who wins; the warning about the name does.
+    "race": lambda same_name: same_name[:1],
 }
 
 

@@ -33,13 +33,25 @@ class Repeat(NamedTuple):
 Found = Candidate | Repeat | Filtered | Diagnostic
 
 
-def discover(roots: Sequence[Root], profile: Profile, *, repository: str, account: bool = False) -> Iterator[Found]:
-    """Everything the roots hold, root by root in order; `account` also tells what lies where no skill is looked for."""
+def discover(
+    roots: Sequence[Root],
+    profile: Profile,
+    *,
+    repository: str,
+    account: bool = False,
+    heads: dict[str, files.Head] | None = None,
+) -> Iterator[Found]:
+    """Everything the roots hold, root by root in order; `account` also tells what lies where no skill is looked for.
+
+    `heads` keeps what was read by real path, for looks of several profiles at one disk.
+    """
     reachable = [repository, *(root.real_path for root in roots if root.real_path)]
     seen: set[str] = set()
     for index, root in enumerate(roots):
         if root.real_path is not None:
-            yield from _Walk(index, root, profile, reachable, seen, account).run()
+            walk = _Walk(index, root, profile, reachable, seen, account)
+            walk.heads = heads
+            yield from walk.run()
 
 
 class _Place(NamedTuple):
@@ -70,6 +82,7 @@ class _Walk:
         self.left = {True: 0, False: 0}
         self.too_deep = 0
         self.followed: set[str] = set()
+        self.heads: dict[str, files.Head] | None = None
 
     def run(self) -> Iterator[Found]:
         """Everything below the root."""
@@ -114,17 +127,28 @@ class _Walk:
             return
         if counts:
             yield from self._odd_names(place, names)
-        for position, name in enumerate(names):
+            yield from self._loose_files(folder, place, names)
+        ordered = names if self.profile.folder_order == "sorted" else names[::-1]
+        for position, name in enumerate(ordered):
             if self.budget[counts] <= 0:
                 self.left[counts] += len(names) - position
                 return
             yield from self._child(folder, place, name)
 
+    def _loose_files(self, folder: int, place: _Place, names: list[str]) -> Iterator[Found]:
+        """Markdown files that count as skills without being called SKILL.md, where a root has such."""
+        least_depth = {"none": WALK_DEPTH, "in-folders": 1, "everywhere": 0}[self.root.loose_files]
+        if place.depth < least_depth or SKILL_FILE in names:
+            return
+        for name in names:
+            if name.endswith(".md") and files.kind_of(files.stat_at(folder, name).st_mode) == "file":
+                yield from self._read(folder, name, place, f"{place.real_path}/{name}", shown=name)
+
     def _odd_names(self, place: _Place, names: list[str]) -> Iterator[Diagnostic]:
         if place.depth == 0 and SKILL_FILE in names and self.profile.root_file == "report":
             message = "a SKILL.md in the root itself is no skill; give it a folder of its own, or name the folder above"
             yield Diagnostic(f"{place.path}/{SKILL_FILE}", "root-file", message)
-        for name in names:
+        for name in names if self.root.loose_files == "none" else ():
             if name != SKILL_FILE and name.lower() in NEAR_MISSES and SKILL_FILE not in names:
                 yield Diagnostic(f"{place.path}/{name}", "file-name", f"{name!r} is not read; rename it to SKILL.md")
 
@@ -148,7 +172,7 @@ class _Walk:
         depth = place.depth + 1
         if verdict is None:
             skipped = name in self.profile.skip_directories
-            if skipped or (self.profile.hidden == "skip" and name.startswith(".")):
+            if skipped or (self.root.hidden == "skip" and name.startswith(".")):
                 if not self.account:
                     return None
                 verdict = "ignored"
@@ -184,7 +208,10 @@ class _Walk:
             return True
         kind = files.kind_of(status.st_mode)
         if kind == "link":
-            yield from self._linked_file(place, path)
+            if self.profile.linked_file == "skip":
+                yield Diagnostic(path, "link-skipped", "SKILL.md is a link; this profile reads only real files")
+            else:
+                yield from self._linked_file(place, path)
             return True
         if kind != "file":
             yield Diagnostic(path, "not-a-file", f"SKILL.md is a {kind}, not a file")
@@ -192,8 +219,10 @@ class _Walk:
         yield from self._read(folder, SKILL_FILE, place, f"{place.real_path}/{SKILL_FILE}")
         return True
 
-    def _read(self, folder: int, name: str, place: _Place, real_path: str) -> Iterator[Found]:
-        path = f"{place.path}/{SKILL_FILE}"
+    def _read(
+        self, folder: int, name: str, place: _Place, real_path: str, *, shown: str = SKILL_FILE
+    ) -> Iterator[Found]:
+        path = f"{place.path}/{shown}"
         if not _is_text(path):
             yield Diagnostic(path, "path-encoding", "the path is not UTF-8 or holds a control character")
             return
@@ -201,7 +230,7 @@ class _Walk:
             yield Repeat(self.index, path, real_path, place.real_path)
             return
         try:
-            head = files.read_head(folder, name, limit=SKILL_FILE_BYTES, enough=has_frontmatter_end)
+            head = self._head(folder, name, real_path)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -214,6 +243,15 @@ class _Walk:
             yield Diagnostic(path, "not-a-file", f"SKILL.md is a {head.kind}, not a file")
         else:
             yield Diagnostic(path, "file-size", f"{head.size} bytes; the limit is {SKILL_FILE_BYTES}")
+
+    def _head(self, folder: int, name: str, real_path: str) -> files.Head:
+        known = self.heads.get(real_path) if self.heads is not None else None
+        if known is not None:
+            return known
+        head = files.read_head(folder, name, limit=SKILL_FILE_BYTES, enough=has_frontmatter_end)
+        if self.heads is not None:
+            self.heads[real_path] = head
+        return head
 
     # Links ----------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ __all__ = [
     "NAMES_IN_SCHEMA",
     "RESOURCE_BYTES",
     "SKILL_FILE_BYTES",
+    "SURVEY_DIRECTORIES",
     "WALK_DEPTH",
     "WALK_DIRECTORIES",
 ]
@@ -33,6 +34,9 @@ DESCRIPTION_SHOWN = 1024
 
 WALK_DIRECTORIES = 20_000
 """Folders without a skill that one root may hold before its walk stops."""
+
+SURVEY_DIRECTORIES = 5_000
+"""Folders without a skill that one root may hold before a survey of all hosts goes on with the next root."""
 
 WALK_DEPTH = 64
 """Where a walk ends whose profile sets no depth: each level holds one descriptor open."""

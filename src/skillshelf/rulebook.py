@@ -3,11 +3,12 @@
 A rule that is `fixed` weighs the same in every profile: what it refuses is unsafe, unreadable or no address.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from skillshelf.values import Severity
 
-__all__ = ["RULES", "Rule"]
+__all__ = ["RULES", "Rule", "severities"]
 
 
 class Rule(NamedTuple):
@@ -62,6 +63,8 @@ RULES: dict[str, Rule] = {
     ),
     "yaml-colon": Rule("An unquoted value holds `: `; it was read as if quoted.", "warn"),
     "yaml-brackets": Rule("An unquoted value begins like a list and is none; it was read as if quoted.", "warn"),
+    "yaml-lines": Rule("The frontmatter is not readable YAML; it was read as `key: value` lines.", "warn"),
+    "body-encoding": Rule("The text after the frontmatter is not UTF-8.", "off"),
     "yaml-tab": Rule("A line is indented with tabs; they were read as two blanks each.", "warn"),
     # Its fields
     "name-missing": Rule("There is no name; the folder's name is taken where this does not reject.", "warn"),
@@ -82,6 +85,7 @@ RULES: dict[str, Rule] = {
     "metadata-values": Rule("A value in `metadata` is not text.", "info"),
     "allowed-tools-type": Rule("`allowed-tools` is neither text nor a list of texts.", "warn"),
     "allowed-tools-list": Rule("`allowed-tools` is a list where the standard asks for one text.", "info"),
+    "field-type": Rule("A field that the profile wants as text is something else.", "warn"),
     "globs-type": Rule("`globs` is not a list of texts.", "info"),
     "always-apply-type": Rule("`alwaysApply` is not true or false.", "info"),
     "unknown-field": Rule("A field is not one that the profile knows.", "info"),
@@ -95,3 +99,9 @@ RULES: dict[str, Rule] = {
     # Ourselves
     "internal": Rule("skillshelf failed on this file; please report it.", "reject", fixed=True),
 }
+
+
+def severities(deviations: Mapping[str, Severity], base: Mapping[str, Severity] | None = None) -> dict[str, Severity]:
+    """A weight for every rule: those given, over those of the base or of the rule book."""
+    whole = dict(base) if base else {rule: entry.severity for rule, entry in RULES.items()}
+    return {**whole, **deviations}

@@ -32,7 +32,7 @@ Scope = str
 """`env`, `project`, `custom` or `user`, or the label a profile gives one of them."""
 
 Severity = Literal["off", "info", "warn", "reject"]
-Hidden = Literal["disabled", "untrusted", "denied", "disable-model-invocation"]
+Hidden = Literal["disabled", "untrusted", "denied", "disable-model-invocation", "no-description"]
 FilterReason = Literal["ignored", "not-included", "source-off", "inside-skill", "too-deep", "limit"]
 LinkRule = Literal["never", "contained", "follow"]
 
@@ -72,6 +72,10 @@ class Root(NamedTuple):
     description_required: bool = True
     switched_off: bool = False
     exists: bool = True
+    hidden: Literal["enter", "skip"] = "enter"
+    loose_files: Literal["none", "in-folders", "everywhere"] = "none"
+    prefix: str = ""
+    label: str = ""
 
 
 class Candidate(NamedTuple):
