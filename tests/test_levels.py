@@ -26,12 +26,13 @@ LAYERS = (
     # Disk to places, text to documents, profiles as rows.
     ("agentsmd", "document", "place", "profiles", "resources", "schemas"),
     ("discovery", "ownprofiles", "rules", "userfile"),
-    ("config", "loader"),
+    ("bullets", "config", "loader"),
     ("memory", "policy", "prompt", "rendering", "roots"),
     # Candidates to a catalog, a catalog to what a model or a person gets.
     ("catalog", "tools"),
     ("envelope", "results", "survey", "views"),
     ("verdicts",),
+    ("remedies",),
     ("session",),
     ("shelf",),
     # What others build on.

@@ -74,6 +74,7 @@ _HOST = Profile(
     order=("name", "root", "path"),
     catalog_budget=(),
     catalog_form="with-location",
+    description_shown=None,
     tells=_NOBODY_SAYS,
 )
 """What hosts have in common: one level, every link followed, hardly anything checked."""
@@ -115,6 +116,7 @@ _CODEX = _HOST._replace(
     catalog_budget=("chars",),
     budget_chars=8_000,
     overflow="shorten",
+    description_shown=1_024,
     mentions="dollar",
     tells={**_NOBODY_SAYS, "invalid": "screen", "collision": "nothing", "budget": "screen"},
 )
@@ -429,6 +431,7 @@ _VSCODE = _HOST._replace(
         RootRule("user", "home", (".copilot/skills", ".agents/skills", ".claude/skills")),
     ),
     name_source="directory",
+    description_shown=1_024,
     fields=(
         *("name", "description", "argument-hint", "user-invocable", "disable-model-invocation", "context"),
         "allowed-tools",

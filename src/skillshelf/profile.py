@@ -142,7 +142,7 @@ class Profile(NamedTuple):
     budget_env: str | None = None
     budget_chars: int | None = None
     overflow: Literal["none", "shorten", "drop-descriptions"] = "none"
-    description_shown: int = DESCRIPTION_SHOWN
+    description_shown: int | None = DESCRIPTION_SHOWN
     # What is known of a host
     tells: Mapping[str, Telling] = {}
     unknown: tuple[str, ...] = ()

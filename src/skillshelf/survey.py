@@ -6,7 +6,7 @@ host then goes through the same stages as a listing, with its own profile.
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from skillshelf import files
 from skillshelf.catalog import Documents, build
@@ -19,18 +19,23 @@ from skillshelf.profile import Profile
 from skillshelf.roots import Roots, resolve_roots
 from skillshelf.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Root, Shadowed
 
-__all__ = ["HostView", "Sighting", "Survey", "sight", "take_survey"]
+__all__ = ["HostView", "Sighting", "Survey", "base_of", "sight", "take_survey"]
 
 Heads = dict[str, files.Head]
 
 
 class Sighting(NamedTuple):
-    """One file that is a skill or was meant as one: where it really is, every way to it, and its first bytes."""
+    """One file that is a skill or was meant as one: where it really is, every way to it, and its first bytes.
+
+    `base` is the folder whose skills it is among: the home folder for a `user`'s, else one of the project.
+    """
 
     real_path: str
     ways: tuple[str, ...]
     head: bytes
     size: int
+    kind: Literal["project", "user"] = "project"
+    base: str = ""
 
     @property
     def path(self) -> str:
@@ -133,9 +138,13 @@ def _census(resolved: Iterable[Roots], heads: Heads) -> tuple[dict[str, Sighting
             roots.setdefault(root.path, open_root)
     found: dict[str, Sighting] = {}
     unseen: list[Diagnostic] = []
-    for item in discover(list(roots.values()), _EVERYTHING, repository="/", heads=heads):
+    ordered = list(roots.values())
+    for item in discover(ordered, _EVERYTHING, repository="/", heads=heads):
         if isinstance(item, Candidate):
-            found[item.real_path] = Sighting(item.real_path, (item.path,), item.head, item.size)
+            root = ordered[item.root]
+            kind: Literal["project", "user"] = "user" if root.kind == "user" else "project"
+            sighting = Sighting(item.real_path, (item.path,), item.head, item.size, kind, base_of(root))
+            found[item.real_path] = sighting
         elif isinstance(item, Repeat):
             known = found[item.real_path]
             found[item.real_path] = known._replace(ways=(*known.ways, item.path))
@@ -144,6 +153,11 @@ def _census(resolved: Iterable[Roots], heads: Heads) -> tuple[dict[str, Sighting
         elif isinstance(item, Diagnostic) and _is_file(item) and (seen := sight(item.path)) is not None:
             found.setdefault(seen.real_path, seen)
     return found, unseen
+
+
+def base_of(root: Root) -> str:
+    """The folder a root belongs to: what stands before the words that make it a root."""
+    return root.path.removesuffix(f"/{root.label}")
 
 
 def _is_file(problem: Diagnostic) -> bool:

@@ -296,7 +296,7 @@ def _cut(question: Question, skill: CatalogSkill) -> str:
     whole = description_of(document_of(question.sighting, _PLAIN, question.survey).fields)
     if question.profile.closing_fence == "anywhere" and 0 < shown < len(fold(whole)):
         return f"ends at the `---` inside it, after {shown} of {len(fold(whole))} characters"
-    return f"shows {most:,} of {shown:,} characters" if shown > most and question.profile.grade != "D" else ""
+    return f"shows {most:,} of {shown:,} characters" if most is not None and shown > most else ""
 
 
 _PLAIN = Profile(name="", summary="", evidence="", as_of="")
