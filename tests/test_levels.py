@@ -20,13 +20,13 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = (
     # What everything speaks: values, errors, limits, text.
-    ("arguments", "errors", "hidden", "limits", "text", "values"),
+    ("arguments", "errors", "guidance", "hidden", "limits", "mentions", "text", "values"),
     ("files", "markup", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
     ("hosts",),
     # Disk to places, text to documents, profiles as rows.
     ("agentsmd", "document", "place", "profiles", "resources", "schemas"),
     ("discovery", "ownprofiles", "rules", "userfile"),
-    ("bullets", "config", "loader"),
+    ("advice", "bullets", "config", "fixing", "loader"),
     ("memory", "policy", "prompt", "rendering", "roots"),
     # Candidates to a catalog, a catalog to what a model or a person gets.
     ("catalog", "tools"),
@@ -35,6 +35,10 @@ LAYERS = (
     ("remedies",),
     ("session",),
     ("shelf",),
+    # What authors are told.
+    ("scaffold", "targets"),
+    ("checking",),
+    ("reports",),
     # What others build on.
     ("adapters.__init__", "adapters.json_tools", "adapters.pydantic_ai", "commands", "seeds"),
     ("registry",),

@@ -14,6 +14,7 @@ from skillshelf.errors import (
     PathEscape,
     PermissionDenied,
     ResourceNotFound,
+    SkillAlreadyExists,
     SkillDirectoryNotFound,
     SkillError,
     SkillFileNotFound,
@@ -22,15 +23,16 @@ from skillshelf.errors import (
 
 __all__ = ["COMMANDS", "main"]
 
-USAGE, NOT_FOUND, DENIED, FAILED = 2, 3, 4, 5
+NEGATIVE, USAGE, NOT_FOUND, DENIED, FAILED = 1, 2, 3, 4, 5
 
 
 class Option(NamedTuple):
-    """One option or argument of a command; without `value` it is a flag."""
+    """One option or argument of a command; without `value` it is a flag, with `many` a list of values."""
 
     name: str
     help: str
     value: str | None = None
+    many: bool = False
 
     @property
     def key(self) -> str:
@@ -78,10 +80,14 @@ def _run(words: list[str]) -> int:
         name, values = _parse(words)
         return COMMANDS[name].run(values)
     except SkillError as error:
-        return _fail(error, as_json="--json" in words)
+        return _fail(error, as_json=_wants_json(words))
     except FileNotFoundError:
         # What is missing without anybody having named it can only be the folder we stand in.
-        return _fail(SkillDirectoryNotFound("the working directory is gone"), as_json="--json" in words)
+        return _fail(SkillDirectoryNotFound("the working directory is gone"), as_json=_wants_json(words))
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    return any(f"{' '.join(words)} ".find(f"--{option} ") >= 0 for option in ("json", "format=json", "format json"))
 
 
 # The table of commands ----------------------------------------------------------------------------
@@ -118,6 +124,31 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "prompt": Command("the catalog as a model is told of it", (*SHARED, _TRUST), (), commands.prompt),
     "tools": Command("the tools a model is offered, with their schemas", (*SHARED, _TRUST), (), commands.tools),
+    "check": Command(
+        "what is wrong with skills, by the standard and by advice, with line and repair",
+        (
+            *SHARED,
+            Option("--fix", "repair what needs no guessing, and show what changed"),
+            Option("--diff", "only show what --fix would change"),
+            Option("--format", "text, json, sarif or github (default: text)", "F"),
+        ),
+        (Option("PATH", "a skill, its SKILL.md, or a folder of skills (default: the profile's roots)", "PATH", True),),
+        commands.check,
+    ),
+    "new": Command(
+        "make a skill that passes check, in this repository or in the home folder",
+        (
+            *SHARED,
+            Option("--root", "the folder of skills to put it in", "DIR"),
+            Option("--user", "put it in the home folder"),
+            Option("--description", "what it does and when to use it", "TEXT"),
+            Option("--scripts", "with a script to run"),
+            Option("--references", "with a page to read on demand"),
+            Option("--assets", "with a template to copy"),
+        ),
+        (Option("NAME", "lower-case letters, digits and single hyphens", "NAME"),),
+        commands.new,
+    ),
     "enable": Command(
         "let a skill be used again", SHARED, (Option("NAME", "a skill, or its path", "NAME"),), commands.enable
     ),
@@ -160,6 +191,7 @@ _STATUS: tuple[tuple[type[SkillError], int, str], ...] = (
     (SkillNotFound, NOT_FOUND, "not_found"),
     (ResourceNotFound, NOT_FOUND, "not_found"),
     (SkillFileNotFound, NOT_FOUND, "gone"),
+    (SkillAlreadyExists, NEGATIVE, "failed"),
     (LimitExceeded, FAILED, "too_large"),
     (InvalidFormat, FAILED, "failed"),
     (PermissionDenied, DENIED, "denied"),
@@ -211,7 +243,8 @@ def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
     name, rest = _command_of(words)
     command = COMMANDS[name]
     values: dict[str, Any] = {
-        option.key: None if option.value else False for option in (*command.options, *command.arguments)
+        option.key: [] if option.many else None if option.value else False
+        for option in (*command.options, *command.arguments)
     }
     options = {option.name: option for option in command.options}
     places = list(command.arguments)
@@ -221,7 +254,7 @@ def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         text, equals, given = word.partition("=")
         option = options.get(text)
         if option is None and places and not word.startswith("-"):
-            values[places.pop(0).key] = word
+            _fill(values, places, word)
         elif option is None or (equals and not option.value) or (option.value and not equals and not rest):
             return _parse_with_argparse(ordered)
         elif not option.value:
@@ -231,6 +264,14 @@ def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         else:
             return _parse_with_argparse(ordered)
     return name, values
+
+
+def _fill(values: dict[str, Any], places: list[Option], word: str) -> None:
+    """Give a word to the next argument; one that takes many keeps its place."""
+    if places[0].many:
+        values[places[0].key].append(word)
+    else:
+        values[places.pop(0).key] = word
 
 
 def _command_of(words: Sequence[str]) -> tuple[str, list[str]]:
@@ -287,4 +328,5 @@ def _add(parser: Any, command: Command) -> None:
         else:
             parser.add_argument(option.name, help=option.help, action="store_true")
     for argument in command.arguments:
-        parser.add_argument(argument.key, help=argument.help, metavar=argument.name, nargs="?")
+        nargs = "*" if argument.many else "?"
+        parser.add_argument(argument.key, help=argument.help, metavar=argument.name, nargs=nargs)

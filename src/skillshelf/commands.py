@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DONE",
+    "check",
     "disable",
     "enable",
     "list_skills",
+    "new",
     "overview",
     "profile",
     "prompt",
@@ -29,6 +31,7 @@ __all__ = [
 ]
 
 DONE = 0
+NEGATIVE = 1
 
 Values = Mapping[str, Any]
 
@@ -150,6 +153,60 @@ def tools(values: Values) -> int:
         write(views.as_json([tool.to_dict() for tool in offered]))
     else:
         write(views.tools_view(offered, screen(shelf.place.env)))
+    return DONE
+
+
+def check(values: Values) -> int:
+    """What is wrong with skills, for those who write them."""
+    from skillshelf import reports, views
+    from skillshelf.checking import check_targets
+    from skillshelf.targets import in_paths, in_roots
+    from skillshelf.terminal import screen, write
+
+    shelf = _open(values)
+    form = _report_form(values, list(reports.FORMATS))
+    targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)
+    report = check_targets(
+        targets, shelf.profile, mode="fix" if values["fix"] else "diff" if values["diff"] else "look"
+    )
+    where = views.Where(shelf.place.cwd, shelf.place.home)
+    reader = reports.Reader(where, screen(shelf.place.env), shelf.profile, shelf.project_root, tuple(values["path"]))
+    write(reports.FORMATS[form](report, reader))
+    for change in report.changes:
+        if change.refusal:
+            _note(f"{change.path} was not repaired: {change.refusal}")
+    return DONE if report.is_clean else NEGATIVE
+
+
+def _report_form(values: Values, known: list[str]) -> str:
+    given = values["format"] or ("json" if values["json"] else "text")
+    if given not in known:
+        raise ConfigurationError(f"no format {given!r}; there are: {', '.join(known)}")
+    if values["json"] and given != "json":
+        raise ConfigurationError(f"--json and --format {given} exclude each other")
+    return str(given)
+
+
+def new(values: Values) -> int:
+    """Make a skill."""
+    from skillshelf import scaffold, views
+    from skillshelf.terminal import write
+
+    shelf = _open(values)
+    wish = scaffold.Wish(
+        name=_needed(values, "name", "skillshelf new NAME"),
+        description=values["description"],
+        scripts=values["scripts"],
+        references=values["references"],
+        assets=values["assets"],
+    )
+    made = scaffold.make(wish, shelf, root=values["root"], user=values["user"])
+    for note in made.notes:
+        _note(note)
+    if values["json"]:
+        write(views.as_json(made.to_dict()))
+    else:
+        write(scaffold.told(made, views.Where(shelf.place.cwd, shelf.place.home)))
     return DONE
 
 

@@ -15,7 +15,7 @@ from skillshelf.limits import SKILL_FILE_BYTES, WALK_DEPTH
 from skillshelf.profile import Profile, how_to_allow
 from skillshelf.values import Candidate, Diagnostic, Filtered, FilterReason, Root
 
-__all__ = ["SKILL_FILE", "Found", "Repeat", "discover"]
+__all__ = ["NEAR_MISSES", "SKILL_FILE", "Found", "Repeat", "discover", "probe"]
 
 SKILL_FILE = "SKILL.md"
 NEAR_MISSES = frozenset({"skill.md", "skills.md"})
@@ -52,6 +52,21 @@ def discover(
             walk = _Walk(index, root, profile, reachable, seen, account)
             walk.heads = heads
             yield from walk.run()
+
+
+def probe(root: Root, profile: Profile, *, repository: str) -> Iterator[Found]:
+    """The SKILL.md of one folder; nothing below it is looked at."""
+    assert root.real_path is not None
+    try:
+        folder = files.open_folder(root.real_path)
+    except OSError as error:
+        yield Diagnostic(root.path, "unreadable", _reason(error))
+        return
+    try:
+        walk = _Walk(0, root, profile, [repository, root.real_path], set(), account=False)
+        yield from walk._probe(folder, _Place(root.path, root.real_path, 0, None))
+    finally:
+        files.close(folder)
 
 
 class _Place(NamedTuple):

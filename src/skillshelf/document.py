@@ -8,7 +8,20 @@ from skillshelf.profile import Profile
 from skillshelf.values import Finding
 from skillshelf.yamltext import YamlProblem, load_colon_lines, load_lines, load_yaml
 
-__all__ = ["Document", "Form", "Reading", "body", "body_problem", "form_of", "has_frontmatter_end", "parse"]
+__all__ = [
+    "BOM",
+    "FENCE",
+    "Document",
+    "Form",
+    "Reading",
+    "body",
+    "body_problem",
+    "form_of",
+    "frontmatter_span",
+    "has_frontmatter_end",
+    "mended",
+    "parse",
+]
 
 FENCE = b"---"
 BOM = b"\xef\xbb\xbf"
@@ -112,6 +125,23 @@ def body(data: bytes) -> bytes:
     return data[fences.after :] if fences else data
 
 
+def frontmatter_span(data: bytes) -> tuple[int, int] | None:
+    """Where the text between the fences begins and ends."""
+    first = _first_line_end(data)
+    fences = _closing(data, first, whole=True) if first is not None else None
+    return (fences.start, fences.end) if fences else None
+
+
+def mended(text: str) -> list[str] | None:
+    """The lines of a frontmatter as they were read, where some had to be put right for that."""
+    try:
+        load_yaml(text)
+    except YamlProblem as problem:
+        repaired = _repaired(text, problem, load_yaml) if problem.rule == "yaml" else None
+        return repaired.lines if repaired else None
+    return None
+
+
 def body_problem(data: bytes) -> Finding | None:
     """Where the text after the frontmatter of a whole file is not UTF-8."""
     return _body_not_utf8(data, len(data) - len(body(data)), whole=True)
@@ -146,8 +176,8 @@ def _read(text: str, findings: tuple[Finding, ...], form: Form) -> Document:
         value = load(text)
     except YamlProblem as problem:
         if problem.rule == "yaml" and (repaired := _repaired(text, problem, load, form.repaired_keys)):
-            value, repairs = repaired
-            findings += repairs
+            value = repaired.value
+            findings += repaired.findings
         else:
             finding = Finding(problem.rule, problem.message, problem.line + 1, problem.column)
             return Document({}, text, (*findings, finding))
@@ -257,10 +287,18 @@ _MISTAKES = {
 }
 
 
+class _Repaired(NamedTuple):
+    """What a text says once its usual mistakes are put right, and a finding for each line changed."""
+
+    value: Any
+    lines: list[str]
+    findings: tuple[Finding, ...]
+
+
 def _repaired(
     text: str, problem: YamlProblem, load: Callable[[str], Any], keys: Literal["any", "words"] = "any"
-) -> tuple[Any, tuple[Finding, ...]] | None:
-    """The values of the text with its usual mistakes put right, and a finding for each line changed.
+) -> _Repaired | None:
+    """The text with its usual mistakes put right.
 
     Only the line where the parser stopped is touched, then it is asked again: a line that is right stays as it is.
     """
@@ -278,7 +316,7 @@ def _repaired(
         column = len(before) - len(before.lstrip(" \t")) + 1
         findings[number] = Finding(rule, f"{_MISTAKES[rule]}; read as: {line.strip()}", number + 1, column)
         try:
-            return load("\n".join(lines)), tuple(findings[n] for n in sorted(findings))
+            return _Repaired(load("\n".join(lines)), lines, tuple(findings[n] for n in sorted(findings)))
         except YamlProblem as next_problem:
             problem = next_problem
     return None
@@ -295,7 +333,9 @@ def _rewritten(line: str) -> tuple[str | None, str]:
     if not colon or not value or not _is_key(key.removeprefix("- ")):
         return None, line
     # A comment is part of the value here: nobody who forgot the quotes meant one.
-    quoted = indent + key + ": '" + value.replace("'", "''") + "'"
+    start = line.index(value, len(indent + key) + 1)
+    gap = "" if line[start - 1] in " \t" else " "
+    quoted = line[:start] + gap + "'" + value.replace("'", "''") + "'" + line[start + len(value) :]
     if value[0] in "[{@`%" and not _is_flow(value):
         return "yaml-brackets", quoted
     if value[0] not in "\"'[{|>#&*!@`%" and (": " in value or value.endswith(":")):

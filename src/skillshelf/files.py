@@ -5,11 +5,12 @@ a link. Whoever wants to follow a link asks `resolve_link` where it leads, decid
 that; if the path has become a link in the meantime, opening it fails.
 """
 
+import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Literal, NamedTuple
 
 from skillshelf.limits import FIRST_READ, FRONTMATTER_BYTES
@@ -27,6 +28,7 @@ __all__ = [
     "kind_at",
     "kind_of",
     "locked",
+    "make_folder",
     "names_in",
     "open_folder",
     "open_folder_at",
@@ -36,6 +38,7 @@ __all__ = [
     "replace_file",
     "resolve_link",
     "stat_at",
+    "why_not_replaced",
 ]
 
 Kind = Literal["file", "folder", "link", "pipe", "socket", "device"]
@@ -45,6 +48,8 @@ _PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Non-blocking, so that a pipe put in the place of a file cannot hold us up.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 # A frontmatter of the largest allowed size with both fences, and a little more to see that it was exceeded.
 _MOST = FRONTMATTER_BYTES + FIRST_READ
@@ -245,6 +250,14 @@ class Folder:
         finally:
             os.close(descriptor)
 
+    def mode(self, segments: Sequence[str]) -> int:
+        """The permissions of an entry itself."""
+        parent = self._open(segments[:-1])
+        try:
+            return stat.S_IMODE(stat_at(parent, segments[-1]).st_mode)
+        finally:
+            os.close(parent)
+
     def children(self, segments: Sequence[str]) -> list[str]:
         """The names in a folder that are files or folders; folders end with a slash."""
         descriptor = self._open(segments)
@@ -323,12 +336,14 @@ def locked(path: str) -> Iterator[None]:
 def replace_file(path: str, data: bytes) -> None:
     """Put bytes in the place of a file at once: a reader sees the old ones or the new ones."""
     target = real_path(path)
-    mode = stat.S_IMODE(os.stat(_to_system(target)).st_mode) if kind_at(target) else 0o600
+    before = os.stat(_to_system(target)) if kind_at(target) else None
     temporary = f"{target}.{os.getpid()}.new"
-    descriptor = os.open(_to_system(temporary), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    descriptor = os.open(_to_system(temporary), _CREATE, 0o600)
     try:
         try:
-            os.write(descriptor, data)
+            _write_all(descriptor, data)
+            if before is not None:
+                _take_after(descriptor, before)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -336,3 +351,79 @@ def replace_file(path: str, data: bytes) -> None:
     except OSError:
         os.unlink(_to_system(temporary))
         raise
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    # One call may write less than it was given, when the disk is nearly full.
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def _take_after(descriptor: int, before: os.stat_result) -> None:
+    """Give a new file the owner and the permissions of the one it replaces."""
+    now = os.fstat(descriptor)
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        # Only root may give a file away; for others it becomes theirs, as with any editor.
+        with suppress(PermissionError):
+            os.fchown(descriptor, before.st_uid, before.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+
+
+def why_not_replaced(path: str) -> str | None:
+    """Why a file should be left as it is, although the system might allow to replace it."""
+    status = os.lstat(_to_system(path))
+    if kind_of(status.st_mode) != "file":
+        return f"it is a {kind_of(status.st_mode)}"
+    if not status.st_mode & 0o222:
+        return "it is read-only"
+    if status.st_nlink > 1:
+        return f"it has {status.st_nlink} names (hard links), and only this one would get the new text"
+    return None
+
+
+def make_folder(path: str, contents: Mapping[str, bytes]) -> None:
+    """Put a folder with files at a path where nothing stands, whole or not at all; `#!` makes a file runnable."""
+    parent = os.path.dirname(path)
+    made = _make_parents(parent)
+    temporary = os.path.join(parent, f".{os.path.basename(path)}.{os.getpid()}.new")
+    try:
+        os.mkdir(_to_system(temporary))
+        for relative, data in contents.items():
+            _write_new(os.path.join(temporary, relative), data)
+        if kind_at(path) is not None:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        # What came into its place in the meantime stays: only an empty folder can be replaced by this.
+        os.rename(_to_system(temporary), _to_system(path))
+    except OSError:
+        _remove_folder(temporary)
+        for folder in made:
+            with suppress(OSError):
+                os.rmdir(_to_system(folder))
+        raise
+
+
+def _make_parents(folder: str) -> list[str]:
+    """Make a folder with those above it; returns the new ones, innermost first."""
+    missing = []
+    while kind_at(folder) is None:
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for new in reversed(missing):
+        os.mkdir(_to_system(new))
+    return missing
+
+
+def _write_new(path: str, data: bytes) -> None:
+    os.makedirs(_to_system(os.path.dirname(path)), exist_ok=True)
+    descriptor = os.open(_to_system(path), _CREATE, 0o777 if data.startswith(b"#!") else 0o666)
+    try:
+        _write_all(descriptor, data)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_folder(path: str) -> None:
+    from shutil import rmtree
+
+    rmtree(_to_system(path), ignore_errors=True)

@@ -3,6 +3,9 @@
 __all__ = [
     "ADDRESS_CHARS",
     "ADDRESS_SEGMENTS",
+    "CHECKED_DIRECTORIES",
+    "CHECKED_PAGES",
+    "CHECKED_SCRIPTS",
     "CONFIG_BYTES",
     "DESCRIPTION_SHOWN",
     "FIRST_READ",
@@ -40,6 +43,15 @@ SURVEY_DIRECTORIES = 5_000
 
 WALK_DEPTH = 64
 """Where a walk ends whose profile sets no depth: each level holds one descriptor open."""
+
+CHECKED_DIRECTORIES = 200_000
+"""Folders without a skill that a path given to `check` may hold before its walk stops; five files count as one."""
+
+CHECKED_PAGES = 64
+"""Pages of one skill that `check` reads to see where their links lead."""
+
+CHECKED_SCRIPTS = 256
+"""Scripts of one skill that `check` looks at."""
 
 RESOURCE_BYTES = 1024 * 1024
 """A resource read, unless more is asked for."""

@@ -8,7 +8,7 @@ from skillshelf.profile import Profile, RootRule
 from skillshelf.rulebook import severities
 from skillshelf.values import Severity
 
-__all__ = ["DEFAULT_PROFILE", "HOST_PREFIX", "SEED_PROFILES", "SYSTEMS", "find_profile"]
+__all__ = ["DEFAULT_PROFILE", "HOST_PREFIX", "SEED_PROFILES", "SYSTEMS", "find_profile", "weights_for_authors"]
 
 DEFAULT_PROFILE = "standard"
 HOST_PREFIX = "host:"
@@ -259,6 +259,17 @@ SEED_PROFILES: Mapping[Literal["registry", "project", "providers"], Profile] = {
     "providers": _OMP,
 }
 """Whose rules the loader names of `seeds` follow, by what the loader is for."""
+
+
+_FOR_AUTHORS = severities({**_SPECIFICATION, "metadata-values": "warn", "allowed-tools-list": "warn"})
+
+
+def weights_for_authors(profile: Profile) -> Mapping[str, Severity]:
+    """What each rule weighs for those who write skills.
+
+    The default profile is lenient for the sake of those who use skills; an author is held to the specification.
+    """
+    return _FOR_AUTHORS if profile.name == DEFAULT_PROFILE else profile.rules
 
 
 def find_profile(name: str, own: Mapping[str, Profile] | None = None) -> Profile:

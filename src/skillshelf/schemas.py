@@ -60,6 +60,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "read": wire.ResourceForm,
         "prompt": wire.PromptForm,
         "tools": list[wire.ToolForm],
+        "check": wire.CheckForm,
+        "new": wire.NewForm,
         "failure": wire.FailureForm,
     }.items()
 }

@@ -6,11 +6,14 @@ from skillshelf.values import FilterReason, Hidden, Scope
 
 __all__ = [
     "CatalogForm",
+    "CheckFindingForm",
+    "CheckForm",
     "DiagnosticForm",
     "FailureForm",
     "FilteredForm",
     "LoadErrorForm",
     "MetadataForm",
+    "NewForm",
     "PromptForm",
     "ResourceForm",
     "RootForm",
@@ -166,6 +169,35 @@ class ToolForm(TypedDict):
     name: str
     description: str
     input_schema: dict[str, Any]
+
+
+class CheckFindingForm(TypedDict):
+    """What a rule says about a file; `fix` is the text that `--fix` would put on that line."""
+
+    path: str
+    line: int | None
+    column: int | None
+    rule: str
+    severity: Literal["error", "warning", "info"]
+    message: str
+    fix: str | None
+
+
+class CheckForm(TypedDict):
+    """What a check gave; `fixed` counts the findings that were repaired."""
+
+    checked: int
+    findings: list[CheckFindingForm]
+    fixed: int
+
+
+class NewForm(TypedDict):
+    """A skill that was made."""
+
+    name: str
+    path: str
+    dir: str
+    files: list[str]
 
 
 class _Failure(TypedDict):

@@ -1,0 +1,194 @@
+"""Bytes of a SKILL.md to repaired bytes: only what needs no guessing, and only if nothing else changes its meaning."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from skillshelf.document import BOM, FENCE, Document, body, frontmatter_span, mended, parse
+from skillshelf.profile import Profile
+from skillshelf.rules import check, placed
+from skillshelf.yamltext import YamlProblem, load_yaml
+
+__all__ = ["Repair", "Text", "is_valid_name", "repair", "unified_diff", "yaml_word"]
+
+
+class Text(NamedTuple):
+    """A file under repair; `name_source` is its folder's name where a name may be taken from it."""
+
+    data: bytes
+    directory: str
+    profile: Profile
+    name_source: str | None
+
+
+class Repair(NamedTuple):
+    """The repaired bytes, and the new text of each line by the rule and the line of the finding it answers."""
+
+    data: bytes
+    lines: Mapping[tuple[str, int], str]
+
+
+class _Step(NamedTuple):
+    data: bytes
+    fields: dict[str, Any]
+    lines: dict[tuple[str, int], str]
+
+
+Fixer = Callable[[Text, Document], "_Step | None"]
+"""The file with one kind of mistake put right and the fields it must then have, or None where it is not made."""
+
+
+def repair(text: Text) -> Repair:
+    """The file with everything put right that can be; each step is taken only if the result proves it."""
+    lines: dict[tuple[str, int], str] = {}
+    before = _told(text)
+    for rules, fixer in FIXERS:
+        step = fixer(text, before.document) if before.rules & rules else None
+        if step is None:
+            continue
+        after = _told(text._replace(data=step.data))
+        if _proves(step, text, before, after, rules):
+            text, before = text._replace(data=step.data), after
+            lines |= step.lines
+    return Repair(text.data, lines)
+
+
+class _Told(NamedTuple):
+    document: Document
+    rules: frozenset[str]
+
+
+def _told(text: Text) -> _Told:
+    document = parse(text.data, whole=True, reading=text.profile.yaml_mode)
+    return _Told(document, frozenset(finding.rule for finding in check(document, text.directory, text.profile)))
+
+
+def _proves(step: _Step, text: Text, before: _Told, after: _Told, rules: frozenset[str]) -> bool:
+    """Whether a step removed what it is for, brought nothing new, and left fields and body what they were."""
+    same_body = body(step.data).replace(b"\r\n", b"\n") == body(text.data).replace(b"\r\n", b"\n")
+    return not after.rules & rules and after.rules < before.rules and after.document.fields == step.fields and same_body
+
+
+# The repairs --------------------------------------------------------------------------------------
+
+
+def _bom(text: Text, document: Document) -> _Step:
+    return _Step(text.data.removeprefix(BOM), document.fields, {("bom", 1): "---"})
+
+
+def _line_ends(text: Text, document: Document) -> _Step:
+    return _Step(text.data.replace(b"\r\n", b"\n"), document.fields, {("crlf", 1): "---"})
+
+
+def _fence(text: Text, document: Document) -> _Step:
+    start = len(BOM) if text.data.startswith(BOM) else 0
+    first, newline, rest = text.data[start:].partition(b"\n")
+    ending = b"\r" + newline if first.endswith(b"\r") else newline
+    return _Step(text.data[:start] + FENCE + ending + rest, document.fields, {("fence-blanks", 1): "---"})
+
+
+def _yaml_lines(text: Text, document: Document) -> _Step | None:
+    block = _block(text.data)
+    if block is None or (lines := mended(block)) is None:
+        return None
+    repaired = {
+        (finding.rule, finding.line): lines[finding.line - 2].strip()
+        for finding in document.findings
+        if finding.rule in _YAML_RULES and finding.line is not None
+    }
+    return _Step(_with_block(text.data, "\n".join(lines)), document.fields, repaired)
+
+
+_NAME_LINE = re.compile(
+    r"""(?P<key>name[ \t]*:)(?P<gap>[ \t]*)(?P<value>"[^"\\\n]*"|'[^'\n]*'|[^#"'\n]*?)(?P<rest>[ \t]*(?:[ \t]#.*)?)$"""
+)
+
+
+def _name(text: Text, document: Document) -> _Step | None:
+    block = _block(text.data)
+    if block is None or text.name_source is None:
+        return None
+    word = yaml_word(text.name_source)
+    line = f"name: {word}"
+    lines = block.split("\n")
+    number, _ = document.place("name")
+    if number is None:
+        lines.insert(0, line)
+    else:
+        if (match := _NAME_LINE.match(lines[number - 2])) is None:
+            return None
+        line = match["key"] + (match["gap"] or " ") + word + match["rest"]
+        lines[number - 2] = line
+    fields = {**document.fields, "name": text.name_source}
+    repaired = {
+        (finding.rule, placed(finding, document).line or 1): line
+        for finding in check(document, text.directory, text.profile)
+        if finding.rule in _NAME_RULES
+    }
+    return _Step(_with_block(text.data, "\n".join(lines)), fields, repaired)
+
+
+def _block(data: bytes) -> str | None:
+    """The text between the fences; None where its line ends were not put right first."""
+    span = frontmatter_span(data)
+    if span is None or b"\r\n" in data[slice(*span)]:
+        return None
+    return data[slice(*span)].decode("utf-8")
+
+
+def _with_block(data: bytes, block: str) -> bytes:
+    span = frontmatter_span(data)
+    assert span is not None
+    return data[: span[0]] + block.encode("utf-8") + data[span[1] :]
+
+
+_YAML_RULES = frozenset({"yaml-colon", "yaml-brackets", "yaml-tab"})
+_NAME_RULES = frozenset({"name-missing", "name-type", "name-address", "name-length", "name-pattern", "name-directory"})
+
+# The line ends come before what is rewritten line by line.
+FIXERS: tuple[tuple[frozenset[str], Fixer], ...] = (
+    (frozenset({"bom"}), _bom),
+    (frozenset({"fence-blanks"}), _fence),
+    (frozenset({"crlf"}), _line_ends),
+    (_YAML_RULES, _yaml_lines),
+    (_NAME_RULES, _name),
+)
+
+
+# Names --------------------------------------------------------------------------------------------
+
+
+def is_valid_name(name: str, profile: Profile) -> bool:
+    """Whether a skill may have that name."""
+    return len(name) <= profile.name_max and re.fullmatch(profile.name_pattern, name) is not None
+
+
+def yaml_word(name: str) -> str:
+    """A valid name as YAML, with quotes where it would be read as a number, a date or a truth value."""
+    try:
+        plain = load_yaml(name) == name
+    except YamlProblem:
+        plain = False
+    # Older parsers read more words as truth values, and dates as dates.
+    return name if plain and not name[0].isdigit() and name not in _YAML_WORDS else f'"{name}"'
+
+
+_YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+
+
+# What changed -------------------------------------------------------------------------------------
+
+
+def unified_diff(before: bytes, after: bytes, name: str) -> list[str]:
+    """The lines of a unified diff; line ends that changed are counted in one line, not shown one by one."""
+    from difflib import unified_diff as compare
+
+    lines = [*compare(_lines(before), _lines(after), f"a/{name}", f"b/{name}", lineterm="")]
+    lines = lines or [f"--- a/{name}", f"+++ b/{name}"]
+    if changed := before.count(b"\r\n") - after.count(b"\r\n"):
+        lines.insert(2, f"# {changed} line ends: CRLF to LF")
+    return lines
+
+
+def _lines(data: bytes) -> list[str]:
+    return data.replace(b"\r\n", b"\n").decode("utf-8", "backslashreplace").removesuffix("\n").split("\n")
