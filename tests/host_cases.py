@@ -54,7 +54,6 @@ class TextCase(NamedTuple):
 LONG_NAME = "probe-" + "x" * 64
 
 TEXT_CASES = (
-    #                                                           codex claude opencode gemini goose pi omp copilot
     TextCase("00", "nothing unusual", skill(), "Y Y Y Y Y Y Y Y Y Y Y Y Y"),
     TextCase("05", "category folder", skill(), "Y - Y - Y Y - Y Y - - Y ?", folder="ops/probe-x"),
     TextCase("05b", "six levels", skill(), "Y - Y - Y Y - Y Y - - Y ?", folder="a/b/c/d/e/probe-x"),
@@ -87,7 +86,9 @@ TEXT_CASES = (
         *("15", "name of 70", skill(f"name: {LONG_NAME}\ndescription: Probes.\n")),
         *("e Y Y Y Y Y Y e e Y Y ? ?", LONG_NAME),
     ),
-    TextCase("17", "disable-model-invocation", skill(FINE + "disable-model-invocation: true\n"), "Y H Y Y Y H H H Y Y H H ?"),
+    TextCase(
+        "17", "disable-model-invocation", skill(FINE + "disable-model-invocation: true\n"), "Y H Y Y Y H H H Y Y H H ?"
+    ),
     TextCase("19", "--- inside", skill("name: probe-x\ndescription: Convert A --- B\n"), "Y Y Y Y Y Y Y Y Y Y Y Y Y"),
     TextCase("20a", "blank after the fence", "--- \n" + FINE + "---\n" + BODY, "Y Y Y - Y Y Y Y e Y ? ? ?"),
     TextCase("20b", "comment above", "<!-- licence -->\n" + skill(), "e Y - - Y e -/Y/Y e e Y ? ? ?"),
@@ -211,7 +212,6 @@ def flat_files(machine: Machine) -> None:
 AGENTS, CLAUDE = "repo/.agents/skills/probe-x", "repo/.claude/skills/probe-x"
 
 PLACE_CASES = (
-    #                                                codex claude opencode gemini goose pi omp copilot codelia openskills
     PlaceCase("01", ".claude only", at("repo/.claude/skills"), {CLAUDE: "- Y Y - Y - Y Y - Y Y Y -"}),
     PlaceCase("02", ".agents only", at("repo/.agents/skills"), {AGENTS: "Y - Y Y Y Y Y Y Y - Y Y -"}),
     PlaceCase(

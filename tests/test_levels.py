@@ -32,7 +32,8 @@ LAYERS = (
     ("catalog", "tools"),
     ("envelope", "results", "survey", "views"),
     ("verdicts",),
-    ("remedies",),
+    ("hostviews", "nearmisses", "remedies"),
+    ("linking",),
     ("session",),
     ("shelf",),
     # What authors are told.
@@ -40,7 +41,7 @@ LAYERS = (
     ("checking",),
     ("reports",),
     # What others build on.
-    ("adapters.__init__", "adapters.json_tools", "adapters.pydantic_ai", "commands", "seeds"),
+    ("adapters.__init__", "adapters.json_tools", "adapters.pydantic_ai", "commands", "hostcommands", "seeds"),
     ("registry",),
     ("__init__",),
     ("cli",),

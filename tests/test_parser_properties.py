@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from trees import write_skill
 
 from skillshelf import files
-from skillshelf.document import Document, body, has_frontmatter_end, parse
+from skillshelf.document import Document, Form, body, has_frontmatter_end, parse
 from skillshelf.hidden import hidden_text
 from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.profiles import SYSTEMS

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from skillshelf import commands
+from skillshelf import commands, hostcommands
 from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,
@@ -121,6 +121,32 @@ COMMANDS: Mapping[str, Command] = {
         SHARED,
         (Option("URI", "skill://NAME or skill://NAME/PATH; a folder lists its files", "URI"),),
         commands.read,
+    ),
+    "why": Command(
+        "which agent hosts see a skill, and what keeps it from the others",
+        (
+            *SHARED,
+            Option("--host", "only this host; may be given several times", "H", many=True),
+            Option("--fix", "repair what needs no guessing, and link the skill for every --host"),
+        ),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
+        hostcommands.why,
+    ),
+    "hosts": Command(
+        "every skill here and every agent host: who sees what, and what the lists cost",
+        (*SHARED, Option("--diff", "only what two hosts see differently: --diff A B", "A")),
+        (Option("B", "the second host of --diff", "B"),),
+        hostcommands.hosts,
+    ),
+    "link": Command(
+        "make a skill visible to another agent host, by a link or a copy",
+        (
+            *SHARED,
+            Option("--to", "the host; may be given several times", "HOST", many=True),
+            Option("--remove", "take back what was made for these hosts"),
+        ),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
+        hostcommands.link,
     ),
     "prompt": Command("the catalog as a model is told of it", (*SHARED, _TRUST), (), commands.prompt),
     "tools": Command("the tools a model is offered, with their schemas", (*SHARED, _TRUST), (), commands.tools),
@@ -260,7 +286,8 @@ def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         elif not option.value:
             values[option.key] = True
         elif equals or not rest[0].startswith("--"):
-            values[option.key] = given if equals else rest.pop(0)
+            value = given if equals else rest.pop(0)
+            values[option.key] = [*values[option.key], value] if option.many else value
         else:
             return _parse_with_argparse(ordered)
     return name, values
@@ -323,7 +350,9 @@ def _parser() -> Any:
 
 def _add(parser: Any, command: Command) -> None:
     for option in command.options:
-        if option.value:
+        if option.many:
+            parser.add_argument(option.name, help=option.help, metavar=option.value, action="append", default=[])
+        elif option.value:
             parser.add_argument(option.name, help=option.help, metavar=option.value)
         else:
             parser.add_argument(option.name, help=option.help, action="store_true")

@@ -112,6 +112,7 @@ _CODEX = _HOST._replace(
         }
     ),
     collision="keep-all",
+    order=("scope", "name", "path"),
     catalog_form="bullets-with-file",
     catalog_budget=("chars",),
     budget_chars=8_000,
@@ -297,9 +298,7 @@ _OH_MY_PI = _HOST._replace(
     roots=(
         RootRule("project", "chain", (".omp/skills",)),
         RootRule("user", "home", (".omp/agent/skills",)),
-        RootRule(
-            "user", "home", (".claude/skills",), description="optional", host_switch="skills.enableClaudeUser"
-        ),
+        RootRule("user", "home", (".claude/skills",), description="optional", host_switch="skills.enableClaudeUser"),
         RootRule("project", "chain", (".claude/skills",), description="optional"),
         RootRule("project", "chain", (".agents/skills", ".agent/skills"), description="optional"),
         RootRule("user", "home", (".agents/skills", ".agent/skills"), description="optional"),
@@ -444,7 +443,7 @@ _VSCODE = _HOST._replace(
 
 _CURSOR = _HOST._replace(
     name="cursor",
-    summary="Cursor: `.agents`, `.cursor`, and for compatibility `.claude` and `.codex`, of the repository and of home.",
+    summary="Cursor: `.agents`, `.cursor`, `.claude` and `.codex` of the repository and of home, any depth.",
     evidence="cursor.com/docs/skills and its changelog",
     as_of="2026-08-22",
     grade="D",

@@ -7,6 +7,7 @@ __all__ = [
     "CHECKED_PAGES",
     "CHECKED_SCRIPTS",
     "CONFIG_BYTES",
+    "COPIED_BYTES",
     "DESCRIPTION_SHOWN",
     "FIRST_READ",
     "FRONTMATTER_BYTES",
@@ -37,6 +38,9 @@ DESCRIPTION_SHOWN = 1024
 
 WALK_DIRECTORIES = 20_000
 """Folders without a skill that one root may hold before its walk stops."""
+
+COPIED_BYTES = 64 * 1024 * 1024
+"""What `link` copies at most where a host follows no links."""
 
 SURVEY_DIRECTORIES = 5_000
 """Folders without a skill that one root may hold before a survey of all hosts goes on with the next root."""

@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from skillshelf.limits import DESCRIPTION_SHOWN, WALK_DIRECTORIES
-from skillshelf.values import LinkRule, Severity
+from skillshelf.values import Grade, LinkRule, Severity
 
 __all__ = [
     "Base",
     "Budget",
     "CatalogForm",
     "Filter",
-    "Grade",
     "LoadForm",
     "Profile",
     "RootRule",
@@ -42,9 +41,6 @@ Switch = Literal[
 ]
 Filter = Literal["source", "ignored", "include"]
 SortKey = Literal["name", "root", "scope", "path"]
-Grade = Literal["R", "S", "D", "T", "-"]
-"""How a profile is known: run, read in source, documented, told by others; `-` where it is a document itself."""
-
 Telling = Literal["screen", "log", "nothing", "unknown"]
 """Where a host says that a skill is missing."""
 

@@ -1,14 +1,16 @@
 """Verdicts to remedies: what makes a skill visible to a host, and which of them helps the most hosts."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from skillshelf import files
 from skillshelf.document import parse
+from skillshelf.hosts import HOSTS
 from skillshelf.place import Place
 from skillshelf.survey import HostView, Sighting, Survey, base_of
-from skillshelf.values import Root
-from skillshelf.verdicts import Verdict, VerdictName, refusals
+from skillshelf.values import Root, VerdictName
+from skillshelf.verdicts import Verdict, refusals
 
 __all__ = ["Remedy", "fix_for", "link_name", "link_roots", "remedies"]
 
@@ -69,12 +71,27 @@ def fix_for(verdict: Verdict, sighting: Sighting, view: HostView, place: Place) 
         return _FIXES[verdict.verdict](verdict, view)
     if verdict.verdict in _PLACES and verdict.rule != "root-file" and link_roots(sighting, view, place):
         return f"skillshelf link {link_name(sighting)} --to {view.profile.name}"
-    sentence = _TEXT_RULES.get(verdict.rule) or _BY_HAND.get(verdict.rule)
-    return sentence.format(line=verdict.line, folder=sighting.folder) if sentence else None
+    return _in_words(verdict.rule, verdict.line, sighting)
+
+
+def _in_words(rule: str, line: int | None, sighting: Sighting) -> str | None:
+    """What to change in the file so that a rule is kept."""
+    if rule.startswith("yaml") and (lines := _lines_to_quote(sighting)):
+        return f"put quotes around the value in line {' and '.join(map(str, lines))}"
+    sentence = _TEXT_RULES.get(rule) or _BY_HAND.get(rule)
+    return sentence.format(line=line, folder=sighting.folder) if sentence else None
+
+
+def _lines_to_quote(sighting: Sighting) -> list[int]:
+    """The lines whose values only lack quotes; none where more than that is wrong."""
+    findings = parse(sighting.head, whole=len(sighting.head) >= sighting.size).findings
+    return [f.line for f in findings if f.line and f.rule in ("yaml-colon", "yaml-brackets")]
 
 
 def _setting(verdict: Verdict, view: HostView) -> str:
-    switches = [rule.host_switch for rule in view.profile.roots if rule.host_switch and rule.host_switch in verdict.detail]
+    switches = [
+        rule.host_switch for rule in view.profile.roots if rule.host_switch and rule.host_switch in verdict.detail
+    ]
     return f"turn {switches[0]} on in {view.profile.name}" if switches else f"turn it on in {view.profile.name}"
 
 
@@ -102,7 +119,7 @@ def remedies(sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey) ->
         if fix.startswith("skillshelf link "):
             to_link.append(verdict.host)
         else:
-            kind: Kind = "text" if verdict.rule in _TEXT_RULES else "hand"
+            kind: Kind = "text" if verdict.rule in _TEXT_RULES or fix.startswith("put quotes around") else "hand"
             by_what.setdefault((kind, fix), []).append(verdict.host)
     found = [Remedy(kind, what, tuple(hosts)) for (kind, what), hosts in by_what.items()]
     found += _links(sighting, to_link, survey)
@@ -113,34 +130,39 @@ def remedies(sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey) ->
 def _links(sighting: Sighting, hosts: Iterable[str], survey: Survey) -> list[Remedy]:
     """The fewest links that reach the hosts a link alone would satisfy, each with the hosts it serves."""
     name = link_name(sighting)
-    waiting = {host: link_roots(sighting, survey.views[host], survey.place) for host in hosts if _passes(sighting, host, survey)}
+    waiting: dict[str, list[_Way]] = {}
+    for host in hosts:
+        if _passes(sighting, host, survey):
+            roots = link_roots(sighting, survey.views[host], survey.place)
+            waiting[host] = [_Way(root.path, root.links == "never") for root in roots]
     found = []
-    while waiting:
-        roots = list(dict.fromkeys(root.path for roots in waiting.values() for root in roots))
-        if not roots:
-            break
-        served = {path: [host for host, mine in waiting.items() if path in (r.path for r in mine)] for path in roots}
-        best = max(roots, key=lambda path: (len(served[path]), -roots.index(path)))
-        found.append(Remedy("link", f"skillshelf link {name} --to {served[best][0]}", tuple(served[best]), best))
+    while ways := list(dict.fromkeys(way for mine in waiting.values() for way in mine)):
+        served = {way: tuple(host for host, mine in waiting.items() if way in mine) for way in ways}
+        best = max(ways, key=lambda way: (len(served[way]), -ways.index(way)))
+        what = f"skillshelf link {name} --to {served[best][0]}" + ("  (a copy)" if best.copy else "")
+        found.append(Remedy("link", what, served[best], best.root))
         waiting = {host: mine for host, mine in waiting.items() if host not in served[best]}
     return found
+
+
+class _Way(NamedTuple):
+    """A root where a skill could be put, and whether the host wants a copy there."""
+
+    root: str
+    copy: bool
 
 
 def _passes(sighting: Sighting, host: str, survey: Survey) -> bool:
     return not refusals(sighting, survey.views[host].profile, survey, folder=link_name(sighting))
 
 
-def _hidden_behind(
-    sighting: Sighting, hosts: Iterable[str], survey: Survey, known: Sequence[Remedy]
-) -> list[Remedy]:
+def _hidden_behind(sighting: Sighting, hosts: Iterable[str], survey: Survey, known: Sequence[Remedy]) -> list[Remedy]:
     """Repairs of the text that hosts would ask for once they look where the file lies."""
     said = {remedy.what for remedy in known}
     wanted: dict[tuple[Kind, str], list[str]] = {}
     for host in hosts:
         for finding in refusals(sighting, survey.views[host].profile, survey, folder=link_name(sighting))[:1]:
-            sentence = _TEXT_RULES.get(finding.rule) or _BY_HAND.get(finding.rule)
-            if sentence is not None:
-                what = sentence.format(line=finding.line, folder=sighting.folder)
+            if (what := _in_words(finding.rule, finding.line, sighting)) is not None:
                 kind: Kind = "text" if finding.rule in _TEXT_RULES else "hand"
                 wanted.setdefault((kind, what), []).append(host)
     return [Remedy(kind, what, tuple(hosts)) for (kind, what), hosts in wanted.items() if what not in said]
@@ -149,7 +171,8 @@ def _hidden_behind(
 def link_name(sighting: Sighting) -> str:
     """The folder name a link gets: what the skill calls itself if that can be a folder, else its folder's."""
     declared = _declared(sighting)
-    return declared if declared and "/" not in declared and declared not in (".", "..") else sighting.folder
+    plain = declared.replace("-", "").replace("_", "").replace(".", "").isalnum()
+    return declared if plain and not declared.startswith(".") else sighting.folder
 
 
 def _declared(sighting: Sighting) -> str:
@@ -167,4 +190,8 @@ def link_roots(sighting: Sighting, view: HostView, place: Place) -> list[Root]:
         if root.kind == sighting.kind and not root.switched_off and base_of(root) in bases
         if files.kind_at(f"{root.path}/{name}") is None
     ]
-    return sorted(roots, key=lambda root: base_of(root) != sighting.base)
+    return sorted(roots, key=lambda root: (base_of(root) != sighting.base, -_READERS[root.label]))
+
+
+_READERS = Counter(path for host in HOSTS.values() for rule in host.roots for path in dict.fromkeys(rule.paths))
+"""How many rules of all hosts read a folder: a link goes where it serves the most of them."""

@@ -66,7 +66,6 @@ RULES: dict[str, Rule] = {
     "yaml-colon": Rule("An unquoted value holds `: `; it was read as if quoted.", "warn"),
     "yaml-brackets": Rule("An unquoted value begins like a list and is none; it was read as if quoted.", "warn"),
     "yaml-lines": Rule("The frontmatter is not readable YAML; it was read as `key: value` lines.", "warn"),
-    "body-encoding": Rule("The text after the frontmatter is not UTF-8.", "off"),
     "yaml-tab": Rule("A line is indented with tabs; they were read as two blanks each.", "warn"),
     # Its fields
     "name-missing": Rule("There is no name; the folder's name is taken where this does not reject.", "warn"),

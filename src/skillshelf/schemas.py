@@ -62,6 +62,9 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "tools": list[wire.ToolForm],
         "check": wire.CheckForm,
         "new": wire.NewForm,
+        "why": wire.WhyForm,
+        "hosts": wire.HostsForm,
+        "link": wire.LinkForm,
         "failure": wire.FailureForm,
     }.items()
 }

@@ -16,6 +16,7 @@ from skillshelf.hosts import HOSTS
 from skillshelf.limits import SKILL_FILE_BYTES, SURVEY_DIRECTORIES
 from skillshelf.place import Place
 from skillshelf.profile import Profile
+from skillshelf.prompt import CatalogText, catalog_text, told_to_models
 from skillshelf.roots import Roots, resolve_roots
 from skillshelf.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Root, Shadowed
 
@@ -65,6 +66,8 @@ class HostView(NamedTuple):
     shadowed: Mapping[str, Shadowed]
     losers: Mapping[str, Sequence[str]]
     filtered: Mapping[str, Filtered]
+    text: CatalogText
+    dropped: frozenset[str]
 
 
 class Survey(NamedTuple):
@@ -100,6 +103,8 @@ def _view(profile: Profile, roots: Roots, heads: Heads, documents: Documents) ->
     for loser in catalog.shadowed:
         if not loser.same_file:
             losers.setdefault(loser.by, []).append(loser.path)
+    text = catalog_text(catalog.skills, profile, Settings())
+    told = told_to_models(catalog.skills)
     return HostView(
         profile,
         roots.roots,
@@ -110,6 +115,8 @@ def _view(profile: Profile, roots: Roots, heads: Heads, documents: Documents) ->
         {loser.path: loser for loser in catalog.shadowed if not loser.same_file},
         losers,
         {left_out.path: left_out for left_out in catalog.filtered},
+        text,
+        frozenset(skill.path for skill in told[len(told) - text.omitted :]),
     )
 
 

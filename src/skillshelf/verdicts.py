@@ -17,41 +17,9 @@ from skillshelf.profile import Profile
 from skillshelf.rules import check, description_of, placed
 from skillshelf.survey import HostView, Sighting, Survey
 from skillshelf.text import fold
-from skillshelf.values import Candidate, CatalogSkill, Diagnostic, Finding, Root
+from skillshelf.values import Candidate, CatalogSkill, Diagnostic, Finding, Root, VerdictName
 
-__all__ = ["VERDICTS", "Verdict", "VerdictName", "document_of", "judge", "own_root", "refusals"]
-
-VerdictName = Literal[
-    "visible",
-    "root-not-read",
-    "outside-boundary",
-    "too-deep",
-    "limit-hit",
-    "hidden-dir",
-    "ignored",
-    "dir-link-skipped",
-    "file-link-skipped",
-    "wrong-file-name",
-    "no-fence",
-    "bom",
-    "yaml-error",
-    "repaired",
-    "missing-name",
-    "missing-description",
-    "wrong-type",
-    "name-rejected",
-    "name-from-folder",
-    "renamed-by-plugin",
-    "description-cut",
-    "shadowed-by",
-    "shadows",
-    "ambiguous",
-    "disabled-by-config",
-    "untrusted",
-    "hidden-from-model",
-    "over-budget",
-    "unknown",
-]
+__all__ = ["VERDICTS", "Verdict", "document_of", "judge", "own_root", "refusals"]
 
 Group = Literal["place", "link", "invalid", "collision", "trust", "budget", "none"]
 
@@ -177,6 +145,10 @@ def _listed(question: Question) -> Answer | None:
     if skill.hidden is not None:
         why = "it has no description" if skill.hidden == "no-description" else "disable-model-invocation is set"
         return Answer("hidden-from-model", f"{why}; people can still call it", at)
+    if skill.path in question.view.dropped:
+        budget = question.profile.budget_chars
+        said = f"its list ends before this one, at {budget:,} characters" if budget else "its list ends before this one"
+        return Answer("over-budget", said, at)
     for found in (_rivalry(question, skill), _open_question(question, skill), _body(question)):
         if found is not None:
             return found._replace(at=at)
@@ -239,7 +211,7 @@ def _oddities(question: Question, skill: CatalogSkill) -> Iterator[tuple[str, st
         yield "a skill above the working directory", "above-cwd"
     if os.path.basename(skill.real_path) != SKILL_FILE or os.path.dirname(skill.real_path) != skill.real_dir:
         yield "SKILL.md is a link", "linked_file"
-    elif f"{root.real_path}/{below}" != skill.real_path:
+    elif f"{root.real_path}/{below}" != skill.real_path and own_root(skill.real_path, question.view.roots) is None:
         yield "the folder is a link", "links"
     if any(part.startswith(".") for part in below.split("/")):
         yield "a folder that begins with a dot", "hidden"
