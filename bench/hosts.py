@@ -1,6 +1,6 @@
 """How long `hosts` takes: 2,000 skills over ten roots, in a process of its own, beside one bare start of Python.
 
-    python bench/hosts.py [SKILLS]
+python bench/hosts.py [SKILLS]
 """
 
 import subprocess

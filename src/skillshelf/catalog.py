@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from skillshelf.config import Settings
 from skillshelf.discovery import Found, Repeat
-from skillshelf.document import Document, Form, body, form_of, parse
+from skillshelf.document import PLAIN_FORM, Document, Form, body, form_of, parse, reads_alike
 from skillshelf.profile import Filter as FilterName
 from skillshelf.profile import Profile, SortKey
 from skillshelf.roots import Roots
@@ -127,9 +127,15 @@ def _accept(
 def read_document(candidate: Candidate, profile: Profile, documents: Documents) -> Document:
     """The candidate as this profile takes it apart, parsed once for all profiles that do it alike."""
     key = (candidate.real_path, form_of(profile))
-    if key not in documents:
-        documents[key] = parse(candidate.head, whole=len(candidate.head) >= candidate.size, form=key[1])
-    return documents[key]
+    document = documents.get(key)
+    if document is None:
+        plain = documents.get((candidate.real_path, PLAIN_FORM))
+        if plain is not None and reads_alike(candidate.head, plain, key[1]):
+            document = plain
+        else:
+            document = parse(candidate.head, whole=len(candidate.head) >= candidate.size, form=key[1])
+        documents[key] = document
+    return document
 
 
 def _skill(

@@ -11,6 +11,7 @@ from skillshelf.yamltext import YamlProblem, load_colon_lines, load_lines, load_
 __all__ = [
     "BOM",
     "FENCE",
+    "PLAIN_FORM",
     "Document",
     "Form",
     "Reading",
@@ -21,6 +22,7 @@ __all__ = [
     "has_frontmatter_end",
     "mended",
     "parse",
+    "reads_alike",
 ]
 
 FENCE = b"---"
@@ -77,7 +79,7 @@ class Document(NamedTuple):
         return None, None
 
 
-_PLAIN_FORM = Form()
+PLAIN_FORM = Form()
 
 
 class _Fences(NamedTuple):
@@ -92,7 +94,7 @@ def has_frontmatter_end(head: bytes) -> bool:
     return first is None or _closing(head, first, whole=False) is not None
 
 
-def parse(head: bytes, *, whole: bool, form: Form = _PLAIN_FORM) -> Document:
+def parse(head: bytes, *, whole: bool, form: Form = PLAIN_FORM) -> Document:
     """The document whose first bytes these are; `whole` says that there are no more."""
     if form.opening_fence == "anywhere":
         head = head[max(0, head.find(FENCE)) :]
@@ -116,6 +118,18 @@ def parse(head: bytes, *, whole: bool, form: Form = _PLAIN_FORM) -> Document:
         findings = (*findings, broken)
     document = _read(text, findings, form)
     return _read_as_lines(document) if form.yaml_fallback == "lines" and _needs_lines(document) else document
+
+
+def reads_alike(head: bytes, plain: Document, form: Form) -> bool:
+    """Whether a form must give what the plain one gave, as it does for nearly every file: nothing is odd about it."""
+    return (
+        form.yaml_mode == "full"
+        and not plain.findings
+        and head.startswith(b"---\n")
+        and "---" not in plain.text
+        and (form.body_text == "any" or head.isascii())
+        and not (form.yaml_fallback == "lines" and _needs_lines(plain))
+    )
 
 
 def body(data: bytes) -> bytes:

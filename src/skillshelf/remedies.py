@@ -170,14 +170,9 @@ def _hidden_behind(sighting: Sighting, hosts: Iterable[str], survey: Survey, kno
 
 def link_name(sighting: Sighting) -> str:
     """The folder name a link gets: what the skill calls itself if that can be a folder, else its folder's."""
-    declared = _declared(sighting)
+    declared = sighting.declared
     plain = declared.replace("-", "").replace("_", "").replace(".", "").isalnum()
     return declared if plain and not declared.startswith(".") else sighting.folder
-
-
-def _declared(sighting: Sighting) -> str:
-    name = parse(sighting.head, whole=len(sighting.head) >= sighting.size).fields.get("name")
-    return name if isinstance(name, str) and name.isprintable() else ""
 
 
 def link_roots(sighting: Sighting, view: HostView, place: Place) -> list[Root]:

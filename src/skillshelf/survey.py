@@ -12,6 +12,7 @@ from skillshelf import files
 from skillshelf.catalog import Documents, build
 from skillshelf.config import Settings
 from skillshelf.discovery import SKILL_FILE, Repeat, discover
+from skillshelf.document import PLAIN_FORM, parse
 from skillshelf.hosts import HOSTS
 from skillshelf.limits import SKILL_FILE_BYTES, SURVEY_DIRECTORIES
 from skillshelf.place import Place
@@ -28,7 +29,7 @@ Heads = dict[str, files.Head]
 class Sighting(NamedTuple):
     """One file that is a skill or was meant as one: where it really is, every way to it, and its first bytes.
 
-    `base` is the folder whose skills it is among: the home folder for a `user`'s, else one of the project.
+    `declared` is the name it gives itself, `base` the folder whose skills it is among: the home folder for a `user`'s, else one of the project.
     """
 
     real_path: str
@@ -37,6 +38,7 @@ class Sighting(NamedTuple):
     size: int
     kind: Literal["project", "user"] = "project"
     base: str = ""
+    declared: str = ""
 
     @property
     def path(self) -> str:
@@ -63,6 +65,7 @@ class HostView(NamedTuple):
     by_file: Mapping[str, CatalogSkill]
     by_name: Mapping[str, Sequence[CatalogSkill]]
     errors: Mapping[str, Diagnostic]
+    folder_errors: Mapping[str, Diagnostic]
     shadowed: Mapping[str, Shadowed]
     losers: Mapping[str, Sequence[str]]
     filtered: Mapping[str, Filtered]
@@ -88,6 +91,12 @@ def take_survey(place: Place, hosts: Iterable[str], *, path: str | None = None) 
     sightings, unseen = _census(resolved.values(), heads)
     if path is not None and (named := sight(path)) is not None and named.real_path not in sightings:
         sightings[named.real_path] = named
+    # Parsed plainly first: most hosts read most files just so.
+    for real_path, sighting in sightings.items():
+        document = parse(sighting.head, whole=len(sighting.head) >= sighting.size)
+        documents[real_path, PLAIN_FORM] = document
+        if isinstance(name := document.fields.get("name"), str):
+            sightings[real_path] = sighting._replace(declared=name)
     views = {name: _view(HOSTS[name], resolved[name], heads, documents) for name in hosts}
     ordered = sorted(sightings.values(), key=lambda sighting: (sighting.folder, sighting.path))
     return Survey(place, tuple(ordered), views, documents, tuple(unseen))
@@ -112,6 +121,7 @@ def _view(profile: Profile, roots: Roots, heads: Heads, documents: Documents) ->
         {skill.real_path: skill for skill in catalog.skills},
         by_name,
         {error.path: error for error in (*catalog.warnings, *catalog.errors)},
+        {error.path: error for error in catalog.errors if error.rule in ("link-skipped", "unreadable")},
         {loser.path: loser for loser in catalog.shadowed if not loser.same_file},
         losers,
         {left_out.path: left_out for left_out in catalog.filtered},

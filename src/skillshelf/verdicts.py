@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from skillshelf import files
 from skillshelf.catalog import read_document
 from skillshelf.discovery import SKILL_FILE
-from skillshelf.document import Document, body_problem
+from skillshelf.document import Document, body_problem, form_of
 from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.profile import Profile
 from skillshelf.rules import check, description_of, placed
@@ -362,21 +362,15 @@ RULE_VERDICTS: Mapping[str, VerdictName] = {
 
 def _refused(question: Question) -> Answer | None:
     for way in question.sighting.ways:
-        error = _error_at(way, question.view.errors)
+        error = question.view.errors.get(way) or _error_above(way, question.view.folder_errors)
         if error is not None:
             return _refusal(error, way, question.profile)
     return None
 
 
-def _error_at(way: str, errors: Mapping[str, Diagnostic]) -> Diagnostic | None:
-    """The error about a file or about a folder it lies in."""
-    path = way
-    while path != "/":
-        error = errors.get(path)
-        if error is not None and (path == way or error.rule in ("link-skipped", "unreadable")):
-            return error
-        path = os.path.dirname(path)
-    return None
+def _error_above(way: str, errors: Mapping[str, Diagnostic]) -> Diagnostic | None:
+    """The error about a folder that a file lies in."""
+    return next((error for path, error in errors.items() if way.startswith(path + "/")), None)
 
 
 def _refusal(error: Diagnostic, way: str, profile: Profile) -> Answer:
@@ -476,6 +470,9 @@ def own_root(path: str, roots: Sequence[Root]) -> Root | None:
 
 def document_of(sighting: Sighting, profile: Profile, survey: Survey) -> Document:
     """The file as this profile takes it apart."""
+    known = survey.documents.get((sighting.real_path, form_of(profile)))
+    if known is not None:
+        return known
     candidate = Candidate(
         0, sighting.path, sighting.real_path, os.path.dirname(sighting.real_path), sighting.head, sighting.size, 0
     )
