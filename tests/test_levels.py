@@ -25,7 +25,7 @@ LAYERS = (
     ("hosts",),
     # Disk to places, text to documents, profiles as rows.
     ("agentsmd", "document", "place", "profiles", "resources", "schemas"),
-    ("discovery", "ownprofiles", "rules", "userfile"),
+    ("discovery", "ownprofiles", "portability", "rules", "userfile"),
     ("advice", "bullets", "config", "fixing", "loader"),
     ("memory", "policy", "prompt", "rendering", "roots"),
     # Candidates to a catalog, a catalog to what a model or a person gets.

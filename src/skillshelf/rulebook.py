@@ -108,6 +108,9 @@ RULES: dict[str, Rule] = {
     "script-run-bit": Rule("A script cannot be run: its file mode does not allow it.", "info"),
     "skill-unknown": Rule("The text names a skill that is not here.", "info"),
     "skill-cycle": Rule("Skills name each other in a circle.", "info"),
+    # What other hosts make of it
+    "portability-safeguard": Rule("A field that holds something back is ignored by some hosts.", "warn"),
+    "portability-field": Rule("A field has an effect in some hosts only.", "info"),
     # A load
     "changed": Rule("The file changed since the catalog was made.", "warn"),
     "closing-tag": Rule("The text holds the closing tag of the element around it, which was made harmless.", "warn"),

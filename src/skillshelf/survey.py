@@ -29,7 +29,8 @@ Heads = dict[str, files.Head]
 class Sighting(NamedTuple):
     """One file that is a skill or was meant as one: where it really is, every way to it, and its first bytes.
 
-    `declared` is the name it gives itself, `base` the folder whose skills it is among: the home folder for a `user`'s, else one of the project.
+    `declared` is the name it gives itself, `base` the folder whose skills it is among: the home folder for a `user`'s,
+    else one of the project.
     """
 
     real_path: str
