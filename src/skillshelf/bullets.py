@@ -27,7 +27,7 @@ def bullets(
     with_file: bool,
 ) -> Bullets:
     """One line a skill; what does not fit is settled as `overflow` says."""
-    entries = [_Entry(skill, _description(skill, shown), with_file) for skill in skills]
+    entries = [_Entry(skill, _description(skill, shown), skill.path if with_file else "") for skill in skills]
     lines = [entry.line() for entry in entries]
     if _size(lines) <= most:
         return Bullets(lines, 0, 0)
@@ -37,12 +37,12 @@ def bullets(
 class _Entry(NamedTuple):
     skill: CatalogSkill
     description: str
-    with_file: bool
+    file: str
 
     def line(self, length: int | None = None) -> str:
         """The line of a skill with so much of its description; nothing of it at 0."""
         text = self.description if length is None else cut(self.description, length) if length else ""
-        file = f" (file: {self.skill.path})" if self.with_file else ""
+        file = f" (file: {self.file})" if self.file else ""
         return f"- {fold(self.skill.name)}{': ' if text else ''}{text}{file}"
 
 
@@ -60,7 +60,8 @@ def _everything(entries: Sequence[_Entry], most: float) -> Bullets:
 
 
 def _shortened(entries: Sequence[_Entry], most: float) -> Bullets:
-    """All descriptions cut to one length; if even none fit, the last entries go."""
+    """Paths from their root, then all descriptions cut to one length; if even none fit, the last entries go."""
+    entries = [entry._replace(file="/".join(["r", *entry.file.split("/")[-2:]])) for entry in entries]
     low, high = 0, max((len(entry.description) for entry in entries), default=0)
     while low < high:
         middle = (low + high + 1) // 2

@@ -155,7 +155,7 @@ _CLAUDE_CODE = _HOST._replace(
     ),
     catalog_form="bullets",
     catalog_budget=("chars",),
-    budget_chars=24_000,
+    budget_chars=24_400,
     overflow="drop-descriptions",
     description_shown=1_536,
     arguments="substitute",
@@ -196,6 +196,7 @@ _OPENCODE = _HOST._replace(
         }
     ),
     collision="race",
+    arguments="substitute",
     tells={**_NOBODY_SAYS, "invalid": "nothing", "collision": "log"},
 )
 
@@ -414,7 +415,7 @@ _COPILOT_CLI = _HOST._replace(
     collision_doubt="same-kind",
     catalog_form="bullets",
     catalog_budget=("chars",),
-    budget_chars=13_500,
+    budget_chars=13_100,
     overflow="drop-descriptions",
     tells={**_NOBODY_SAYS, "invalid": "screen", "collision": "nothing", "budget": "nothing"},
 )

@@ -383,7 +383,8 @@ def _refusal(error: Diagnostic, way: str, profile: Profile) -> Answer:
     verdict = RULE_VERDICTS.get(error.rule, "unknown")
     if verdict == "unknown":
         return Answer("unknown", f"skillshelf itself does not read this: {error.message}", way, error.rule, error.line)
-    return Answer(verdict, where + error.message, way, error.rule, error.line)
+    # What we would read instead does not matter to a host that reads nothing.
+    return Answer(verdict, where + error.message.partition("; read as: ")[0], way, error.rule, error.line)
 
 
 def _not_walked(question: Question) -> Answer | None:
