@@ -1,40 +1,41 @@
 /* The floor: what the machine needs to list a folder, open each child's SKILL.md, read 4 KiB and close it.
-   Usage: floor FOLDER RUNS. Prints the smallest wall time in milliseconds and the number of files read. */
+   Usage: floor SMALL FOLDER. Lists SMALL without a clock, then FOLDER; prints what peers/clock.py prints. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-static double now(void) {
+static double now(clockid_t clock) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(clock, &t);
   return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
 }
 
-int main(int argc, char **argv) {
-  double best = 1e12;
+static int list(const char *root) {
+  DIR *folder = opendir(root);
+  struct dirent *entry;
+  char path[512], data[4096];
   int files = 0;
-  if (argc != 3) return 2;
-  for (int run = 0; run < atoi(argv[2]); run++) {
-    double start = now();
-    DIR *folder = opendir(argv[1]);
-    struct dirent *entry;
-    char path[512], data[4096];
-    if (!folder) return 1;
-    files = 0;
-    while ((entry = readdir(folder))) {
-      if (entry->d_name[0] == '.') continue;
-      snprintf(path, sizeof path, "%s/SKILL.md", entry->d_name);
-      int file = openat(dirfd(folder), path, O_RDONLY | O_CLOEXEC);
-      if (file < 0) continue;
-      if (read(file, data, sizeof data) > 0) files++;
-      close(file);
-    }
-    closedir(folder);
-    if (now() - start < best) best = now() - start;
+  if (!folder) return -1;
+  while ((entry = readdir(folder))) {
+    if (entry->d_name[0] == '.') continue;
+    snprintf(path, sizeof path, "%s/SKILL.md", entry->d_name);
+    int file = openat(dirfd(folder), path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) continue;
+    if (read(file, data, sizeof data) > 0) files++;
+    close(file);
   }
-  printf("%.4f %d\n", best, files);
-  return 0;
+  closedir(folder);
+  return files;
+}
+
+int main(int argc, char **argv) {
+  if (argc != 3 || list(argv[1]) < 0) return 2;
+  double wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
+  int files = list(argv[2]);
+  wall = now(CLOCK_MONOTONIC) - wall;
+  cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+  printf("{\"listed\": %d, \"wall_ms\": %.4f, \"cpu_ms\": %.4f}\n", files, wall, cpu);
+  return files < 0;
 }

@@ -163,3 +163,9 @@ def test_a_skill_in_any_script_with_emoji_is_listed_without_a_warning(machine: M
     catalog = machine.catalog()
     assert [skill.description for skill in catalog.skills] == [description]
     assert catalog.warnings == ()
+
+
+def test_text_that_python_calls_printable_is_still_searched_for_what_nobody_sees() -> None:
+    from skillshelf import text
+
+    assert {chr(point) for point in text._ESCAPED if chr(point).isprintable()} == text._UNSEEN

@@ -24,7 +24,7 @@ LAYERS = (
     ("files", "markup", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
     ("hosts",),
     # Disk to places, text to documents, profiles as rows.
-    ("agentsmd", "document", "place", "profiles", "resources", "schemas"),
+    ("agentsmd", "cache", "document", "place", "profiles", "resources", "schemas"),
     ("discovery", "ownprofiles", "portability", "rules", "userfile"),
     ("advice", "bullets", "config", "fixing", "loader"),
     ("memory", "policy", "prompt", "rendering", "roots"),

@@ -69,6 +69,21 @@ def rules_table() -> str:
     return _markdown([head, *rows])
 
 
+def guidance_table() -> str:
+    """Every rule as `check` weighs it for authors, with why it is there and how to mend what it finds."""
+    from skillshelf.fixing import FIXERS
+    from skillshelf.guidance import GUIDANCE
+    from skillshelf.profiles import DEFAULT_PROFILE, SYSTEMS, weights_for_authors
+    from skillshelf.rulebook import RULES
+
+    levels = {"reject": "error", "warn": "warning", "info": "info", "off": "off"}
+    weights = weights_for_authors(SYSTEMS[DEFAULT_PROFILE])
+    fixable = {rule for rules, _ in FIXERS for rule in rules}
+    rows = [["rule", "`check` says", "`--fix`", "why", "how to mend it"]]
+    rows += [[f"`{rule}`", levels[weights[rule]], "yes" if rule in fixable else "", *GUIDANCE[rule]] for rule in RULES]
+    return _markdown(rows)
+
+
 def profiles_table() -> str:
     """Every profile with its evidence and roots."""
     from skillshelf.profiles import SYSTEMS
@@ -127,7 +142,8 @@ def _command(name: str) -> str:
     from skillshelf.cli import COMMANDS, SHARED
 
     command = COMMANDS[name]
-    words = " ".join(["skillshelf", *([name] if name else []), *(f"[{place.name}]" for place in command.arguments)])
+    places = (f"[{place.name}{' ...' if place.many else ''}]" for place in command.arguments)
+    words = " ".join(["skillshelf", *([name] if name else []), *places])
     own = [option for option in command.options if option not in SHARED]
     return f"## `{words}`\n\n{command.help.capitalize()}." + (f"\n\n{_options(own)}" if own else "")
 
@@ -155,6 +171,7 @@ def schemas_text() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "rules": rules_table,
+    "guidance": guidance_table,
     "profiles": profiles_table,
     "differences": differences_table,
     "settings": settings_table,

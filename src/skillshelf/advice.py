@@ -194,6 +194,8 @@ def _is_ours(folder: str, path: str) -> bool:
 def _pages(folder: str, known: Sequence[str]) -> Iterator[Note]:
     """What is wrong with the links of the pages that SKILL.md names."""
     pages = [path for path in known if path.lower().endswith((".md", ".mdx", ".markdown")) and path != "SKILL.md"]
+    if len(pages) > CHECKED_PAGES:
+        yield _here("check-limit", f"{len(pages)} pages are named; the first {CHECKED_PAGES} were read", 1, 1)
     for path in pages[:CHECKED_PAGES]:
         text = _text(folder, path)
         if text is None:
@@ -243,7 +245,11 @@ _MAIN = re.compile(rb"^if __name__ *== *['\"]__main__['\"]", re.MULTILINE)
 def _scripts(page: Page) -> Iterator[Note]:
     try:
         with files.Folder(page.folder) as skill:
-            for name in skill.children(["scripts"])[:CHECKED_SCRIPTS]:
+            names = skill.children(["scripts"])
+            if len(names) > CHECKED_SCRIPTS:
+                message = f"{len(names)} entries in scripts/; the first {CHECKED_SCRIPTS} were looked at"
+                yield _here("check-limit", message, 1, 1)
+            for name in names[:CHECKED_SCRIPTS]:
                 yield from _script(skill, page, name)
     except OSError:
         # There is no folder of scripts, or none that may be read.

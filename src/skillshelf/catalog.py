@@ -2,28 +2,32 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf.config import Settings
 from skillshelf.discovery import Found, Repeat
-from skillshelf.document import PLAIN_FORM, Document, Form, body, form_of, parse, reads_alike
 from skillshelf.profile import Filter as FilterName
-from skillshelf.profile import Profile, SortKey
+from skillshelf.profile import Profile
 from skillshelf.roots import Roots
-from skillshelf.rules import check, description_of, name_of, placed
 from skillshelf.values import (
     Candidate,
     Catalog,
     CatalogSkill,
     Diagnostic,
+    Entry,
     Filtered,
     FilterReason,
     Finding,
     Hidden,
+    Kept,
     Root,
     RootReport,
     Shadowed,
 )
+
+if TYPE_CHECKING:
+    from skillshelf.document import Document
 
 __all__ = ["Documents", "build", "empty", "read_document"]
 
@@ -38,21 +42,33 @@ class _Parts(NamedTuple):
     filtered: list[Filtered]
 
 
-Documents = dict[tuple[str, Form], Document]
-"""What was parsed so far, by real path and by how it was taken apart."""
+Documents = dict[tuple[str, Any], Any]
+"""What was parsed so far, a `Document` by real path and `Form`, which are not imported before something is parsed."""
+
+Notes = Sequence[dict[str, Entry]]
+"""For each root, the entries of its skills by their paths."""
 
 
 def build(
-    found: Iterable[Found], roots: Roots, profile: Profile, settings: Settings, documents: Documents | None = None
+    found: Iterable[Found],
+    roots: Roots,
+    profile: Profile,
+    settings: Settings,
+    notes: Notes | None = None,
+    documents: Documents | None = None,
 ) -> Catalog:
-    """The catalog of everything that was found below the roots; `documents` keeps what was parsed for others."""
+    """The catalog of everything that was found below the roots.
+
+    `notes` are taken for the next look, `documents` keeps what was parsed for other profiles.
+    """
     parts = _Parts([], [], list(settings.warnings), [], [])
     for problem in roots.problems:
         _report(parts, problem, profile)
+    taken = notes or [{} for _ in roots.roots]
     read = {} if documents is None else documents
-    accepted = _accept(found, roots.roots, profile, settings, parts, read)
+    accepted = _accept(found, roots.roots, profile, settings, parts, taken, read)
     kept = SETTLEMENTS[profile.filter_order](accepted, roots.roots, profile, settings, parts)
-    kept.sort(key=lambda skill: _order_key(skill, profile, roots.roots))
+    kept.sort(key=_order_key(profile, roots.roots))
     return _catalog(kept, roots, profile, parts)
 
 
@@ -98,6 +114,7 @@ def _accept(
     profile: Profile,
     settings: Settings,
     parts: _Parts,
+    notes: Notes,
     documents: Documents,
 ) -> list[CatalogSkill]:
     """The skills whose text the profile accepts; everything else goes to where it is explained."""
@@ -105,13 +122,20 @@ def _accept(
     by_file: dict[str, CatalogSkill] = {}
     refused: dict[str, Candidate] = {}
     for item in found:
-        if isinstance(item, Candidate):
+        if isinstance(item, Kept):
+            kept = _remembered(item, roots[item.root], settings, parts, profile)
+            accepted.append(kept)
+            by_file[kept.real_path] = kept
+            notes[item.root][item.path] = item.entry
+        elif isinstance(item, Candidate):
+            told = len(parts.warnings)
             skill = _skill(item, roots[item.root], profile, settings, parts, documents)
             if skill is None:
                 refused[item.real_path] = item
             else:
                 accepted.append(skill)
                 by_file[item.real_path] = skill
+                notes[item.root][item.path] = _entry(skill, item, parts.warnings[told:])
         elif isinstance(item, Repeat):
             again = _again(item, by_file, refused, roots[item.root], profile, settings, parts, documents)
             if again is not None:
@@ -124,10 +148,12 @@ def _accept(
     return accepted
 
 
-def read_document(candidate: Candidate, profile: Profile, documents: Documents) -> Document:
+def read_document(candidate: Candidate, profile: Profile, documents: Documents) -> "Document":
     """The candidate as this profile takes it apart, parsed once for all profiles that do it alike."""
+    from skillshelf.document import PLAIN_FORM, form_of, parse, reads_alike
+
     key = (candidate.real_path, form_of(profile))
-    document = documents.get(key)
+    document: Document | None = documents.get(key)
     if document is None:
         plain = documents.get((candidate.real_path, PLAIN_FORM))
         if plain is not None and reads_alike(candidate.head, plain, key[1]):
@@ -136,6 +162,42 @@ def read_document(candidate: Candidate, profile: Profile, documents: Documents) 
             document = parse(candidate.head, whole=len(candidate.head) >= candidate.size, form=key[1])
         documents[key] = document
     return document
+
+
+def _entry(skill: CatalogSkill, candidate: Candidate, warnings: Sequence[Diagnostic]) -> Entry:
+    return Entry(
+        stamp=candidate.stamp,
+        real_path=skill.real_path,
+        name=skill.name,
+        description=skill.description,
+        fields=skill.frontmatter,
+        warnings=tuple((warning.rule, warning.message, warning.line) for warning in warnings),
+    )
+
+
+def _remembered(kept: Kept, root: Root, settings: Settings, parts: _Parts, profile: Profile) -> CatalogSkill:
+    """The skill that an unchanged file is: what the rules said stands, what the settings say is asked anew."""
+    entry = kept.entry
+    for rule, message, line in entry.warnings:
+        parts.warnings.append(Diagnostic(kept.path, rule, message, line))
+    _, _, size, mtime_ns, _ = entry.stamp
+    hidden = _hidden(entry.name, kept.path, entry.real_path, entry.fields, root, settings, profile)
+    return CatalogSkill(
+        name=entry.name,
+        description=entry.description,
+        path=kept.path,
+        real_path=entry.real_path,
+        real_dir=kept.real_dir,
+        scope=root.scope,
+        source=root.source,
+        root=kept.root,
+        mtime_ns=mtime_ns,
+        size=size,
+        enabled=hidden != "disabled",
+        trusted=root.trusted,
+        hidden=hidden,
+        frontmatter=entry.fields,
+    )
 
 
 def _skill(
@@ -147,6 +209,9 @@ def _skill(
     documents: Documents,
 ) -> CatalogSkill | None:
     """The skill a candidate is, or None with an error that says why it is none."""
+    # Imported here: the parser and its rules take longer to load than a thousand entries of the cache.
+    from skillshelf.rules import check, description_of, name_of
+
     directory = os.path.basename(os.path.dirname(candidate.path))
     try:
         document = read_document(candidate, profile, documents)
@@ -170,7 +235,7 @@ def _skill(
         scope=root.scope,
         source=root.source,
         root=candidate.root,
-        mtime_ns=candidate.mtime_ns,
+        mtime_ns=candidate.stamp[3],
         size=candidate.size,
         enabled=not _is_disabled(name, candidate.path, candidate.real_path, settings),
         trusted=root.trusted,
@@ -190,6 +255,9 @@ def _again(
     documents: Documents,
 ) -> CatalogSkill | None:
     """The same file by another way: its folder, and so the verdict on it, may be another one."""
+    from skillshelf.document import Document
+    from skillshelf.rules import check, name_of
+
     known = by_file.get(repeat.real_path)
     if known is None:
         candidate = refused[repeat.real_path]
@@ -216,9 +284,11 @@ def _again(
 
 
 def _weigh(
-    findings: Sequence[Finding], document: Document, path: str, root: Root, profile: Profile, parts: _Parts
+    findings: Sequence[Finding], document: "Document", path: str, root: Root, profile: Profile, parts: _Parts
 ) -> bool:
     """Report the findings as the profile weighs them; False if one of them rejects the skill."""
+    from skillshelf.rules import placed
+
     warnings = []
     for finding in findings:
         weight = profile.rules[finding.rule]
@@ -265,13 +335,15 @@ def _hidden(
     # Several agents read these words as true; a deploy skill must not slip through on spelling.
     if flags and any(str(flag).strip().lower() in ("true", "yes", "on", "1") for flag in flags):
         return "disable-model-invocation"
-    if profile.description_from == "or-hide" and not description_of(fields):
+    if profile.description_from == "or-hide" and not fields.get("description"):
         return "no-description"
     return None
 
 
 def _first_line(head: bytes) -> str:
     """The first line of the body that says something, without the marks of a heading."""
+    from skillshelf.document import body
+
     lines = body(head).decode("utf-8", "replace").splitlines()
     return next((text for line in lines if (text := line.strip().lstrip("#").strip())), "")
 
@@ -341,6 +413,8 @@ def _settle(skills: Sequence[CatalogSkill], profile: Profile, parts: _Parts) -> 
 
 
 def _settle_files(skills: Sequence[CatalogSkill], profile: Profile, parts: _Parts) -> list[CatalogSkill]:
+    if len({skill.real_path for skill in skills}) == len(skills):
+        return list(skills)
     by_file: dict[str, list[CatalogSkill]] = {}
     for skill in skills:
         by_file.setdefault(skill.real_path, []).append(skill)
@@ -357,6 +431,8 @@ def _settle_files(skills: Sequence[CatalogSkill], profile: Profile, parts: _Part
 
 def _settle_names(skills: Sequence[CatalogSkill], profile: Profile, parts: _Parts) -> list[CatalogSkill]:
     key = COLLISION_KEYS[profile.collision_key]
+    if len({key(skill.name) for skill in skills}) == len(skills):
+        return list(skills)
     by_name: dict[str, list[CatalogSkill]] = {}
     for skill in skills:
         by_name.setdefault(key(skill.name), []).append(skill)
@@ -433,13 +509,12 @@ SETTLEMENTS: Mapping[Literal["before-collisions", "after-collisions"], Callable[
 
 # Order --------------------------------------------------------------------------------------------
 
-SORT_KEYS: Mapping[SortKey, Callable[[CatalogSkill, Sequence[Root]], Any]] = {
-    "name": lambda skill, roots: skill.name,
-    "root": lambda skill, roots: skill.root,
-    "scope": lambda skill, roots: next(n for n, root in enumerate(roots) if root.scope == skill.scope),
-    "path": lambda skill, roots: skill.path,
-}
 
-
-def _order_key(skill: CatalogSkill, profile: Profile, roots: Sequence[Root]) -> tuple[Any, ...]:
-    return tuple(SORT_KEYS[key](skill, roots) for key in profile.order)
+def _order_key(profile: Profile, roots: Sequence[Root]) -> Callable[[CatalogSkill], Any]:
+    """What to sort by; scopes come in the order of the roots that have them."""
+    fields = attrgetter(*profile.order)
+    if "scope" not in profile.order:
+        return fields
+    first_root = {root.scope: place for place, root in reversed(list(enumerate(roots)))}
+    scope = profile.order.index("scope")
+    return lambda skill: (*(key := fields(skill))[:scope], first_root[skill.scope], *key[scope + 1 :])

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
 from skillshelf import commands, hostcommands
@@ -87,7 +88,7 @@ def _run(words: list[str]) -> int:
 
 
 def _wants_json(words: Sequence[str]) -> bool:
-    return any(f"{' '.join(words)} ".find(f"--{option} ") >= 0 for option in ("json", "format=json", "format json"))
+    return "--json" in words or "--format=json" in words or ("--format", "json") in pairwise(words)
 
 
 # The table of commands ----------------------------------------------------------------------------

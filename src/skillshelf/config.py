@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple, get_args
 from skillshelf import files
 from skillshelf.errors import ConfigurationError
 from skillshelf.limits import CONFIG_BYTES
-from skillshelf.ownprofiles import WrongField, derive
 from skillshelf.place import Place, expand, find_repository, user_config_path
 from skillshelf.profile import Profile, Switch
 from skillshelf.profiles import SYSTEMS
@@ -348,6 +347,8 @@ def _base(table: Mapping[str, Any]) -> str | None:
 def _own_profile(file: _File, key: str, table: Any, known: Mapping[str, Profile]) -> Profile:
     if not isinstance(table, dict):
         raise _wrong(file, key, "must be a table")
+    from skillshelf.ownprofiles import WrongField, derive
+
     try:
         wishes = {_snake_case(field): value for field, value in table.items()}
         return derive(key.removeprefix("profiles."), wishes, known, evidence=file.path)

@@ -6,14 +6,13 @@ the whole scan. A folder that holds no SKILL.md is listed and walked.
 
 import errno
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from skillshelf import files
-from skillshelf.document import has_frontmatter_end
-from skillshelf.limits import SKILL_FILE_BYTES, WALK_DEPTH
+from skillshelf.limits import CACHE_FROM, SKILL_FILE_BYTES, WALK_DEPTH
 from skillshelf.profile import Profile, how_to_allow
-from skillshelf.values import Candidate, Diagnostic, Filtered, FilterReason, Root
+from skillshelf.values import Candidate, Diagnostic, Entry, Filtered, FilterReason, Kept, Root
 
 __all__ = ["NEAR_MISSES", "SKILL_FILE", "Found", "Repeat", "discover", "probe"]
 
@@ -30,7 +29,10 @@ class Repeat(NamedTuple):
     real_dir: str
 
 
-Found = Candidate | Repeat | Filtered | Diagnostic
+Found = Candidate | Kept | Repeat | Filtered | Diagnostic
+
+Remembered = Callable[[Root], Mapping[str, Entry]]
+"""What is remembered of the skills below a root, by their paths."""
 
 
 def discover(
@@ -39,17 +41,19 @@ def discover(
     *,
     repository: str,
     account: bool = False,
+    remembered: Remembered = lambda root: {},
     heads: dict[str, files.Head] | None = None,
 ) -> Iterator[Found]:
     """Everything the roots hold, root by root in order; `account` also tells what lies where no skill is looked for.
 
-    `heads` keeps what was read by real path, for looks of several profiles at one disk.
+    A file of which an entry is `remembered`, and which has not changed since, is not read again. `heads` keeps what
+    was read by real path, for looks of several profiles at one disk.
     """
     reachable = [repository, *(root.real_path for root in roots if root.real_path)]
     seen: set[str] = set()
     for index, root in enumerate(roots):
         if root.real_path is not None:
-            walk = _Walk(index, root, profile, reachable, seen, account)
+            walk = _Walk(index, root, profile, reachable, seen, account, remembered)
             walk.heads = heads
             yield from walk.run()
 
@@ -82,7 +86,14 @@ class _Walk:
     """The walk of one root."""
 
     def __init__(
-        self, index: int, root: Root, profile: Profile, reachable: list[str], seen: set[str], account: bool
+        self,
+        index: int,
+        root: Root,
+        profile: Profile,
+        reachable: list[str],
+        seen: set[str],
+        account: bool,
+        remembered: Remembered = lambda root: {},
     ) -> None:
         self.index = index
         self.root = root
@@ -98,6 +109,9 @@ class _Walk:
         self.too_deep = 0
         self.followed: set[str] = set()
         self.heads: dict[str, files.Head] | None = None
+        self.remembered = remembered
+        self.entries: Mapping[str, Entry] | None = None
+        self.files = 0
 
     def run(self) -> Iterator[Found]:
         """Everything below the root."""
@@ -135,19 +149,27 @@ class _Walk:
         """What lies below a folder that is itself no skill, or below a skill where that counts."""
         counts = place.verdict is None
         try:
-            names = files.names_in(folder)
+            entries = files.entries_in(folder)
         except OSError as error:
             rule = "unreadable" if place.depth else "root-unreadable"
             yield Diagnostic(place.path, rule, _reason(error))
             return
         if counts:
+            names = [name for name, _ in entries]
             yield from self._odd_names(place, names)
             yield from self._loose_files(folder, place, names)
-        ordered = names if self.profile.folder_order == "sorted" else names[::-1]
-        for position, name in enumerate(ordered):
+        recall = counts and self._is_worth_recalling(len(entries))
+        ordered = entries if self.profile.folder_order == "sorted" else entries[::-1]
+        for position, (name, is_folder) in enumerate(ordered):
             if self.budget[counts] <= 0:
-                self.left[counts] += len(names) - position
+                self.left[counts] += len(entries) - position
                 return
+            if recall and is_folder:
+                below = f"{name}/{SKILL_FILE}"
+                kept = self._unchanged(folder, below, f"{place.path}/{below}", f"{place.real_path}/{below}")
+                if kept is not None:
+                    yield kept
+                    continue
             yield from self._child(folder, place, name)
 
     def _loose_files(self, folder: int, place: _Place, names: list[str]) -> Iterator[Found]:
@@ -158,6 +180,26 @@ class _Walk:
         for name in names:
             if name.endswith(".md") and files.kind_of(files.stat_at(folder, name).st_mode) == "file":
                 yield from self._read(folder, name, place, f"{place.real_path}/{name}", shown=name)
+
+    # Remembering ----------------------------------------------------------------------------------
+
+    def _is_worth_recalling(self, coming: int) -> bool:
+        """Whether files can be told by what is remembered; that is asked for once there are enough of them."""
+        if self.entries is None and self.files + coming >= CACHE_FROM:
+            self.entries = self.remembered(self.root)
+        return bool(self.entries) and self.profile.below_skill == "skip" and not self.account
+
+    def _unchanged(self, folder: int, name: str, path: str, real_path: str) -> Kept | None:
+        """The skill of a SKILL.md by one look at it, if it is as it is remembered."""
+        entry = self.entries.get(path) if self.entries else None
+        if entry is None or entry.real_path != real_path or real_path in self.seen:
+            return None
+        if files.stamp_below(folder, name) != entry.stamp:
+            return None
+        self.seen.add(real_path)
+        return Kept(self.index, path, real_path.rpartition("/")[0], entry)
+
+    # Walking --------------------------------------------------------------------------------------
 
     def _odd_names(self, place: _Place, names: list[str]) -> Iterator[Diagnostic]:
         if place.depth == 0 and SKILL_FILE in names and self.profile.root_file == "report":
@@ -244,6 +286,10 @@ class _Walk:
         if real_path in self.seen:
             yield Repeat(self.index, path, real_path, place.real_path)
             return
+        self.files += 1
+        if (kept := self._unchanged(folder, name, path, real_path)) is not None:
+            yield kept._replace(real_dir=place.real_path)
+            return
         try:
             head = self._head(folder, name, real_path)
         except FileNotFoundError:
@@ -253,7 +299,7 @@ class _Walk:
             return
         if head.data is not None:
             self.seen.add(real_path)
-            yield Candidate(self.index, path, real_path, place.real_path, head.data, head.size, head.mtime_ns)
+            yield Candidate(self.index, path, real_path, place.real_path, head.data, head.stamp)
         elif head.kind != "file":
             yield Diagnostic(path, "not-a-file", f"SKILL.md is a {head.kind}, not a file")
         else:
@@ -263,6 +309,9 @@ class _Walk:
         known = self.heads.get(real_path) if self.heads is not None else None
         if known is not None:
             return known
+        # Imported here, as in the catalog: where nothing changed nothing is parsed.
+        from skillshelf.document import has_frontmatter_end
+
         head = files.read_head(folder, name, limit=SKILL_FILE_BYTES, enough=has_frontmatter_end)
         if self.heads is not None:
             self.heads[real_path] = head

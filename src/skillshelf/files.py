@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Literal, NamedTuple
 
 from skillshelf.limits import FIRST_READ, FRONTMATTER_BYTES
+from skillshelf.values import Stamp
 
 __all__ = [
     "Contents",
@@ -23,14 +24,17 @@ __all__ = [
     "NotRegular",
     "TooLarge",
     "close",
+    "entries_in",
     "from_system",
     "is_inside",
+    "is_own_file",
     "kind_at",
     "kind_of",
     "link_target",
     "locked",
     "make_folder",
     "make_link",
+    "make_own_folder",
     "make_parents",
     "names_in",
     "open_folder",
@@ -38,11 +42,15 @@ __all__ = [
     "read_file",
     "read_head",
     "real_path",
+    "remove",
     "remove_empty",
     "remove_folder",
     "remove_link",
     "replace_file",
     "resolve_link",
+    "stamp_at",
+    "stamp_below",
+    "stamp_of",
     "stat_at",
     "why_not_replaced",
 ]
@@ -81,8 +89,12 @@ class Head(NamedTuple):
 
     data: bytes | None
     kind: Kind
-    size: int
-    mtime_ns: int
+    stamp: Stamp
+
+    @property
+    def size(self) -> int:
+        """The bytes of the whole file."""
+        return self.stamp[2]
 
 
 def open_folder(path: str) -> int:
@@ -106,18 +118,45 @@ def open_folder_at(folder: int, name: str) -> int:
 
 def names_in(folder: int) -> list[str]:
     """The names in a folder, sorted by bytes, so that the order of the disk does not matter."""
+    return [name for name, _ in entries_in(folder)]
+
+
+def entries_in(folder: int) -> list[tuple[str, bool]]:
+    """The names in a folder, sorted by bytes, each with whether it is a folder itself and no link to one."""
     descriptor = os.open(".", _LIST, dir_fd=folder)
     try:
-        names = os.listdir(descriptor)
+        with os.scandir(descriptor) as scan:
+            entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in scan]
     finally:
         os.close(descriptor)
-    names.sort(key=os.fsencode)
-    return names if _UTF8 else [from_system(name) for name in names]
+    entries.sort(key=lambda entry: os.fsencode(entry[0]))
+    return entries if _UTF8 else [(from_system(name), is_folder) for name, is_folder in entries]
 
 
 def stat_at(folder: int, name: str) -> os.stat_result:
     """What is known of an entry itself, never of what it links to."""
     return os.stat(_to_system(name), dir_fd=folder, follow_symlinks=False)
+
+
+def stamp_of(status: os.stat_result) -> Stamp:
+    """The state of a file, from what the system says of it."""
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def stamp_below(folder: int, path: str) -> Stamp | None:
+    """The state of what stands at a path below a folder, whatever it is; None where nothing does."""
+    try:
+        return stamp_of(os.stat(_to_system(path), dir_fd=folder, follow_symlinks=False))
+    except OSError:
+        return None
+
+
+def stamp_at(path: str) -> Stamp | None:
+    """The state of what a path leads to, or None where that is nothing."""
+    try:
+        return stamp_of(os.stat(_to_system(path)))
+    except OSError:
+        return None
 
 
 def kind_of(mode: int) -> Kind:
@@ -149,11 +188,11 @@ def read_head(folder: int, name: str, *, limit: int, enough: Callable[[bytes], b
         status = os.fstat(descriptor)
         kind = kind_of(status.st_mode)
         if kind != "file" or status.st_size > limit:
-            return Head(None, kind, status.st_size, status.st_mtime_ns)
+            return Head(None, kind, stamp_of(status))
         data = os.read(descriptor, FIRST_READ)
         if len(data) == FIRST_READ and status.st_size > FIRST_READ and not enough(data):
             data += _read_up_to(descriptor, most - FIRST_READ)
-        return Head(data, kind, status.st_size, status.st_mtime_ns)
+        return Head(data, kind, stamp_of(status))
     finally:
         os.close(descriptor)
 
@@ -323,6 +362,30 @@ def _refuse_irregular(mode: int) -> None:
         raise IsADirectoryError
     if kind != "file":
         raise NotRegular(kind)
+
+
+def is_own_file(path: str) -> bool:
+    """Whether a path is a regular file that belongs to this user and that nobody else can write."""
+    try:
+        status = os.lstat(_to_system(path))
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+
+def make_own_folder(path: str) -> bool:
+    """Make a folder, and those above it, for this user alone; False where that cannot be."""
+    try:
+        os.makedirs(_to_system(path), mode=0o700, exist_ok=True)
+    except OSError:
+        return False
+    return True
+
+
+def remove(path: str) -> None:
+    """Remove a file, if it is there and may be removed."""
+    with suppress(OSError):
+        os.unlink(_to_system(path))
 
 
 @contextmanager

@@ -224,6 +224,7 @@ GUIDANCE: dict[str, Guidance] = {
         "Begin the file with a line such as `#!/usr/bin/env python3`.",
     ),
     "script-run-bit": Guidance("The system refuses to run it by its path.", "chmod +x, and git add the new mode."),
+    "check-limit": Guidance(_BOUND, "Nothing needs mending; the files beyond the limit were not checked."),
     "skill-unknown": Guidance(
         "A model that is sent to a skill which is not there loses its way.",
         "Mend the name, install the skill, or say where it comes from.",

@@ -3,6 +3,9 @@
 __all__ = [
     "ADDRESS_CHARS",
     "ADDRESS_SEGMENTS",
+    "CACHE_FROM",
+    "CACHE_ROWS",
+    "CACHE_WAIT_SECONDS",
     "CHECKED_DIRECTORIES",
     "CHECKED_PAGES",
     "CHECKED_SCRIPTS",
@@ -17,6 +20,7 @@ __all__ = [
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
     "RESOURCE_BYTES",
+    "SETTLED_NS",
     "SKILL_FILE_BYTES",
     "SURVEY_DIRECTORIES",
     "WALK_DEPTH",
@@ -73,3 +77,15 @@ NAMES_IN_SCHEMA = 50
 """Up to so many skills a tool's schema names them all."""
 
 CONFIG_BYTES = 1024 * 1024
+
+CACHE_FROM = 64
+"""Files of one root from which on the cache is asked: reading fewer is faster than opening it."""
+
+CACHE_ROWS = 256
+"""Roots that the cache holds; the ones written longest ago leave first."""
+
+CACHE_WAIT_SECONDS = 0.05
+"""How long a command waits for a cache that another one is writing."""
+
+SETTLED_NS = 2_000_000_000
+"""A file that changed less than this before it was read is read again next time."""

@@ -23,7 +23,6 @@ class Mention(NamedTuple):
 # Prose --------------------------------------------------------------------------------------------
 
 _FENCE = re.compile(r"[ \t>]*(?:[-*+] |\d{1,9}[.)] )?[ \t]*(`{3,}|~{3,})([^`\n]*)$")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]{1,300})\1(?!`)")
 
 
@@ -31,7 +30,7 @@ def prose_lines(text: str) -> list[str]:
     """The lines of a page with blanks for those in code blocks and comments; every line keeps its number."""
     lines = []
     open_fences: list[str] = []
-    for line in _COMMENT.sub(_blank, text).split("\n"):
+    for line in _without_comments(text).split("\n"):
         fence = _FENCE.match(line) if "```" in line or "~~~" in line else None
         if fence is None:
             lines.append("" if open_fences else line)
@@ -41,8 +40,15 @@ def prose_lines(text: str) -> list[str]:
     return lines
 
 
-def _blank(comment: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", comment[0])
+def _without_comments(text: str) -> str:
+    """The text with blanks in the place of comments; one that is not closed is none."""
+    # No pattern: `<!--.*?-->` looks through the whole rest once for every comment that is not closed.
+    parts = []
+    at = 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        parts += [text[at:start], re.sub(r"[^\n]", " ", text[start : end + 3])]
+        at = end + 3
+    return "".join([*parts, text[at:]])
 
 
 def _turn(open_fences: list[str], fence: str, language: str) -> None:

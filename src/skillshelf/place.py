@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from skillshelf import files
 
-__all__ = ["Place", "expand", "find_repository", "locate", "user_config_path"]
+__all__ = ["Place", "expand", "find_repository", "locate", "user_cache_folder", "user_config_path"]
 
 _LINUX = str(sys.platform) == "linux"
 
@@ -67,6 +67,20 @@ def user_config_path(place: Place) -> str | None:
     from platformdirs import user_config_dir
 
     return os.path.join(user_config_dir("skillshelf"), "config.toml")
+
+
+def user_cache_folder(place: Place) -> str | None:
+    """The folder for what can be made anew, whether or not it exists."""
+    given = place.env.get("XDG_CACHE_HOME", "")
+    if _LINUX and not place.home_moved and os.path.isabs(given):
+        return f"{given}/skillshelf"
+    if place.home is None:
+        return None
+    if place.home_moved or _LINUX:
+        return f"{place.home}/.cache/skillshelf"
+    from platformdirs import user_cache_dir
+
+    return user_cache_dir("skillshelf")
 
 
 def expand(path: str, place: Place, *, base: str) -> str:

@@ -106,6 +106,7 @@ RULES: dict[str, Rule] = {
     "reference-deep": Rule("A file can be reached only by way of another reference.", "info"),
     "script-shebang": Rule("A script does not say what runs it.", "info"),
     "script-run-bit": Rule("A script cannot be run: its file mode does not allow it.", "info"),
+    "check-limit": Rule("The skill has more pages or scripts than `check` looks at.", "info"),
     "skill-unknown": Rule("The text names a skill that is not here.", "info"),
     "skill-cycle": Rule("Skills name each other in a circle.", "info"),
     # What other hosts make of it

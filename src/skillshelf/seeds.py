@@ -296,7 +296,7 @@ def _read_skill_file(directory: str, *, whole: bool) -> _Bytes:
         files.close(folder)
     if head.data is None:
         raise InvalidFormat(f"SKILL.md is a {head.kind} of {head.size} bytes, not a file within the limit")
-    return _Bytes(head.data, len(head.data) >= head.size, head.mtime_ns)
+    return _Bytes(head.data, len(head.data) >= head.size, head.stamp[3])
 
 
 def _metadata(document: Document, directory: str, mtime_ns: int) -> SkillMetadata:

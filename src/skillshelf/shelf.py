@@ -1,20 +1,22 @@
 """A place and a profile to a shelf: the object everything else hangs on."""
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from skillshelf import catalog as catalogs
 from skillshelf import files
+from skillshelf.cache import Cache
 from skillshelf.config import Settings, Trust, load_settings
 from skillshelf.discovery import discover
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillsDisabled
 from skillshelf.limits import RESOURCE_BYTES
-from skillshelf.place import Place, find_repository, locate
+from skillshelf.place import Place, find_repository, locate, user_cache_folder
 from skillshelf.profile import Profile
 from skillshelf.profiles import DEFAULT_PROFILE, find_profile
-from skillshelf.roots import resolve_roots
-from skillshelf.values import Catalog
+from skillshelf.roots import Roots, resolve_roots
+from skillshelf.values import Catalog, Entry
 
 if TYPE_CHECKING:
     from skillshelf.loader import LoadedSkill
@@ -32,12 +34,15 @@ class Shelf:
     What a method needs is imported when it is called: listing must not wait for what only a session uses.
     """
 
-    def __init__(self, place: Place, profile: Profile, settings: Settings, trust: Trust) -> None:
+    def __init__(
+        self, place: Place, profile: Profile, settings: Settings, trust: Trust, *, use_cache: bool = True
+    ) -> None:
         self.place = place
         self.profile = profile
         self.settings = settings
         self.trust: Trust = trust
         self._catalog: Catalog | None = None
+        self._cache = Cache(user_cache_folder(place), profile) if use_cache else None
 
     @property
     def catalog(self) -> Catalog:
@@ -51,8 +56,21 @@ class Shelf:
         roots = resolve_roots(self.profile, self.place, self.settings, trust=self.trust)
         if not self.settings.enabled:
             return catalogs.empty(roots, self.profile, self.settings)
-        found = discover(roots.roots, self.profile, repository=roots.repository, account=account)
-        return catalogs.build(found, roots, self.profile, self.settings)
+        if self._cache is None:
+            found = discover(roots.roots, self.profile, repository=roots.repository, account=account)
+            return catalogs.build(found, roots, self.profile, self.settings)
+        return self._scan_with(self._cache, roots, account=account)
+
+    def _scan_with(self, cache: Cache, roots: Roots, *, account: bool) -> Catalog:
+        now = time.time_ns()
+        notes: list[dict[str, Entry]] = [{} for _ in roots.roots]
+        found = discover(
+            roots.roots, self.profile, repository=roots.repository, account=account, remembered=cache.entries
+        )
+        catalog = catalogs.build(found, roots, self.profile, self.settings, notes)
+        for root, entries in zip(roots.roots, notes, strict=True):
+            cache.keep(root, entries, looked_at_ns=now)
+        return catalog
 
     @property
     def project_root(self) -> str:
@@ -129,7 +147,7 @@ def open_shelf(
     """Open the shelf of a working directory. Nothing is read from the roots before the catalog is asked for.
 
     `home` and `env` replace the home folder and the environment; `config`, a file or a mapping with the same
-    keys, replaces both configuration files. `use_cache=False` reads every file anew, which this version always does.
+    keys, replaces both configuration files. `use_cache=False` reads every file anew.
     `trust` says whose skills a model is told of: `all`, `ask` (those of trusted folders) or `user`.
     """
     if trust not in get_args(Trust):
@@ -139,7 +157,7 @@ def open_shelf(
         raise SkillDirectoryNotFound(place.cwd)
     settings = load_settings(place, file=config if isinstance(config, Mapping) else _text(config), trust=trust)
     chosen = find_profile(profile or settings.profile or DEFAULT_PROFILE, settings.profiles)
-    return Shelf(place, chosen, settings, trust)
+    return Shelf(place, chosen, settings, trust, use_cache=use_cache)
 
 
 def _text(path: str | os.PathLike[str] | None) -> str | None:

@@ -105,7 +105,7 @@ def take_survey(place: Place, hosts: Iterable[str], *, path: str | None = None) 
 
 def _view(profile: Profile, roots: Roots, heads: Heads, documents: Documents) -> HostView:
     found = discover(roots.roots, profile, repository=roots.repository, heads=heads)
-    catalog = build(found, roots, profile, Settings(), documents)
+    catalog = build(found, roots, profile, Settings(), documents=documents)
     by_name: dict[str, list[CatalogSkill]] = {}
     for skill in catalog.skills:
         by_name.setdefault(skill.name, []).append(skill)

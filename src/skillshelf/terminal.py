@@ -39,11 +39,9 @@ class Screen(NamedTuple):
     def _lines(
         self, row: list[str], widths: list[int], styles: Sequence[Style | None], indent: int, used: int, wrap: bool
     ) -> list[str]:
-        cells = [
-            self.paint(cell, style) + " " * (cells - width(cell) + _GAP)
-            for cell, cells, style in zip(row[:-1], widths, styles, strict=False)
-        ]
-        head = " " * indent + "".join(cells)
+        head = " " * indent
+        for cell, cells, style in zip(row, widths, styles, strict=False):
+            head += self.paint(cell, style) + " " * (cells - width(cell) + _GAP)
         style = styles[len(row) - 1]
         if self.columns is None:
             return [(head + self.paint(row[-1], style)).rstrip()]

@@ -28,10 +28,13 @@ _ESCAPED = (
 )
 _TABLE: dict[int, str] = {}
 
+# Of those, the ones that Python calls printable.
+_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
+
 
 def visible(text: str) -> str:
     """The text on one line with nothing in it that a terminal would obey or hide."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable() and (text.isascii() or _UNSEEN.isdisjoint(text)):
         return text
     if not _TABLE:
         _TABLE.update((point, _escape(point)) for point in _ESCAPED)
@@ -50,7 +53,7 @@ def _escape(point: int) -> str:
 
 def fold(text: str) -> str:
     """The text with each run of blanks, line ends and controls as one blank."""
-    if not (text.isascii() and text.isprintable()):
+    if not text.isprintable():
         text = "".join(" " if c < " " or "\x7f" <= c < "\xa0" or c in "\u2028\u2029" else c for c in text)
     return " ".join(text.split())
 

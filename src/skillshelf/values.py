@@ -5,7 +5,6 @@ takes longer than starting Python, on a path where the whole command may take fi
 """
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
 __all__ = [
@@ -13,17 +12,20 @@ __all__ = [
     "Catalog",
     "CatalogSkill",
     "Diagnostic",
+    "Entry",
     "FilterReason",
     "Filtered",
     "Finding",
     "Grade",
     "Hidden",
+    "Kept",
     "Root",
     "RootReport",
     "Scope",
     "Severity",
     "Shadowed",
     "SkillMetadata",
+    "Stamp",
     "VerdictName",
     "metadata_of",
     "skill_id",
@@ -116,6 +118,10 @@ class Root(NamedTuple):
     label: str = ""
 
 
+Stamp = tuple[int, int, int, int, int]
+"""What tells one state of a file from another without reading it: device, inode, size, mtime_ns, ctime_ns."""
+
+
 class Candidate(NamedTuple):
     """A SKILL.md that was found and whose head was read; nothing is known of its text yet."""
 
@@ -124,8 +130,32 @@ class Candidate(NamedTuple):
     real_path: str
     real_dir: str
     head: bytes
-    size: int
-    mtime_ns: int
+    stamp: Stamp
+
+    @property
+    def size(self) -> int:
+        """The bytes of the whole file."""
+        return self.stamp[2]
+
+
+class Entry(NamedTuple):
+    """What is remembered of an accepted SKILL.md: the state it was read in, and what the rules made of it."""
+
+    stamp: Stamp
+    real_path: str
+    name: str
+    description: str
+    fields: Mapping[str, Any]
+    warnings: tuple[tuple[str, str, int | None], ...]
+
+
+class Kept(NamedTuple):
+    """A SKILL.md that is as it was when its entry was made."""
+
+    root: int
+    path: str
+    real_dir: str
+    entry: Entry
 
 
 class CatalogSkill(NamedTuple):
@@ -265,6 +295,9 @@ class Catalog(NamedTuple):
 
 def skill_id(real_path: str) -> str:
     """The first 24 hex digits of the SHA-256 of a SKILL.md's real path."""
+    # Imported here: loading it takes a third of a Python start, and a table of skills shows no ids.
+    from hashlib import sha256
+
     return sha256(real_path.encode("utf-8", "surrogateescape")).hexdigest()[:24]
 
 

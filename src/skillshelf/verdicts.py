@@ -471,12 +471,12 @@ def own_root(path: str, roots: Sequence[Root]) -> Root | None:
 
 def document_of(sighting: Sighting, profile: Profile, survey: Survey) -> Document:
     """The file as this profile takes it apart."""
-    known = survey.documents.get((sighting.real_path, form_of(profile)))
+    known: Document | None = survey.documents.get((sighting.real_path, form_of(profile)))
     if known is not None:
         return known
-    candidate = Candidate(
-        0, sighting.path, sighting.real_path, os.path.dirname(sighting.real_path), sighting.head, sighting.size, 0
-    )
+    folder = os.path.dirname(sighting.real_path)
+    stamp = (0, 0, sighting.size, 0, 0)
+    candidate = Candidate(0, sighting.path, sighting.real_path, folder, sighting.head, stamp)
     return read_document(candidate, profile, survey.documents)
 
 
