@@ -65,8 +65,8 @@ RULES: dict[str, Rule] = {
     ),
     "yaml-colon": Rule("An unquoted value holds `: `; it was read as if quoted.", "warn"),
     "yaml-brackets": Rule("An unquoted value begins like a list and is none; it was read as if quoted.", "warn"),
-    "yaml-lines": Rule("The frontmatter is not readable YAML; it was read as `key: value` lines.", "warn"),
     "yaml-tab": Rule("A line is indented with tabs; they were read as two blanks each.", "warn"),
+    "yaml-lines": Rule("The frontmatter is not readable YAML; it was read as `key: value` lines.", "warn"),
     # Its fields
     "name-missing": Rule("There is no name; the folder's name is taken where this does not reject.", "warn"),
     "name-type": Rule("The name is not text.", "warn"),

@@ -115,16 +115,16 @@ def trees(host: str) -> Iterator[tuple[str, Callable[[Machine], Path]]]:
 
 
 def _put_text(case: TextCase, root: str, machine: Machine) -> Path:
-    path = machine.repo / root / case.folder / case.file
+    path: Path = machine.repo / root / case.folder / case.file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(case.text if isinstance(case.text, bytes) else case.text.encode())
     trust(machine, machine.repo)
-    return machine.repo
+    return Path(machine.repo)
 
 
 def _put_place(case: PlaceCase, machine: Machine) -> Path:
     case.build(machine)
-    cwd = machine.base / case.cwd
+    cwd = Path(machine.base) / case.cwd
     cwd.mkdir(parents=True, exist_ok=True)
     if case.trusted:
         trust(machine, cwd)
