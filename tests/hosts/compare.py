@@ -3,7 +3,7 @@
     python tests/hosts/compare.py [HOST ...] [--bin DIR ...]
 
 A host that is not installed is skipped by name. Each question gets a fresh home folder, an environment made from
-nothing and half a minute. No model is asked and no key is needed: only lists are read.
+nothing and two minutes. No model is asked and no key is needed: only lists are read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from skillshelf.place import Place
 from skillshelf.survey import Sighting, take_survey
 from skillshelf.verdicts import judge
 
-SECONDS = 45
+SECONDS = 120
 
 
 class Host(NamedTuple):
@@ -51,11 +51,11 @@ def _codex(out: str) -> set[str]:
 
 
 def _opencode(out: str) -> set[str]:
-    return {skill["location"] for skill in json.loads(out[out.index("[") :])}
+    return {skill["location"] for skill in json.JSONDecoder().raw_decode(out, out.index("["))[0]}
 
 
 def _copilot(out: str) -> set[str]:
-    skills = json.loads(out[out.index("[") : out.rindex("]") + 1])
+    skills = json.JSONDecoder().raw_decode(out, out.index("["))[0]
     return {f"{skill['path']}/SKILL.md" for skill in skills if skill["source"] != "builtin"}
 
 
@@ -78,8 +78,15 @@ def ask(host: Host, program: str, cwd: Path, home: Path) -> set[str]:
     words = [program, *host.words]
     if host.say:
         return host.read(_conversation(words, host.say.replace("CWD", json.dumps(str(cwd))), cwd, environment))
-    done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=SECONDS)
-    return host.read(done.stdout if "[" in done.stdout or host.by == "name" else done.stdout + done.stderr)
+    return host.read(_output(words, cwd, environment))
+
+
+def _output(words: list[str], cwd: Path, environment: dict[str, str]) -> str:
+    """What a program prints; errors come last."""
+    done = subprocess.run(
+        words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS
+    )
+    return done.stdout + done.stderr
 
 
 def _conversation(words: list[str], say: str, cwd: Path, environment: dict[str, str]) -> str:
@@ -141,7 +148,11 @@ def compare(name: str, program: str) -> list[str]:
             cwd = build(machine)
             seen = take_survey(Place(str(cwd), str(machine.home), {}), [name])
             verdicts = [(_key(host, sighting), judge(sighting, seen.views[name], seen)) for sighting in seen.sightings]
-            listed = ask(host, program, cwd, machine.home)
+            try:
+                listed = ask(host, program, cwd, machine.home)
+            except (subprocess.TimeoutExpired, ValueError) as error:
+                differences.append(f"{title}: no answer ({type(error).__name__})")
+                continue
             if host.by == "path":
                 listed = {os.path.realpath(path) for path in listed if path.startswith(str(machine.base))}
         predicted = {key for key, verdict in verdicts if verdict.visible or verdict.verdict == "hidden-from-model"}
@@ -169,7 +180,8 @@ def main() -> int:
         if program is None:
             print(f"{name}: skipped, {HOSTS[name].program} is not installed")
             continue
-        version = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=SECONDS).stdout.strip()
+        with tempfile.TemporaryDirectory() as home:
+            version = _output([program, "--version"], Path(home), {"PATH": path, "HOME": home}).strip().split("\n")[0]
         differences = compare(name, program)
         cases = sum(1 for _ in trees(name))
         print(f"{name} {version}: {cases - len(differences)} of {cases} cases as predicted", flush=True)
