@@ -17,7 +17,7 @@ from skillshelf.cli import main
 from skillshelf.hosts import HOSTS
 from skillshelf.schemas import SCHEMAS
 
-GOLDENS = Path(__file__).parent / "goldens" / "hosts"
+GOLDENS = Path(__file__).parent / "host_screens"
 
 Run = Callable[..., tuple[int, str, str]]
 
