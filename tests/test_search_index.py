@@ -252,7 +252,7 @@ def test_where_nothing_can_be_kept_an_index_in_memory_answers_the_same(machine: 
     else:
         machine.shelf().search("deploy")
         place = index_folder(machine) / what
-        files.remove_own_folder(str(place))
+        files.remove_folder(str(place))
         place.unlink(missing_ok=True)
         place.write_text("") if what == "index" else place.mkdir()
 
