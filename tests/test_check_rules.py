@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -93,7 +94,8 @@ def test_a_rule_fires_at_the_place_it_is_about(
 
     assert expected in found
     # One mistake is told once: no rule of the fields complains about a frontmatter that could not be read.
-    assert {rule for rule, *_ in found} - {expected[0]} <= {"description-when", "description-vague", "description-long"}
+    advice = {"description-when", "description-vague", "description-long", "portability-field"}
+    assert {rule for rule, *_ in found} - {expected[0]} <= advice
 
 
 @pytest.mark.parametrize(
@@ -291,3 +293,20 @@ def test_a_profile_of_ones_own_weighs_rules(machine: Machine) -> None:
 def test_every_rule_says_why_it_is_there_and_how_to_mend_what_it_finds() -> None:
     assert list(GUIDANCE) == list(RULES)
     assert [rule for rule, guidance in GUIDANCE.items() if not all(guidance)] == []
+
+
+def test_a_field_that_only_some_hosts_honour_is_told_with_its_line(machine: Machine) -> None:
+    write_skill(
+        machine.repo / ".agents" / "skills",
+        "deploy",
+        "---\nname: deploy\ndescription: Deploys the site after all checks. Use when a release is due.\n"
+        "context: fork\ndisable-model-invocation: true\n---\n# Deploy\n",
+    )
+
+    found = [
+        (finding["rule"], finding["line"], finding["severity"])
+        for finding in json.loads(machine.run("check", "--json").stdout)["findings"]
+    ]
+
+    assert ("portability-safeguard", 5, "info") in found
+    assert ("portability-field", 4, "info") in found

@@ -130,7 +130,8 @@ def _connect(path: str, mode: str) -> Any:
 
 
 def _key(root: Root) -> str:
-    return "\n".join((root.path, root.real_path or "", str(root.description_required)))
+    """A name for a root with everything its place in the profile decides."""
+    return repr(root)
 
 
 def _encode(entries: Mapping[str, Entry]) -> bytes:

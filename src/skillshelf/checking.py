@@ -10,6 +10,7 @@ from skillshelf.document import Document, form_of, parse
 from skillshelf.fixing import Text, is_valid_name, repair, unified_diff
 from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.mentions import Mention, skills_named
+from skillshelf.portability import portability
 from skillshelf.profile import Profile
 from skillshelf.profiles import weights_for_authors
 from skillshelf.rules import check, name_of, placed
@@ -158,7 +159,8 @@ def _about_fields(document: Document, target: Target, profile: Profile) -> Seque
     if any(finding.rule not in _READABLE for finding in document.findings):
         return document.findings
     findings = check(document, target.directory, profile)
-    return [f for f in findings if target.description_required or f.rule != "description-missing"]
+    needed = [f for f in findings if target.description_required or f.rule != "description-missing"]
+    return [*needed, *portability(document)]
 
 
 def _bytes(path: str) -> bytes:
