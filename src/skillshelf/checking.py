@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TextIO
 
 from skillshelf import files
 from skillshelf.advice import Note, advise, page_of
@@ -13,6 +13,7 @@ from skillshelf.mentions import Mention, skills_named
 from skillshelf.portability import portability
 from skillshelf.profile import Profile
 from skillshelf.profiles import weights_for_authors
+from skillshelf.progress import watched
 from skillshelf.rules import check, name_of, placed
 from skillshelf.targets import Target, Targets
 from skillshelf.values import Diagnostic, Finding, Severity
@@ -81,12 +82,12 @@ class _Examined(NamedTuple):
     change: Change | None
 
 
-def check_targets(targets: Targets, profile: Profile, *, mode: Mode = "look") -> Report:
+def check_targets(targets: Targets, profile: Profile, *, mode: Mode = "look", progress: TextIO | None = None) -> Report:
     """What the rules say about every target; `fix` repairs files, `diff` only shows how."""
     weights = weights_for_authors(profile)
     found = [finding for problem in targets.problems for finding in _weighed(_of(problem), weights)]
     examined = []
-    for target in targets.found:
+    for target in watched(targets.found, "Checking skills", progress, len(targets.found)):
         try:
             examined.append(_examine(target, targets, profile, mode))
         except Exception as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
-from skillshelf import commands, hostcommands
+from skillshelf import commands
 from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,
@@ -105,6 +105,24 @@ _JOURNAL = (
 )
 
 
+def _why(values: Mapping[str, Any]) -> int:
+    from skillshelf.hostcommands import why
+
+    return why(values)
+
+
+def _hosts(values: Mapping[str, Any]) -> int:
+    from skillshelf.hostcommands import hosts
+
+    return hosts(values)
+
+
+def _link(values: Mapping[str, Any]) -> int:
+    from skillshelf.hostcommands import link
+
+    return link(values)
+
+
 def _log(values: Mapping[str, Any]) -> int:
     from skillshelf.logcommands import log
 
@@ -158,13 +176,13 @@ COMMANDS: Mapping[str, Command] = {
             Option("--fix", "repair what needs no guessing, and link the skill for every --host"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
-        hostcommands.why,
+        _why,
     ),
     "hosts": Command(
         "every skill here and every agent host: who sees what, and what the lists cost",
         (*SHARED, Option("--diff", "only what two hosts see differently: --diff A B", "A")),
         (Option("B", "the second host of --diff", "B"),),
-        hostcommands.hosts,
+        _hosts,
     ),
     "link": Command(
         "make a skill visible to another agent host, by a link or a copy",
@@ -174,7 +192,7 @@ COMMANDS: Mapping[str, Command] = {
             Option("--remove", "take back what was made for these hosts"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
-        hostcommands.link,
+        _link,
     ),
     "prompt": Command("the catalog as a model is told of it", (*SHARED, _TRUST), (), commands.prompt),
     "tools": Command("the tools a model is offered, with their schemas", (*SHARED, _TRUST), (), commands.tools),

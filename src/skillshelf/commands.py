@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillDirectoryNotFound, SkillNotFound
 
 if TYPE_CHECKING:
+    from skillshelf.checking import Mode
     from skillshelf.config import Trust
     from skillshelf.session import Session
     from skillshelf.shelf import Shelf
@@ -84,7 +85,6 @@ def search(values: Values) -> int:
     if values["query"] is None:
         raise ConfigurationError("something is missing; usage: skillshelf search QUERY")
     shelf = _open(values)
-    shelf.progress = sys.stderr
     most = shelf.settings.max_limit
     limit = _whole_number(values["limit"], "--limit")
     report = shelf.search(values["query"], limit=limit, scope=values["scope"])
@@ -268,9 +268,8 @@ def check(values: Values) -> int:
     shelf = _open(values)
     form = _report_form(values, list(reports.FORMATS))
     targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)
-    report = check_targets(
-        targets, shelf.profile, mode="fix" if values["fix"] else "diff" if values["diff"] else "look"
-    )
+    mode: Mode = "fix" if values["fix"] else "diff" if values["diff"] else "look"
+    report = check_targets(targets, shelf.profile, mode=mode, progress=shelf.progress)
     where = views.Where(shelf.place.cwd, shelf.place.home)
     reader = reports.Reader(where, screen(shelf.place.env), shelf.profile, shelf.project_root, tuple(values["path"]))
     write(reports.FORMATS[form](report, reader))
@@ -416,7 +415,7 @@ def profile(values: Values) -> int:
 def _open(values: Values, *, trust: "Trust" = "ask") -> "Shelf":
     from skillshelf.shelf import open_shelf
 
-    return open_shelf(
+    shelf = open_shelf(
         cwd=values["cwd"],
         profile=values["profile"],
         home=values["home"],
@@ -424,6 +423,8 @@ def _open(values: Values, *, trust: "Trust" = "ask") -> "Shelf":
         use_cache=not values["no_cache"],
         trust=trust,
     )
+    shelf.progress = sys.stderr
+    return shelf
 
 
 def _config(values: Values) -> str | None:
