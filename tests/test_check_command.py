@@ -325,14 +325,23 @@ def test_a_hostile_tree_is_reported_whole_and_nothing_outside_is_read_or_written
         "[a]: " * 60_000,
         "```\n" * 100_000,
         "$a-" * 100_000,
+        " " * 500_000 + "x```",
+        "~" * 500_000 + "`",
     ],
-    ids=["brackets", "links", "ticks", "comments", "definitions", "fences", "dollars"],
+    ids=["brackets", "links", "ticks", "comments", "definitions", "fences", "dollars", "blanks", "tildes"],
 )
 def test_a_text_made_to_hold_up_a_scanner_does_not(machine: Machine, body: str) -> None:
     write_skill(machine.repo, "x", f"---\nname: x\ndescription: {DESCRIPTION}\n---\n{body}\n")
 
     # A scanner that goes back and forth would need minutes; the command is given one.
     assert machine.run("check", "x").returncode == 0
+
+
+def test_a_name_made_to_hold_up_a_repair_does_not(machine: Machine) -> None:
+    write_skill(machine.repo, "x", f"---\nname: a{' ' * 60_000}a\ndescription: {DESCRIPTION}\n---\nHi\n")
+
+    assert machine.run("check", "x", "--fix").returncode == 0
+    assert (machine.repo / "x/SKILL.md").read_text().splitlines()[1] == "name: x"
 
 
 # Hooks --------------------------------------------------------------------------------------------

@@ -59,6 +59,8 @@ def repaired(data: bytes, directory: str = "demo") -> bytes:
         ("---\n---\n", "---\nname: demo\n---\n"),
         ("---\nname:\ndescription: d\n---\n", "---\nname: demo\ndescription: d\n---\n"),
         ("---\nname: ~ # todo\ndescription: d\n---\n", "---\nname: demo # todo\ndescription: d\n---\n"),
+        ("---\nname:  # todo\ndescription: d\n---\n", "---\nname: demo  # todo\ndescription: d\n---\n"),
+        ("---\nname :  De Mo\t# x\ndescription: d\n---\n", "---\nname :  demo\t# x\ndescription: d\n---\n"),
         ('---\ndescription: d\nname:  "De Mo"\n---\n', "---\ndescription: d\nname:  demo\n---\n"),
         ("---\nname: a/b\ndescription: d\n---\n", "---\nname: demo\ndescription: d\n---\n"),
         (

@@ -99,8 +99,12 @@ def _yaml_lines(text: Text, document: Document) -> _Step | None:
     return _Step(_with_block(text.data, "\n".join(lines)), document.fields, repaired)
 
 
+# Nothing is given back that was taken (`*+`): a line of blanks would otherwise be tried in every way.
 _NAME_LINE = re.compile(
-    r"""(?P<key>name[ \t]*:)(?P<gap>[ \t]*)(?P<value>"[^"\\\n]*"|'[^'\n]*'|[^#"'\n]*?)(?P<rest>[ \t]*(?:[ \t]#.*)?)$"""
+    r"""(?P<key>name[ \t]*+:)(?P<gap>(?:[ \t]++(?=[^\s#]))?+)
+    (?P<value>"[^"\\\n]*+"|'[^'\n]*+'|(?:[^\s#"']++(?:[ \t]++[^\s#"']++)*+)?+)
+    (?P<rest>(?:[ \t]++(?:\#.*)?)?)$""",
+    re.VERBOSE,
 )
 
 
