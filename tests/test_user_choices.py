@@ -90,6 +90,20 @@ def test_a_file_that_cannot_be_understood_is_left_alone(machine: Machine, text: 
     assert path.read_text() == text
 
 
+@pytest.mark.parametrize("words", [("disable", "deploy"), ("trust",)])
+def test_a_file_that_is_too_large_to_be_read_is_not_replaced(machine: Machine, words: tuple[str, ...]) -> None:
+    write_skill(machine.home / ".agents/skills", "deploy")
+    path = machine.configure("# mine\n" * 200_000)
+    other = machine.base / "other.toml"
+    other.touch()
+    before = path.read_bytes()
+
+    done = machine.run(*words, "--config", str(other))
+
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert path.read_bytes() == before
+
+
 def test_two_at_once_lose_nothing(machine: Machine) -> None:
     folders = [machine.base / f"folder-{n}" for n in range(8)]
     for folder in folders:
