@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import jsonschema
 import pytest
@@ -126,6 +128,22 @@ def test_half_a_skill_is_taken_away_again(machine: Machine, tmp_path: Path) -> N
         make_folder(str(tmp_path / "new" / "skills" / "x"), {"SKILL.md": b"x", "a" * 300: b"y"})
 
     assert not (tmp_path / "new").exists()
+
+
+def test_two_at_once_in_a_place_without_a_root_are_both_made(tmp_path: Path) -> None:
+    from skillshelf.files import make_folder
+
+    roots = [str(tmp_path / str(number) / ".agents" / "skills") for number in range(300)]
+
+    def make(name: str) -> int:
+        for root in roots:
+            together.wait()
+            make_folder(f"{root}/{name}", {"SKILL.md": b"x"})
+        return len(roots)
+
+    together = Barrier(2, timeout=30)
+    with ThreadPoolExecutor(2) as pool:
+        assert [*pool.map(make, ("a", "b"))] == [len(roots)] * 2
 
 
 def test_a_cloned_repository_cannot_lead_it_elsewhere(machine: Machine) -> None:
