@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from trees import Machine, write_skill
+from trees import Machine, run_command, write_skill
 
 from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.schemas import SCHEMAS
@@ -171,6 +171,22 @@ SARIF = {
     "properties": {"version": {"const": "2.1.0"}, "runs": {"type": "array", "minItems": 1, "items": _RUN}},
 }
 """What SARIF 2.1.0 demands of the parts we write."""
+
+
+def test_sarif_of_a_place_that_is_no_utf_8_and_of_a_machine_without_a_home_is_sarif(machine: Machine) -> None:
+    odd = Path(os.fsdecode(os.fsencode(machine.repo) + b"/\xff"))
+    (odd / ".git").mkdir(parents=True)
+    write_skill(odd / ".agents/skills", "deploy")
+    words = ("check", "--format", "sarif")
+
+    outputs = [machine.run(*words, cwd=odd), run_command(*words, cwd=machine.repo, env={"HOME": "nowhere"})]
+
+    runs = []
+    for done in outputs:
+        jsonschema.validate(log := json.loads(done.stdout), SARIF)
+        runs.append(log["runs"][0])
+    assert runs[0]["originalUriBaseIds"]["SRCROOT"]["uri"] == f"file://{machine.repo}/%FF/"
+    assert [(result["ruleId"], result["locations"]) for result in runs[1]["results"]] == [("home-missing", [])]
 
 
 def test_what_github_would_take_for_a_command_is_escaped(machine: Machine) -> None:
