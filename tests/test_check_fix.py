@@ -98,6 +98,13 @@ def test_what_would_need_a_guess_or_change_its_meaning_is_left_alone(text: str) 
     assert {**parse(after, whole=True).fields, "name": ""} == fields
 
 
+@pytest.mark.parametrize("line", ["metadata:\n  a:\n    b: c\n\td: e", "license: |\n  d\n\te"])
+def test_a_tab_that_says_something_else_where_it_is_wider_is_left_alone(line: str) -> None:
+    data = f"---\nname: demo\ndescription: d\n{line}\n---\n".encode()
+
+    assert repaired(data) == data
+
+
 @pytest.mark.parametrize(
     ("name", "written"), [("deploy", "deploy"), ("2024", '"2024"'), ("no", '"no"'), ("1e5", '"1e5"'), ("a-1", "a-1")]
 )
