@@ -158,16 +158,24 @@ def test_a_cloned_repository_cannot_lead_it_elsewhere(machine: Machine) -> None:
     assert os.listdir(machine.base / "outside") == []
 
 
+HIDDEN = (
+    "skillshelf: --description: the description holds 1 bidirectional character(s) (U+202E RIGHT-TO-LEFT OVERRIDE)\n"
+)
+NO_WHEN = 'skillshelf: description: no word about when to use it; add a sentence such as "Use when ..."\n'
+
+
 @pytest.mark.parametrize(
     ("text", "status", "told"),
     [
         ('Uses: colons, "quotes", it\'s # all [here] {now} and \\ too, größe', 0, ""),
-        ("Two words", 0, "skillshelf: description: 2 words; say what the skill does and when to use it\n"),
+        ("Two words", 2, "skillshelf: --description: 2 words; say what the skill does and when to use it\n"),
+        ("Turns \u202e it round", 2, HIDDEN),
+        ("Turns all of it round and round", 0, NO_WHEN),
         ("two\nlines are one when they are read as a description", 0, ""),
         ("x" * 1025, 2, "skillshelf: --description: the description has 1025 characters; at most 1024 are allowed\n"),
         ("", 2, "skillshelf: --description: no `description`; say what the skill does and when to use it\n"),
     ],
-    ids=["odd", "short", "two lines", "long", "empty"],
+    ids=["odd", "short", "hidden", "advice", "two lines", "long", "empty"],
 )
 def test_a_description_is_kept_as_given_or_refused(machine: Machine, text: str, status: int, told: str) -> None:
     done = machine.run("new", "deploy", f"--description={text}")
