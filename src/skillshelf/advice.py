@@ -234,7 +234,9 @@ def _onward(folder: str, page: str, link: Mention, known: Collection[str]) -> It
 def _text(folder: str, path: str) -> str | None:
     try:
         with files.Folder(folder) as skill:
-            return skill.read(path.split("/"), limit=RESOURCE_BYTES).data.decode("utf-8", "replace").replace("\r\n", "\n")
+            return (
+                skill.read(path.split("/"), limit=RESOURCE_BYTES).data.decode("utf-8", "replace").replace("\r\n", "\n")
+            )
     except (OSError, ValueError):
         # Missing is reported where it is named; what is too large, no file or no path (`%00`) is not a page.
         return None

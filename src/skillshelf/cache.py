@@ -117,7 +117,9 @@ class Cache:
             with connection:
                 connection.execute(_TABLE)
                 row = (key, self._reading, now_ns, self._rows[key])
-                connection.execute("INSERT OR REPLACE INTO roots (root, reading, written, data) VALUES (?, ?, ?, ?)", row)
+                connection.execute(
+                    "INSERT OR REPLACE INTO roots (root, reading, written, data) VALUES (?, ?, ?, ?)", row
+                )
                 connection.execute(_FORGET, (CACHE_ROWS - 1,))
         finally:
             connection.close()
