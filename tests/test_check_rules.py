@@ -11,7 +11,7 @@ from trees import Machine, write_skill
 
 from skillshelf.checking import CheckFinding, Report, check_targets
 from skillshelf.guidance import GUIDANCE
-from skillshelf.limits import CHECKED_PAGES, CHECKED_SCRIPTS
+from skillshelf.limits import CHECKED_MENTIONS, CHECKED_PAGES, CHECKED_SCRIPTS
 from skillshelf.rulebook import RULES
 from skillshelf.targets import in_paths, in_roots
 
@@ -218,6 +218,27 @@ def test_more_pages_and_scripts_than_are_looked_at_are_told(machine: Machine) ->
             (path.parent / folder / f"{number}.{end}").touch()
 
     assert [f.rule for f in report_on(machine, path).findings] == ["check-limit", "check-limit"]
+
+
+def test_a_page_with_more_links_than_are_looked_for_says_so(machine: Machine) -> None:
+    path = write_skill(machine.repo / "skills", "demo", skill("[x](page.md)\n"))
+    (path.parent / "page.md").write_text("[x](gone.md)\n" * (CHECKED_MENTIONS + 5))
+
+    found = [(f.rule, f.line) for f in report_on(machine, path).findings]
+
+    assert found[:2] == [("check-limit", 1), ("reference-missing", 1)]
+    assert len(found) == CHECKED_MENTIONS + 1
+
+
+def test_a_link_that_no_path_can_be_is_missing(machine: Machine) -> None:
+    assert told(machine, skill("See [x](a%00b.md).\n")) == [("reference-missing", "warning", 5, 9)]
+
+
+def test_a_page_with_other_line_ends_is_read_alike(machine: Machine) -> None:
+    path = write_skill(machine.repo / "skills", "demo", skill("[x](page.md)\n"))
+    (path.parent / "page.md").write_bytes(b"See [it].\r\n\r\n[it]: gone.md\r\n")
+
+    assert [(f.rule, f.line, f.column) for f in report_on(machine, path).findings] == [("reference-missing", 3, 7)]
 
 
 # Names of other skills ----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from skillshelf.profile import Profile
 from skillshelf.profiles import weights_for_authors
 from skillshelf.progress import watched
 from skillshelf.rules import check, name_of, placed
-from skillshelf.targets import Target, Targets
+from skillshelf.targets import Target, Targets, is_beside
 from skillshelf.values import Diagnostic, Finding, Severity
 
 __all__ = ["Change", "CheckFinding", "Level", "Mode", "Report", "check_targets"]
@@ -203,11 +203,17 @@ def _write(target: Target, targets: Targets, before: bytes, after: bytes) -> str
 def _names(examined: Sequence[_Examined], targets: Targets) -> Iterator[CheckFinding]:
     """Which bodies name skills that are not here, and which name each other in a circle."""
     here = {name for one in examined for name in (one.name, one.target.directory)}
-    for one in examined:
-        for mention in one.mentions:
-            if mention.target not in here and not targets.knows(mention.target, one.target):
-                message = f"there is no skill {mention.target!r} here; mend the name, or say where it comes from"
-                yield CheckFinding(one.target.path, mention.line, mention.column, "skill-unknown", "info", message)
+    strange = [
+        (one.target.path, mention)
+        for one in examined
+        for mention in one.mentions
+        if mention.target not in here and not is_beside(one.target, mention.target)
+    ]
+    listed = {skill.name for skill in targets.shelf.catalog.skills} if strange else set()
+    for path, mention in strange:
+        if mention.target not in listed:
+            message = f"there is no skill {mention.target!r} here; mend the name, or say where it comes from"
+            yield CheckFinding(path, mention.line, mention.column, "skill-unknown", "info", message)
     yield from _circles(examined)
 
 

@@ -587,9 +587,13 @@ def make_parents(folder: str) -> list[str]:
     while kind_at(folder) is None:
         missing.append(folder)
         folder = os.path.dirname(folder)
+    made: list[str] = []
     for new in reversed(missing):
-        os.mkdir(_to_system(new))
-    return missing
+        # Somebody else may be making the same folders at the same time.
+        with suppress(FileExistsError):
+            os.mkdir(_to_system(new))
+            made.insert(0, new)
+    return made
 
 
 def _write_new(path: str, data: bytes) -> None:

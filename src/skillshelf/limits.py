@@ -7,6 +7,7 @@ __all__ = [
     "CACHE_ROWS",
     "CACHE_WAIT_SECONDS",
     "CHECKED_DIRECTORIES",
+    "CHECKED_MENTIONS",
     "CHECKED_PAGES",
     "CHECKED_SCRIPTS",
     "CONFIG_BYTES",
@@ -80,6 +81,9 @@ WALK_DEPTH = 64
 
 CHECKED_DIRECTORIES = 200_000
 """Folders without a skill that a path given to `check` may hold before its walk stops; five files count as one."""
+
+CHECKED_MENTIONS = 2_000
+"""Links of one page, and as many paths in its sentences, that `check` looks for on the disk."""
 
 CHECKED_PAGES = 64
 """Pages of one skill that `check` reads to see where their links lead."""
