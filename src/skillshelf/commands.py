@@ -5,7 +5,8 @@ Imports stand inside the functions: a command loads what it needs and nothing el
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillDirectoryNotFound, SkillNotFound
@@ -93,7 +94,6 @@ def show(values: Values) -> int:
         except SkillNotFound as error:
             error.near = tuple(near_names(error.name, shelf.catalog.skills))
             raise
-    _lost(session)
     if values["json"]:
         raw = {"text": shown.loaded.data.decode("utf-8")} if values["raw"] else {}
         write(views.as_json({**shown.to_dict(), **raw}))
@@ -121,7 +121,6 @@ def read(values: Values) -> int:
         if values["journal"] or values["keep"]:
             with _session(shelf, values) as session:
                 resource = session.read(uri)
-            _lost(session)
         else:
             resource = shelf.read(uri)
     except SkillNotFound as error:
@@ -153,7 +152,6 @@ def run(values: Values) -> int:
         except SkillNotFound as error:
             error.near = tuple(near_names(error.name, shelf.catalog.skills))
             raise
-    _lost(session)
     if values["json"]:
         write(views.as_json({**result.data, "reason": done.reason, "files": list(done.files)}))
     if done.truncated:
@@ -175,16 +173,18 @@ def _ask(tool: str, name: str, reason: str) -> bool:
     return ask(f"{visible(name)}: {visible(reason)}\nRun it in a sandbox? [y/N] ")
 
 
-def _session(shelf: "Shelf", values: Values, **options: Any) -> "Session":
-    """A session for one command, recorded where `--journal` says."""
+@contextmanager
+def _session(shelf: "Shelf", values: Values, **options: Any) -> Iterator["Session"]:
+    """A session for one command, recorded where `--journal` says; what could not be recorded is said at its end."""
     journal = os.path.abspath(values["journal"]) if values["journal"] else None
-    return shelf.session(journal=journal, keep=values["keep"], **options)
-
-
-def _lost(session: "Session") -> None:
-    """Say what could not be recorded; the command itself is done all the same."""
-    if problem := session.journal_problem:
-        _note(problem)
+    session = shelf.session(journal=journal, keep=values["keep"], **options)
+    try:
+        with session:
+            yield session
+    finally:
+        # Whether the command is done or failed: nobody may take the journal for complete.
+        for told in filter(None, (session.journal_problem, session.journal_notice)):
+            _note(told)
 
 
 def prompt(values: Values) -> int:

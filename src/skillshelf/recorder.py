@@ -97,9 +97,17 @@ class Recorder:
 
     def lost(self) -> str | None:
         """What could not be kept of this session, in words; None if nothing was lost."""
-        if self._journal is not None and self._journal.lost:
-            return f"{self._journal.lost} events are not in the journal: {self._journal.problem}"
-        return self.problem
+        journal, told = self._journal, []
+        if journal is not None and journal.lost:
+            events = "1 event is" if journal.lost == 1 else f"{journal.lost} events are"
+            told.append(f"{events} not in the journal: {journal.problem}")
+        elif journal is not None and journal.problem:
+            told.append(journal.problem)
+        return "; ".join([*told, *([self.problem] if self.problem else [])]) or None
+
+    def notice(self) -> str | None:
+        """What is worth knowing of the journal although nothing was lost; None if there is nothing."""
+        return self._journal.notice if self._journal is not None else None
 
     # A session --------------------------------------------------------------------------------------
 

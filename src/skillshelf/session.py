@@ -128,6 +128,11 @@ class Session:
         """What could not be written to the journal, in words; None if all of it was."""
         return self._desk.recorder.lost()
 
+    @property
+    def journal_notice(self) -> str | None:
+        """What is worth knowing of the journal although nothing was lost, as a line that an earlier crash broke."""
+        return self._desk.recorder.notice()
+
     # What the model is told -----------------------------------------------------------------------
 
     @property
