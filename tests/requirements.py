@@ -33,7 +33,6 @@ SYSTEMS = {"C": "Codelia", "S": "SwiftAgent", "M": "Skill MVP", "K": "Contract: 
 
 TIDY = "Fast and tidy: the cache, the benchmarks beside the peers, and the author's tools"
 POLICY = "Policy, journal, replay, and scripts in a sandbox"
-SEARCH = "Search that finds the right skill among thousands"
 SERVERS = "Servers: skills over MCP by the official extension, and the JSON-RPC protocol"
 PEOPLE = "For people and agents: the picker, AgentSession, more adapters, a small chat"
 
@@ -103,12 +102,12 @@ CODELIA = (
     # Adopted policy
     tested("C-17", "Explicit mentions are strict: duplicate names are ambiguous, a path beats a name"),
     tested("C-18", "Injection is structured markup with an element per skill, not prose"),
-    deferred("C-19", "Disabling a skill does not change what search computes", SEARCH),
+    tested("C-19", "Disabling a skill does not change what search computes"),
     tested("C-20", "Loading returns the base directory and information on bundled files"),
     tested("C-21", "The only placement is `.agents/skills`"),
     tested("C-22", "The initial context holds the catalog only, never a body"),
     tested("C-23", "A body enters the context only through the tool `skill_load`"),
-    deferred("C-24", "The tool `skill_search` exists for finding candidates", SEARCH),
+    tested("C-24", "The tool `skill_search` exists for finding candidates"),
     # Types
     tested("C-25", "Scope is exactly `repo` or `user`"),
     tested("C-26", "Metadata has `id`, `name`, `description`, `path`, `dir`, `scope`, `mtimeMs`", tag="AMBIGUOUS",
@@ -118,8 +117,8 @@ CODELIA = (
     tested("C-29", "`mtimeMs` is a number of milliseconds"),
     tested("C-30", "A load error has the strings `path` and `message`"),
     tested("C-31", "A catalog has the lists `skills` and `errors` and the boolean `truncated`"),
-    deferred("C-32", "A search result has `skill` (metadata), `score` (number) and `reason`", SEARCH),
-    deferred("C-33", "`reason` is one of `exact_name`, `exact_path`, `prefix`, `token_overlap`; nothing else validates", SEARCH),
+    tested("C-32", "A search result has `skill` (metadata), `score` (number) and `reason`"),
+    tested("C-33", "`reason` is one of `exact_name`, `exact_path`, `prefix`, `token_overlap`; nothing else validates"),
     # Discovery
     tested("C-34", "Discovery starts at the working directory and looks in the listed roots only"),
     tested("C-35", "Repo scope is `<dir>/.agents/skills/**/SKILL.md` for every directory from boundary to cwd, both included"),
@@ -141,12 +140,12 @@ CODELIA = (
     tested("C-49", "Different files with one name are all kept; nothing overwrites silently"),
     tested("C-50", "Choosing by a name that several skills share is ambiguous"),
     # Search
-    deferred("C-51", "Ranking classes, best first: `exact_path`, `exact_name`, `prefix`, `token_overlap`", SEARCH),
-    deferred("C-52", "`prefix` means that the query is a prefix of the name", SEARCH),
-    deferred("C-53", "`token_overlap` counts tokens shared with name and description", SEARCH),
-    deferred("C-54", "The first tie-break is the score, descending", SEARCH),
-    deferred("C-55", "The second tie-break is the scope, repo before user", SEARCH),
-    deferred("C-56", "The third tie-break is the path, ascending", SEARCH),
+    tested("C-51", "Ranking classes, best first: `exact_path`, `exact_name`, `prefix`, `token_overlap`"),
+    tested("C-52", "`prefix` means that the query is a prefix of the name"),
+    tested("C-53", "`token_overlap` counts tokens shared with name and description", reason="In the profiles whose `ranking` is `overlap`; the others weigh the tokens, and those of bodies too."),
+    tested("C-54", "The first tie-break is the score, descending"),
+    tested("C-55", "The second tie-break is the scope, repo before user"),
+    tested("C-56", "The third tie-break is the path, ascending"),
     # Initial context
     tested("C-57", "The catalog is added to the system prompt at session start"),
     tested("C-58", "The order is base system text, initial AGENTS context, initial skills context"),
@@ -172,9 +171,9 @@ CODELIA = (
     tested("C-76", "A suppressed reload returns a short reminder with reference information"),
     tested("C-77", "A changed mtime sends the body again"),
     # Tools
-    deferred("C-78", "`skill_search` takes `query` (required), `limit` and `scope` (`repo` or `user`)", SEARCH),
-    deferred("C-79", "`skill_search` gives candidates with `name`, `description`, `path`, `scope`, `reason`, `score`", SEARCH),
-    deferred("C-80", "`skill_search` gives `count` and `truncated` too", SEARCH),
+    tested("C-78", "`skill_search` takes `query` (required), `limit` and `scope` (`repo` or `user`)"),
+    tested("C-79", "`skill_search` gives candidates with `name`, `description`, `path`, `scope`, `reason`, `score`"),
+    tested("C-80", "`skill_search` gives `count` and `truncated` too"),
     tested("C-81", "`skill_load` takes an optional `name` and an optional `path`"),
     tested("C-82", "`path` wins over `name` when both are given"),
     tested("C-83", "A unique name resolves"),
@@ -195,8 +194,8 @@ CODELIA = (
     tested("C-96", "`skills.enabled` is true by default"),
     tested("C-97", "`skills.initial.maxEntries` is 200 by default"),
     tested("C-98", "`skills.initial.maxBytes` is 32768 by default"),
-    deferred("C-99", "`skills.search.defaultLimit` is 8 by default", SEARCH),
-    deferred("C-100", "`skills.search.maxLimit` is 50 by default", SEARCH),
+    tested("C-99", "`skills.search.defaultLimit` is 8 by default"),
+    tested("C-100", "`skills.search.maxLimit` is 50 by default"),
     # Protocol and state
     deferred("C-101", "The method `skills.list` returns the catalog to a UI", SERVERS),
     deferred("C-102", "`skills.list` takes `cwd` (string) and `force_reload` (boolean), both optional", SERVERS),
@@ -213,7 +212,7 @@ CODELIA = (
     tested("C-111", "`.agents/skills/**/SKILL.md` from root to cwd is enumerated"),
     tested("C-112", "`~/.agents/skills/**/SKILL.md` is enumerated with scope `user`"),
     tested("C-113", "`skill_load` by a name that several skills share gives the ambiguity error"),
-    deferred("C-114", '`skill_search("release")` returns candidates from name and description', SEARCH),
+    tested("C-114", '`skill_search("release")` returns candidates from name and description'),
     tested("C-115", "`skill_load` returns the body and the base directory"),
     tested("C-116", "Reloading the same skill does not inject the body twice"),
     deferred("C-117", "`context.inspect` with `include_skills=true` shows the catalog", SERVERS),

@@ -92,15 +92,14 @@ class Cache:
 
     def _store(self, key: str, now_ns: int) -> None:
         path = self._path()
-        if path is None or not files.make_own_folder(os.path.dirname(path)):
+        if path is None or (files.kind_at(path) is not None and not files.is_own_file(path)):
             return
         import sqlite3
 
-        if files.kind_at(path) is not None and not files.is_own_file(path):
-            return
         try:
+            files.make_own_folder(os.path.dirname(path))
             self._write(path, key, now_ns)
-        except sqlite3.OperationalError:
+        except (OSError, sqlite3.OperationalError):
             # Locked, full or read-only: somebody else will remember it, or nobody.
             return
         except sqlite3.DatabaseError:

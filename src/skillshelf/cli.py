@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
-from skillshelf import commands
+from skillshelf import commands, hostcommands
 from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,
@@ -123,6 +123,16 @@ COMMANDS: Mapping[str, Command] = {
         (),
         commands.list_skills,
     ),
+    "search": Command(
+        "the skills that fit a query, best first",
+        (
+            *SHARED,
+            Option("--limit", "how many at most (default: 8)", "N"),
+            Option("--scope", "only skills of this scope", "S"),
+        ),
+        (Option("QUERY", "words of a task in quotes, a name, or a path", "QUERY"),),
+        commands.search,
+    ),
     "show": Command(
         "exactly what a model would get when it loads a skill",
         (
@@ -139,6 +149,32 @@ COMMANDS: Mapping[str, Command] = {
         (*SHARED, *_JOURNAL),
         (Option("URI", "skill://NAME or skill://NAME/PATH; a folder lists its files", "URI"),),
         commands.read,
+    ),
+    "why": Command(
+        "which agent hosts see a skill, and what keeps it from the others",
+        (
+            *SHARED,
+            Option("--host", "only this host; may be given several times", "H", many=True),
+            Option("--fix", "repair what needs no guessing, and link the skill for every --host"),
+        ),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
+        hostcommands.why,
+    ),
+    "hosts": Command(
+        "every skill here and every agent host: who sees what, and what the lists cost",
+        (*SHARED, Option("--diff", "only what two hosts see differently: --diff A B", "A")),
+        (Option("B", "the second host of --diff", "B"),),
+        hostcommands.hosts,
+    ),
+    "link": Command(
+        "make a skill visible to another agent host, by a link or a copy",
+        (
+            *SHARED,
+            Option("--to", "the host; may be given several times", "HOST", many=True),
+            Option("--remove", "take back what was made for these hosts"),
+        ),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
+        hostcommands.link,
     ),
     "prompt": Command("the catalog as a model is told of it", (*SHARED, _TRUST), (), commands.prompt),
     "tools": Command("the tools a model is offered, with their schemas", (*SHARED, _TRUST), (), commands.tools),
@@ -312,8 +348,8 @@ def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         elif not option.value:
             values[option.key] = True
         elif equals or not rest[0].startswith("--"):
-            text = given if equals else rest.pop(0)
-            values[option.key] = [*values[option.key], text] if option.many else text
+            value = given if equals else rest.pop(0)
+            values[option.key] = [*values[option.key], value] if option.many else value
         else:
             return _parse_with_argparse(ordered)
     return name, values
@@ -376,9 +412,10 @@ def _parser() -> Any:
 
 def _add(parser: Any, command: Command) -> None:
     for option in command.options:
-        if option.value:
-            many: Mapping[str, Any] = {"action": "append", "default": []} if option.many else {}
-            parser.add_argument(option.name, help=option.help, metavar=option.value, **many)
+        if option.many:
+            parser.add_argument(option.name, help=option.help, metavar=option.value, action="append", default=[])
+        elif option.value:
+            parser.add_argument(option.name, help=option.help, metavar=option.value)
         else:
             parser.add_argument(option.name, help=option.help, action="store_true")
     for argument in command.arguments:

@@ -28,6 +28,7 @@ __all__ = [
     "prompt",
     "read",
     "run",
+    "search",
     "show",
     "tools",
     "trust",
@@ -74,6 +75,45 @@ def list_skills(values: Values) -> int:
         where = views.Where(shelf.place.cwd, shelf.place.home)
         write(views.list_view(catalog, where, screen(shelf.place.env), everything=values["all"]))
     return DONE
+
+
+def search(values: Values) -> int:
+    """The skills that fit a query."""
+    from skillshelf import views
+    from skillshelf.terminal import screen, write
+
+    if values["query"] is None:
+        raise ConfigurationError("something is missing; usage: skillshelf search QUERY")
+    shelf = _open(values)
+    shelf.progress = sys.stderr
+    most = shelf.settings.max_limit
+    limit = _whole_number(values["limit"], "--limit")
+    report = shelf.search(values["query"], limit=limit, scope=values["scope"])
+    notes = [*report.notes, *([f"--limit is at most {most}"] if limit is not None and limit > most else [])]
+    for note in notes:
+        _note(note)
+    if values["json"]:
+        write(views.as_json(report.to_dict()))
+    elif report.results:
+        from skillshelf.index import body_of
+        from skillshelf.searchview import search_view
+
+        write(search_view(report, screen(shelf.place.env), body_of))
+    if not report.results:
+        from skillshelf.loader import near_names
+        from skillshelf.searchview import nothing_found
+
+        skills = [skill for skill in shelf.catalog.skills if values["scope"] in (None, skill.scope)]
+        _note(nothing_found(report, len(skills), near_names(values["query"], skills), values["scope"]))
+    return DONE if report.results else NEGATIVE
+
+
+def _whole_number(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
+    if not (text.isdecimal() and text.isascii() and int(text) > 0):
+        raise ConfigurationError(f"{option} takes a whole number of at least 1, not {text!r}")
+    return int(text)
 
 
 def show(values: Values) -> int:

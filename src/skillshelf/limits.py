@@ -10,11 +10,14 @@ __all__ = [
     "CHECKED_PAGES",
     "CHECKED_SCRIPTS",
     "CONFIG_BYTES",
+    "COPIED_BYTES",
     "DESCRIPTION_SHOWN",
     "FIRST_READ",
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+    "INDEXES_KEPT",
+    "INDEX_WAIT_SECONDS",
     "JOURNAL_DEPTH",
     "JOURNAL_LINE_BYTES",
     "JOURNAL_LOCK_SECONDS",
@@ -26,6 +29,8 @@ __all__ = [
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
     "OUTPUT_BLOCK",
+    "QUERY_CHARS",
+    "QUERY_TERMS",
     "RESOURCE_BYTES",
     "RUN_ARGUMENTS",
     "RUN_ARGUMENT_BYTES",
@@ -42,6 +47,7 @@ __all__ = [
     "SCRIPT_BYTES",
     "SETTLED_NS",
     "SKILL_FILE_BYTES",
+    "SURVEY_DIRECTORIES",
     "WALK_DEPTH",
     "WALK_DIRECTORIES",
     "WARNINGS_TOLD",
@@ -62,6 +68,12 @@ DESCRIPTION_SHOWN = 1024
 
 WALK_DIRECTORIES = 20_000
 """Folders without a skill that one root may hold before its walk stops."""
+
+COPIED_BYTES = 64 * 1024 * 1024
+"""What `link` copies at most where a host follows no links."""
+
+SURVEY_DIRECTORIES = 5_000
+"""Folders without a skill that one root may hold before a survey of all hosts goes on with the next root."""
 
 WALK_DEPTH = 64
 """Where a walk ends whose profile sets no depth: each level holds one descriptor open."""
@@ -164,3 +176,15 @@ RUN_PROCESSES = 128
 
 RUN_OPEN_FILES = 256
 """Files that one process of a script has open at one time."""
+
+QUERY_CHARS = 8192
+"""A longer query is cut, and the answer says so."""
+
+QUERY_TERMS = 64
+"""Terms of a query that are looked for: the rarest."""
+
+INDEX_WAIT_SECONDS = 5
+"""How long a search waits for another process that changes its index, before it makes one in memory."""
+
+INDEXES_KEPT = 32
+"""Search indexes in the cache folder; a new one takes the place of the one that was not changed for longest."""

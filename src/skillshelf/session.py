@@ -263,15 +263,20 @@ class Session:
         if given.get("scope") not in (None, *scopes):
             return failure("invalid_params", f"no such scope; there are: {', '.join(scopes)}")
         self._desk.guard.permit("skill_search", None)
-        report = self.shelf.search(given["query"], limit=given.get("limit"), scope=given.get("scope"), model=True)
         told = {skill.path for skill in told_to_models(self.skills)}
-        results = tuple(result for result in report.results if result.skill.path in told)
-        report = report._replace(results=results, count=len(results))
+        report = self.shelf.search(
+            given["query"],
+            limit=given.get("limit"),
+            scope=given.get("scope"),
+            model=True,
+            keep=lambda skill: skill.path in told,
+        )
         lines = [
             f"{n}. {fold(r.skill.name)} ({r.reason}): {cut(fold(r.skill.description), DESCRIPTION_SHOWN)}"
             for n, r in enumerate(report.results, 1)
         ]
-        return ToolResult(True, "\n".join(lines) or "No skill fits." + self._held_back(), report.to_dict())
+        lines = lines or ["No skill fits." + self._held_back()]
+        return ToolResult(True, "\n".join([*lines, *(f"({note})" for note in report.notes)]), report.to_dict())
 
     def _held_back(self) -> str:
         held = sum(skill.hidden == "untrusted" for skill in self.skills)
