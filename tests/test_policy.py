@@ -174,6 +174,21 @@ def test_a_held_back_skill_neither_shadows_one_of_the_user_nor_has_its_rule(mach
     assert session.decide("skill_load", {"path": path}).verdict == "deny"
 
 
+@pytest.mark.parametrize("folder", ["~/.agents/skills/deploy", "{home}/.agents/skills/deploy/SKILL.md"])
+def test_a_project_cannot_take_the_name_of_a_skill_with_a_rule_by_disabling_it(machine: Machine, folder: str) -> None:
+    prepare(machine)
+    put(machine.repo / ".agents/skills", "deploy")
+    disabled = folder.format(home=machine.home)
+    (machine.repo / "skillshelf.toml").write_text(f"skills.disabled = ['{disabled}']\n")
+    rules = [{"tool": tool, "skill_name": "deploy"} for tool in ("skill_load", "skill_run")]
+    session = machine.shelf(trust="ask").session({"allow": rules})
+
+    loaded = session.call("skill_load", {"name": "deploy"})
+    ran = session.call("skill_run", {"name": "deploy", "script": "hello.sh"})
+
+    assert [result.error and result.error.message for result in (loaded, ran)] == ["deploy is disabled"] * 2
+
+
 # Asking -------------------------------------------------------------------------------------------
 
 
