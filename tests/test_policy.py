@@ -10,7 +10,7 @@ import pytest
 from policies import BROKEN_RULES, CASES, DENY_DEPLOY, Case, prepare, put
 from trees import Machine
 
-from skillshelf import ConfigurationError, PermissionDenied, Policy, Session
+from skillshelf import ConfigurationError, Decision, PermissionDenied, Policy, Session
 from skillshelf.events import PermissionDecided
 
 # The table ----------------------------------------------------------------------------------------
@@ -187,6 +187,36 @@ def test_a_project_cannot_take_the_name_of_a_skill_with_a_rule_by_disabling_it(m
     ran = session.call("skill_run", {"name": "deploy", "script": "hello.sh"})
 
     assert [result.error and result.error.message for result in (loaded, ran)] == ["deploy is disabled"] * 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "more", "reason"),
+    [
+        ("skills.disabled = ['deploy']\n", "", "is disabled"),
+        ("", "disable-model-invocation: true\n", "may only be invoked by the user"),
+    ],
+    ids=["disabled", "closed to models"],
+)
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("skill_load", {"name": "deploy"}),
+        ("skill_read", {"uri": "skill://deploy/scripts/hello.sh"}),
+        ("skill_run", {"name": "deploy", "script": "hello.sh"}),
+    ],
+)
+def test_what_is_decided_for_a_host_is_what_a_call_is_told(
+    machine: Machine, settings: str, more: str, reason: str, tool: str, arguments: dict[str, str]
+) -> None:
+    put(machine.home / ".agents/skills", "deploy", more)
+    machine.configure(settings)
+    session = machine.shelf().session({"allow": [{"tool": tool, "skill_name": "deploy"}]})
+
+    called = session.call(tool, arguments)
+
+    assert session.decide(tool, arguments) == Decision("deny", None, reason)
+    assert called.error is not None
+    assert (called.error.code, called.error.message) == ("denied", f"deploy {reason}")
 
 
 # Asking -------------------------------------------------------------------------------------------

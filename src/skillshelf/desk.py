@@ -210,7 +210,7 @@ class Desk:
             skill = self._meant_by(what, given)
         except SkillError as error:
             return Decision("deny", None, str(error))
-        return self.guard.decide(what, skill)
+        return self.guard.foresee(what, skill)
 
     def _meant_by(self, what: str, given: Mapping[str, Any]) -> CatalogSkill:
         if what == "skill_read":

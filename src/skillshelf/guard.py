@@ -63,6 +63,11 @@ class Guard:
         others = [name for name in self._profile.tools if NAMES_OF_TOOLS[name] == tool and name != tool]
         return decide(self.policy, tool, skill, other_names=others)
 
+    def foresee(self, tool: str, skill: CatalogSkill) -> Decision:
+        """What a call by the model would be told, without asking anybody."""
+        closed = self._closed(skill, by_user=False)
+        return closed[0] if closed else self.decide(tool, skill)
+
     def permit(
         self,
         tool: str,
@@ -102,14 +107,20 @@ class Guard:
         if skill is None:
             decision = self.decide(question.tool, None)
             return decision, _source(decision)
-        if not skill.enabled:
-            return Decision("deny", None, "is disabled"), "disabled"
-        if skill.hidden == "disable-model-invocation" and not (by_user or skill.name in self.asked_for):
-            return Decision("deny", None, "may only be invoked by the user"), "author"
+        if closed := self._closed(skill, by_user=by_user):
+            return closed
         decision = self.decide(question.tool, skill)
         if decision.verdict == "confirm":
             return self._asked(question, skill, decision.reason)
         return decision, _source(decision)
+
+    def _closed(self, skill: CatalogSkill, *, by_user: bool) -> "tuple[Decision, By] | None":
+        """The no that stands before all rules: the user disabled the skill, or its author keeps models from it."""
+        if not skill.enabled:
+            return Decision("deny", None, "is disabled"), "disabled"
+        if skill.hidden == "disable-model-invocation" and not (by_user or skill.name in self.asked_for):
+            return Decision("deny", None, "may only be invoked by the user"), "author"
+        return None
 
     # Asking ---------------------------------------------------------------------------------------
 
