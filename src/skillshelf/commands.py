@@ -179,11 +179,12 @@ def run(values: Values) -> int:
     """A script of a skill, after somebody said yes."""
     from skillshelf import views
     from skillshelf.loader import near_names
-    from skillshelf.terminal import can_ask, write, write_piece
+    from skillshelf.terminal import can_ask, heed_requests_to_end, write, write_piece
 
     shelf = _open(values)
     usage = "skillshelf run NAME SCRIPT [ARGS ...]"
     name, script = _needed(values, "name", usage), _needed(values, "script", usage)
+    heed_requests_to_end()
     with _session(shelf, values, confirm=_ask if can_ask() else None) as session:
         try:
             done, result = session.run(

@@ -81,6 +81,7 @@ class Recorder:
         self._events = 0
         self._catalog: Catalog | None = None
         self._temporary: str | None = None
+        self._forget: Callable[[], object] = lambda: None
         self.on = bool(listeners) or journal is not None
         self.closed = False
         self.problem: str | None = None
@@ -153,8 +154,7 @@ class Recorder:
             self.tell(SessionEnded(self._events + 1))
         if self._journal is not None and not self.closed:
             self._journal.close()
-        if self._temporary is not None and not self.closed:
-            files.remove_tree(self._temporary)
+        self._forget()
         self.closed = True
 
     # A call -----------------------------------------------------------------------------------------
@@ -246,7 +246,11 @@ class Recorder:
         if self._journal is not None:
             return f"{self._journal.path}.d/artifacts"
         if self._temporary is None:
+            from weakref import finalize
+
             self._temporary = files.make_private_folder("skillshelf-output-")
+            # Whoever forgets to close a session leaves nothing behind all the same.
+            self._forget = finalize(self, files.remove_tree, self._temporary)
         return self._temporary
 
     # Everything else --------------------------------------------------------------------------------
