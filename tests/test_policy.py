@@ -174,6 +174,23 @@ def test_a_held_back_skill_neither_shadows_one_of_the_user_nor_has_its_rule(mach
     assert session.decide("skill_load", {"path": path}).verdict == "deny"
 
 
+@pytest.mark.parametrize("profile", ["standard", "swiftagent", "mycodeagent"])
+@pytest.mark.parametrize("tool", ["skill_load", "activate_skill", "Skill"])
+def test_a_load_that_is_denied_by_the_name_of_another_profile_is_denied_here_too(
+    machine: Machine, tool: str, profile: str
+) -> None:
+    for root in (".agents/skills", ".agent/skills", "skills"):
+        put(machine.repo / root, "deploy")
+    called, key = {"swiftagent": ("activate_skill", "skillName"), "mycodeagent": ("Skill", "name")}.get(
+        profile, ("skill_load", "name")
+    )
+    session = machine.shelf(profile).session({"deny": [{"tool": tool, "skill_name": "deploy"}]})
+
+    decision = session.decide(called, {key: "deploy"})
+
+    assert decision == Decision("deny", f"permissions.deny: {tool} deploy", "a rule says deny")
+
+
 @pytest.mark.parametrize("folder", ["~/.agents/skills/deploy", "{home}/.agents/skills/deploy/SKILL.md"])
 def test_a_project_cannot_take_the_name_of_a_skill_with_a_rule_by_disabling_it(machine: Machine, folder: str) -> None:
     prepare(machine)

@@ -28,6 +28,9 @@ NAMES_OF_TOOLS: Mapping[str, str] = {
 }
 """Every tool of a profile, and the name that rules use for what it does."""
 
+_LOADING = {"skill_load": ("activate_skill", "Skill")}
+"""Names that mean a load wherever they are used; `read` is not one, since hosts have a tool of that name."""
+
 
 class Guard:
     """Decides for one session, asks, and tells the recorder what came of it."""
@@ -61,7 +64,7 @@ class Guard:
 
     def _by_rules(self, tool: str, skill: CatalogSkill | None) -> Decision:
         others = [name for name in self._profile.tools if NAMES_OF_TOOLS[name] == tool and name != tool]
-        return decide(self.policy, tool, skill, other_names=others)
+        return decide(self.policy, tool, skill, other_names=others, names_elsewhere=_LOADING.get(tool, ()))
 
     def foresee(self, tool: str, skill: CatalogSkill) -> Decision:
         """What a call by the model would be told, without asking anybody."""
