@@ -141,3 +141,24 @@ def test_a_run_is_in_the_same_frames_as_any_other_call(machine: Machine) -> None
         ("ToolStdout", "t2"),
         ("ToolEnded", "t2"),
     ]
+
+
+@pytest.mark.req("K-12")
+@pytest.mark.parametrize("address", ["skill://deploy", "skill://deploy/scripts/hello.sh"])
+def test_a_read_leaves_the_same_events_where_reading_is_how_a_skill_is_loaded(machine: Machine, address: str) -> None:
+    put(machine.home / ".omp/agent/skills", "deploy", "allowed-tools: Read\n")
+
+    def by_model(machine: Machine, act: Act, journal: Path) -> None:
+        with machine.shelf("omp", trust="ask").session(journal=journal) as session:
+            session.call("read", {"path": act.arguments["uri"]})
+
+    def by_command(machine: Machine, act: Act, journal: Path) -> None:
+        machine.run("read", act.arguments["uri"], "--profile", "omp", "--journal", str(journal))
+
+    act = Act("read", {"uri": address})
+    expected = events_of(machine, act, by_model, machine.base / "model.jsonl")
+    found = events_of(machine, act, by_command, machine.base / "command.jsonl")
+
+    assert found == expected
+    reached = "skill_loaded" if address == "skill://deploy" else "skill_read"
+    assert [entry["type"] for entry in found if entry["type"] in ("skill_loaded", "skill_read")] == [reached]

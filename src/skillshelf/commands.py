@@ -5,7 +5,8 @@ Imports stand inside the functions: a command loads what it needs and nothing el
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillDirectoryNotFound, SkillNotFound
@@ -133,7 +134,6 @@ def show(values: Values) -> int:
         except SkillNotFound as error:
             error.near = tuple(near_names(error.name, shelf.catalog.skills))
             raise
-    _lost(session)
     if values["json"]:
         raw = {"text": shown.loaded.data.decode("utf-8")} if values["raw"] else {}
         write(views.as_json({**shown.to_dict(), **raw}))
@@ -161,7 +161,6 @@ def read(values: Values) -> int:
         if values["journal"] or values["keep"]:
             with _session(shelf, values) as session:
                 resource = session.read(uri)
-            _lost(session)
         else:
             resource = shelf.read(uri)
     except SkillNotFound as error:
@@ -180,11 +179,12 @@ def run(values: Values) -> int:
     """A script of a skill, after somebody said yes."""
     from skillshelf import views
     from skillshelf.loader import near_names
-    from skillshelf.terminal import can_ask, write, write_piece
+    from skillshelf.terminal import can_ask, heed_requests_to_end, write, write_piece
 
     shelf = _open(values)
     usage = "skillshelf run NAME SCRIPT [ARGS ...]"
     name, script = _needed(values, "name", usage), _needed(values, "script", usage)
+    heed_requests_to_end()
     with _session(shelf, values, confirm=_ask if can_ask() else None) as session:
         try:
             done, result = session.run(
@@ -193,7 +193,6 @@ def run(values: Values) -> int:
         except SkillNotFound as error:
             error.near = tuple(near_names(error.name, shelf.catalog.skills))
             raise
-    _lost(session)
     if values["json"]:
         write(views.as_json({**result.data, "reason": done.reason, "files": list(done.files)}))
     if done.truncated:
@@ -215,16 +214,18 @@ def _ask(tool: str, name: str, reason: str) -> bool:
     return ask(f"{visible(name)}: {visible(reason)}\nRun it in a sandbox? [y/N] ")
 
 
-def _session(shelf: "Shelf", values: Values, **options: Any) -> "Session":
-    """A session for one command, recorded where `--journal` says."""
+@contextmanager
+def _session(shelf: "Shelf", values: Values, **options: Any) -> Iterator["Session"]:
+    """A session for one command, recorded where `--journal` says; what could not be recorded is said at its end."""
     journal = os.path.abspath(values["journal"]) if values["journal"] else None
-    return shelf.session(journal=journal, keep=values["keep"], **options)
-
-
-def _lost(session: "Session") -> None:
-    """Say what could not be recorded; the command itself is done all the same."""
-    if problem := session.journal_problem:
-        _note(problem)
+    session = shelf.session(journal=journal, keep=values["keep"], **options)
+    try:
+        with session:
+            yield session
+    finally:
+        # Whether the command is done or failed: nobody may take the journal for complete.
+        for told in filter(None, (session.journal_problem, session.journal_notice)):
+            _note(told)
 
 
 def prompt(values: Values) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf import files, journal
 from skillshelf.config import Settings, load_settings
-from skillshelf.errors import ConfigurationError, SkillError
+from skillshelf.errors import ConfigurationError, FileReadError, SkillError
 from skillshelf.events import (
     ContextCompacted,
     Event,
@@ -126,9 +126,11 @@ def replay(
     differences = list(broken)
     skipped: list[str] = []
     for name, events in sessions.items():
-        reason = _why_not(events)
-        if reason is not None:
-            skipped.append(f"session {name}: {reason}")
+        first = events[0].event
+        if not isinstance(first, SessionStarted):
+            differences.append(Difference(events[0].line, name, "the session has no beginning in this journal"))
+        elif first.restored:
+            skipped.append(f"session {name}: it goes on from a snapshot, which is not in the journal")
         elif (difference := _repeat(name, events, here)) is not None:
             differences.append(difference)
     states = tuple(state_of(name, [entry.event for entry in events]) for name, events in sessions.items())
@@ -151,21 +153,16 @@ def _sessions(file: str) -> tuple[dict[str, list[_Recorded]], list[Difference]]:
                 continue
             name = str(line.record["session"])
             try:
-                sessions.setdefault(name, []).append(_Recorded(line.number, parse_event(line.record)))
+                event = parse_event(line.record)
             except NotAnEvent as error:
                 broken.append(Difference(line.number, name, str(error)))
+                continue
+            sessions.setdefault(name, []).append(_Recorded(line.number, event))
+    except FileNotFoundError:
+        raise ConfigurationError(f"no such journal: {file}") from None
     except OSError as error:
-        raise ConfigurationError(f"{file} cannot be read: {error.strerror or error}") from None
+        raise FileReadError(file, OSError(journal.in_words(error))) from None
     return sessions, broken
-
-
-def _why_not(events: Sequence[_Recorded]) -> str | None:
-    first = events[0].event if events else None
-    if not isinstance(first, SessionStarted):
-        return "its first event is not session_started"
-    if first.restored:
-        return "it goes on from a snapshot, which is not in the journal"
-    return None
 
 
 # Repeating ----------------------------------------------------------------------------------------
@@ -264,7 +261,8 @@ def _call(session: Session, event: ToolStarted) -> None:
     elif what == "skill_read":
         session.read(texts.get("uri") or path or "")
     elif what == "skill_run":
-        words = [word for word in given.get("args") or () if isinstance(word, str)]
+        listed = given.get("args")
+        words = [word for word in listed if isinstance(word, str)] if isinstance(listed, list) else []
         session.run(name or "", texts.get("script", ""), words)
 
 

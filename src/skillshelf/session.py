@@ -128,6 +128,11 @@ class Session:
         """What could not be written to the journal, in words; None if all of it was."""
         return self._desk.recorder.lost()
 
+    @property
+    def journal_notice(self) -> str | None:
+        """What is worth knowing of the journal although nothing was lost, as a line that an earlier crash broke."""
+        return self._desk.recorder.notice()
+
     # What the model is told -----------------------------------------------------------------------
 
     @property
@@ -245,7 +250,7 @@ class Session:
         address = resources.parse_address(uri)
         skill = self._desk.resolve(address.name)
         self._desk.guard.permit("skill_read", skill)
-        if not address.segments and self.profile.load_form == "raw":
+        if self._is_load(address):
             return self._desk.deliver(skill, "")
         resource, ref = self._desk.read_file(uri, skill)
         data = {key: value for key, value in resource._asdict().items() if key != "content"}
@@ -331,14 +336,9 @@ class Session:
             with self._desk.recorder.act(tool, given, mode="manual"):
                 skill = self._desk.resolve(name, path)
                 self._desk.guard.show("skill_load", skill)
-                loaded = self._desk.world.load(skill, self.profile)
-                rendered = rendering.render(loaded, self.profile, arguments)
-                warnings = (*loaded.warnings, *rendered.warnings)
-                self._desk.reached_model(loaded, warnings)
-                ref = self._desk.memory.keep_once(f"{skill.path} {loaded.digest} {arguments}", "load", rendered.text)
-                effective = self._desk.effective([*self._desk.active.values(), loaded])
-                self._desk.recorder.invoked(skill, arguments, ref=ref, repeat=False, tools=effective)
+                loaded, rendered, ref = self._desk.look_into(skill, arguments)
                 result = load_result(loaded, rendered.text, ref, self.profile, root=self.shelf.project_root)
+            warnings = (*loaded.warnings, *rendered.warnings)
             named = {"name": skill.name, **({"args": arguments} if arguments else {})}
             return Shown(loaded, self._enveloped(named, result, 0).text, warnings)
 
@@ -348,9 +348,17 @@ class Session:
         with self._lock:
             self._desk.begin()
             with self._desk.recorder.act(tool, {key: uri}, mode="manual"):
-                skill = self._desk.resolve(resources.parse_address(uri).name)
+                address = resources.parse_address(uri)
+                skill = self._desk.resolve(address.name)
                 self._desk.guard.show("skill_read", skill)
-                return self._desk.read_file(uri, skill)[0]
+                if not self._is_load(address):
+                    return self._desk.read_file(uri, skill)[0]
+                data = self._desk.look_into(skill, "")[0].data
+                return resources.resource_of(uri, skill.path, resources.SKILL_FILE, data, self.profile)
+
+    def _is_load(self, address: resources.Address) -> bool:
+        """Whether a read of that address is how this profile loads a skill."""
+        return not address.segments and self.profile.load_form == "raw"
 
     def run(
         self, name: str, script: str, args: Sequence[str] = (), *, on_output: "OnOutput | None" = None
