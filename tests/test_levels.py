@@ -21,10 +21,10 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = (
     # What everything speaks: values, errors, limits, text.
-    ("arguments", "errors", "guidance", "hidden", "limits", "mentions", "text", "values", "version"),
+    ("arguments", "errors", "fitting", "guidance", "hidden", "limits", "mentions", "text", "values", "version"),
     ("events", "files", "lines", "markup", "patterns", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
-    ("agentsmd", "cache", "chain", "document", "output", "place", "processes", "profiles", "resources"),
+    ("agentsmd", "cache", "chain", "document", "output", "place", "processes", "profiles", "resources", "rpcforms"),
     ("schemas", "state", "usage"),
     ("discovery", "journal", "keeper", "ownprofiles", "rules", "scripts", "userfile"),
     ("advice", "config", "fixing", "loader", "staging"),
@@ -37,7 +37,7 @@ LAYERS = (
     ("catalog", "tools"),
     ("envelope", "results", "views"),
     # One conversation: what is recorded, what is allowed, what is run and handed over.
-    ("delivery", "logviews", "recorder"),
+    ("delivery", "logviews", "recorder", "rpcmessages"),
     ("guard",),
     ("running",),
     ("desk",),
@@ -50,6 +50,9 @@ LAYERS = (
     ("replaying",),
     ("replayviews",),
     ("logcommands",),
+    # The JSON-RPC server.
+    ("rpcmethods", "rpcstreams"),
+    ("rpcserver",),
     # What others build on.
     ("adapters.__init__", "adapters.json_tools", "adapters.pydantic_ai", "commands", "seeds"),
     ("registry",),
