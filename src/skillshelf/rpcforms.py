@@ -248,7 +248,7 @@ class ClosedForm(TypedDict):
 class ConfirmForm(TypedDict):
     """A question to the user."""
 
-    session: str | None
+    session: str
     tool: str
     name: str
     reason: str
@@ -346,7 +346,8 @@ TO_CLIENT: Mapping[str, Method] = {
         dict[str, Any],
         None,
         "at-once",
-        "is a notification: what happened, as in a journal, with the session it happened in (null outside of any)",
+        "is a notification: what happened, with `session` and `type` and the members that this type has in a journal. "
+        "What is done outside of any session has a name of its own, `r1`, `r2`, …",
     ),
 }
 """What the server sends by itself."""

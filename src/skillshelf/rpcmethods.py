@@ -50,7 +50,7 @@ class Options(NamedTuple):
 class Client(NamedTuple):
     """The other side: who is asked, who is told of events, and where remarks for people go."""
 
-    ask: Callable[[str | None, str, str, str], bool | Literal["remember"]]
+    ask: Callable[[str, str, str, str], bool | Literal["remember"]]
     tell: Callable[[dict[str, Any]], None]
     note: Callable[[str], None]
 
@@ -79,6 +79,7 @@ class Runtime:
         self.sessions: dict[str, Session] = {}
         self.loaded_versions: dict[str, int] = {}
         self._client = client
+        self._requests = 0
         self._lock = threading.Lock()
         self._slots: dict[tuple[str, str | None], _Slot] = {}
 
@@ -148,8 +149,8 @@ class Runtime:
 
     # Sessions -------------------------------------------------------------------------------------
 
-    def session_options(self, name: str | None, params: Params) -> dict[str, Any]:
-        """What a session of this server is made with; one without a name serves one request."""
+    def session_options(self, name: str, params: Params) -> dict[str, Any]:
+        """What a session of this server is made with."""
         given = params.get("journal")
         journal = os.path.abspath(os.path.join(self.options.cwd, given)) if given else self.options.journal
 
@@ -179,7 +180,10 @@ class Runtime:
         shelf = self.shelf(cwd)
         if not shelf.settings.enabled:
             raise SkillsDisabled("skills are disabled")
-        with Session(shelf, **self.session_options(None, {})) as session:
+        with self._lock:
+            self._requests += 1
+            name = f"r{self._requests}"
+        with Session(shelf, **self.session_options(name, {})) as session:
             try:
                 yield session
             except SkillError as error:

@@ -116,9 +116,9 @@ class Server:
             known = ", ".join(METHODS)
             return METHOD_NOT_FOUND, f"no method {told_message(request.method)[:100]!r}; there are: {known}"
         if isinstance(request.params, list):
-            return INVALID_PARAMS, "parameters are given by name, as an object", {"code": "invalid_params"}
+            return _refusal(ToolError("invalid_params", "parameters are given by name, as an object"))
         if wrong := misfit(request.params, method.params):
-            return INVALID_PARAMS, told_message(wrong), {"code": "invalid_params"}
+            return _refusal(ToolError("invalid_params", told_message(wrong)))
         if self._waiting_bytes + size > RPC_WAITING_BYTES:
             return _refusal(ToolError("too_large", "too many requests wait for their answers (RPC_WAITING_BYTES)"))
         name = request.params.get("session")
@@ -171,7 +171,7 @@ class Server:
     def _tell(self, params: dict[str, Any]) -> None:
         self._send({"jsonrpc": "2.0", "method": "event", "params": params})
 
-    def _ask(self, session: str | None, tool: str, name: str, reason: str) -> bool | Literal["remember"]:
+    def _ask(self, session: str, tool: str, name: str, reason: str) -> bool | Literal["remember"]:
         """What the client's user says; no answer in time, or ever, means no."""
         question = _Question()
         with self._lock:
