@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 from policies import put
+from rpcclient import rpc_process
 from trees import Machine
 
 from skillshelf import SkillError
@@ -83,9 +84,18 @@ def the_command_line(machine: Machine, act: Act, journal: Path) -> None:
     assert "mistake in skillshelf" not in done.stderr
 
 
+def a_session_over_json_rpc(machine: Machine, act: Act, journal: Path) -> None:
+    """A tool call through `skillshelf rpc`; with nobody to ask there, a question is answered with no."""
+    tool = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}[act.kind]
+    with rpc_process(machine, "--journal", str(journal)) as client:
+        client.confirm = lambda question: False
+        client.ask("session.call", session=client.open(), tool=tool, arguments=dict(act.arguments))
+
+
 SURFACES: dict[str, Surface] = {
     "a person in Python": a_person_in_python,
     "the command line": the_command_line,
+    "a session over JSON-RPC": a_session_over_json_rpc,
 }
 """Every surface besides tool calls in Python, with which they are compared."""
 

@@ -5,6 +5,7 @@ Nothing here raises for what a client sent: what is no message becomes the error
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from skillshelf.limits import RPC_BATCH, RPC_DEPTH, RPC_LINE_BYTES
@@ -93,15 +94,14 @@ def parse_message(line: bytes) -> Incoming:
         return _wrong(PARSE_ERROR, f"the line is not JSON: {str(error)[:200]}")
     if _is_deep(value):
         return _wrong(INVALID_REQUEST, f"the message is deeper than {RPC_DEPTH} levels (RPC_DEPTH)")
-    if _HALF.search(text):
-        value = _whole(value)
+    mend = _whole if _HALF.search(text) else _as_it_is
     if not isinstance(value, list):
-        return Incoming((_message(value),))
+        return Incoming((_message(value, mend),))
     if not value:
         return _wrong(INVALID_REQUEST, "a batch holds at least one message")
     if len(value) > RPC_BATCH:
         return _wrong(INVALID_REQUEST, f"a batch holds at most {RPC_BATCH} messages (RPC_BATCH)")
-    return Incoming(tuple(_message(item) for item in value), "batch")
+    return Incoming(tuple(_message(item, mend) for item in value), "batch")
 
 
 def _wrong(code: int, message: str) -> Incoming:
@@ -149,7 +149,11 @@ def _whole(value: Any) -> Any:
     return value
 
 
-def _message(value: Any) -> Message:
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _message(value: Any, mend: Callable[[Any], Any]) -> Message:
     if not isinstance(value, dict):
         return Wrong(None, INVALID_REQUEST, "a message is an object")
     given = value.get("id")
@@ -165,7 +169,7 @@ def _message(value: Any) -> Message:
     params = value.get("params")
     if not isinstance(params, dict | list | None):
         return Wrong(known_id, INVALID_REQUEST, "params is an object")
-    return Request(known_id, value["method"], {} if params is None else params, "id" in value)
+    return Request(known_id, value["method"], {} if params is None else mend(params), "id" in value)
 
 
 # Answers ------------------------------------------------------------------------------------------
