@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -12,7 +14,7 @@ import jsonschema
 import pytest
 from policies import put
 from rpcclient import RpcClient, rpc_process
-from trees import Machine, write_skill
+from trees import SOURCE, Machine, write_skill
 
 from skillshelf import __version__
 from skillshelf.profiles import SYSTEMS
@@ -311,3 +313,58 @@ def test_the_shipped_schema_is_as_the_types_make_it() -> None:
     assert json.loads(shipped.read_text(encoding="utf-8")) == RPC_SCHEMA
     jsonschema.Draft202012Validator.check_schema(RPC_SCHEMA)
     assert SCHEMAS["catalog"]["properties"] == RPC_SCHEMA["$defs"]["skills.list result"]["properties"]
+
+
+# Nothing remote -----------------------------------------------------------------------------------
+
+WATCHED = """
+import os, sys
+def hook(event, arguments):
+    if event.partition(".")[0] in ("socket", "urllib", "http", "ftplib", "subprocess"):
+        os.write(2, f"{event} {arguments}\\n".encode())
+sys.addaudithook(hook)
+from skillshelf.cli import main
+code = main(sys.argv[1:])
+network = {"socket", "ssl", "http.client", "urllib.request", "asyncio"} & set(sys.modules)
+sys.exit(f"imported {network}" if network else code)
+"""
+
+
+@pytest.mark.req("C-08", "C-110", "S-07", "S-127")
+def test_nothing_is_searched_for_or_fetched_from_a_remote_place(machine: Machine) -> None:
+    write_skill(machine.home / ".agents/skills", "alpha", "---\nname: alpha\ndescription: https://a.example/x\n---\nB")
+    address = "https://skills.example/alpha/SKILL.md"
+    call = {"session": "s1", "tool": "skill_load"}
+    requests = [
+        ("skills.list", {"force_reload": True}),
+        ("skills.list", {"cwd": address}),
+        ("skills.search", {"query": address}),
+        ("skills.load", {"name": address}),
+        ("skills.load", {"path": address}),
+        ("skills.read", {"uri": address}),
+        ("skills.load", {"name": "alpha"}),
+        ("session.open", {}),
+        ("session.call", {**call, "arguments": {"name": "nobody-has-this"}}),
+        ("session.call", {**call, "arguments": {"path": address}}),
+        ("session.command", {"session": "s1", "text": f"/skill:{address}"}),
+        ("session.mentions", {"session": "s1", "text": "$nobody-has-this"}),
+    ]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": n, "method": method, "params": params})
+        for n, (method, params) in enumerate(requests)
+    ]
+
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, "rpc", "--home", str(machine.home)],
+        cwd=machine.repo,
+        env={"PYTHONPATH": SOURCE, "HOME": "/nonexistent"},
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    messages = [json.loads(line) for line in done.stdout.splitlines()]
+    answers = {message["id"]: "result" in message for message in messages if "id" in message}
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [answers[n] for n in range(12)] == [True, False, True, False, False, False, *[True] * 6]

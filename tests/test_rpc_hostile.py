@@ -3,8 +3,6 @@
 `SKILLSHELF_HOSTILE_MESSAGES=10000` sends more than the run by default does.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -82,7 +80,9 @@ def deep(chance: random.Random) -> bytes:
 
 def wrong_types(chance: random.Random) -> bytes:
     """A method with parameters that it may have, of any type; never a file to write to."""
-    method = chance.choice([name for name in METHODS if name not in ("session.open", "session.restore")])
+    method = chance.choice(
+        [name for name in METHODS if name not in ("session.open", "session.restore", "session.close")]
+    )
     names = [*get_type_hints(METHODS[method].params), "extra"]
     params = {key: chance.choice(VALUES) for key in names if chance.random() < 0.8}
     return request(method, chance.choice([params, params, params, chance.choice(VALUES)]))

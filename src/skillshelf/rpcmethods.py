@@ -97,7 +97,7 @@ class Runtime:
         self, cwd: str | None, profile: str | None = None, *, look: Literal["kept", "disk", "anew"] = "kept"
     ) -> Shelf:
         """The shelf of a folder: as it was kept, with the disk as it is now, or with its configuration read anew."""
-        key = (os.path.abspath(os.path.join(self.options.cwd, cwd or "")), profile or self.options.profile)
+        key = (self._absolute(cwd or "", "cwd"), profile or self.options.profile)
         with self._lock:
             slot = self._slots.pop(key, None) or _Slot()
             self._slots[key] = slot
@@ -115,6 +115,12 @@ class Runtime:
             while len(self._slots) > RPC_SHELVES:
                 del self._slots[next(iter(self._slots))]
         return shelf
+
+    def _absolute(self, path: str, member: str) -> str:
+        """A path that a client gave, from the folder of the server."""
+        if "\0" in path:
+            raise ConfigurationError(f"{member} is no path: it holds a NUL character")
+        return os.path.abspath(os.path.join(self.options.cwd, path))
 
     def _forget(self, key: tuple[str, str | None]) -> None:
         with self._lock:
@@ -152,7 +158,7 @@ class Runtime:
     def session_options(self, name: str, params: Params) -> dict[str, Any]:
         """What a session of this server is made with."""
         given = params.get("journal")
-        journal = os.path.abspath(os.path.join(self.options.cwd, given)) if given else self.options.journal
+        journal = self._absolute(given, "journal") if given else self.options.journal
 
         def confirm(tool: str, skill: str, reason: str) -> bool | Literal["remember"]:
             return self._client.ask(name, tool, skill, reason)
