@@ -285,6 +285,29 @@ def test_events_come_before_the_answer_and_are_those_of_the_journal(machine: Mac
         assert machine.run("log", *words).returncode == 0
 
 
+@pytest.mark.parametrize("profile", ["standard", "codelia", "swiftagent", "rip", "omp"])
+def test_what_was_done_without_a_session_can_be_replayed_in_every_profile(machine: Machine, profile: str) -> None:
+    root = {"swiftagent": ".agent/skills", "omp": ".omp/agent/skills"}.get(profile, ".agents/skills")
+    path = write_skill(machine.home / root, "alpha")
+    journal = machine.base / "run.jsonl"
+    with rpc_process(machine, "--profile", profile, "--journal", str(journal)) as client:
+        for method, params in (
+            ("skills.search", {"query": "alpha", "limit": 2}),
+            ("skills.load", {"name": "alpha"}),
+            ("skills.load", {"path": str(path)}),
+            ("skills.read", {"uri": "skill://alpha/SKILL.md"}),
+            ("skills.read", {"uri": "skill://alpha/../x"}),
+            ("skills.load", {"name": "nonsense"}),
+        ):
+            client.start(method, **params)()
+        session = client.open()
+        client.ask("session.call", session=session, tool="skill_read", arguments={"uri": "skill://alpha/SKILL.md"})
+        client.ask("session.call", session=session, tool="skill_load", arguments={"path": str(path)})
+
+    done = machine.run("log", "replay", str(journal))
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
 def without_frame(journal: Path, session: str) -> list[dict[str, Any]]:
     """The events of a journal as a client is told of them."""
     records = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]

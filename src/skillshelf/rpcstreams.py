@@ -13,7 +13,7 @@ __all__ = ["Workers", "Writer", "read_lines"]
 
 _CHUNK = 64 * 1024
 # A pipe that is ready to be written takes so much without blocking.
-_PIECE = 512 if not hasattr(select, "PIPE_BUF") else select.PIPE_BUF
+_PIECE = select.PIPE_BUF
 _LOOK_SECONDS = 0.2
 
 
