@@ -315,6 +315,20 @@ def without_frame(journal: Path, session: str) -> list[dict[str, Any]]:
     return [{**{k: v for k, v in record.items() if k not in frame}, "session": session} for record in records]
 
 
+def test_what_a_journal_does_not_hold_is_said_at_the_start_and_at_the_end(machine: Machine) -> None:
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "session.open", "params": {"journal": "."}},
+        {"jsonrpc": "2.0", "id": 2, "method": "session.close", "params": {"session": "s1"}},
+    ]
+
+    done = machine.run("rpc", input="\n".join(map(json.dumps, lines)))
+
+    answers = [json.loads(line) for line in done.stdout.splitlines() if '"id"' in line]
+    problem = f"events are not in the journal: {machine.repo}: it is a folder, not a file"
+    assert answers[1]["result"] == {"journal_problem": f"3 {problem}"}
+    assert done.stderr == f"skillshelf: 2 {problem}\nskillshelf: 3 {problem}\n"
+
+
 # The tables ---------------------------------------------------------------------------------------
 
 

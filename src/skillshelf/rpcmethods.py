@@ -202,6 +202,11 @@ class Runtime:
             raise Refused(ToolError("not_found", f"no session {told_message(name)!r}; it was closed or never opened"))
         return self.sessions[name]
 
+    def keep(self, name: str, session: Session) -> None:
+        """Hold a session open under a name; what is wrong with its journal is said at once."""
+        self.sessions[name] = session
+        self._lost(session)
+
     def close(self, name: str) -> str | None:
         """End a session; returns what its journal does not hold, in words."""
         session = self.session(name)
@@ -283,7 +288,7 @@ def _open(runtime: Runtime, params: Params, name: str | None) -> Any:
     assert name is not None
     shelf = runtime.shelf(params.get("cwd"), params.get("profile"), look="disk")
     options = runtime.session_options(name, params)
-    runtime.sessions[name] = Session(shelf, preload=params.get("preload", ()), **options)
+    runtime.keep(name, Session(shelf, preload=params.get("preload", ()), **options))
     return {"session": name}
 
 
@@ -292,7 +297,7 @@ def _restore(runtime: Runtime, params: Params, name: str | None) -> Any:
     snapshot = params["snapshot"]
     shelf = runtime.shelf(params.get("cwd"), snapshot["profile"], look="disk")
     session = Session.restore(snapshot, shelf, **runtime.session_options(name, params))
-    runtime.sessions[name] = session
+    runtime.keep(name, session)
     return {"session": name, "changes": [told_message(change) for change in session.changes]}
 
 

@@ -148,6 +148,10 @@ class Server:
                 answer = {"jsonrpc": "2.0", "id": request.id, "result": result}
         except Refused as refused:
             answer = error_answer(request.id, *_refusal(refused.error))
+        except OSError as error:
+            answer = error_answer(
+                request.id, *_refusal(ToolError("failed", told_message(f"the machine failed: {error}")))
+            )
         except Exception as error:
             note(f"this is a mistake in skillshelf, please report it: {type(error).__name__}: {error}")
             answer = error_answer(request.id, INTERNAL, f"a mistake in skillshelf: {type(error).__name__}")
@@ -203,6 +207,7 @@ class Server:
         or when nobody can read the answers, only what runs already, for a while."""
         with self._lock:
             self._is_ending = True
+            self._is_stopped = self._writer.is_broken or self._is_woken()
             questions, lanes = list(self._questions.values()), dict(self._lanes)
         for question in questions:
             question.is_answered.set()
