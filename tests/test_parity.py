@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import pytest
 from policies import put
+from rpcclient import rpc_process
 from trees import Machine
 
 from skillshelf import SkillError
@@ -55,6 +56,13 @@ def a_model_in_python(machine: Machine, act: Act, journal: Path) -> None:
         session.call(tool, dict(act.arguments))
 
 
+def a_model_whose_user_says_no(machine: Machine, act: Act, journal: Path) -> None:
+    """The same where somebody can be asked, who always says no."""
+    tool = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}[act.kind]
+    with machine.shelf(trust="ask").session(journal=journal, confirm=lambda *question: False) as session:
+        session.call(tool, dict(act.arguments))
+
+
 def a_person_in_python(machine: Machine, act: Act, journal: Path) -> None:
     """The methods of a session that serve a person."""
     given = act.arguments
@@ -83,11 +91,23 @@ def the_command_line(machine: Machine, act: Act, journal: Path) -> None:
     assert "mistake in skillshelf" not in done.stderr
 
 
+def a_session_over_json_rpc(machine: Machine, act: Act, journal: Path) -> None:
+    """A tool call through `skillshelf rpc`, to a client whose user says no."""
+    tool = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}[act.kind]
+    with rpc_process(machine, "--journal", str(journal)) as client:
+        client.confirm = lambda question: False
+        client.ask("session.call", session=client.open(), tool=tool, arguments=dict(act.arguments))
+
+
 SURFACES: dict[str, Surface] = {
     "a person in Python": a_person_in_python,
     "the command line": the_command_line,
+    "a session over JSON-RPC": a_session_over_json_rpc,
 }
 """Every surface besides tool calls in Python, with which they are compared."""
+
+ASKING: dict[str, Surface] = {"a session over JSON-RPC": a_model_whose_user_says_no}
+"""The surfaces that ask somebody, and the tool calls in Python with which they are compared."""
 
 
 def events_of(machine: Machine, act: Act, surface: Surface, journal: Path) -> list[dict[str, Any]]:
@@ -117,7 +137,7 @@ def test_the_same_act_leaves_the_same_events(machine: Machine, name: str, surfac
         }
     )
 
-    expected = events_of(machine, act, a_model_in_python, machine.base / "model.jsonl")
+    expected = events_of(machine, act, ASKING.get(surface, a_model_in_python), machine.base / "model.jsonl")
     found = events_of(machine, act, SURFACES[surface], machine.base / "surface.jsonl")
 
     assert found == expected

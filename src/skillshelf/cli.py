@@ -129,6 +129,12 @@ def _log(values: Mapping[str, Any]) -> int:
     return log(values)
 
 
+def _rpc(values: Mapping[str, Any]) -> int:
+    from skillshelf.rpcserver import rpc
+
+    return rpc(values)
+
+
 COMMANDS: Mapping[str, Command] = {
     "": Command("one screen: skills by scope, problems, what to try next", SHARED, (), commands.overview),
     "list": Command(
@@ -269,6 +275,12 @@ COMMANDS: Mapping[str, Command] = {
         ),
         (Option("ACTION", "show, verify, stats or replay", "ACTION"), Option("FILE", "the journal", "FILE")),
         _log,
+    ),
+    "rpc": Command(
+        "serve another program by JSON-RPC 2.0 on standard input and output, one message a line",
+        (*SHARED, *_JOURNAL, _TRUST),
+        (),
+        _rpc,
     ),
     "help": Command("this text", (), (), lambda values: _help()),
 }
