@@ -19,6 +19,7 @@ from skillshelf.proposals import Proposal, proposed
 from skillshelf.recorder import Act, Recording, open_recorder
 from skillshelf.results import code_of, load_data, reminder, told_message
 from skillshelf.running import run_skill
+from skillshelf.text import fold
 from skillshelf.tools import ToolError, ToolResult
 from skillshelf.values import CatalogSkill, Diagnostic
 from skillshelf.world import World, real_world
@@ -118,8 +119,13 @@ class Desk:
 
     def reached_model(self, loaded: LoadedSkill, warnings: Sequence[Diagnostic]) -> None:
         """Record a load, and what the skill proposes to the host."""
-        self.recorder.loaded(loaded, warnings)
         skill = loaded.skill
+        strange = _not_understood(loaded) if self.profile.allowed_tools == "narrow" else ()
+        if strange:
+            told = f"not understood in allowed-tools, so it allows nothing: {', '.join(map(fold, strange))}"
+            self.warnings.append(Diagnostic(skill.path, "allowed-tools-pattern", told, None))
+            warnings = (*warnings, self.warnings[-1])
+        self.recorder.loaded(loaded, warnings)
         known = [proposal for proposal in self.proposals if proposal.path != skill.path]
         for kind, key, value in proposed(loaded.frontmatter):
             decision = self.guard.decide("skill_override", skill)
@@ -233,3 +239,8 @@ class Desk:
 def _window(loaded: LoadedSkill) -> Window:
     patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
     return Window(loaded.skill.name, loaded.skill.trusted, patterns[0] if patterns is not None else None)
+
+
+def _not_understood(loaded: LoadedSkill) -> tuple[str, ...]:
+    patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
+    return patterns[1] if patterns is not None else ()
