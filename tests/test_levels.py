@@ -26,7 +26,8 @@ LAYERS = (
     ("hosts", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
     ("agentsmd", "cache", "chain", "document", "impacts", "output", "place", "processes", "profiles", "resources"),
-    ("rpcforms", "schemas", "snippets", "state", "usage"),
+    ("rpcforms",),
+    ("schemas", "snippets", "state", "usage"),
     ("discovery", "index", "journal", "keeper", "ownprofiles", "portability", "rules", "scripts", "userfile"),
     ("advice", "bullets", "config", "fixing", "loader", "search", "staging"),
     ("memory", "policy", "prompt", "rendering", "roots", "sandbox"),
