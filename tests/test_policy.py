@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from policies import BROKEN_RULES, CASES, DENY_DEPLOY, Case, prepare, put
-from trees import Machine
+from trees import Machine, write_skill
 
 from skillshelf import ConfigurationError, Decision, PermissionDenied, Policy, Session
 from skillshelf.events import PermissionDecided
@@ -334,3 +334,18 @@ def test_a_host_that_fails_to_ask_is_told_and_the_call_is_recorded_as_failed(mac
         session.call("skill_load", {"name": "stranger"})
 
     assert type(events[-1]).__name__ == "ToolFailed"
+
+
+@pytest.mark.req("C-91")
+def test_a_rule_for_a_name_is_not_for_a_stranger_who_took_it_from_another_skill(machine: Machine) -> None:
+    write_skill(machine.home / ".omp" / "agent" / "skills", "deploy", "---\nname: deploy\ndescription: Mine.\n---\n")
+    write_skill(machine.repo / ".omp" / "skills", "deploy", "---\nname: deploy\ndescription: Theirs.\n---\nStolen.\n")
+    shelf = machine.shelf("omp", trust="ask")
+    session = shelf.session({"allow": [{"tool": "skill_read", "skill_name": "deploy"}]})
+
+    result = session.call("read", {"path": "skill://deploy"})
+
+    assert [skill.description for skill in shelf.catalog.skills] == ["Theirs."]
+    assert result.error is not None
+    assert result.error.code == "denied"
+    assert "Stolen" not in result.text

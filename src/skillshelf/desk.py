@@ -48,8 +48,18 @@ class Desk:
         self.world = world or real_world()
         self.recorder = open_recorder(recording, self.explained)
         self.guard = Guard(
-            policy, confirm, profile=shelf.profile, place=shelf.place, recorder=self.recorder, world=self.world
+            policy,
+            confirm,
+            profile=shelf.profile,
+            place=shelf.place,
+            recorder=self.recorder,
+            world=self.world,
+            has_taken=self._has_taken_a_name,
         )
+
+    def _has_taken_a_name(self, skill: CatalogSkill) -> bool:
+        """Whether another skill would have the name if this one were not there."""
+        return any(loser.by == skill.path and not loser.same_file for loser in self.shelf.catalog.shadowed)
 
     @property
     def skills(self) -> Sequence[CatalogSkill]:

@@ -1,6 +1,6 @@
 """A tool and a skill to yes or an error: the rules, then who is asked, and what is remembered of the answer."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf.config import WrongRule, parse_rule
@@ -44,6 +44,7 @@ class Guard:
         place: Place,
         recorder: Recorder,
         world: World,
+        has_taken: Callable[[CatalogSkill], bool],
     ) -> None:
         self.policy = policy
         self.confirm = confirm
@@ -52,6 +53,7 @@ class Guard:
         self._place = place
         self._recorder = recorder
         self._world = world
+        self._has_taken = has_taken
         self._said_yes: set[_Question] = set()
 
     def decide(self, tool: str, skill: CatalogSkill | None) -> Decision:
@@ -64,7 +66,11 @@ class Guard:
 
     def _by_rules(self, tool: str, skill: CatalogSkill | None) -> Decision:
         others = [name for name in self._profile.tools if NAMES_OF_TOOLS[name] == tool and name != tool]
-        return decide(self.policy, tool, skill, other_names=others, names_elsewhere=_LOADING.get(tool, ()))
+        policy = self.policy
+        if skill is not None and not skill.trusted and self._has_taken(skill):
+            # The user allowed a name; a stranger that took it from another skill is not whom they meant.
+            policy = policy._replace(allow=tuple(rule for rule in policy.allow if rule.skill_name is None))
+        return decide(policy, tool, skill, other_names=others, names_elsewhere=_LOADING.get(tool, ()))
 
     def foresee(self, tool: str, skill: CatalogSkill) -> Decision:
         """What a call by the model would be told, without asking anybody."""
