@@ -11,7 +11,7 @@ from skillshelf.delivery import cut_result, in_envelope, load_result
 from skillshelf.desk import Desk
 from skillshelf.errors import ConfigurationError, FileReadError, PermissionDenied, SkillError, SkillNotFound
 from skillshelf.guard import NAMES_OF_TOOLS
-from skillshelf.limits import DESCRIPTION_SHOWN
+from skillshelf.limits import DESCRIPTION_SHOWN, PUBLISHED_BYTES
 from skillshelf.loader import LoadedSkill
 from skillshelf.markup import cut
 from skillshelf.memory import Memory
@@ -252,6 +252,19 @@ class Session:
         note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
         text = note + cut_result(resource.content, ref, self.profile)
         return ToolResult(True, text, {**data, "ref": ref})
+
+    def fetch(self, uri: str, *, path: str | None = None, limit: int = PUBLISHED_BYTES) -> "Resource":
+        """A whole file of a skill, for a program that reads for a model: what a call gives, but never cut.
+
+        Where several skills have the name in the address, `path` says which is meant.
+        """
+        tool, key = ("read", "path") if "read" in self.profile.tools else ("skill_read", "uri")
+        with self._lock:
+            self._desk.begin()
+            with self._desk.recorder.act(tool, {key: uri}, mode="auto"):
+                skill = self._desk.resolve(resources.parse_address(uri).name, path)
+                self._desk.guard.permit("skill_read", skill)
+                return self._desk.read_file(uri, skill, limit=limit)[0]
 
     def _search(self, given: Mapping[str, Any], act: Act) -> ToolResult:
         scopes = scopes_of(self.profile)
