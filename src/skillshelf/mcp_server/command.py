@@ -3,13 +3,17 @@
 import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import anyio
 
+from skillshelf.errors import ConfigurationError
+from skillshelf.mcp_server.http import bind, listening_for, serve_http
 from skillshelf.mcp_server.library import Library
-from skillshelf.mcp_server.server import SkillServer
+from skillshelf.mcp_server.server import SkillServer, say
 from skillshelf.mcp_server.stdio import serve_stdio
+from skillshelf.mcp_server.watching import watch
 from skillshelf.session import Session
 from skillshelf.shelf import Shelf
 
@@ -18,6 +22,9 @@ __all__ = ["serve"]
 
 def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
     """Serve a shelf as the words say; returns when there is nobody to serve any more."""
+    listening = listening_for(values, shelf.place.env) if values["http"] else None
+    if listening is None and (given := [word for word in ("token_file", "allow_host", "paths") if values[word]]):
+        raise ConfigurationError(f"--{given[0].replace('_', '-')} is for --http")
 
     def open_session() -> Session:
         journal = os.path.abspath(values["journal"]) if values["journal"] else None
@@ -25,16 +32,23 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
 
     library = Library(shelf, open_session)
     try:
-        server = SkillServer(library, show_paths=True)
-        anyio.run(_until_stopped, lambda: serve_stdio(server))
+        # Who starts a server on its own machine may know where the skills lie; somebody far away need not.
+        server = SkillServer(library, show_paths=listening is None or values["paths"])
+        run = partial(serve_stdio, server)
+        if listening is not None:
+            run = partial(serve_http, server, listening, bind(listening), say)
+        anyio.run(_until_stopped, server, run)
     finally:
         library.lanes.close()
+    if problem := library.lanes.problem:
+        say(problem)
 
 
-async def _until_stopped(run: Callable[[], Awaitable[None]]) -> None:
-    """Run until it ends by itself or this process is asked to end."""
+async def _until_stopped(server: SkillServer, run: Callable[[], Awaitable[None]]) -> None:
+    """Run, and watch the disk, until it ends by itself or this process is asked to end."""
     async with anyio.create_task_group() as group:
         group.start_soon(_stop_on_signal, group.cancel_scope)
+        group.start_soon(watch, server)
         await run()
         group.cancel_scope.cancel()
 

@@ -43,6 +43,7 @@ class Lanes:
         self._lock = threading.Lock()
         self._free: list[_Lane] = []
         self._closed = False
+        self.problem: str | None = None
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
         """What a tool of the profile gives."""
@@ -84,7 +85,12 @@ class Lanes:
             self._closed = True
             free, self._free = self._free, []
         for lane in free:
-            lane.session.close()
+            self._end(lane)
+
+    def _end(self, lane: _Lane) -> None:
+        lane.session.close()
+        # What could not be written to the journal.
+        self.problem = lane.session.journal_problem or self.problem
 
     @staticmethod
     def _forget(lane: _Lane) -> None:
@@ -106,4 +112,4 @@ class Lanes:
                 if keep:
                     self._free.append(lane)
             if not keep:
-                lane.session.close()
+                self._end(lane)

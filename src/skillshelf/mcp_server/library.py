@@ -1,5 +1,6 @@
 """A shelf to what a server gives of it: the skills that a model may know, by address, as the disk has them now."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -91,6 +92,10 @@ class Library:
     def uri_of(self, skill: CatalogSkill) -> str:
         """The address of a skill's SKILL.md."""
         return address(*self.base_of(skill), "SKILL.md")
+
+    def uri_in(self, skill: CatalogSkill, path: str) -> str:
+        """The address of a file of a skill."""
+        return address(*self.base_of(skill), *os.fsencode(path).decode("utf-8", "replace").split("/"))
 
     def locate(self, uri: str) -> Place | None:
         """Where an address leads; only its one spelling leads anywhere."""

@@ -34,7 +34,7 @@ from skillshelf.text import fold, visible
 from skillshelf.values import CatalogSkill
 from skillshelf.version import VERSION
 
-__all__ = ["EXTENSION", "SkillServer"]
+__all__ = ["EXTENSION", "SkillServer", "say"]
 
 EXTENSION = "io.modelcontextprotocol/skills"
 LEFT_OUT = "skillshelf.server/left-out"
@@ -47,6 +47,7 @@ _SCOPE: Literal["private"] = "private"
 _COMPLETED = 100
 _AT_WORK = 16
 _LEFT_OUT_TOLD = 1_000
+_ANNOUNCED = 1_000
 
 Context = Any
 Result = TypeVar("Result")
@@ -141,13 +142,15 @@ class SkillServer:
             self._sessions[id(ctx.session)] = ctx.session
         return result
 
-    async def announce(self, changed: set[str]) -> None:
-        """Tell everybody who listens that the catalog is another one, and which addresses have new contents."""
+    async def announce(self, changed: set[str], *, catalog: bool) -> None:
+        """Tell everybody who listens which addresses have new contents, and whether the catalog is another one."""
+        for uri in sorted(changed)[:_ANNOUNCED]:
+            await self.bus.publish(ResourceUpdated(uri))
+        if not catalog:
+            return
         self.server.instructions = self._instructions()
         await self.bus.publish(ResourcesListChanged())
         await self.bus.publish(PromptsListChanged())
-        for uri in sorted(changed):
-            await self.bus.publish(ResourceUpdated(uri))
         for session in list(self._sessions.values()):
             await session.send_resource_list_changed()
             await session.send_prompt_list_changed()
@@ -182,7 +185,7 @@ class SkillServer:
     def _say_left_out(self, found: LeftOut) -> None:
         if found not in self._told_left_out and len(self._told_left_out) < _LEFT_OUT_TOLD:
             self._told_left_out.add(found)
-            _say(f"not in skills/list, though the tools have it: {found.uri}: {found.reason}")
+            say(f"not in skills/list, though the tools have it: {found.uri}: {found.reason}")
 
     async def _get_skill(self, ctx: Context, params: _UriParams) -> dict[str, Any]:
         found = await self._work(self.library.entry, params.uri)
@@ -397,6 +400,6 @@ def _wrong(message: str, uri: str) -> MCPError:
     return MCPError(code=types.INVALID_PARAMS, message=f"{message}: {visible(uri)[:200]}", data={"uri": uri[:4096]})
 
 
-def _say(message: str) -> None:
+def say(message: str) -> None:
     if sys.stderr is not None:
         os.write(2, f"skillshelf: {visible(message)}\n".encode("utf-8", "backslashreplace"))
