@@ -83,7 +83,19 @@ def the_command_line(machine: Machine, act: Act, journal: Path) -> None:
     assert "mistake in skillshelf" not in done.stderr
 
 
+def a_client_of_the_mcp_server(machine: Machine, act: Act, journal: Path) -> None:
+    """A tool call over the Model Context Protocol."""
+    from mcps import client_of, run
+
+    async def call() -> None:
+        async with client_of(machine, journal=journal) as client:
+            await client.call_tool(f"skill_{act.kind}", dict(act.arguments))
+
+    run(call)
+
+
 SURFACES: dict[str, Surface] = {
+    "a client of the MCP server": a_client_of_the_mcp_server,
     "a person in Python": a_person_in_python,
     "the command line": the_command_line,
 }

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
@@ -18,6 +19,8 @@ from skillshelf.session import Session
 from skillshelf.shelf import Shelf
 
 __all__ = ["serve"]
+
+_LEAVE_SECONDS = 0.5
 
 
 def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
@@ -42,6 +45,16 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
         library.lanes.close()
     if problem := library.lanes.problem:
         say(problem)
+    _leave()
+
+
+def _leave() -> None:
+    """End the process if something in it cannot be ended: a read of our input, a write that nobody takes, a script."""
+    threads = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+    for thread in threads:
+        thread.join(_LEAVE_SECONDS / len(threads))
+    if any(thread.is_alive() and not thread.daemon for thread in threads):
+        os._exit(0)
 
 
 async def _until_stopped(server: SkillServer, run: Callable[[], Awaitable[None]]) -> None:

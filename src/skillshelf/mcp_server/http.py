@@ -25,6 +25,7 @@ TOKEN_VARIABLE = "SKILLSHELF_MCP_TOKEN"
 _TOKEN_CHARS = 16
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _SHUTDOWN_SECONDS = 3
+_WAITING = 128
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -135,7 +136,9 @@ def bind(listening: Listening) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((listening.host, listening.port))
-    except OSError as error:
+        # From here on who comes is kept waiting and not turned away.
+        bound.listen(_WAITING)
+    except (OSError, OverflowError) as error:
         bound.close()
         where = f"{listening.host}:{listening.port}"
         raise ConfigurationError(f"cannot listen at {where}: {error.strerror or error}; take another port") from None

@@ -49,7 +49,6 @@ async def _watch(server: SkillServer, folders: frozenset[str]) -> None:
         rust_timeout=_LOOK_MS,
         yield_on_timeout=True,
         ignore_permission_denied=True,
-        raise_interrupt=False,
     )
     # What changed between the last look and the first watch.
     await _tell(server, set())
