@@ -152,7 +152,14 @@ def test_without_the_extra_the_command_says_what_to_install(machine: Machine) ->
     ids=["open to all", "no address", "no port", "no token file", "an empty token", "no token", "no HTTP"],
 )
 def test_words_that_cannot_be_followed_are_wrong_usage(machine: Machine, words: dict[str, Any], message: str) -> None:
-    values = {"http": None, "token_file": None, "allow_host": [], "paths": False, "journal": None, "keep": False}
+    values: dict[str, Any] = {
+        "http": None,
+        "token_file": None,
+        "allow_host": [],
+        "paths": False,
+        "journal": None,
+        "keep": False,
+    }
 
     with pytest.raises(ConfigurationError, match=message):
         serve(machine.shelf(), {**values, **words})

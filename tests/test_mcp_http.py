@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +42,7 @@ def serving(machine: Machine, *words: str, **variables: str) -> Iterator[str]:
         assert found, line + process.stderr.read()
         yield found[0]
     finally:
-        process.terminate()
+        process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
         assert process.wait(30) == 0, rest
         process.stderr.close()
@@ -160,7 +161,7 @@ def test_one_request_too_many_is_told_to_come_again() -> None:
             enough.set()
 
     async def check() -> None:
-        door = Door(slow, LOCAL)
+        door: Any = Door(slow, LOCAL)
         scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"localhost")]}
         async with anyio.create_task_group() as group:
             for _ in range(65):
@@ -188,7 +189,8 @@ def test_a_client_that_does_not_send_what_it_announced_has_left(monkeypatch: pyt
 
     async def check() -> None:
         scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"localhost")]}
-        await Door(patient, LOCAL)(scope, anyio.sleep_forever, anyio.sleep_forever)
+        door: Any = Door(patient, LOCAL)
+        await door(scope, anyio.sleep_forever, anyio.sleep_forever)
 
     run(check)
     assert json.dumps(heard) == '[{"type": "http.disconnect"}]'

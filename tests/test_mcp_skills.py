@@ -192,45 +192,33 @@ def test_more_files_than_may_be_published_are_left_out_with_the_reason(machine: 
     run(check)
 
 
-@pytest.mark.parametrize(
-    "uri",
-    [
-        *("skill://nothing/SKILL.md", "skill://alpha", "skill://alpha/", "skill://alpha/SKILL.md/", "", "alpha"),
-        *("skill://alpha/references/page.md", "skill://%61lpha/SKILL.md", "skill://alpha/./SKILL.md"),
-        *("skill://alpha/references/../SKILL.md", "SKILL://alpha/SKILL.md", "skill://stranger/SKILL.md"),
-    ],
+NO_SKILLS = (
+    *("skill://nothing/SKILL.md", "skill://alpha", "skill://alpha/", "skill://alpha/SKILL.md/", "", "alpha"),
+    *("skill://alpha/references/page.md", "skill://%61lpha/SKILL.md", "skill://alpha/./SKILL.md"),
+    *("skill://alpha/references/../SKILL.md", "SKILL://alpha/SKILL.md", "skill://stranger/SKILL.md"),
 )
-def test_only_the_one_address_of_a_served_skill_has_an_entry(machine: Machine, uri: str) -> None:
+NO_FILES = (
+    *("skill://alpha/../../secret", "skill://alpha/%2e%2e/%2e%2e/secret", "skill://alpha//etc/passwd"),
+    *("file:///etc/passwd", "skill://alpha/nothing.md", "skill://alpha", "skill://alpha/references"),
+    *("skill://stranger/SKILL.md", "skill://alpha/SKILL.md%00", "skill://alpha/SKILL.md?x", "skill://"),
+)
+
+
+@pytest.mark.parametrize(("method", "addresses"), [("skills/get", NO_SKILLS), ("resources/read", NO_FILES)])
+def test_only_the_one_address_of_something_that_is_served_leads_to_it(
+    machine: Machine, method: str, addresses: tuple[str, ...]
+) -> None:
     folder = write_skill(user_root(machine), "alpha").parent
     (folder / "references").mkdir()
     (folder / "references/page.md").write_text("page")
-    write_skill(machine.repo / ".agents/skills", "stranger")
-
-    async def check() -> None:
-        async with client_of(machine) as client:
-            assert await code_of(client, "skills/get", uri=uri) == WRONG_PARAMETERS
-            assert await code_of(client, "skills/get") == WRONG_PARAMETERS
-
-    run(check)
-
-
-@pytest.mark.parametrize(
-    "uri",
-    [
-        *("skill://alpha/../../secret", "skill://alpha/%2e%2e/%2e%2e/secret", "skill://alpha//etc/passwd"),
-        *("file:///etc/passwd", "skill://alpha/nothing.md", "skill://alpha", "skill://alpha/references"),
-        *("skill://stranger/SKILL.md", "skill://alpha/SKILL.md%00", "skill://alpha/SKILL.md?x", "skill://"),
-    ],
-)
-def test_what_is_no_file_of_a_served_skill_is_not_read(machine: Machine, uri: str) -> None:
-    folder = write_skill(user_root(machine), "alpha").parent
-    (folder / "references").mkdir()
     write_skill(machine.repo / ".agents/skills", "stranger")
     (machine.home / ".agents/secret").write_text("secret")
 
     async def check() -> None:
         async with client_of(machine) as client:
-            assert await code_of(client, "resources/read", uri=uri) == WRONG_PARAMETERS
+            codes = {uri: await code_of(client, method, uri=uri) for uri in addresses}
+            assert codes == dict.fromkeys(addresses, WRONG_PARAMETERS)
+            assert await code_of(client, method) == WRONG_PARAMETERS
 
     run(check)
 
@@ -307,18 +295,18 @@ def test_the_children_of_a_folder_come_in_pages_too(machine: Machine) -> None:
     run(check)
 
 
-@pytest.mark.parametrize("cursor", ["", "nonsense", "bm9uc2Vuc2U=", "W10=", "x" * 10_000])
 @pytest.mark.parametrize(
-    "method",
-    ["skills/list", "resources/list", "resources/directory/read", "tools/list", "prompts/list"],
+    "method", ["skills/list", "resources/list", "resources/directory/read", "tools/list", "prompts/list"]
 )
-def test_a_cursor_that_was_never_given_is_refused(machine: Machine, method: str, cursor: str) -> None:
+def test_a_cursor_that_was_never_given_is_refused(machine: Machine, method: str) -> None:
     write_skill(user_root(machine), "alpha")
+    cursors = ("", "nonsense", "bm9uc2Vuc2U=", "W10=", "x" * 10_000)
 
     async def check() -> None:
         async with client_of(machine) as client:
             given = {"uri": "skill://alpha"} if "directory" in method else {}
-            assert await code_of(client, method, cursor=cursor, **given) == WRONG_PARAMETERS
+            codes = {cursor: await code_of(client, method, cursor=cursor, **given) for cursor in cursors}
+            assert codes == dict.fromkeys(cursors, WRONG_PARAMETERS)
 
     run(check)
 

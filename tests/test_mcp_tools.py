@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcps import ERAS, WRONG_PARAMETERS, ask, client_of, code_of, run, text_of
@@ -92,21 +93,19 @@ def test_a_listing_for_a_model_comes_in_pages(machine: Machine) -> None:
     async def check() -> None:
         async with client_of(machine) as client:
             first = await client.call_tool("skill_list", {})
-            cursor = first.structured_content["next_cursor"]
-            second = await client.call_tool("skill_list", {"cursor": cursor})
-            wrong = [
-                await client.call_tool("skill_list", given) for given in ({"cursor": "x"}, {"cursor": 1}, {"x": 1})
-            ]
+            cursor = first.structured_content["next_page"]
+            second = await client.call_tool("skill_list", {"page": cursor})
+            wrong = [await client.call_tool("skill_list", given) for given in ({"page": "x"}, {"page": 1}, {"x": 1})]
 
         names = [row["name"] for page in (first, second) for row in page.structured_content["skills"]]
         assert names == [f"skill-{number:02}" for number in range(60)]
-        assert "next_cursor" not in second.structured_content
+        assert "next_page" not in second.structured_content
         assert all(result.is_error for result in wrong)
 
     run(check)
 
 
-MISTAKES = {
+MISTAKES: dict[str, tuple[str, dict[str, Any], str]] = {
     "a near miss": ("skill_load", {"name": "alpa"}, "did you mean alpha?"),
     "no name": ("skill_load", {}, "name or path is required"),
     "a strange parameter": ("skill_load", {"nam": "alpha"}, "it has name, path, args"),

@@ -138,7 +138,7 @@ def bind(listening: Listening) -> socket.socket:
         bound.bind((listening.host, listening.port))
         # From here on who comes is kept waiting and not turned away.
         bound.listen(_WAITING)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         bound.close()
         where = f"{listening.host}:{listening.port}"
         raise ConfigurationError(f"cannot listen at {where}: {error.strerror or error}; take another port") from None

@@ -40,7 +40,7 @@ _LIST = Tool(
     f"List the skills by name, {PAGE_ENTRIES} at a time. To find one for a task, skill_search is better.",
     {
         "type": "object",
-        "properties": {"cursor": {"type": "string", "description": "next_cursor of the page before"}},
+        "properties": {"page": {"type": "string", "description": "next_page of the answer before"}},
         "required": [],
         "additionalProperties": False,
     },
@@ -52,7 +52,7 @@ _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
             "skills": {"type": "array", "items": _SKILL},
             "total": {"type": "integer"},
             "held_back": {"type": "integer"},
-            "next_cursor": {"type": "string"},
+            "next_page": {"type": "string"},
         },
         "required": ["skills", "total", "held_back"],
     },
@@ -155,17 +155,17 @@ def _by_path(library: Library, arguments: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def _listed(library: Library, arguments: Mapping[str, Any]) -> ToolResult:
-    if unknown := sorted(set(arguments) - {"cursor"}):
-        return failure("invalid_params", f"skill_list has no parameter {', '.join(unknown)}; it has cursor")
-    cursor = arguments.get("cursor") or None
-    if cursor is not None and not isinstance(cursor, str):
-        return failure("invalid_params", "`cursor` must be text")
+    if unknown := sorted(set(arguments) - {"page"}):
+        return failure("invalid_params", f"skill_list has no parameter {', '.join(unknown)}; it has page")
+    page = arguments.get("page") or None
+    if page is not None and not isinstance(page, str):
+        return failure("invalid_params", "`page` must be text")
     with library.lanes.session() as session:
         decision = session.decide("skill_search", {"query": "*"})
     if decision.verdict == "deny":
         return failure("denied", f"skills may not be listed: {decision.reason}")
     try:
-        rest = skills_after(library.told, key_in("skill_list", cursor, length=2))
+        rest = skills_after(library.told, key_in("skill_list", page, length=2))
     except WrongCursor as error:
         return failure("invalid_params", str(error))
     shown, total = rest[:PAGE_ENTRIES], len(library.told)
@@ -176,8 +176,8 @@ def _listed(library: Library, arguments: Mapping[str, Any]) -> ToolResult:
     }
     lines = [f"{fold(row['name'])}: {row['description']}" for row in data["skills"]] or ["There are no skills here."]
     if len(rest) > len(shown):
-        data["next_cursor"] = cursor_after("skill_list", shown[-1].name, shown[-1].id)
-        lines.append(f"({len(rest) - len(shown)} more; cursor: {data['next_cursor']})")
+        data["next_page"] = cursor_after("skill_list", shown[-1].name, shown[-1].id)
+        lines.append(f"({len(rest) - len(shown)} more; page: {data['next_page']})")
     return ToolResult(True, "\n".join([*lines, *held_back_note(library)]), data)
 
 
