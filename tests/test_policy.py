@@ -10,7 +10,7 @@ import pytest
 from policies import BROKEN_RULES, CASES, DENY_DEPLOY, Case, prepare, put
 from trees import Machine
 
-from skillshelf import ConfigurationError, PermissionDenied, Policy, Session
+from skillshelf import ConfigurationError, Decision, PermissionDenied, Policy, Session
 from skillshelf.events import PermissionDecided
 
 # The table ----------------------------------------------------------------------------------------
@@ -172,6 +172,68 @@ def test_a_held_back_skill_neither_shadows_one_of_the_user_nor_has_its_rule(mach
     assert loaded.data["path"].startswith(str(machine.home))
     path = f"{machine.repo}/.agents/skills/deploy"
     assert session.decide("skill_load", {"path": path}).verdict == "deny"
+
+
+@pytest.mark.parametrize("profile", ["standard", "swiftagent", "mycodeagent"])
+@pytest.mark.parametrize("tool", ["skill_load", "activate_skill", "Skill"])
+def test_a_load_that_is_denied_by_the_name_of_another_profile_is_denied_here_too(
+    machine: Machine, tool: str, profile: str
+) -> None:
+    for root in (".agents/skills", ".agent/skills", "skills"):
+        put(machine.repo / root, "deploy")
+    called, key = {"swiftagent": ("activate_skill", "skillName"), "mycodeagent": ("Skill", "name")}.get(
+        profile, ("skill_load", "name")
+    )
+    session = machine.shelf(profile).session({"deny": [{"tool": tool, "skill_name": "deploy"}]})
+
+    decision = session.decide(called, {key: "deploy"})
+
+    assert decision == Decision("deny", f"permissions.deny: {tool} deploy", "a rule says deny")
+
+
+@pytest.mark.parametrize("folder", ["~/.agents/skills/deploy", "{home}/.agents/skills/deploy/SKILL.md"])
+def test_a_project_cannot_take_the_name_of_a_skill_with_a_rule_by_disabling_it(machine: Machine, folder: str) -> None:
+    prepare(machine)
+    put(machine.repo / ".agents/skills", "deploy")
+    disabled = folder.format(home=machine.home)
+    (machine.repo / "skillshelf.toml").write_text(f"skills.disabled = ['{disabled}']\n")
+    rules = [{"tool": tool, "skill_name": "deploy"} for tool in ("skill_load", "skill_run")]
+    session = machine.shelf(trust="ask").session({"allow": rules})
+
+    loaded = session.call("skill_load", {"name": "deploy"})
+    ran = session.call("skill_run", {"name": "deploy", "script": "hello.sh"})
+
+    assert [result.error and result.error.message for result in (loaded, ran)] == ["deploy is disabled"] * 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "more", "reason"),
+    [
+        ("skills.disabled = ['deploy']\n", "", "is disabled"),
+        ("", "disable-model-invocation: true\n", "may only be invoked by the user"),
+    ],
+    ids=["disabled", "closed to models"],
+)
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("skill_load", {"name": "deploy"}),
+        ("skill_read", {"uri": "skill://deploy/scripts/hello.sh"}),
+        ("skill_run", {"name": "deploy", "script": "hello.sh"}),
+    ],
+)
+def test_what_is_decided_for_a_host_is_what_a_call_is_told(
+    machine: Machine, settings: str, more: str, reason: str, tool: str, arguments: dict[str, str]
+) -> None:
+    put(machine.home / ".agents/skills", "deploy", more)
+    machine.configure(settings)
+    session = machine.shelf().session({"allow": [{"tool": tool, "skill_name": "deploy"}]})
+
+    called = session.call(tool, arguments)
+
+    assert session.decide(tool, arguments) == Decision("deny", None, reason)
+    assert called.error is not None
+    assert (called.error.code, called.error.message) == ("denied", f"deploy {reason}")
 
 
 # Asking -------------------------------------------------------------------------------------------

@@ -101,6 +101,16 @@ class Desk:
         self.use(loaded, arguments, ref, repeat=False)
         return load_result(loaded, rendered.text, ref, self.profile, root=self.shelf.project_root)
 
+    def look_into(self, skill: CatalogSkill, arguments: str) -> tuple[LoadedSkill, rendering.Rendered, str]:
+        """Load a skill for a person, as the model would get it; it is neither active nor sent by that."""
+        loaded = self.world.load(skill, self.profile)
+        rendered = rendering.render(loaded, self.profile, arguments)
+        self.reached_model(loaded, (*loaded.warnings, *rendered.warnings))
+        ref = self.memory.keep_once(f"{skill.path} {loaded.digest} {arguments}", "load", rendered.text)
+        effective = self.effective([*self.active.values(), loaded])
+        self.recorder.invoked(skill, arguments, ref=ref, repeat=False, tools=effective)
+        return loaded, rendered, ref
+
     def use(self, loaded: LoadedSkill, arguments: str, ref: str, *, repeat: bool) -> None:
         """Record that a skill was put to use, and make it active."""
         effective = self.effective([*self.active.values(), loaded])
@@ -201,7 +211,7 @@ class Desk:
             skill = self._meant_by(what, given)
         except SkillError as error:
             return Decision("deny", None, str(error))
-        return self.guard.decide(what, skill)
+        return self.guard.foresee(what, skill)
 
     def _meant_by(self, what: str, given: Mapping[str, Any]) -> CatalogSkill:
         if what == "skill_read":

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from skillshelf.guard import NAMES_OF_TOOLS
+from skillshelf.limits import PUBLISHED_BYTES
 from skillshelf.resources import Resource
 from skillshelf.session import Session
 from skillshelf.tools import ToolResult
@@ -69,7 +70,7 @@ class Lanes:
     def fetch(self, uri: str, path: str) -> Resource:
         """A whole file of the skill at a path; raises what a read raises."""
         with self._lane() as lane:
-            resource = lane.session.fetch(uri, path=path)
+            resource = lane.session.read(uri, path=path, limit=PUBLISHED_BYTES, for_model=True)
             lane.size += len(resource.content)
             return resource
 
