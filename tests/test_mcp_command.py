@@ -138,6 +138,32 @@ def test_without_the_extra_the_command_says_what_to_install(machine: Machine) ->
     assert done.stdout == ""
 
 
+@pytest.mark.req("C-08", "C-110", "S-07")
+def test_the_server_answers_and_never_reaches_for_the_network(machine: Machine) -> None:
+    write_skill(machine.home / ".agents/skills", "alpha")
+    program = """
+import os, sys
+def heard(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"):
+        os._exit(99)
+sys.addaudithook(heard)
+from skillshelf.cli import main
+sys.exit(main(["mcp"]))
+"""
+    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening}) + "\n",
+        env={"PYTHONPATH": SOURCE, "HOME": str(machine.home)},
+        cwd=machine.repo,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
