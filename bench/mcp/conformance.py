@@ -41,10 +41,10 @@ def main() -> int:
             suite = [given.node, str(modules / "conformance/dist/index.js"), "server", "--url", url]
             good = [scenario(suite, name, era, base) for era in ERAS for name in CHECKS]
             good += [other_scenario(suite, name, base) for name in OTHERS]
-            inspector = [given.node, str(modules / "inspector/clients/launcher/build/index.js"), "--cli"]
+            line = inspector(given.modules, given.node)
             for era in ERAS.values():
-                good.append(verified(inspector, era, "http", ["--transport", "http", url], base))
-                good.append(verified(inspector, era, "stdio", command(base), base))
+                good.append(verified(line, era, "http", ["--transport", "http", url], base))
+                good.append(verified(line, era, "stdio", command(base), base))
     print(f"{sum(good)} of {len(good)} as they should be")
     return 0 if all(good) else 1
 
@@ -73,7 +73,13 @@ def other_scenario(suite: list[str], name: str, base: Path) -> bool:
     return done.returncode == 0
 
 
-def verified(inspector: list[str], era: str, transport: str, target: list[str], base: Path) -> bool:
+def inspector(modules: Path, node: str) -> list[str]:
+    """How the Inspector is started."""
+    program = modules.resolve() / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+    return [node, str(program), "--cli"]
+
+
+def verified(started: list[str], era: str, transport: str, target: list[str], base: Path) -> bool:
     """Whether the Inspector finds the bytes of every file to be those that the entries tell of."""
     words = [
         "--protocol-era",
@@ -87,7 +93,7 @@ def verified(inspector: list[str], era: str, transport: str, target: list[str], 
         "-q",
     ]
     environment = {**os.environ, "HOME": str(base)}
-    line = [*inspector, *words, "--format", "json", "-q", *target]
+    line = [*started, *words, "--format", "json", "-q", *target]
     done = subprocess.run(line, capture_output=True, text=True, cwd=base, env=environment, timeout=300)
     skills = done.stdout.count('"outcome"')
     print(f"Inspector, {era} era over {transport}: exit {done.returncode}, {skills} skills")

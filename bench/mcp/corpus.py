@@ -15,6 +15,7 @@ from pathlib import Path
 
 import anyio
 from clients import ask, digest_of_resource, entries
+from conformance import inspector, verified
 from mcp import Client, StdioServerParameters
 from serving import command, corpus
 
@@ -50,10 +51,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("archive")
     parser.add_argument("--sample", type=int, default=200)
+    parser.add_argument("--modules", type=Path)
+    parser.add_argument("--node", default="node")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         base = corpus(given.archive, Path(folder))
         good = [anyio.run(measured, base, mode, given.sample) for mode in ("legacy", "2026-07-28")]
+    if given.modules:
+        with tempfile.TemporaryDirectory() as folder:
+            base = corpus(given.archive, Path(folder), most=given.sample)
+            line = inspector(given.modules, given.node)
+            good += [verified(line, era, "stdio", command(base), base) for era in ("modern", "legacy")]
     return 0 if all(good) else 1
 
 

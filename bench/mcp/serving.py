@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import subprocess
 import sys
@@ -79,13 +80,18 @@ def fixture(base: Path) -> Path:
     return base
 
 
-def corpus(archive: str, base: Path) -> Path:
-    """A home folder with all skills of an archive, each in a folder that has the name it declares, where it can."""
+def corpus(archive: str, base: Path, *, most: int | None = None) -> Path:
+    """A home folder with skills of an archive, each in a folder that has the name it declares, where it can.
+
+    Without `most` it is all of them, else so many that chance picks.
+    """
     root = base / "home" / ".agents" / "skills"
     with tempfile.TemporaryDirectory() as unpacked:
         with tarfile.open(archive) as tar:
             tar.extractall(unpacked, filter="data")
         found = sorted(Path(unpacked).rglob("SKILL.md"))
+        if most is not None:
+            found = random.Random(1).sample(found, most)
         for number, file in enumerate(found):
             data = file.read_bytes()
             declared = re.search(rb"(?m)^name:[ \t]*['\"]?([a-z0-9-]{1,60})['\"]?[ \t]*\r?$", data[:4096])

@@ -37,6 +37,7 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
     try:
         # Who starts a server on its own machine may know where the skills lie; somebody far away need not.
         server = SkillServer(library, show_paths=listening is None or values["paths"])
+        _say_first(library, to_program=listening is None)
         run = partial(serve_stdio, server)
         if listening is not None:
             run = partial(serve_http, server, listening, bind(listening), say)
@@ -46,6 +47,15 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
     if problem := library.lanes.problem:
         say(problem)
     _leave()
+
+
+def _say_first(library: Library, *, to_program: bool) -> None:
+    """What whoever started the server should know at once."""
+    with library.lanes.session() as session:
+        for told in filter(None, (session.journal_problem, session.journal_notice)):
+            say(told)
+    if to_program and os.isatty(0):
+        say("this speaks the Model Context Protocol with a program, not with you; Ctrl-C ends it")
 
 
 def _leave() -> None:

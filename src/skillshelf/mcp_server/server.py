@@ -48,6 +48,7 @@ _COMPLETED = 100
 _AT_WORK = 16
 _LEFT_OUT_TOLD = 1_000
 _ANNOUNCED = 1_000
+_TELL_SECONDS = 1.0
 
 Context = Any
 Result = TypeVar("Result")
@@ -151,9 +152,13 @@ class SkillServer:
         self.server.instructions = self._instructions()
         await self.bus.publish(ResourcesListChanged())
         await self.bus.publish(PromptsListChanged())
-        for session in list(self._sessions.values()):
-            await session.send_resource_list_changed()
-            await session.send_prompt_list_changed()
+        for key, session in list(self._sessions.items()):
+            with anyio.move_on_after(_TELL_SECONDS) as limit:
+                await session.send_resource_list_changed()
+                await session.send_prompt_list_changed()
+            if limit.cancelled_caught:
+                # It does not take what it is told; nobody else shall wait for it again.
+                self._sessions.pop(key, None)
 
     async def _work(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """What a function gives that reads the disk or waits, without holding up anybody else."""

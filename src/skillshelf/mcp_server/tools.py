@@ -25,6 +25,7 @@ _TITLES = {
     "skill_read": "Read a file of a skill",
     "skill_run": "Run a script of a skill",
 }
+_PATHS = ("path", "dir", "base_dir", "path_resolved", "cwd", "artifact")
 _SKILL = {
     "type": "object",
     "properties": {
@@ -91,11 +92,15 @@ class Masks:
                 text = text.replace(path, word)
         return text
 
-    def data(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Data without the members that are paths."""
+    def data(self, value: Any) -> Any:
+        """Data without the members that are paths, and with no path in the others."""
         if self._show:
-            return dict(data)
-        return {key: value for key, value in data.items() if key not in ("path", "dir", "base_dir", "context")}
+            return value
+        if isinstance(value, Mapping):
+            return {key: self.data(inner) for key, inner in value.items() if key not in _PATHS}
+        if isinstance(value, list | tuple):
+            return [self.data(inner) for inner in value]
+        return self.message(value) if isinstance(value, str) else value
 
     def _roots(self) -> list[str]:
         return sorted({root.path for root in self._library.shelf.catalog.roots}, key=len, reverse=True)
@@ -206,5 +211,5 @@ def _wire(masks: Masks, name: str, result: ToolResult) -> types.CallToolResult:
             is_error=True,
         )
     return types.CallToolResult(
-        content=[types.TextContent(text=masks.text(result.text))], structured_content=masks.data(result.data)
+        content=[types.TextContent(text=masks.text(result.text))], structured_content=masks.data(dict(result.data))
     )
