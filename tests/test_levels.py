@@ -56,6 +56,13 @@ LAYERS = (
     ("replaying",),
     ("replayviews",),
     ("logcommands",),
+    # A shelf to a server.
+    ("mcp_server.__init__", "mcp_server.lanes", "mcp_server.pages", "mcp_server.publishing"),
+    ("mcp_server.library",),
+    ("mcp_server.tools",),
+    ("mcp_server.server",),
+    ("mcp_server.http", "mcp_server.stdio", "mcp_server.watching"),
+    ("mcp_server.command",),
     # The JSON-RPC server.
     ("rpcmethods", "rpcstreams"),
     ("rpcserver",),
@@ -107,7 +114,7 @@ def imported_modules(tree: ast.Module) -> set[str]:
 def in_package(name: str) -> str:
     """The name inside the package of `skillshelf.x`; the package itself is `__init__`."""
     inside = name.removeprefix("skillshelf").lstrip(".")
-    return f"{inside}.__init__".lstrip(".") if inside in ("", "adapters") else inside
+    return f"{inside}.__init__".lstrip(".") if inside in ("", "adapters", "mcp_server") else inside
 
 
 # Imports ------------------------------------------------------------------------------------------

@@ -91,6 +91,17 @@ def the_command_line(machine: Machine, act: Act, journal: Path) -> None:
     assert "mistake in skillshelf" not in done.stderr
 
 
+def a_client_of_the_mcp_server(machine: Machine, act: Act, journal: Path) -> None:
+    """A tool call over the Model Context Protocol."""
+    from mcps import client_of, run
+
+    async def call() -> None:
+        async with client_of(machine, journal=journal) as client:
+            await client.call_tool(f"skill_{act.kind}", dict(act.arguments))
+
+    run(call)
+
+
 def a_session_over_json_rpc(machine: Machine, act: Act, journal: Path) -> None:
     """A tool call through `skillshelf rpc`, to a client whose user says no."""
     tool = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}[act.kind]
@@ -100,6 +111,7 @@ def a_session_over_json_rpc(machine: Machine, act: Act, journal: Path) -> None:
 
 
 SURFACES: dict[str, Surface] = {
+    "a client of the MCP server": a_client_of_the_mcp_server,
     "a person in Python": a_person_in_python,
     "the command line": the_command_line,
     "a session over JSON-RPC": a_session_over_json_rpc,

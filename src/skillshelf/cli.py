@@ -276,6 +276,20 @@ COMMANDS: Mapping[str, Command] = {
         (Option("ACTION", "show, verify, stats or replay", "ACTION"), Option("FILE", "the journal", "FILE")),
         _log,
     ),
+    "mcp": Command(
+        "serve the skills to agents over the Model Context Protocol: on standard input and output, or over HTTP",
+        (
+            *SHARED,
+            *_JOURNAL,
+            _TRUST,
+            Option("--http", "serve over HTTP here, for example at 127.0.0.1:8000; port 0 takes a free one", "ADDRESS"),
+            Option("--token-file", "HTTP: ask for the token in this file; $SKILLSHELF_MCP_TOKEN does so too", "FILE"),
+            Option("--allow-host", "HTTP: a name of this server besides its address; may be repeated", "NAME", True),
+            Option("--paths", "HTTP: tell clients where the skills lie on this machine"),
+        ),
+        (),
+        commands.mcp,
+    ),
     "rpc": Command(
         "serve another program by JSON-RPC 2.0 on standard input and output, one message a line",
         (*SHARED, *_JOURNAL, _TRUST),

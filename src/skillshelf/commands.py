@@ -23,6 +23,7 @@ __all__ = [
     "disable",
     "enable",
     "list_skills",
+    "mcp",
     "new",
     "overview",
     "profile",
@@ -256,6 +257,21 @@ def tools(values: Values) -> int:
         write(views.as_json([tool.to_dict() for tool in offered]))
     else:
         write(views.tools_view(offered, screen(shelf.place.env)))
+    return DONE
+
+
+def mcp(values: Values) -> int:
+    """Serve the skills over the Model Context Protocol."""
+    try:
+        from skillshelf.mcp_server.command import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("skillshelf"):
+            raise
+        wanted = "pip install 'skillshelf[mcp]'"
+        raise ConfigurationError(f"this needs the package {error.name}; install it with: {wanted}") from None
+    shelf = _open(values, trust="all" if values["trust"] else "ask")
+    _held_back(shelf)
+    serve(shelf, values)
     return DONE
 
 

@@ -10,6 +10,7 @@ from skillshelf import loader, rendering, resources
 from skillshelf.delivery import load_result
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillError, SkillNotFound
 from skillshelf.guard import NAMES_OF_TOOLS, Guard
+from skillshelf.limits import RESOURCE_BYTES
 from skillshelf.loader import LoadedSkill
 from skillshelf.memory import Memory
 from skillshelf.patterns import parse_patterns
@@ -145,9 +146,9 @@ class Desk:
                 known.append(proposal)
         self.proposals = tuple(known)
 
-    def read_file(self, uri: str, skill: CatalogSkill) -> "tuple[Resource, str]":
+    def read_file(self, uri: str, skill: CatalogSkill, *, limit: int = RESOURCE_BYTES) -> "tuple[Resource, str]":
         """A file of a skill, and the reference under which its text is kept."""
-        resource = self.world.read(uri, skill, self.profile)
+        resource = self.world.read(uri, skill, self.profile, limit)
         ref = self.memory.keep_once(f"{uri} {resource.digest}", "read", resource.content)
         self.recorder.read(skill, resource, ref)
         return resource, ref

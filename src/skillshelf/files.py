@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Literal, NamedTuple, NoReturn
 
@@ -24,6 +24,7 @@ __all__ = [
     "Kind",
     "NotRegular",
     "TooLarge",
+    "Tree",
     "append",
     "begins_with",
     "close",
@@ -360,6 +361,15 @@ class Contents(NamedTuple):
     mtime_ns: int
 
 
+class Tree(NamedTuple):
+    """What lies below a folder, by relative path: files with their states, folders, and the rest with its kind."""
+
+    files: dict[str, Stamp]
+    folders: list[str]
+    others: dict[str, Kind]
+    complete: bool
+
+
 class Folder:
     """An open folder, for reading what lies below it; use it in a `with` statement."""
 
@@ -442,6 +452,38 @@ class Folder:
                 else:
                     found.append("/".join((*segments, name)))
         return found, True
+
+    def tree(self, most: int, *, without: Container[str]) -> Tree:
+        """Everything below this folder, but for entries of some names; nothing is read, no link is followed."""
+        tree = Tree({}, [], {}, complete=True)
+        waiting: list[tuple[str, ...]] = [()]
+        while waiting:
+            segments = waiting.pop()
+            if len(segments) > WALK_DEPTH:
+                return tree._replace(complete=False)
+            descriptor = self._open(segments)
+            try:
+                entries = [(n, stat_at(descriptor, n)) for n in names_in(descriptor) if n not in without]
+            finally:
+                os.close(descriptor)
+            most -= len(entries)
+            if most < 0:
+                return tree._replace(complete=False)
+            for name, status in entries:
+                path, kind = "/".join((*segments, name)), kind_of(status.st_mode)
+                if kind == "file":
+                    tree.files[path] = stamp_of(status)
+                elif kind == "folder":
+                    tree.folders.append(path)
+                    waiting.append((*segments, name))
+                else:
+                    tree.others[path] = kind
+        return tree
+
+    def read_stamped(self, segments: Sequence[str], *, limit: int) -> tuple[bytes, Stamp]:
+        """A regular file, and the state in which it was read."""
+        data, status = self._read(segments, limit)
+        return data, stamp_of(status)
 
     def _open(self, segments: Sequence[str]) -> int:
         descriptor = os.open(".", _PASS, dir_fd=self._descriptor)

@@ -3,6 +3,7 @@
 __all__ = [
     "ADDRESS_CHARS",
     "ADDRESS_SEGMENTS",
+    "BODY_SECONDS",
     "CACHE_FROM",
     "CACHE_ROWS",
     "CACHE_WAIT_SECONDS",
@@ -30,8 +31,16 @@ __all__ = [
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
     "OUTPUT_BLOCK",
+    "PAGE_BYTES",
+    "PAGE_ENTRIES",
+    "PROMPTS_LISTED",
+    "PUBLISHED_BYTES",
+    "PUBLISHED_FILES",
     "QUERY_CHARS",
     "QUERY_TERMS",
+    "REQUESTS_AT_ONCE",
+    "REQUEST_BYTES",
+    "REQUEST_SECONDS",
     "RESOURCE_BYTES",
     "RPC_ASKING",
     "RPC_BATCH",
@@ -57,6 +66,7 @@ __all__ = [
     "SCRIPT_BYTES",
     "SETTLED_NS",
     "SKILL_FILE_BYTES",
+    "STREAMS_AT_ONCE",
     "SURVEY_DIRECTORIES",
     "WALK_DEPTH",
     "WALK_DIRECTORIES",
@@ -108,6 +118,36 @@ LISTED_CHILDREN = 512
 
 LISTED_ENTRIES = 20_000
 """Entries of one skill's folder that are looked at to list its files."""
+
+PUBLISHED_FILES = 512
+"""Files of one skill that the extension for skills over MCP lets a server publish."""
+
+PUBLISHED_BYTES = 16 * 1024 * 1024
+"""All files of such a skill together."""
+
+PAGE_ENTRIES = 50
+"""Entries on one page of a server's listing."""
+
+PAGE_BYTES = 1024 * 1024
+"""About what a page of a listing may take; the entry that goes beyond it is its last."""
+
+PROMPTS_LISTED = 30
+"""Up to so many skills a server offers each as a prompt."""
+
+REQUEST_BYTES = 1024 * 1024
+"""One message to a server."""
+
+REQUEST_SECONDS = 150
+"""How long a server works on one request over HTTP: longer than a script may run."""
+
+REQUESTS_AT_ONCE = 64
+"""Requests over HTTP that are served at one time."""
+
+STREAMS_AT_ONCE = 256
+"""Streams over HTTP that stay open for announcements, and clients that are remembered, at one time."""
+
+BODY_SECONDS = 30
+"""How long a client may take to send one request."""
 
 ADDRESS_CHARS = 4096
 ADDRESS_SEGMENTS = 32

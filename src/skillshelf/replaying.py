@@ -33,7 +33,7 @@ from skillshelf.events import (
     type_of,
 )
 from skillshelf.guard import NAMES_OF_TOOLS
-from skillshelf.limits import RESOURCE_BYTES, SKILL_FILE_BYTES
+from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.loader import LoadedSkill, load, loaded_from
 from skillshelf.place import locate
 from skillshelf.policy import make_policy
@@ -324,14 +324,16 @@ class _Past:
             return load(skill, profile)
         return loaded_from(skill, data, skill.mtime_ns, profile)._replace(warnings=())
 
-    def read(self, uri: str, skill: CatalogSkill, profile: Profile) -> Resource:
+    def read(self, uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Resource:
         """The file as it was then, if that was kept, or else as it is now."""
         event = next((event for event in self._now() if isinstance(event, SkillRead) and event.uri == uri), None)
         data = None
+        # What was read then may be read now, whoever asked for it.
+        limit = max(limit, event.size) if event is not None else limit
         if event is not None and self._store:
-            data = files.kept_content(self._store, event.digest, limit=RESOURCE_BYTES)
+            data = files.kept_content(self._store, event.digest, limit=limit)
         if event is None or data is None:
-            return read_now(uri, skill, profile)
+            return read_now(uri, skill, profile, limit)
         segments = parse_address(uri).segments
         path = os.path.join(skill.dir, *segments) if segments else skill.path
         return resource_of(uri, path, "/".join(segments) or SKILL_FILE, data, profile)

@@ -11,7 +11,7 @@ from skillshelf.delivery import cut_result, in_envelope, load_result
 from skillshelf.desk import Desk
 from skillshelf.errors import ConfigurationError, FileReadError, PermissionDenied, SkillError, SkillNotFound
 from skillshelf.guard import NAMES_OF_TOOLS
-from skillshelf.limits import DESCRIPTION_SHOWN
+from skillshelf.limits import DESCRIPTION_SHOWN, RESOURCE_BYTES
 from skillshelf.loader import LoadedSkill
 from skillshelf.markup import cut
 from skillshelf.memory import Memory
@@ -343,17 +343,22 @@ class Session:
             named = {"name": skill.name, **({"args": arguments} if arguments else {})}
             return Shown(loaded, self._enveloped(named, result, 0).text, warnings)
 
-    def read(self, uri: str, *, for_model: bool = False) -> "Resource":
-        """A file of a skill that a person asked for; a person is shown everything, a model what the policy allows."""
+    def read(
+        self, uri: str, *, path: str | None = None, limit: int = RESOURCE_BYTES, for_model: bool = False
+    ) -> "Resource":
+        """A file of a skill that a person asked for; a person is shown everything, a model what the policy allows.
+
+        Where several skills have the name in the address, `path` says which of them is meant.
+        """
         tool, key = ("read", "path") if "read" in self.profile.tools else ("skill_read", "uri")
         with self._lock:
             self._desk.begin()
             with self._desk.recorder.act(tool, {key: uri}, mode="auto" if for_model else "manual"):
                 address = resources.parse_address(uri)
-                skill = self._desk.resolve(address.name)
+                skill = self._desk.resolve(address.name, path)
                 self._ask_or_show("skill_read", skill, for_model=for_model)
                 if not self._is_load(address):
-                    return self._desk.read_file(uri, skill)[0]
+                    return self._desk.read_file(uri, skill, limit=limit)[0]
                 data = self._desk.look_into(skill, "")[0].data
                 return resources.resource_of(uri, skill.path, resources.SKILL_FILE, data, self.profile)
 

@@ -8,7 +8,7 @@ from skillshelf.profile import Profile, ToolName
 from skillshelf.prompt import told_to_models
 from skillshelf.values import CatalogSkill
 
-__all__ = ["Tool", "ToolError", "ToolResult", "check_arguments", "tools_of"]
+__all__ = ["Tool", "ToolError", "ToolResult", "check_arguments", "fixed_tools", "tools_of"]
 
 ErrorCode = Literal["not_found", "ambiguous", "denied", "invalid_params", "unknown_tool", "too_large", "gone", "failed"]
 
@@ -107,6 +107,13 @@ def tools_of(
     return [_tool(name, profile, told, prompt) for name in profile.tools if name not in without]
 
 
+def fixed_tools(profile: Profile, *, without: Container[str] = ()) -> list[Tool]:
+    """The tools of the profile as they are whatever skills there are, for those who are told of tools only once."""
+    return [
+        Tool(name, _DESCRIPTIONS[name], _schema(name, profile, None)) for name in profile.tools if name not in without
+    ]
+
+
 def _tool(name: ToolName, profile: Profile, told: Sequence[CatalogSkill], prompt: str) -> Tool:
     # In this form the list of skills is part of the tool's own description.
     description = prompt if profile.catalog_form == "tool-prompt" and prompt else _DESCRIPTIONS[name]
@@ -131,16 +138,16 @@ _TYPES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _schema(name: ToolName, profile: Profile, told: Sequence[CatalogSkill]) -> dict[str, Any]:
+def _schema(name: ToolName, profile: Profile, told: Sequence[CatalogSkill] | None) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     parameters = _parameters(name, profile)
     for key, parameter in parameters.items():
         properties[key] = {**_TYPES[parameter.kind], "description": parameter.description}
         if parameter.kind == "integer":
             properties[key]["minimum"] = 1
-    names = sorted({skill.name for skill in told})
+    names = sorted({skill.name for skill in told or ()})
     for key in ("name", "skillName"):
-        if key in properties and len(names) <= NAMES_IN_SCHEMA:
+        if told is not None and key in properties and len(names) <= NAMES_IN_SCHEMA:
             properties[key]["enum"] = names
     return {
         "type": "object",

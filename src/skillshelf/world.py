@@ -24,7 +24,7 @@ class World(NamedTuple):
     """What reaches out of a session."""
 
     load: Callable[[CatalogSkill, Profile], LoadedSkill]
-    read: Callable[[str, CatalogSkill, Profile], Resource]
+    read: Callable[[str, CatalogSkill, Profile, int], Resource]
     find_script: "Callable[[str, str], Script]"
     run: "Callable[..., Run]"
     artifact: Callable[[str], dict[str, Any]]
@@ -36,9 +36,9 @@ def real_world() -> World:
     return World(loader.load, read_now, find_script, _run, _artifact, _remember)
 
 
-def read_now(uri: str, skill: CatalogSkill, profile: Profile) -> Resource:
+def read_now(uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Resource:
     """A file of a skill as it is on disk now."""
-    return resources.read_resource(uri, [skill], profile)[1]
+    return resources.read_resource(uri, [skill], profile, limit=limit)[1]
 
 
 def find_script(skill_dir: str, script: str) -> "Script":

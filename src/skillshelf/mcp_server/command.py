@@ -1,0 +1,83 @@
+"""The words of `skillshelf mcp` to a server that runs until its client leaves or somebody stops it."""
+
+import os
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+import anyio
+
+from skillshelf.errors import ConfigurationError
+from skillshelf.mcp_server.http import bind, listening_for, serve_http
+from skillshelf.mcp_server.library import Library
+from skillshelf.mcp_server.server import SkillServer, say
+from skillshelf.mcp_server.stdio import serve_stdio
+from skillshelf.mcp_server.watching import watch
+from skillshelf.session import Session
+from skillshelf.shelf import Shelf
+
+__all__ = ["serve"]
+
+_LEAVE_SECONDS = 0.5
+
+
+def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
+    """Serve a shelf as the words say; returns when there is nobody to serve any more."""
+    listening = listening_for(values, shelf.place.env) if values["http"] else None
+    if listening is None and (given := [word for word in ("token_file", "allow_host", "paths") if values[word]]):
+        raise ConfigurationError(f"--{given[0].replace('_', '-')} is for --http")
+
+    def open_session() -> Session:
+        journal = os.path.abspath(values["journal"]) if values["journal"] else None
+        return shelf.session(journal=journal, keep=values["keep"])
+
+    library = Library(shelf, open_session)
+    try:
+        # Who starts a server on its own machine may know where the skills lie; somebody far away need not.
+        server = SkillServer(library, show_paths=listening is None or values["paths"])
+        _say_first(library, to_program=listening is None)
+        run = partial(serve_stdio, server)
+        if listening is not None:
+            run = partial(serve_http, server, listening, bind(listening), say)
+        anyio.run(_until_stopped, server, run)
+    finally:
+        library.lanes.close()
+    if problem := library.lanes.problem:
+        say(problem)
+    _leave()
+
+
+def _say_first(library: Library, *, to_program: bool) -> None:
+    """What whoever started the server should know at once."""
+    with library.lanes.session() as session:
+        for told in filter(None, (session.journal_problem, session.journal_notice)):
+            say(told)
+    if to_program and os.isatty(0):
+        say("this speaks the Model Context Protocol with a program, not with you; Ctrl-C ends it")
+
+
+def _leave() -> None:
+    """End the process if something in it cannot be ended: a read of our input, a write that nobody takes, a script."""
+    threads = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+    for thread in threads:
+        thread.join(_LEAVE_SECONDS / len(threads))
+    if any(thread.is_alive() and not thread.daemon for thread in threads):
+        os._exit(0)
+
+
+async def _until_stopped(server: SkillServer, run: Callable[[], Awaitable[None]]) -> None:
+    """Run, and watch the disk, until it ends by itself or this process is asked to end."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(_stop_on_signal, group.cancel_scope)
+        group.start_soon(watch, server)
+        await run()
+        group.cancel_scope.cancel()
+
+
+async def _stop_on_signal(scope: anyio.CancelScope) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            scope.cancel()
+            return
