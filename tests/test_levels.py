@@ -23,12 +23,12 @@ LAYERS = (
     # What everything speaks: values, errors, limits, text.
     ("arguments", "errors", "guidance", "hidden", "limits", "mentions", "text", "values", "version"),
     ("events", "files", "lines", "markup", "patterns", "profile", "progress", "rulebook", "terminal", "terms"),
-    ("wire", "yamltext"),
+    ("hosts", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
     ("agentsmd", "cache", "chain", "document", "impacts", "output", "place", "processes", "profiles", "resources"),
     ("schemas", "snippets", "state", "usage"),
-    ("discovery", "index", "journal", "keeper", "ownprofiles", "rules", "scripts", "userfile"),
-    ("advice", "config", "fixing", "loader", "search", "staging"),
+    ("discovery", "index", "journal", "keeper", "ownprofiles", "portability", "rules", "scripts", "userfile"),
+    ("advice", "bullets", "config", "fixing", "loader", "search", "staging"),
     ("memory", "policy", "prompt", "rendering", "roots", "sandbox"),
     # A script to a run of it.
     ("launch", "proposals"),
@@ -36,7 +36,11 @@ LAYERS = (
     ("world",),
     # Candidates to a catalog, a catalog to what a model or a person gets.
     ("catalog", "tools"),
-    ("envelope", "results", "searchview", "views"),
+    ("envelope", "results", "searchview", "survey", "views"),
+    # Who sees what, and what helps.
+    ("verdicts",),
+    ("hostviews", "nearmisses", "remedies"),
+    ("linking",),
     # One conversation: what is recorded, what is allowed, what is run and handed over.
     ("delivery", "logviews", "recorder"),
     ("guard",),
@@ -52,7 +56,7 @@ LAYERS = (
     ("replayviews",),
     ("logcommands",),
     # What others build on.
-    ("adapters.__init__", "adapters.json_tools", "adapters.pydantic_ai", "commands", "seeds"),
+    ("adapters.__init__", "adapters.json_tools", "adapters.pydantic_ai", "commands", "hostcommands", "seeds"),
     ("registry",),
     ("__init__",),
     ("cli",),

@@ -294,6 +294,8 @@ def test_a_journal_that_would_run_and_remember_does_neither(machine: Machine) ->
     skill = prepare(machine)
     out = machine.base / "out"
     out.mkdir()
+    # A script of root's runs as a user of its own, who must be able to write there.
+    out.chmod(0o777)
     (skill / "scripts/mark.sh").write_text(f"#!/bin/sh\necho ran > {out}/ran\n")
     policy = {"allow": [{"tool": "skill_run"}], "run_write": [str(out)], "run_unsandboxed": True}
 

@@ -127,6 +127,7 @@ def test_more_equal_skills_than_are_looked_at_first_are_cut_by_path(machine: Mac
 
 
 def test_only_what_changed_is_read_again(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexes, "SETTLED_NS", 50_000_000)
     fill(machine, 12, seed=1)
     time.sleep(0.06)
     machine.shelf().search("deploy")
@@ -251,7 +252,7 @@ def test_where_nothing_can_be_kept_an_index_in_memory_answers_the_same(machine: 
     else:
         machine.shelf().search("deploy")
         place = index_folder(machine) / what
-        files.remove_own_folder(str(place))
+        files.remove_folder(str(place))
         place.unlink(missing_ok=True)
         place.write_text("") if what == "index" else place.mkdir()
 

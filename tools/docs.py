@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from skillshelf.cli import Option
+    from skillshelf.profile import RootRule
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
@@ -201,6 +202,35 @@ PARTS: dict[str, Callable[[], str]] = {
     "schemas": schemas_text,
     "events": events_text,
 }
+
+
+def hosts_text() -> str:
+    """Every host with its roots, and how that is known."""
+    from skillshelf.hosts import HOSTS
+
+    rows = [["host", "version", "as of", "known by", "source", "roots in its order", "a name twice", "not established"]]
+    for host in HOSTS.values():
+        roots = "<br>".join(_root(rule) for rule in host.roots)
+        doubts = " ".join(f"`{doubt}`" for doubt in host.unknown) or "-"
+        row = [f"`{host.name}`", host.version or "-", host.as_of, host.grade, host.evidence, roots]
+        rows.append([*row, host.collision, doubts])
+    return _markdown(rows)
+
+
+def _root(rule: "RootRule") -> str:
+    where = {"home": "~/", "chain": "each folder upward: ", "cwd": "this folder: ", "fixed": ""}[rule.base]
+    switch = f" (only with `{rule.host_switch}`)" if rule.host_switch else ""
+    return where + " ".join(f"`{path}`" for path in rule.paths) + switch
+
+
+def verdicts_table() -> str:
+    """Every verdict."""
+    from skillshelf.verdicts import VERDICTS
+
+    return _markdown([["verdict", "meaning"], *([f"`{name}`", text] for name, (_, text) in VERDICTS.items())])
+
+
+PARTS |= {"hosts": hosts_text, "verdicts": verdicts_table}
 
 
 def _markdown(rows: list[list[str]]) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from skillshelf import files
 from skillshelf.advice import Note, advise, page_of
-from skillshelf.document import Document, parse
+from skillshelf.document import Document, form_of, parse
 from skillshelf.fixing import Text, is_valid_name, repair, unified_diff
 from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.mentions import Mention, skills_named
@@ -138,7 +138,7 @@ def _examine(target: Target, targets: Targets, profile: Profile, mode: Mode) -> 
 def _judged(target: Target, data: bytes, profile: Profile, repairs: Mapping[tuple[str, int], str]) -> _Examined:
     """What the rules and the advisers say about a file with these bytes."""
     weights = weights_for_authors(profile)
-    document = parse(data, whole=True, reading=profile.yaml_mode)
+    document = parse(data, whole=True, form=form_of(profile))
     page = page_of(data, document, directory=target.directory, folder=os.path.dirname(target.real_path))
     notes = [Note("SKILL.md", finding) for finding in _about_fields(document, target, profile)]
     if page.body != data:

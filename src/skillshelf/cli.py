@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
-from skillshelf import commands
+from skillshelf import commands, hostcommands
 from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,
@@ -155,6 +155,32 @@ COMMANDS: Mapping[str, Command] = {
         (*SHARED, *_JOURNAL),
         (Option("URI", "skill://NAME or skill://NAME/PATH; a folder lists its files", "URI"),),
         commands.read,
+    ),
+    "why": Command(
+        "which agent hosts see a skill, and what keeps it from the others",
+        (
+            *SHARED,
+            Option("--host", "only this host; may be given several times", "H", many=True),
+            Option("--fix", "repair what needs no guessing, and link the skill for every --host"),
+        ),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
+        hostcommands.why,
+    ),
+    "hosts": Command(
+        "every skill here and every agent host: who sees what, and what the lists cost",
+        (*SHARED, Option("--diff", "only what two hosts see differently: --diff A B", "A")),
+        (Option("B", "the second host of --diff", "B"),),
+        hostcommands.hosts,
+    ),
+    "link": Command(
+        "make a skill visible to another agent host, by a link or a copy",
+        (
+            *SHARED,
+            Option("--to", "the host; may be given several times", "HOST", many=True),
+            Option("--remove", "take back what was made for these hosts"),
+        ),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
+        hostcommands.link,
     ),
     "prompt": Command("the catalog as a model is told of it", (*SHARED, _TRUST), (), commands.prompt),
     "tools": Command("the tools a model is offered, with their schemas", (*SHARED, _TRUST), (), commands.tools),
@@ -328,8 +354,8 @@ def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         elif not option.value:
             values[option.key] = True
         elif equals or not rest[0].startswith("--"):
-            text = given if equals else rest.pop(0)
-            values[option.key] = [*values[option.key], text] if option.many else text
+            value = given if equals else rest.pop(0)
+            values[option.key] = [*values[option.key], value] if option.many else value
         else:
             return _parse_with_argparse(ordered)
     return name, values
@@ -392,9 +418,10 @@ def _parser() -> Any:
 
 def _add(parser: Any, command: Command) -> None:
     for option in command.options:
-        if option.value:
-            many: Mapping[str, Any] = {"action": "append", "default": []} if option.many else {}
-            parser.add_argument(option.name, help=option.help, metavar=option.value, **many)
+        if option.many:
+            parser.add_argument(option.name, help=option.help, metavar=option.value, action="append", default=[])
+        elif option.value:
+            parser.add_argument(option.name, help=option.help, metavar=option.value)
         else:
             parser.add_argument(option.name, help=option.help, action="store_true")
     for argument in command.arguments:

@@ -38,11 +38,14 @@ __all__ = [
     "kept_content",
     "kind_at",
     "kind_of",
+    "link_target",
     "lock",
     "locked",
     "locked_within",
     "make_folder",
+    "make_link",
     "make_own_folder",
+    "make_parents",
     "make_private_folder",
     "measure",
     "names_in",
@@ -54,7 +57,9 @@ __all__ = [
     "read_head",
     "real_path",
     "remove",
-    "remove_own_folder",
+    "remove_empty",
+    "remove_folder",
+    "remove_link",
     "remove_tree",
     "replace_file",
     "resolve_link",
@@ -558,7 +563,7 @@ def why_not_replaced(path: str) -> str | None:
 def make_folder(path: str, contents: Mapping[str, bytes]) -> None:
     """Put a folder with files at a path where nothing stands, whole or not at all; `#!` makes a file runnable."""
     parent = os.path.dirname(path)
-    made = _make_parents(parent)
+    made = make_parents(parent)
     temporary = os.path.join(parent, f".{os.path.basename(path)}.{os.getpid()}.new")
     try:
         os.mkdir(_to_system(temporary))
@@ -569,14 +574,14 @@ def make_folder(path: str, contents: Mapping[str, bytes]) -> None:
         # What came into its place in the meantime stays: only an empty folder can be replaced by this.
         os.rename(_to_system(temporary), _to_system(path))
     except OSError:
-        remove_own_folder(temporary)
+        remove_folder(temporary)
         for folder in made:
             with suppress(OSError):
                 os.rmdir(_to_system(folder))
         raise
 
 
-def _make_parents(folder: str) -> list[str]:
+def make_parents(folder: str) -> list[str]:
     """Make a folder with those above it; returns the new ones, innermost first."""
     missing = []
     while kind_at(folder) is None:
@@ -642,8 +647,8 @@ def stamps_in(folder: str) -> dict[str, Stamp]:
         return {os.fsdecode(entry.name): stamp_of(entry.stat(follow_symlinks=False)) for entry in entries}
 
 
-def remove_own_folder(path: str) -> None:
-    """Remove a folder that we made, with the files in it and in its folders; nothing if it is not there."""
+def remove_folder(path: str) -> None:
+    """Remove a folder with everything in it, as far as that is possible."""
     from shutil import rmtree
 
     rmtree(_to_system(path), ignore_errors=True)
@@ -762,3 +767,28 @@ def locked_within(path: str, seconds: float) -> Iterator[bool]:
         yield held
     finally:
         os.close(descriptor)
+
+
+def make_link(path: str, target: str) -> None:
+    """Put a link where nothing stands."""
+    os.symlink(_to_system(target), _to_system(path))
+
+
+def link_target(path: str) -> str:
+    """What a link says, which may lead anywhere."""
+    return os.fsdecode(os.readlink(os.fsencode(path))) if _UTF8 else from_system(os.readlink(path))
+
+
+def remove_link(path: str) -> None:
+    """Remove a link or a file, never a folder."""
+    os.unlink(_to_system(path))
+
+
+def remove_empty(folder: str, levels: int) -> None:
+    """Remove a folder and so many above it, as long as they are empty."""
+    for _ in range(levels):
+        try:
+            os.rmdir(_to_system(folder))
+        except OSError:
+            return
+        folder = os.path.dirname(folder)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from skillshelf.document import BOM, FENCE, Document, body, frontmatter_span, mended, parse
+from skillshelf.document import BOM, FENCE, Document, body, form_of, frontmatter_span, mended, parse
 from skillshelf.profile import Profile
 from skillshelf.rules import check, placed
 from skillshelf.yamltext import YamlProblem, load_yaml
@@ -59,7 +59,7 @@ class _Told(NamedTuple):
 
 
 def _told(text: Text) -> _Told:
-    document = parse(text.data, whole=True, reading=text.profile.yaml_mode)
+    document = parse(text.data, whole=True, form=form_of(text.profile))
     return _Told(document, frozenset(finding.rule for finding in check(document, text.directory, text.profile)))
 
 

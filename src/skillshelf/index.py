@@ -215,7 +215,7 @@ class _Kept:
 
     def start(self) -> "tuple[tantivy.Index, tantivy.Schema, dict[int, None]]":
         """An empty index in the place of what is there."""
-        files.remove_own_folder(self._files)
+        files.remove_folder(self._files)
         files.make_own_folder(self._files)
         with _failures():
             index, schema = _new_index(self._files)
@@ -234,10 +234,10 @@ def _forget_others(folder: str) -> None:
     """Remove the indexes that were not changed for longest, where there are too many beside this one."""
     parent = os.path.dirname(folder)
     seals = {name: files.stamp_at(f"{parent}/{name}/seal") for name in files.stamps_in(parent)}
-    by_age = sorted(seals, key=lambda name: seals[name].mtime_ns if seals[name] else 0, reverse=True)  # type: ignore[union-attr]
+    by_age = sorted(seals, key=lambda name: (seals[name] or (0,) * 5)[3], reverse=True)
     for name in by_age[INDEXES_KEPT:]:
         if f"{parent}/{name}" != folder:
-            files.remove_own_folder(f"{parent}/{name}")
+            files.remove_folder(f"{parent}/{name}")
 
 
 def _new_index(folder: str | None) -> "tuple[tantivy.Index, tantivy.Schema]":

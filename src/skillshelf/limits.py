@@ -10,6 +10,7 @@ __all__ = [
     "CHECKED_PAGES",
     "CHECKED_SCRIPTS",
     "CONFIG_BYTES",
+    "COPIED_BYTES",
     "DESCRIPTION_SHOWN",
     "FIRST_READ",
     "FRONTMATTER_BYTES",
@@ -46,6 +47,7 @@ __all__ = [
     "SCRIPT_BYTES",
     "SETTLED_NS",
     "SKILL_FILE_BYTES",
+    "SURVEY_DIRECTORIES",
     "WALK_DEPTH",
     "WALK_DIRECTORIES",
     "WARNINGS_TOLD",
@@ -66,6 +68,12 @@ DESCRIPTION_SHOWN = 1024
 
 WALK_DIRECTORIES = 20_000
 """Folders without a skill that one root may hold before its walk stops."""
+
+COPIED_BYTES = 64 * 1024 * 1024
+"""What `link` copies at most where a host follows no links."""
+
+SURVEY_DIRECTORIES = 5_000
+"""Folders without a skill that one root may hold before a survey of all hosts goes on with the next root."""
 
 WALK_DEPTH = 64
 """Where a walk ends whose profile sets no depth: each level holds one descriptor open."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from skillshelf.limits import FRONTMATTER_DEPTH, FRONTMATTER_KEYS
 
-__all__ = ["YamlProblem", "load_lines", "load_yaml"]
+__all__ = ["YamlProblem", "load_colon_lines", "load_lines", "load_yaml"]
 
 _PLACE = re.compile(r"at line (\d+) column (\d+)")
 _DUPLICATE = re.compile(r"with key (?:\"(.*)\"|`(.*)`|(\S+))", re.DOTALL)
@@ -72,6 +72,11 @@ def load_lines(text: str) -> dict[str, Any]:
             raise YamlProblem("yaml", "a line without a colon, in a profile that reads `key: value` lines", number)
         fields[key.strip()] = _unquoted(value.strip())
     return fields
+
+
+def load_colon_lines(text: str) -> dict[str, Any]:
+    """The values of the lines that have a colon, at whatever depth; the others count for nothing."""
+    return load_lines("\n".join(line for line in text.split("\n") if ":" in line))
 
 
 def _unquoted(value: str) -> str:
