@@ -72,6 +72,7 @@ class Rows(_Lines, can_focus=True):
     rows: Sequence[Row] = ()
     cursor = 0
     empty = ""
+    switching: str | None = None
 
     @property
     def room(self) -> int:
@@ -118,8 +119,11 @@ class Rows(_Lines, can_focus=True):
     def _row(self, row: Row, columns: Sequence[Column], *, chosen: bool) -> list[Segment]:
         segments = []
         for column, text in zip(columns, cells_of(row, columns), strict=True):
+            if column.title == "STATE" and row.path == self.switching:
+                text = "…"
             style = STYLES[TONES[row.state]] if column.title == "STATE" else STYLES["plain"]
-            padded = " " + text + " " * (column.cells - width(text))
+            first = ">" if chosen and not segments else " "
+            padded = first + text + " " * (column.cells - width(text))
             segments.append(Segment(padded, style + _CHOSEN if chosen else style))
         return segments
 
@@ -173,9 +177,9 @@ class Pane(_Lines, can_focus=True):
         last = min(self.top + self.room, len(self._broken))
         part = f" {self.top + 1}-{last} of {len(self._broken)} ─" if more else ""
         title = shorten(visible(self._title), max(4, self.size.width - len(part) - 5))
-        rule = "─" * max(0, self.size.width - width(title) - len(part) - 4)
-        style = STYLES["strong" if self.has_focus else "quiet"]
-        return [Segment(f"── {title} {rule}{part}", style)]
+        head = f"── {title} " if title else ""
+        rule = "─" * max(0, self.size.width - width(head) - len(part))
+        return [Segment(head + rule + part, STYLES["strong" if self.has_focus else "quiet"])]
 
 
 class Menu(_Lines, can_focus=True):
@@ -196,8 +200,9 @@ class Menu(_Lines, can_focus=True):
         position = max(0, self.cursor - self.size.height + 1) + y
         if position >= len(self._choices):
             return []
-        text = f" {visible(self._choices[position])}"
-        return [Segment(text.ljust(self.size.width), _CHOSEN if position == self.cursor else Style())]
+        chosen = position == self.cursor
+        text = f"{'>' if chosen else ' '}{visible(self._choices[position])}"
+        return [Segment(text.ljust(self.size.width), _CHOSEN if chosen else STYLES["plain"])]
 
 
 class Bar(_Lines):

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from textual.app import App, ComposeResult
@@ -14,8 +14,9 @@ from textual.widgets import Input
 
 from skillshelf.errands import Errands
 from skillshelf.errors import SkillError
+from skillshelf.hosts import HOSTS
 from skillshelf.panels import Bar, Menu, Pane, Rows, Search
-from skillshelf.picking import SHOWN, Answer, Line, Look, Row
+from skillshelf.picking import SHOWN, Answer, Line, Look, Row, Shown
 from skillshelf.stock import Stock
 from skillshelf.text import shorten
 
@@ -24,12 +25,12 @@ __all__ = ["Picker"]
 _KEYS = (
     # What the last line says, and from how many cells on it says so.
     (0, "↵ pick"),
-    (0, "{}T on/off"),
-    (60, "{}S scope"),
-    (60, "{}O host"),
-    (60, "{}P problems"),
-    (70, "Tab {next}"),
-    (0, "? help"),
+    (60, "{ctrl}T on/off"),
+    (60, "{ctrl}S scope"),
+    (60, "{ctrl}O host"),
+    (60, "{ctrl}P problems"),
+    (30, "Tab {next}"),
+    (0, "{help} help"),
     (0, "Esc quit"),
 )
 
@@ -61,6 +62,8 @@ shadowed   another skill has its name, or is the same file
 filtered   left out by a rule of the profile or the configuration
 """
 
+_SHOWN_AS: Mapping[Shown, Sequence[str]] = {"skills": (), "all": ("with problems",), "problems": ("problems",)}
+
 Focus = Literal["search", "rows", "pane"]
 _ORDER: tuple[Focus, ...] = ("search", "rows", "pane")
 _NEXT: dict[Focus, str] = {"search": "list", "rows": "preview", "pane": "search"}
@@ -69,9 +72,12 @@ _NEXT: dict[Focus, str] = {"search": "list", "rows": "preview", "pane": "search"
 _WIDTHS = [(0, "-narrow"), (120, "-wide")]
 _HEIGHTS = [(0, "-low"), (16, "-high")]
 
+_SLOW = 0.2
+"""Seconds after which it is said that a search is still going on."""
+
 _STYLE = """
 Screen { background: ansi_default; color: ansi_default; layout: vertical; overflow: hidden; }
-ModalScreen { background: ansi_default; align: center middle; }
+ModalScreen { background: ansi_default; }
 Pane, Rows, Menu { background: ansi_default; color: ansi_default; }
 #top { height: 1; }
 #prompt { width: 2; }
@@ -83,17 +89,19 @@ Pane, Rows, Menu { background: ansi_default; color: ansi_default; }
 #search > .input--placeholder { background: ansi_default; color: ansi_default; text-style: dim; }
 #status { width: auto; }
 #body { height: 1fr; layout: vertical; }
-#rows { height: 1fr; }
-#pane { height: 1fr; }
+#rows { height: 2fr; }
+#pane { height: 3fr; }
 #keys { height: 1; }
 .-wide #body { layout: horizontal; }
-.-wide #rows { width: 11fr; }
-.-wide #pane { width: 9fr; }
+.-wide #rows { width: 11fr; height: 1fr; }
+.-wide #pane { width: 9fr; height: 1fr; margin-left: 1; }
 .-narrow.-low #pane { display: none; }
 .-narrow.-low.reading #pane { display: block; }
 .-narrow.-low.reading #rows { display: none; }
+.-narrow.-low #rows, .-narrow.-low #pane { height: 1fr; }
 ModalScreen > Pane { height: 100%; }
-ModalScreen > Menu { width: 60%; height: auto; max-height: 100%; }
+ModalScreen > Bar { height: 1; }
+ModalScreen > Menu { height: 1fr; }
 """
 
 
@@ -115,6 +123,40 @@ class _Help(ModalScreen[None]):
     def action_move(self, by: int) -> None:
         """Scroll."""
         self.query_one(Pane).move(by)
+
+
+class _HostMenu(ModalScreen[str]):
+    """The hosts there are; the answer is empty for all of them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss", priority=True),
+        Binding("enter", "choose", priority=True),
+        Binding("up", "move(-1)"),
+        Binding("down", "move(1)"),
+    ]
+
+    def __init__(self, chosen: str | None) -> None:
+        super().__init__()
+        self._names = ["", *HOSTS]
+        self._chosen = self._names.index(chosen or "")
+
+    def compose(self) -> ComposeResult:
+        """One line for each."""
+        texts = ["any host", *HOSTS]
+        yield Bar("title", "quiet")
+        yield Menu(texts, self._chosen)
+
+    def on_mount(self) -> None:
+        """Say what is asked for."""
+        self.query_one(Bar).say("Only what this host tells its model (Enter takes it, Esc closes)", "quiet")
+
+    def action_move(self, by: int) -> None:
+        """Move to another host."""
+        self.query_one(Menu).move(by)
+
+    def action_choose(self) -> None:
+        """Take this host."""
+        self.dismiss(self._names[self.query_one(Menu).cursor])
 
 
 class Picker(App[Row]):
@@ -149,10 +191,11 @@ class Picker(App[Row]):
         self._look = Look(query)
         self._takes_problems = takes_problems
         self._answer: Answer | None = None
-        self._total = 0
         self._switches = 0
         self._listing = Errands("picker-list", self.call_from_thread)
         self._reading = Errands("picker-pane", self.call_from_thread)
+        self._preparing = Errands("picker-index", self.call_from_thread)
+        self._asking = Errands("picker-hosts", self.call_from_thread)
 
     def compose(self) -> ComposeResult:
         """Search on top, list and preview below, keys at the bottom."""
@@ -204,15 +247,28 @@ class Picker(App[Row]):
         """Ask for the rows of this look; they come when they are there."""
         look = self._look
         self._listing.ask("answer", lambda: self.stock.answer(look), lambda result: self._show(result, follow))
+        self.set_timer(_SLOW, self._say_state)
 
     def _show(self, result: Any, follow: str | None) -> None:
         if self._failed(result):
             return
+        if self._answer is None:
+            self._preparing.ask("index", self.stock.make_index, self._indexed)
+            self._asking.ask("hosts", self.stock.ask_hosts, self._hosts_answered)
         self._answer = result
-        self._total = sum(row.skill is not None for row in self.stock.rows())
         self._rows.show(result.rows, empty=self._nothing(result.look), follow=follow)
         self._say_state()
         self._read()
+
+    def _indexed(self, result: object) -> None:
+        """Search once more: so far only names were compared."""
+        if not self._failed(result) and self._look.query.strip():
+            row = self._rows.row
+            self._ask(follow=row.path if row and self._rows.cursor else None)
+
+    def _hosts_answered(self, result: object) -> None:
+        if not self._failed(result):
+            self._read(stay=True)
 
     def _nothing(self, look: Look) -> str:
         if look.query.strip():
@@ -249,9 +305,9 @@ class Picker(App[Row]):
         self.query_one("#keys", Bar).say(text, tone)
 
     def _say_keys(self) -> None:
-        head = "^" if self._focus == "search" else ""
-        cells = self.size.width
-        words = [text.format(head, next=_NEXT[self._focus]) for least, text in _KEYS if cells >= least]
+        typing = self._focus == "search"
+        keys = {"ctrl": "^" if typing else "", "help": "F1" if typing else "?", "next": _NEXT[self._focus]}
+        words = [text.format(**keys) for least, text in _KEYS if self.size.width >= least]
         self.query_one("#keys", Bar).say("  ".join(words), "quiet")
 
     def _say_state(self) -> None:
@@ -259,10 +315,9 @@ class Picker(App[Row]):
             return
         look = self._answer.look
         count = f"{len(self._answer.rows):,}{'+' if self._answer.more else ''}"
-        parts = [f"{count} of {self._total:,}" if self.size.width >= 60 else count]
-        parts += [look.scope] if look.scope else []
-        parts += [look.host] if look.host else []
-        parts += [{"all": "with problems", "problems": "problems"}[look.shown]] if look.shown != "skills" else []
+        parts = [f"{count} of {self._answer.total:,}" if self.size.width >= 60 else count]
+        parts += [*filter(None, (look.scope, look.host)), *_SHOWN_AS[look.shown]]
+        parts += ["searching …"] if self._look != look or not self._answer.ranked else []
         status = shorten(" · ".join(parts), max(4, self.size.width - 12))
         bar = self.query_one("#status", Bar)
         bar.styles.width = len(status) + 1
@@ -336,11 +391,15 @@ class Picker(App[Row]):
         if row is None:
             return
         self._switches += 1
+        self._rows.switching = row.path
+        self._rows.refresh()
         self._listing.ask(
             ("switch", self._switches), lambda: self.stock.switch(row), lambda said: self._switched(row, said)
         )
 
     def _switched(self, row: Row, said: Any) -> None:
+        self._rows.switching = None
+        self._rows.refresh()
         if not self._failed(said):
             self._say(said)
             self._ask(follow=row.path)
@@ -349,6 +408,25 @@ class Picker(App[Row]):
         """Show the next scope only; after the last, all."""
         scopes = [None, *dict.fromkeys(row.scope for row in self.stock.rows())]
         self._change(scope=_after(scopes, self._look.scope))
+
+    def action_host(self) -> None:
+        """Let the person choose a host, and show what it tells its model."""
+        self.push_screen(_HostMenu(self._look.host), self._ask_host)
+
+    def _ask_host(self, choice: str | None) -> None:
+        if choice is None:
+            return
+        host = choice or None
+        if host is None:
+            self._change(host=None)
+            return
+        self._say(f"asking {host} …")
+        self._asking.ask("host", lambda: self.stock.ask_host(host), lambda result: self._host_answered(host, result))
+
+    def _host_answered(self, host: str, result: object) -> None:
+        if not self._failed(result):
+            self._say_keys()
+            self._change(host=host)
 
     def action_problems(self) -> None:
         """Show skills, then everything, then problems."""

@@ -11,6 +11,7 @@ from skillshelf.views import Where
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
+    from skillshelf.verdicts import Verdict
 
 __all__ = [
     "COLUMNS",
@@ -20,12 +21,14 @@ __all__ = [
     "Line",
     "Look",
     "Row",
+    "Sees",
     "Shown",
     "State",
     "answer",
     "cells_of",
     "columns_for",
     "details",
+    "hosts_of",
     "preview",
     "rows_of",
     "wrapped",
@@ -86,12 +89,21 @@ class Look(NamedTuple):
     host: str | None = None
 
 
+Sees = Callable[[Row], bool]
+"""Whether the host that was asked tells its model about a row."""
+
+
 class Answer(NamedTuple):
-    """The rows that fit a look; `more` says that the search stopped at its limit."""
+    """The rows that fit a look, and of how many; `more` says that the search stopped at its limit.
+
+    `ranked` is False where only names were compared, because the index is not there yet.
+    """
 
     look: Look
     rows: Sequence[Row]
+    total: int
     more: bool = False
+    ranked: bool = True
 
 
 # Rows ---------------------------------------------------------------------------------------------
@@ -154,28 +166,33 @@ _FILTERED = {
 # What fits ----------------------------------------------------------------------------------------
 
 
-def answer(shelf: "Shelf", rows: Sequence[Row], look: Look, sees: Callable[[Row], bool] | None = None) -> Answer:
+def answer(shelf: "Shelf", rows: Sequence[Row], look: Look, *, sees: Sees | None = None, rank: bool = True) -> Answer:
     """The rows that fit: all in their order, or for a query those the search finds, best first.
 
-    After them come rows whose name holds what was typed so far: a search knows words, not halves of them.
+    After them come rows whose name holds what was typed so far: a search knows words, not halves of them. Without
+    `rank` these are all.
     """
-    fitting = [row for row in rows if _fits(row, look) and (sees is None or sees(row))]
+    shown = [row for row in rows if _is_shown(row, look.shown)]
+    fitting = [row for row in shown if look.scope in (None, row.scope) and (sees is None or sees(row))]
     query = look.query.strip()
     if not query:
-        return Answer(look, fitting)
-    by_path = {row.path: row for row in fitting if row.skill is not None}
-    report = shelf.search(query, limit=shelf.settings.max_limit, keep=lambda skill: skill.path in by_path)
-    best = [by_path[result.skill.path] for result in report.results]
+        return Answer(look, fitting, len(shown))
+    best, more = _ranked(shelf, query, fitting) if rank else ([], False)
     found = {row.path for row in best}
     typed = query.casefold()
     rest = [row for row in fitting if row.path not in found and _holds(row, typed)]
-    return Answer(look, [*best, *rest], more=report.truncated)
+    return Answer(look, [*best, *rest], len(shown), more, rank)
 
 
-def _fits(row: Row, look: Look) -> bool:
+def _ranked(shelf: "Shelf", query: str, rows: Sequence[Row]) -> tuple[list[Row], bool]:
+    by_path = {row.path: row for row in rows if row.skill is not None}
+    report = shelf.search(query, limit=shelf.settings.max_limit, keep=lambda skill: skill.path in by_path)
+    return [by_path[result.skill.path] for result in report.results], report.truncated
+
+
+def _is_shown(row: Row, shown: Shown) -> bool:
     problem = row.skill is None or bool(row.notes)
-    wanted = {"skills": row.skill is not None, "all": True, "problems": problem}[look.shown]
-    return wanted and look.scope in (None, row.scope)
+    return {"skills": row.skill is not None, "all": True, "problems": problem}[shown]
 
 
 def _holds(row: Row, typed: str) -> bool:
@@ -235,8 +252,8 @@ class Line(NamedTuple):
 
 
 _HIDDEN: Mapping[State, str] = {
-    "off": "you disabled it; the model is not told of it",
-    "untrusted": "the model is not told of it until you trust its folder: skillshelf trust",
+    "off": "you disabled it; models are not told of it",
+    "untrusted": "models are not told of it; to trust its folder: skillshelf trust",
     "denied": "a rule of your configuration denies it (permissions.deny)",
     "hidden": "only people can call it: disable-model-invocation is set",
 }
@@ -244,7 +261,8 @@ _HIDDEN: Mapping[State, str] = {
 
 def details(row: Row, where: Where) -> list[Line]:
     """Where a row comes from and what is the matter with it."""
-    lines = [_labelled("path", where.short(row.path))]
+    lines = [_labelled("about", row.text)] if row.skill is not None else []
+    lines.append(_labelled("path", where.short(row.path)))
     if row.skill is None:
         lines.append(_labelled(row.state, row.text, TONES[row.state]))
     elif row.state in _HIDDEN:
@@ -253,6 +271,20 @@ def details(row: Row, where: Where) -> list[Line]:
         at = f" (line {note.line})" if note.line else ""
         lines.append(_labelled("warns", f"{note.rule}: {fold(note.message)}{at}", "doubt"))
     return lines
+
+
+def hosts_of(verdicts: "Sequence[Verdict]") -> list[Line]:
+    """Which hosts tell their models about a row, which do not and why, and of which that is not known."""
+    unseen: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if verdict.visible is False:
+            unseen.setdefault(verdict.verdict, []).append(verdict.host)
+    parts: Sequence[tuple[str, str, Tone]] = (
+        ("seen by", ", ".join(verdict.host for verdict in verdicts if verdict.visible), "good"),
+        ("not by", "; ".join(f"{', '.join(hosts)}: {reason}" for reason, hosts in unseen.items()), "doubt"),
+        ("unknown", ", ".join(verdict.host for verdict in verdicts if verdict.visible is None), "quiet"),
+    )
+    return [_labelled(label, text, tone) for label, text, tone in parts if text]
 
 
 def _labelled(label: str, text: str, tone: Tone = "plain") -> Line:
@@ -287,7 +319,7 @@ def _pieces(text: str, cells: int, hang: int) -> Iterator[str]:
             fitting = fitting[:-1]
         end = text.rfind(" ", 0, len(fitting) + 1) + 1
         # A first word that is longer than the line, or a deep indent, is cut where the line ends.
-        end = end if text[:end].strip() else max(1, len(fitting))
+        end = end if text[hang:end].strip() else max(1, len(fitting))
         yield text[:end].rstrip()
         text = " " * hang + text[end:]
     yield text
