@@ -117,7 +117,7 @@ class Rows(_Lines, can_focus=True):
         return [Segment(f" {shorten(visible(self.empty), self.size.width - 2)}")] if y == 1 else []
 
     def _row(self, row: Row, columns: Sequence[Column], *, chosen: bool) -> list[Segment]:
-        segments = []
+        segments: list[Segment] = []
         for column, text in zip(columns, cells_of(row, columns), strict=True):
             if column.title == "STATE" and row.path == self.switching:
                 text = "…"

@@ -192,10 +192,11 @@ class Picker(App[Row]):
         self._takes_problems = takes_problems
         self._answer: Answer | None = None
         self._switches = 0
-        self._listing = Errands("picker-list", self.call_from_thread)
-        self._reading = Errands("picker-pane", self.call_from_thread)
-        self._preparing = Errands("picker-index", self.call_from_thread)
-        self._asking = Errands("picker-hosts", self.call_from_thread)
+        self._picks_next = False
+        self._listing = Errands("picker-list", self.call_later)
+        self._reading = Errands("picker-pane", self.call_later)
+        self._preparing = Errands("picker-index", self.call_later)
+        self._asking = Errands("picker-hosts", self.call_later)
 
     def compose(self) -> ComposeResult:
         """Search on top, list and preview below, keys at the bottom."""
@@ -222,6 +223,7 @@ class Picker(App[Row]):
 
     def on_resize(self, event: Resize) -> None:
         """Say as much as there is room for."""
+        self._say_keys()
         self._say_state()
 
     def on_descendant_focus(self) -> None:
@@ -259,6 +261,8 @@ class Picker(App[Row]):
         self._rows.show(result.rows, empty=self._nothing(result.look), follow=follow)
         self._say_state()
         self._read()
+        if self._picks_next and result.look == self._look:
+            self.action_pick()
 
     def _indexed(self, result: object) -> None:
         """Search once more: so far only names were compared."""
@@ -333,6 +337,8 @@ class Picker(App[Row]):
         """Search for what stands in the box now."""
         if event.value != self._look.query:
             self._look = self._look._replace(query=event.value)
+            self._picks_next = False
+            self._say_keys()
             self._ask()
 
     def on_input_submitted(self) -> None:
@@ -340,9 +346,10 @@ class Picker(App[Row]):
         self.action_pick()
 
     def action_pick(self) -> None:
-        """Leave with the row under the cursor."""
+        """Leave with the row under the cursor; with the first of an answer that is not there yet."""
+        self._picks_next = self._answer is None or self._answer.look != self._look
         row = self._rows.row
-        if row is None:
+        if row is None or self._picks_next:
             return
         if row.skill is None and not self._takes_problems:
             self._say(f"{row.name} is not in the catalog ({row.state}); pick --path gives its folder", "bad")

@@ -253,7 +253,7 @@ class Line(NamedTuple):
 
 _HIDDEN: Mapping[State, str] = {
     "off": "you disabled it; models are not told of it",
-    "untrusted": "models are not told of it; to trust its folder: skillshelf trust",
+    "untrusted": "models are not told of it; to allow it: skillshelf trust",
     "denied": "a rule of your configuration denies it (permissions.deny)",
     "hidden": "only people can call it: disable-model-invocation is set",
 }
