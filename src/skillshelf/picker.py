@@ -64,13 +64,13 @@ filtered   left out by a rule of the profile or the configuration
 
 _SHOWN_AS: Mapping[Shown, Sequence[str]] = {"skills": (), "all": ("with problems",), "problems": ("problems",)}
 
-Focus = Literal["search", "rows", "pane"]
-_ORDER: tuple[Focus, ...] = ("search", "rows", "pane")
-_NEXT: dict[Focus, str] = {"search": "list", "rows": "preview", "pane": "search"}
+Part = Literal["search", "rows", "pane"]
+_ORDER: tuple[Part, ...] = ("search", "rows", "pane")
+_NEXT: dict[Part, str] = {"search": "list", "rows": "preview", "pane": "search"}
 
-# From 120 columns on list and preview stand side by side; below 16 lines only one of them is seen.
-_WIDTHS = [(0, "-narrow"), (120, "-wide")]
-_HEIGHTS = [(0, "-low"), (16, "-high")]
+# From so many columns on list and preview stand side by side; with fewer columns and lines only one of them is seen.
+_WIDE, _HIGH = 120, 16
+_WIDTHS = [(0, "-narrow"), (_WIDE, "-wide")]
 
 _SLOW = 0.2
 """Seconds after which it is said that a search is still going on."""
@@ -95,10 +95,6 @@ Pane, Rows, Menu { background: ansi_default; color: ansi_default; }
 .-wide #body { layout: horizontal; }
 .-wide #rows { width: 11fr; height: 1fr; }
 .-wide #pane { width: 9fr; height: 1fr; margin-left: 1; }
-.-narrow.-low #pane { display: none; }
-.-narrow.-low.reading #pane { display: block; }
-.-narrow.-low.reading #rows { display: none; }
-.-narrow.-low #rows, .-narrow.-low #pane { height: 1fr; }
 ModalScreen > Pane { height: 100%; }
 ModalScreen > Bar { height: 1; }
 ModalScreen > Menu { height: 1fr; }
@@ -165,7 +161,6 @@ class Picker(App[Row]):
     CSS = _STYLE
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = _WIDTHS
-    VERTICAL_BREAKPOINTS = _HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", priority=True),
         Binding("escape", "cancel"),
@@ -193,6 +188,7 @@ class Picker(App[Row]):
         self._answer: Answer | None = None
         self._switches = 0
         self._picks_next = False
+        self._part: Part = "search"
         self._listing = Errands("picker-list", self.call_later)
         self._reading = Errands("picker-pane", self.call_later)
         self._preparing = Errands("picker-index", self.call_later)
@@ -222,13 +218,9 @@ class Picker(App[Row]):
         self._ask()
 
     def on_resize(self, event: Resize) -> None:
-        """Say as much as there is room for."""
-        self._say_keys()
-        self._say_state()
-
-    def on_descendant_focus(self) -> None:
-        """Name the keys of the part that has the focus now."""
-        self._say_keys()
+        """Say as much as there is room for, once the new size is known."""
+        for catch_up in (self._arrange, self._say_keys, self._say_state):
+            self.call_later(catch_up)
 
     # What is shown --------------------------------------------------------------------------------
 
@@ -239,11 +231,6 @@ class Picker(App[Row]):
     @property
     def _pane(self) -> Pane:
         return self.query_one("#pane", Pane)
-
-    @property
-    def _focus(self) -> Focus:
-        name = self.focused.id if self.focused is not None else None
-        return next((part for part in _ORDER if part == name), "search")
 
     def _ask(self, *, follow: str | None = None) -> None:
         """Ask for the rows of this look; they come when they are there."""
@@ -309,8 +296,8 @@ class Picker(App[Row]):
         self.query_one("#keys", Bar).say(text, tone)
 
     def _say_keys(self) -> None:
-        typing = self._focus == "search"
-        keys = {"ctrl": "^" if typing else "", "help": "F1" if typing else "?", "next": _NEXT[self._focus]}
+        typing = self._part == "search"
+        keys = {"ctrl": "^" if typing else "", "help": "F1" if typing else "?", "next": _NEXT[self._part]}
         words = [text.format(**keys) for least, text in _KEYS if self.size.width >= least]
         self.query_one("#keys", Bar).say("  ".join(words), "quiet")
 
@@ -369,7 +356,7 @@ class Picker(App[Row]):
 
     def action_move(self, by: int) -> None:
         """Move the cursor, or scroll what is read."""
-        if self._focus == "pane":
+        if self._part == "pane":
             self._pane.move(by)
         elif self._rows.row is not None:
             self._rows.move(by)
@@ -377,20 +364,27 @@ class Picker(App[Row]):
 
     def action_page(self, by: int) -> None:
         """Move by as much as is seen."""
-        self.action_move(by * (self._pane if self._focus == "pane" else self._rows).room)
+        self.action_move(by * (self._pane if self._part == "pane" else self._rows).room)
 
     def action_next(self, by: int) -> None:
         """Go to the next part, around and around."""
-        self._go(_ORDER[(_ORDER.index(self._focus) + by) % len(_ORDER)])
+        self._go(_ORDER[(_ORDER.index(self._part) + by) % len(_ORDER)])
 
     def action_search(self) -> None:
         """Go to the search box."""
         self._go("search")
 
-    def _go(self, part: Focus) -> None:
-        # Where there is no room for both, reading takes the place of the list.
-        self.screen.set_class(part == "pane", "reading")
-        self.query_one(f"#{part}").focus()
+    def _go(self, part: Part) -> None:
+        self._part = part
+        self._arrange()
+        self.screen.set_focus(self.query_one(f"#{part}"))
+        self._say_keys()
+
+    def _arrange(self) -> None:
+        """Where there is no room for both, reading takes the place of the list."""
+        small = self.size.width < _WIDE and self.size.height < _HIGH
+        self._rows.display = not small or self._part != "pane"
+        self._pane.display = not small or self._part == "pane"
 
     def action_switch(self) -> None:
         """Disable or enable the skill under the cursor."""
