@@ -22,7 +22,7 @@ pytest.importorskip("textual", reason="needs textual: it is not installed")
 pytestmark = needs_tmux
 
 GOLDENS = Path(__file__).parent / "goldens" / "picker"
-MANY = int(os.environ.get("SKILLSHELF_PICK_SKILLS", "1000"))
+MANY = int(os.environ.get("SKILLSHELF_PICK_SKILLS", "2000"))
 
 
 @pytest.fixture
@@ -47,19 +47,27 @@ def compare(name: str, screen: str) -> None:
     assert screen == path.read_text(encoding="utf-8")
 
 
+COLOURS = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9\d|10\d)(?:;\d+)*m")
+
 SETTLED = "not by"
 """What the hosts say comes last; then the screen stays as it is."""
 
 
 @pytest.mark.req("C-121")
-@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (200, 50), (40, 10)])
-def test_a_screen_of_any_size_shows_name_state_and_where_there_is_room_scope_root_and_preview(
-    place: Machine, columns: int, lines: int
+def test_a_screen_of_any_size_shows_name_and_state_and_where_there_is_room_scope_root_and_preview(
+    place: Machine,
 ) -> None:
-    with terminal(columns, lines) as opened:
+    with terminal() as opened:
         start(opened, place)
-        opened.wait(*(["release-notes", "release"] if lines == 10 else [SETTLED]))
-        compare(f"{columns}x{lines}", shown(opened.screen(), place))
+        compare("80x24", shown(opened.wait(SETTLED), place))
+        assert COLOURS.search(opened.screen("-e"))
+        opened.resize(200, 50)
+        screen = opened.wait_until(lambda screen: "── code-review" in screen.split("\n")[1] and len(screen) > 1000)
+        compare("200x50", shown(screen, place))
+        opened.resize(40, 10)
+        compare("40x10", shown(opened.wait("↵ pick  Tab list  F1", lacks=["── ", "SCOPE"]), place))
+        opened.keys("Tab", "Tab")
+        compare("40x10-reading", shown(opened.wait("── code-review", lacks=["NAME"]), place))
 
 
 @pytest.mark.req("C-121")
@@ -99,21 +107,20 @@ def test_a_large_shelf_is_listed_and_searched(place: Machine) -> None:
         opened.keys("PageDown", "PageDown")
         opened.wait(">skill-00010")
         opened.keys("l-00777")
-        screen = opened.wait(">skill-00777", f"1 of {MANY + 5:,}", SETTLED, lacks=["searching"])
+        screen = opened.wait(">skill-00777", f"1 of {MANY + 5:,}", lacks=["searching"])
 
-        compare("many", re.sub(" +1 of [0-9,]+", " 1 of MANY", shown(screen, place)))
+        # Below the list stands what hosts say, which takes longer for so many.
+        compare("many", re.sub(" +1 of [0-9,]+", " 1 of MANY", "\n".join(screen.split("\n")[:9])) + "\n")
 
 
 @pytest.mark.parametrize(
     ("line", "keys", "printed"),
     [
         ('cd "$({pick} --path)"; pwd', ["dep", "Enter"], "REPO/.agents/skills/deploy\nexit 0\n"),
-        ("echo x | {pick} 2>err | tr a-z A-Z; cat err", ["dep", "Enter"], "DEPLOY\nexit 0\n"),
-        ("{pick} deploy", ["Enter"], "deploy\nexit 0\n"),
-        ("{pick}", ["Tab", "q"], "exit 1\n"),
+        ("echo x | {pick} deploy 2>err | tr a-z A-Z; cat err", ["Enter"], "DEPLOY\nexit 0\n"),
         ("{pick}", ["C-c"], "exit 130\n"),
     ],
-    ids=["cd", "pipes", "query", "q", "interrupt"],
+    ids=["cd", "pipes", "interrupt"],
 )
 def test_the_choice_goes_to_standard_output_and_the_terminal_is_left_as_it_was(
     place: Machine, line: str, keys: list[str], printed: str
@@ -170,23 +177,5 @@ def test_no_color_means_no_colour(place: Machine) -> None:
     with terminal() as opened:
         start(opened, place, NO_COLOR="1")
         opened.wait(SETTLED)
-        plain = opened.screen("-e")
-    with terminal() as opened:
-        start(opened, place)
-        opened.wait(SETTLED)
-        coloured = opened.screen("-e")
 
-    colours = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9\d|10\d)(?:;\d+)*m")
-    assert (bool(colours.search(plain)), bool(colours.search(coloured))) == (False, True)
-
-
-def test_another_size_is_drawn_anew(place: Machine) -> None:
-    with terminal() as opened:
-        start(opened, place)
-        opened.wait(SETTLED)
-        opened.resize(130, 30)
-        opened.wait_until(lambda screen: "── code-review" in screen.split("\n")[1])
-        opened.resize(40, 10)
-        opened.wait("Tab list", lacks=["── code-review", "SCOPE"])
-        opened.keys("Tab", "Tab")
-        opened.wait("── code-review", lacks=["NAME"])
+        assert COLOURS.search(opened.screen("-e")) is None

@@ -14,7 +14,6 @@ from textual.widgets import Input
 
 from skillshelf.errands import Errands
 from skillshelf.errors import SkillError
-from skillshelf.hosts import HOSTS
 from skillshelf.panels import Bar, Menu, Pane, Rows, Search
 from skillshelf.picking import SHOWN, Answer, Line, Look, Row, Shown
 from skillshelf.stock import Stock
@@ -131,16 +130,15 @@ class _HostMenu(ModalScreen[str]):
         Binding("down", "move(1)"),
     ]
 
-    def __init__(self, chosen: str | None) -> None:
+    def __init__(self, hosts: Sequence[str], chosen: str | None) -> None:
         super().__init__()
-        self._names = ["", *HOSTS]
+        self._names = ["", *hosts]
         self._chosen = self._names.index(chosen or "")
 
     def compose(self) -> ComposeResult:
         """One line for each."""
-        texts = ["any host", *HOSTS]
         yield Bar("title", "quiet")
-        yield Menu(texts, self._chosen)
+        yield Menu(["any host", *self._names[1:]], self._chosen)
 
     def on_mount(self) -> None:
         """Say what is asked for."""
@@ -412,7 +410,7 @@ class Picker(App[Row]):
 
     def action_host(self) -> None:
         """Let the person choose a host, and show what it tells its model."""
-        self.push_screen(_HostMenu(self._look.host), self._ask_host)
+        self.push_screen(_HostMenu(self.stock.hosts, self._look.host), self._ask_host)
 
     def _ask_host(self, choice: str | None) -> None:
         if choice is None:

@@ -69,6 +69,11 @@ class Stock:
 
     # Hosts ----------------------------------------------------------------------------------------
 
+    @property
+    def hosts(self) -> Sequence[str]:
+        """The hosts that can be asked."""
+        return list(HOSTS)
+
     def ask_hosts(self) -> None:
         """Look at the place as every host does; with thousands of skills that takes seconds."""
         survey = take_survey(self.shelf.place, HOSTS)
