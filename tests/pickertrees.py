@@ -64,8 +64,3 @@ def picker_machine() -> Iterator[Machine]:
         yield machine
     finally:
         shutil.rmtree(base)
-
-
-def shown(screen: str, machine: Machine) -> str:
-    """A screen with the place of the tree under a name that never changes."""
-    return screen.replace(str(machine.base), SHOWN_AS)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from trees import SOURCE
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds until a screen that never comes is a failure."""
 
 COMMAND = (sys.executable, "-m", "skillshelf")
@@ -60,6 +60,14 @@ class Terminal:
         while not ready(screen := self.screen()):
             assert time.monotonic() < end, f"this is still on the screen:\n{screen}"
             time.sleep(0.03)
+        return screen
+
+    def settled(self) -> str:
+        """The screen, once it has not changed for a while."""
+        last = ""
+        while (screen := self.screen()) != last:
+            last = screen
+            time.sleep(2)
         return screen
 
     def resize(self, columns: int, lines: int) -> None:

@@ -15,9 +15,9 @@ from textual.widgets import Input
 from skillshelf.errands import Errands
 from skillshelf.errors import SkillError
 from skillshelf.panels import Bar, Menu, Pane, Rows, Search
-from skillshelf.picking import SHOWN, Answer, Line, Look, Row, Shown
+from skillshelf.picking import HELP, SHOWN, Answer, Line, Look, Row, Shown
 from skillshelf.stock import Stock
-from skillshelf.text import shorten
+from skillshelf.text import shorten, visible, width
 
 __all__ = ["Picker"]
 
@@ -32,34 +32,6 @@ _KEYS = (
     (0, "{help} help"),
     (0, "Esc quit"),
 )
-
-_HELP = """\
-Typing searches, as skillshelf search does; an empty box lists everything.
-
-↑ ↓  PgUp PgDn    move; in the preview, scroll
-Enter             take the skill and leave
-Esc, Ctrl-C       leave without one
-Tab, Shift-Tab    search box, list, preview
-
-In the list and in the preview a letter is enough; while you type, hold Ctrl.
-
-T, Space          disable the skill, or enable it again; your configuration keeps it
-S                 only one scope
-O                 only what one host tells its model
-P                 skills; with them what is not in the catalog; only problems
-/                 back to the search box
-?                 this text (while you type: F1)
-
-STATE
-on         models are told of it
-off        you disabled it
-untrusted  held back from models until you trust its folder
-denied     a rule of your configuration denies it
-hidden     only people can call it
-error      broken, and not in the catalog
-shadowed   another skill has its name, or is the same file
-filtered   left out by a rule of the profile or the configuration
-"""
 
 _SHOWN_AS: Mapping[Shown, Sequence[str]] = {"skills": (), "all": ("with problems",), "problems": ("problems",)}
 
@@ -113,7 +85,7 @@ class _Help(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """One page of text."""
-        yield Pane("skillshelf pick: keys (Esc closes)", [Line(line) for line in _HELP.splitlines()], part="help")
+        yield Pane("skillshelf pick: keys (Esc closes)", [Line(line) for line in HELP.splitlines()], part="help")
 
     def action_move(self, by: int) -> None:
         """Scroll."""
@@ -290,8 +262,10 @@ class Picker(App[Row]):
     # What is said ---------------------------------------------------------------------------------
 
     def _say(self, text: str, tone: Literal["strong", "bad"] = "strong") -> None:
-        """One line at the bottom, until the next key."""
+        """One line at the bottom, until the next key; what is longer stands in the preview too."""
         self.query_one("#keys", Bar).say(text, tone)
+        if width(visible(text)) > self.size.width:
+            self._pane.show("", [Line(visible(text), tone)])
 
     def _say_keys(self) -> None:
         typing = self._part == "search"

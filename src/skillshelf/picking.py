@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS",
+    "HELP",
     "SHOWN",
     "Answer",
     "Column",
@@ -323,3 +324,34 @@ def _pieces(text: str, cells: int, hang: int) -> Iterator[str]:
         yield text[:end].rstrip()
         text = " " * hang + text[end:]
     yield text
+
+
+# The page of help ---------------------------------------------------------------------------------
+
+HELP = """\
+Typing searches, as skillshelf search does; an empty box lists everything.
+
+↑ ↓  PgUp PgDn    move; in the preview, scroll
+Enter             take the skill and leave
+Esc, Ctrl-C       leave without one
+Tab, Shift-Tab    search box, list, preview
+
+In the list and in the preview a letter is enough; while you type, hold Ctrl.
+
+T, Space          disable the skill, or enable it again; your configuration keeps it
+S                 only one scope
+O                 only what one host tells its model
+P                 skills; with them what is not in the catalog; only problems
+/                 back to the search box
+?                 this text (while you type: F1)
+
+STATE
+on         models are told of it
+off        you disabled it
+untrusted  held back from models until you trust its folder
+denied     a rule of your configuration denies it
+hidden     only people can call it
+error      broken, and not in the catalog
+shadowed   another skill has its name, or is the same file
+filtered   left out by a rule of the profile or the configuration
+"""
