@@ -142,28 +142,21 @@ def test_the_choice_goes_to_standard_output_and_the_terminal_is_left_as_it_was(
 
 CRASH = """\
 import sys
-from skillshelf import cli, {module}
+from skillshelf import cli, stock
 def crash(*words): raise ValueError("[red]boom")
-{module}.{name} = crash
+stock.Stock.about = crash
 sys.exit(cli.main(sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize(
-    ("module", "name"), [("panels", "Rows.move"), ("stock", "Stock.about")], ids=["on a key", "in a thread"]
-)
-def test_a_crash_is_one_line_and_leaves_the_terminal_as_it_was(place: Machine, module: str, name: str) -> None:
-    program = place.base / "crash.py"
-    program.write_text(CRASH.format(module=module, name=name))
+def test_a_crash_is_one_line_and_leaves_the_terminal_as_it_was(place: Machine) -> None:
+    (place.repo / "crash.py").write_text(CRASH)
     with terminal() as opened:
-        start(opened, place, shlex.join([COMMAND[0], str(program), "pick"]))
-        opened.wait_until(lambda screen: ">code-review" in screen or "exit" in screen)
-        opened.keys("Down")
+        start(opened, place, shlex.join([COMMAND[0], "crash.py", "pick"]))
         screen = opened.wait("exit 5")
 
         said = "skillshelf: this is a mistake in skillshelf, please report it: ValueError: [red]boom"
-        assert screen.replace("\n", "").startswith(said)
-        assert "Traceback" not in screen
+        assert screen.replace("\n", "").rstrip() == f"{said}exit 5"
         assert opened.is_as_before
 
 

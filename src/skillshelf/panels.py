@@ -43,11 +43,11 @@ _LETTERS: list[BindingType] = [
 class Search(Input):
     """The box that is typed into; a question mark in an empty one asks for help."""
 
-    def on_key(self, event: Key) -> None:
+    async def on_key(self, event: Key) -> None:
         """Open the help for a question mark that begins a query."""
         if event.character == "?" and not self.value:
             event.prevent_default().stop()
-            self.app.run_worker(self.app.run_action("help"))
+            await self.app.run_action("help")
 
 
 class _Lines(Widget):
@@ -124,7 +124,7 @@ class Rows(_Lines, can_focus=True):
             style = STYLES[TONES[row.state]] if column.title == "STATE" else STYLES["plain"]
             first = ">" if chosen and not segments else " "
             padded = first + text + " " * (column.cells - width(text))
-            segments.append(Segment(padded, style + _CHOSEN if chosen else style))
+            segments.append(Segment(padded, _CHOSEN if chosen else style))
         return segments
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["pick"]
 
-DONE = 0
+DONE, NEGATIVE = 0, 1
 
 
 def pick(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") -> int:
@@ -37,7 +37,7 @@ def pick(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") -> int:
     if app.failure is not None:
         raise app.failure
     if chosen is None:
-        return app.return_code or DONE
+        return app.return_code or NEGATIVE
     _print(chosen, values)
     return DONE
 

@@ -340,7 +340,8 @@ class Picker(App[Row]):
 
     def action_next(self, by: int) -> None:
         """Go to the next part, around and around."""
-        self._go(_ORDER[(_ORDER.index(self._part) + by) % len(_ORDER)])
+        if not isinstance(self.screen, ModalScreen):
+            self._go(_ORDER[(_ORDER.index(self._part) + by) % len(_ORDER)])
 
     def action_search(self) -> None:
         """Go to the search box."""
@@ -379,6 +380,8 @@ class Picker(App[Row]):
 
     def action_scope(self) -> None:
         """Show the next scope only; after the last, all."""
+        if self._answer is None:
+            return
         scopes = [None, *dict.fromkeys(row.scope for row in self.stock.rows())]
         self._change(scope=_after(scopes, self._look.scope))
 
