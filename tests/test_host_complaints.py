@@ -11,6 +11,7 @@ import pytest
 from host_cases import linked_folder, skill, trust
 from trees import Machine, write_skill
 
+from skillshelf.document import Document
 from skillshelf.hosts import HOSTS
 from skillshelf.place import Place
 from skillshelf.portability import portability
@@ -136,4 +137,6 @@ def test_15_another_name_than_the_folder_is_another_skill_for_half_the_team(mach
     assert (got["vscode"].verdict, got["vscode"].detail) == ("name-from-folder", "called 'pdf-tools' here, not 'pdf'")
     assert (got["codex"].verdict, got["codelia"].verdict) == ("visible", "name-rejected")
     assert got.fix("codelia") == "give the folder and the name the same words"
-    assert [finding.rule for finding in portability({"name": "pdf", "context": "fork"})] == ["portability-field"]
+    assert [finding.rule for finding in portability(Document({"name": "pdf", "context": "fork"}, "", ()))] == [
+        "portability-field"
+    ]

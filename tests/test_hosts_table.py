@@ -8,6 +8,7 @@ import pytest
 from host_cases import PLACE_CASES, PlaceCase, skill, trust
 from trees import Machine, write_skill
 
+from skillshelf.document import Document
 from skillshelf.errors import ConfigurationError
 from skillshelf.hosts import HOSTS, find_host
 from skillshelf.place import Place
@@ -133,7 +134,9 @@ def test_a_worktree_is_a_repository(machine: Machine) -> None:
 
 
 def test_a_safeguard_that_hosts_ignore_comes_first() -> None:
-    found = portability({"name": "deploy", "model": "fast", "disable-model-invocation": True, "license": "MIT"})
+    found = portability(
+        Document({"name": "deploy", "model": "fast", "disable-model-invocation": True, "license": "MIT"}, "", ())
+    )
 
     assert [finding.rule for finding in found] == ["portability-safeguard", "portability-field"]
     assert found[0] == Finding(
@@ -144,5 +147,5 @@ def test_a_safeguard_that_hosts_ignore_comes_first() -> None:
 
 
 def test_fields_of_the_standard_and_fields_nobody_knows_are_portable() -> None:
-    assert portability({"name": "x", "description": "d", "metadata": {}, "x-team": 1}) == []
-    assert portability({"disable-model-invocation": False}) == []
+    assert portability(Document({"name": "x", "description": "d", "metadata": {}, "x-team": 1}, "", ())) == []
+    assert portability(Document({"disable-model-invocation": False}, "", ())) == []

@@ -21,11 +21,12 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = (
     # What everything speaks: values, errors, limits, text.
-    ("arguments", "errors", "guidance", "hidden", "limits", "mentions", "text", "values", "version"),
+    ("arguments", "errors", "fitting", "guidance", "hidden", "limits", "mentions", "text", "values", "version"),
     ("events", "files", "lines", "markup", "patterns", "profile", "progress", "rulebook", "terminal", "terms"),
     ("hosts", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
     ("agentsmd", "cache", "chain", "document", "impacts", "output", "place", "processes", "profiles", "resources"),
+    ("rpcforms",),
     ("schemas", "snippets", "state", "usage"),
     ("discovery", "index", "journal", "keeper", "ownprofiles", "portability", "rules", "scripts", "userfile"),
     ("advice", "bullets", "config", "fixing", "loader", "search", "staging"),
@@ -42,7 +43,7 @@ LAYERS = (
     ("hostviews", "nearmisses", "remedies"),
     ("linking",),
     # One conversation: what is recorded, what is allowed, what is run and handed over.
-    ("delivery", "logviews", "recorder"),
+    ("delivery", "logviews", "recorder", "rpcmessages"),
     ("guard",),
     ("running",),
     ("desk",),
@@ -60,6 +61,9 @@ LAYERS = (
     ("panels", "stock"),
     ("picker",),
     ("pickcommand",),
+    # The JSON-RPC server.
+    ("rpcmethods", "rpcstreams"),
+    ("rpcserver",),
     # What others build on.
     ("adapters.__init__", "adapters.json_tools", "adapters.pydantic_ai", "commands", "hostcommands", "seeds"),
     ("registry",),

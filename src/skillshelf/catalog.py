@@ -454,11 +454,13 @@ def _settle_names(skills: Sequence[CatalogSkill], profile: Profile, parts: _Part
 def _rivals(skills: Sequence[CatalogSkill], profile: Profile) -> Sequence[CatalogSkill]:
     """Who may win a name: one that is held back, disabled or denied never shadows one that is not.
 
-    A skill that only its author hides from models keeps its place.
+    A skill that only its author hides from models keeps its place. Where all are hidden a stranger's skill gives way:
+    a project that disables one of the user's must not get its name, and with it the rules for that name.
     """
     if profile.filter_order == "after-collisions" or profile.collision == "keep-all":
         return skills
-    return [skill for skill in skills if skill.hidden in (None, "disable-model-invocation")] or skills
+    shown = [skill for skill in skills if skill.hidden in (None, "disable-model-invocation")]
+    return shown or [skill for skill in skills if skill.trusted] or skills
 
 
 def _collisions(same_name: Sequence[CatalogSkill], winners: Sequence[CatalogSkill]) -> list[Diagnostic]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
-from skillshelf import commands, hostcommands
+from skillshelf import commands
 from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,
@@ -105,10 +105,34 @@ _JOURNAL = (
 )
 
 
+def _why(values: Mapping[str, Any]) -> int:
+    from skillshelf.hostcommands import why
+
+    return why(values)
+
+
+def _hosts(values: Mapping[str, Any]) -> int:
+    from skillshelf.hostcommands import hosts
+
+    return hosts(values)
+
+
+def _link(values: Mapping[str, Any]) -> int:
+    from skillshelf.hostcommands import link
+
+    return link(values)
+
+
 def _log(values: Mapping[str, Any]) -> int:
     from skillshelf.logcommands import log
 
     return log(values)
+
+
+def _rpc(values: Mapping[str, Any]) -> int:
+    from skillshelf.rpcserver import rpc
+
+    return rpc(values)
 
 
 COMMANDS: Mapping[str, Command] = {
@@ -164,13 +188,13 @@ COMMANDS: Mapping[str, Command] = {
             Option("--fix", "repair what needs no guessing, and link the skill for every --host"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
-        hostcommands.why,
+        _why,
     ),
     "hosts": Command(
         "every skill here and every agent host: who sees what, and what the lists cost",
         (*SHARED, Option("--diff", "only what two hosts see differently: --diff A B", "A")),
         (Option("B", "the second host of --diff", "B"),),
-        hostcommands.hosts,
+        _hosts,
     ),
     "link": Command(
         "make a skill visible to another agent host, by a link or a copy",
@@ -180,7 +204,7 @@ COMMANDS: Mapping[str, Command] = {
             Option("--remove", "take back what was made for these hosts"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
-        hostcommands.link,
+        _link,
     ),
     "prompt": Command("the catalog as a model is told of it", (*SHARED, _TRUST), (), commands.prompt),
     "tools": Command("the tools a model is offered, with their schemas", (*SHARED, _TRUST), (), commands.tools),
@@ -257,6 +281,12 @@ COMMANDS: Mapping[str, Command] = {
         ),
         (Option("ACTION", "show, verify, stats or replay", "ACTION"), Option("FILE", "the journal", "FILE")),
         _log,
+    ),
+    "rpc": Command(
+        "serve another program by JSON-RPC 2.0 on standard input and output, one message a line",
+        (*SHARED, *_JOURNAL, _TRUST),
+        (),
+        _rpc,
     ),
     "help": Command("this text", (), (), lambda values: _help()),
 }

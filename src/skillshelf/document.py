@@ -272,7 +272,7 @@ def _why_unclosed(head: bytes, *, whole: bool) -> Finding:
 
 def _not_utf8(head: bytes, offset: int) -> Finding:
     line = head.count(b"\n", 0, offset) + 1
-    column = offset - (head.rfind(b"\n", 0, offset) + 1) + 1
+    column = len(head[head.rfind(b"\n", 0, offset) + 1 : offset].decode("utf-8", "replace")) + 1
     return Finding("encoding", f"not UTF-8: byte 0x{head[offset]:02x} at offset {offset}", line, column)
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "close",
     "disk_use",
     "entries_in",
+    "free_bytes",
     "from_system",
     "give_tree",
     "is_at",
@@ -48,6 +49,7 @@ __all__ = [
     "make_parents",
     "make_private_folder",
     "measure",
+    "nameless_files",
     "names_in",
     "open_folder",
     "open_folder_at",
@@ -587,9 +589,13 @@ def make_parents(folder: str) -> list[str]:
     while kind_at(folder) is None:
         missing.append(folder)
         folder = os.path.dirname(folder)
+    made: list[str] = []
     for new in reversed(missing):
-        os.mkdir(_to_system(new))
-    return missing
+        # Somebody else may be making the same folders at the same time.
+        with suppress(FileExistsError):
+            os.mkdir(_to_system(new))
+            made.insert(0, new)
+    return made
 
 
 def _write_new(path: str, data: bytes) -> None:
@@ -688,32 +694,58 @@ def append(path: str, data: bytes) -> None:
 
 
 class DiskUse(NamedTuple):
-    """What lies below a folder: bytes that are taken on the disk, and entries."""
+    """What lies below a folder: bytes that are taken on the disk, and entries; `whole` if every folder could be
+    looked into."""
 
     size: int
     entries: int
+    whole: bool = True
 
 
 def disk_use(path: str, most: int) -> DiskUse:
     """How much lies below a folder; counting ends after so many entries."""
-    size = entries = 0
+    size, entries, whole = 0, 0, True
     waiting = [_to_system(path)]
     while waiting and entries <= most:
         try:
             with os.scandir(waiting.pop()) as found:
                 for entry in found:
                     entries += 1
-                    size += entry.stat(follow_symlinks=False).st_blocks * 512
                     if entries > most:
                         break
+                    # One that went away while it was counted takes nothing.
+                    with suppress(FileNotFoundError):
+                        size += entry.stat(follow_symlinks=False).st_blocks * 512
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
                 # What lies so deep was meant not to be counted.
-                return DiskUse(size, most + 1)
-            # It went away while it was counted, or nobody may look into it.
-    return DiskUse(size, entries)
+                return DiskUse(size, most + 1, whole)
+            whole = False
+    return DiskUse(size, entries, whole)
+
+
+def free_bytes(path: str) -> int:
+    """What is left of the disk that a folder is on."""
+    about = os.statvfs(path)
+    return about.f_bavail * about.f_frsize
+
+
+def nameless_files(process: int) -> dict[tuple[int, int], int]:
+    """The bytes of each file that a process has open and that is in no folder, by device and number."""
+    found = {}
+    folder = f"/proc/{process}/fd"
+    # It ended in the meantime, or may not be looked at.
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            with suppress(OSError):
+                about = os.stat(f"{folder}/{name}")
+                if stat.S_ISREG(about.st_mode) and about.st_nlink == 0:
+                    found[about.st_dev, about.st_ino] = about.st_blocks * 512
+    return found
 
 
 def remove_tree(path: str) -> None:

@@ -125,7 +125,10 @@ GUIDANCE: dict[str, Guidance] = {
     "yaml-value": Guidance("The value would be changed on its way to an agent.", "Put quotes around it."),
     "yaml-colon": Guidance(_UNQUOTED, "`--fix` puts quotes around the value."),
     "yaml-brackets": Guidance(_UNQUOTED, "`--fix` puts quotes around the value."),
-    "yaml-tab": Guidance("YAML forbids tabs as indentation.", "`--fix` makes each tab two blanks."),
+    "yaml-tab": Guidance(
+        "YAML forbids tabs as indentation.",
+        "`--fix` makes each tab two blanks, unless a wider tab would say something else.",
+    ),
     "yaml-lines": Guidance(
         "Some agents read such a file line by line, others leave it out.", "Write valid YAML, with text as values."
     ),

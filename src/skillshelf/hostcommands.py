@@ -123,10 +123,10 @@ def _find(wanted: str, place: "Place", hosts: Sequence[str]) -> "tuple[Survey, l
 
     if "/" in wanted or wanted in (".", "..", "SKILL.md"):
         path = os.path.normpath(os.path.join(place.cwd, os.path.expanduser(wanted)))
-        survey = take_survey(place, hosts, path=path)
+        survey = take_survey(place, hosts, path=path, progress=sys.stderr)
         meant = sight(path)
         return survey, [s for s in survey.sightings if meant is not None and s.real_path == meant.real_path]
-    survey = take_survey(place, hosts)
+    survey = take_survey(place, hosts, progress=sys.stderr)
     return survey, [sighting for sighting in survey.sightings if wanted in _names_of(sighting, survey)]
 
 
@@ -206,7 +206,7 @@ def hosts(values: Values) -> int:
 
     place = _place(values)
     names = _asked_hosts(_pair(values))
-    survey = take_survey(place, names)
+    survey = take_survey(place, names, progress=sys.stderr)
     judged = [(sighting, _verdicts(sighting, survey, names)) for sighting in survey.sightings]
     if values["diff"]:
         judged = [(sighting, both) for sighting, both in judged if both[0].visible != both[1].visible]
@@ -303,7 +303,7 @@ def link(values: Values) -> int:
     place = _place(values)
     names = _asked_hosts(values["to"])
     if values["remove"]:
-        survey = take_survey(place, names)
+        survey = take_survey(place, names, progress=sys.stderr)
         made = [one for host in names for one in take_back(os.path.basename(wanted), survey.views[host])]
         return _report(wanted, made, {one.host: None for one in made}, place, as_json=values["json"])
     survey, found = _find(wanted, place, _asked_hosts(()))

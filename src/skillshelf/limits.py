@@ -7,6 +7,7 @@ __all__ = [
     "CACHE_ROWS",
     "CACHE_WAIT_SECONDS",
     "CHECKED_DIRECTORIES",
+    "CHECKED_MENTIONS",
     "CHECKED_PAGES",
     "CHECKED_SCRIPTS",
     "CONFIG_BYTES",
@@ -32,6 +33,15 @@ __all__ = [
     "QUERY_CHARS",
     "QUERY_TERMS",
     "RESOURCE_BYTES",
+    "RPC_ASKING",
+    "RPC_BATCH",
+    "RPC_CONFIRM_SECONDS",
+    "RPC_DEPTH",
+    "RPC_END_SECONDS",
+    "RPC_LINE_BYTES",
+    "RPC_SESSIONS",
+    "RPC_SHELVES",
+    "RPC_WAITING_BYTES",
     "RUN_ARGUMENTS",
     "RUN_ARGUMENT_BYTES",
     "RUN_ARTIFACT_BYTES",
@@ -80,6 +90,9 @@ WALK_DEPTH = 64
 
 CHECKED_DIRECTORIES = 200_000
 """Folders without a skill that a path given to `check` may hold before its walk stops; five files count as one."""
+
+CHECKED_MENTIONS = 2_000
+"""Links of one page, and as many paths in its sentences, that `check` looks for on the disk."""
 
 CHECKED_PAGES = 64
 """Pages of one skill that `check` reads to see where their links lead."""
@@ -188,3 +201,30 @@ INDEX_WAIT_SECONDS = 5
 
 INDEXES_KEPT = 32
 """Search indexes in the cache folder; a new one takes the place of the one that was not changed for longest."""
+
+RPC_LINE_BYTES = 16 * 1024 * 1024
+"""One message of a client of `skillshelf rpc`; a longer line is refused unread."""
+
+RPC_DEPTH = 64
+"""Levels of a message."""
+
+RPC_BATCH = 1_000
+"""Messages of one batch."""
+
+RPC_WAITING_BYTES = 64 * 1024 * 1024
+"""What all requests that are not answered yet may take; more are refused until some are."""
+
+RPC_SESSIONS = 256
+"""Sessions that are open at one time."""
+
+RPC_SHELVES = 64
+"""Folders whose catalogs are kept; the one that was used longest ago leaves first."""
+
+RPC_ASKING = 32
+"""Requests without a session that may wait for a confirmation at one time; more wait their turn."""
+
+RPC_CONFIRM_SECONDS = 60
+"""How long a client may take to confirm; then it means no."""
+
+RPC_END_SECONDS = 5
+"""How long what still runs may take after a signal to end, and how long a client may leave its answers unread then."""

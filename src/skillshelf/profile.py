@@ -120,7 +120,7 @@ class Profile(NamedTuple):
     name_source: Literal["frontmatter", "directory"] = "frontmatter"
     name_form: Literal["as-is", "one-blank", "hyphens", "file-name"] = "as-is"
     odd_name: Literal["text", "folder"] = "text"
-    name_pattern: str = r"[a-z0-9]+(-[a-z0-9]+)*"
+    name_pattern: str = r"[a-z0-9]+(?:-[a-z0-9]+)*"
     name_max: int = 64
     description_max: int = 1024
     description_from: Literal["frontmatter", "or-body", "or-hide"] = "frontmatter"

@@ -110,7 +110,7 @@ RULES: dict[str, Rule] = {
     "skill-unknown": Rule("The text names a skill that is not here.", "info"),
     "skill-cycle": Rule("Skills name each other in a circle.", "info"),
     # What other hosts make of it
-    "portability-safeguard": Rule("A field that holds something back is ignored by some hosts.", "warn"),
+    "portability-safeguard": Rule("A field that holds something back is ignored by some hosts.", "info"),
     "portability-field": Rule("A field has an effect in some hosts only.", "info"),
     # A load
     "changed": Rule("The file changed since the catalog was made.", "warn"),

@@ -10,6 +10,7 @@ from skillshelf.values import Finding
 
 __all__ = ["check", "description_of", "name_of", "placed", "split_tools"]
 
+# Control characters, line ends, slashes.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029/\\]")
 
 FieldRule = Callable[[Any, Profile], Iterator[Finding]]

@@ -3,14 +3,14 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from skillshelf import catalog as catalogs
 from skillshelf import files
 from skillshelf.cache import Cache
 from skillshelf.config import Settings, Trust, load_settings
-from skillshelf.discovery import discover
+from skillshelf.discovery import Found, discover
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillsDisabled
 from skillshelf.limits import RESOURCE_BYTES
 from skillshelf.place import Place, find_repository, locate, user_cache_folder
@@ -75,9 +75,16 @@ class Shelf:
         if not self.settings.enabled:
             return catalogs.empty(roots, self.profile, self.settings)
         if self._cache is None:
-            found = discover(roots.roots, self.profile, repository=roots.repository, account=account)
+            found = self._watched(discover(roots.roots, self.profile, repository=roots.repository, account=account))
             return catalogs.build(found, roots, self.profile, self.settings)
         return self._scan_with(self._cache, roots, account=account)
+
+    def _watched(self, found: Iterator[Found]) -> Iterator[Found]:
+        if self.progress is None or not self.progress.isatty():
+            return found
+        from skillshelf.progress import watched
+
+        return watched(found, "Reading skills", self.progress)
 
     def _scan_with(self, cache: Cache, roots: Roots, *, account: bool) -> Catalog:
         now = time.time_ns()
@@ -85,7 +92,7 @@ class Shelf:
         found = discover(
             roots.roots, self.profile, repository=roots.repository, account=account, remembered=cache.entries
         )
-        catalog = catalogs.build(found, roots, self.profile, self.settings, notes)
+        catalog = catalogs.build(self._watched(found), roots, self.profile, self.settings, notes)
         for root, entries in zip(roots.roots, notes, strict=True):
             cache.keep(root, entries, looked_at_ns=now)
         return catalog

@@ -6,7 +6,7 @@ host then goes through the same stages as a listing, with its own profile.
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TextIO
 
 from skillshelf import files
 from skillshelf.catalog import Documents, build
@@ -17,6 +17,7 @@ from skillshelf.hosts import HOSTS
 from skillshelf.limits import SKILL_FILE_BYTES, SURVEY_DIRECTORIES
 from skillshelf.place import Place
 from skillshelf.profile import Profile
+from skillshelf.progress import watched
 from skillshelf.prompt import CatalogText, catalog_text, told_to_models
 from skillshelf.roots import Roots, resolve_roots
 from skillshelf.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Root, Shadowed
@@ -84,7 +85,9 @@ class Survey(NamedTuple):
     unseen: tuple[Diagnostic, ...]
 
 
-def take_survey(place: Place, hosts: Iterable[str], *, path: str | None = None) -> Survey:
+def take_survey(
+    place: Place, hosts: Sequence[str], *, path: str | None = None, progress: TextIO | None = None
+) -> Survey:
     """Look at a place as these hosts do; `path` adds a file that may lie outside every root."""
     heads: Heads = {}
     documents: Documents = {}
@@ -98,7 +101,8 @@ def take_survey(place: Place, hosts: Iterable[str], *, path: str | None = None) 
         documents[real_path, PLAIN_FORM] = document
         if isinstance(name := document.fields.get("name"), str):
             sightings[real_path] = sighting._replace(declared=name)
-    views = {name: _view(HOSTS[name], resolved[name], heads, documents) for name in hosts}
+    asked = watched(hosts, "Asking hosts", progress, len(hosts))
+    views = {name: _view(HOSTS[name], resolved[name], heads, documents) for name in asked}
     ordered = sorted(sightings.values(), key=lambda sighting: (sighting.folder, sighting.path))
     return Survey(place, tuple(ordered), views, documents, tuple(unseen))
 
