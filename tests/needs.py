@@ -1,11 +1,12 @@
 """What some tests need of the machine, and how they are left out where it is missing.
 
-`SKILLSHELF_REQUIRE=bwrap` says that it must be there: nothing is left out then, and what is missing is a failure.
+`SKILLSHELF_REQUIRE=bwrap,tmux` says that they must be there: nothing is left out then, and what is missing fails.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 
@@ -15,3 +16,7 @@ REQUIRED = os.environ.get("SKILLSHELF_REQUIRE", "").split(",")
 
 _WHY = None if "bwrap" in REQUIRED else sandbox_available()
 needs_sandbox = pytest.mark.skipif(_WHY is not None, reason=f"needs bwrap: {_WHY}")
+
+needs_tmux = pytest.mark.skipif(
+    "tmux" not in REQUIRED and shutil.which("tmux") is None, reason="needs tmux: it is not installed"
+)

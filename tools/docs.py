@@ -244,7 +244,22 @@ def _type_words(hint: object) -> str:
     return str(hint).replace("typing.", "")
 
 
+def picker_screen() -> str:
+    """The screen that the tests of the picker hold it to."""
+    screen = (REPOSITORY / "tests" / "goldens" / "picker" / "search.txt").read_text(encoding="utf-8")
+    return f"```text\n{screen.rstrip()}\n```"
+
+
+def picker_keys() -> str:
+    """The picker's own page of help."""
+    from skillshelf.picking import HELP
+
+    return f"```text\n{HELP.rstrip()}\n```"
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "picker-screen": picker_screen,
+    "picker-keys": picker_keys,
     "rules": rules_table,
     "guidance": guidance_table,
     "profiles": profiles_table,

@@ -157,6 +157,12 @@ COMMANDS: Mapping[str, Command] = {
         (Option("QUERY", "words of a task in quotes, a name, or a path", "QUERY"),),
         commands.search,
     ),
+    "pick": Command(
+        "choose a skill in the terminal: search, preview, enable and disable; prints its name",
+        (*SHARED, Option("--path", "print the folder of the skill instead of its name")),
+        (Option("QUERY", "what to search for at first", "QUERY"),),
+        commands.pick,
+    ),
     "show": Command(
         "exactly what a model would get when it loads a skill",
         (

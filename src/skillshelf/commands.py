@@ -26,6 +26,7 @@ __all__ = [
     "mcp",
     "new",
     "overview",
+    "pick",
     "profile",
     "prompt",
     "read",
@@ -115,6 +116,13 @@ def _whole_number(text: str | None, option: str) -> int | None:
     if not (text.isdecimal() and text.isascii() and int(text) > 0):
         raise ConfigurationError(f"{option} takes a whole number of at least 1, not {text!r}")
     return int(text)
+
+
+def pick(values: Values) -> int:
+    """A skill that a person chooses."""
+    from skillshelf import pickcommand
+
+    return pickcommand.pick(values, lambda: _open(values))
 
 
 def show(values: Values) -> int:

@@ -1,0 +1,114 @@
+"""What the picker asks of a place: switches that are kept, and what hosts see."""
+
+from __future__ import annotations
+
+import pytest
+from trees import Machine, write_skill
+
+from skillshelf.errors import ConfigurationError
+from skillshelf.picking import Look
+from skillshelf.stock import Stock
+
+
+def states(stock: Stock) -> list[tuple[str, str]]:
+    """The rows there are now."""
+    return [(row.name, row.state) for row in stock.rows()]
+
+
+@pytest.mark.req("C-121")
+def test_a_switch_is_kept_in_the_users_file_and_seen_at_once(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    stock = Stock(machine.shelf)
+
+    said = stock.switch(stock.rows()[0])
+
+    assert said == "deploy is disabled (~/.config/skillshelf/config.toml)"
+    assert states(stock) == [("deploy", "off")]
+    assert [skill.enabled for skill in machine.catalog().skills] == [False]
+
+    assert stock.switch(stock.rows()[0]).startswith("deploy is enabled")
+    assert states(stock) == [("deploy", "on")]
+    assert machine.names() == ["deploy"]
+
+
+@pytest.mark.parametrize("entry", ["deploy", "~/.agents/skills/deploy", "../../.agents/skills/deploy/SKILL.md"])
+def test_enabling_takes_off_whatever_means_the_skill(machine: Machine, entry: str) -> None:
+    write_skill(machine.home / ".agents/skills", "deploy")
+    path = machine.configure(f'[skills]\ndisabled = ["other", "{entry}"]  # mine\n')
+    stock = Stock(machine.shelf)
+    assert states(stock) == [("deploy", "off")]
+
+    stock.switch(stock.rows()[0])
+
+    assert states(stock) == [("deploy", "on")]
+    assert path.read_text() == '[skills]\ndisabled = ["other"]  # mine\n'
+
+
+def test_one_of_two_skills_of_a_name_is_disabled_by_its_path(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    write_skill(machine.home / ".agents/skills", "deploy")
+    stock = Stock(lambda: machine.shelf("codelia"))
+    assert states(stock) == [("deploy", "on"), ("deploy", "on")]
+
+    stock.switch(stock.rows()[1])
+
+    assert states(stock) == [("deploy", "on"), ("deploy", "off")]
+
+
+def test_a_skill_that_loses_its_name_to_nobody_else_stays_where_it_is(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    write_skill(machine.home / ".agents/skills", "deploy")
+    stock = Stock(machine.shelf)
+
+    stock.switch(stock.rows()[0])
+
+    assert states(stock) == [("deploy", "off"), ("deploy", "shadowed")]
+
+
+def test_a_switch_that_another_file_overrules_says_so(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    (machine.repo / "skillshelf.toml").write_text('[skills]\ndisabled = ["deploy"]\n')
+    stock = Stock(machine.shelf)
+
+    assert stock.switch(stock.rows()[0]) == "deploy stays disabled: another configuration file decides"
+
+
+def test_what_is_not_in_the_catalog_has_no_switch(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "broken", "---\nname: broken\n---\n")
+    stock = Stock(machine.shelf)
+
+    with pytest.raises(ConfigurationError, match="broken is not in the catalog"):
+        stock.switch(stock.rows()[0])
+
+
+def test_a_look_at_a_host_holds_what_it_tells_its_model(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    write_skill(machine.repo / ".claude/skills", "review")
+    stock = Stock(machine.shelf)
+    stock.ask_hosts()
+    host = next(iter(stock.hosts))
+    stock.ask_host(host)
+
+    assert [row.name for row in stock.answer(Look(host=host)).rows] == ["review"]
+    assert [row.name for row in stock.answer(Look("deploy", host=host)).rows] == []
+
+
+def test_before_the_index_is_there_names_are_compared(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy", "---\nname: deploy\ndescription: Ships it.\n---\n")
+    stock = Stock(machine.shelf)
+    before = stock.answer(Look("ships")), stock.answer(Look("plo"))
+    stock.make_index()
+    after = stock.answer(Look("ships"))
+
+    assert [(len(found.rows), found.ranked) for found in (*before, after)] == [(0, False), (1, False), (1, True)]
+
+
+def test_a_preview_leaves_no_trace(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    stock = Stock(lambda: machine.shelf(use_cache=False))
+    row = stock.rows()[0]
+    before = sorted(machine.base.rglob("*"))
+
+    stock.about(row)
+
+    assert sorted(machine.base.rglob("*")) == before

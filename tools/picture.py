@@ -1,0 +1,33 @@
+"""Draws docs/picker.svg: the picker, as it looks in a terminal of 100 columns and 30 lines."""
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(REPOSITORY / "src"), str(REPOSITORY / "tests")]
+
+
+async def draw() -> str:
+    """The picker after a few keys, as SVG without links to fonts elsewhere."""
+    from pickertrees import SHOWN_AS, picker_machine
+
+    from skillshelf.panels import Pane
+    from skillshelf.picker import Picker
+    from skillshelf.stock import Stock
+
+    with picker_machine() as machine:
+        app = Picker(Stock(machine.shelf))
+        async with app.run_test(size=(100, 30)) as pilot:
+            await pilot.press("ctrl+p", "down", "down")
+            while "not by" not in "".join(app.query_one(Pane).render_line(y).text for y in range(12)):
+                await pilot.pause(0.1)
+            picture = app.export_screenshot(title="skillshelf pick")
+            await pilot.press("escape")
+        picture = picture.replace(str(machine.base), SHOWN_AS)
+    return re.sub(r"\s*@font-face \{.*?\}", "", picture, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    (REPOSITORY / "docs" / "picker.svg").write_text(asyncio.run(draw()), encoding="utf-8")
