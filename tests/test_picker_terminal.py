@@ -21,7 +21,7 @@ from trees import Machine, write_skill
 pytest.importorskip("textual", reason="needs textual: it is not installed")
 pytestmark = needs_tmux
 
-GOLDENS = Path(__file__).parent / "goldens" / "picker"
+SCREENS = Path(__file__).parent / "screens"
 MANY = int(os.environ.get("SKILLSHELF_PICK_SKILLS", "2000"))
 
 
@@ -45,7 +45,7 @@ def compare(name: str, opened: Terminal, machine: Machine, *, most: int | None =
         text = re.sub(f" +1 of {MANY + 5:,}", " 1 of MANY", screen.replace(str(machine.base), SHOWN_AS))
         return "\n".join(text.split("\n")[:most])
 
-    path = GOLDENS / f"{name}.txt"
+    path = SCREENS / f"{name}.txt"
     if os.environ.get("SKILLSHELF_REGENERATE") == "1":
         path.parent.mkdir(exist_ok=True)
         path.write_text(seen(opened.settled()), encoding="utf-8")

@@ -246,7 +246,7 @@ def _type_words(hint: object) -> str:
 
 def picker_screen() -> str:
     """The screen that the tests of the picker hold it to."""
-    screen = (REPOSITORY / "tests" / "goldens" / "picker" / "search.txt").read_text(encoding="utf-8")
+    screen = (REPOSITORY / "tests" / "screens" / "search.txt").read_text(encoding="utf-8")
     return f"```text\n{screen.rstrip()}\n```"
 
 

@@ -76,7 +76,7 @@ class Stock:
 
     def ask_hosts(self) -> None:
         """Look at the place as every host does; with thousands of skills that takes seconds."""
-        survey = take_survey(self.shelf.place, tuple(HOSTS))
+        survey = take_survey(self.shelf.place, self.hosts)
         by_path = {way: sighting for sighting in survey.sightings for way in (*sighting.ways, sighting.real_path)}
         self._hosts = _Hosts(survey, by_path)
 
