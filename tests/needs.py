@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 import pytest
 
@@ -15,3 +16,9 @@ REQUIRED = os.environ.get("SKILLSHELF_REQUIRE", "").split(",")
 
 _WHY = None if "bwrap" in REQUIRED else sandbox_available()
 needs_sandbox = pytest.mark.skipif(_WHY is not None, reason=f"needs bwrap: {_WHY}")
+
+
+def needs(package: str) -> pytest.MarkDecorator:
+    """Leave a test out where an optional package is missing, unless `SKILLSHELF_REQUIRE` names it."""
+    absent = package not in REQUIRED and find_spec(package) is None
+    return pytest.mark.skipif(absent, reason=f"{package} is not installed")

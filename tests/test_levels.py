@@ -53,6 +53,8 @@ LAYERS = (
     # What others build on.
     ("adapters.__init__", "adapters.json_tools", "adapters.pydantic_ai", "commands", "seeds"),
     ("registry",),
+    ("registered",),
+    ("agent",),
     ("__init__",),
     ("cli",),
     ("__main__",),
