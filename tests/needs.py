@@ -22,3 +22,9 @@ def needs(package: str) -> pytest.MarkDecorator:
     """Leave a test out where an optional package is missing, unless `SKILLSHELF_REQUIRE` names it."""
     absent = package not in REQUIRED and find_spec(package) is None
     return pytest.mark.skipif(absent, reason=f"{package} is not installed")
+
+
+def require(package: str) -> None:
+    """Leave the running test out where an optional package is missing, unless `SKILLSHELF_REQUIRE` names it."""
+    if package not in REQUIRED and find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")

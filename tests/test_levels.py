@@ -51,7 +51,8 @@ LAYERS = (
     ("replayviews",),
     ("logcommands",),
     # What others build on.
-    ("adapters.__init__", "adapters.json_tools", "adapters.pydantic_ai", "commands", "seeds"),
+    ("adapters.__init__", "adapters.json_tools", "adapters.tasks", "commands", "seeds"),
+    ("adapters.langchain", "adapters.openai_agents", "adapters.pydantic_ai"),
     ("registry",),
     ("registered",),
     ("agent",),

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pytest
+from players import PLAYS, Player, play_agent_session
 from policies import put
 from trees import Machine
 
-from skillshelf import SkillError
+from skillshelf import Session, SkillError
 
 LEFT_OUT = {"session", "ts_ms", "prev", "sum", "mode"}
 """The members in which surfaces may differ."""
@@ -45,14 +46,15 @@ SCENARIO = {
     "a run of nothing": Act("run", {"name": "deploy", "script": "nothing.sh"}),
 }
 
+TOOLS = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}
+
 Surface = Callable[[Machine, Act, Path], None]
 
 
 def a_model_in_python(machine: Machine, act: Act, journal: Path) -> None:
     """A tool call through a session."""
-    tool = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}[act.kind]
     with machine.shelf(trust="ask").session(journal=journal) as session:
-        session.call(tool, dict(act.arguments))
+        session.call(TOOLS[act.kind], dict(act.arguments))
 
 
 def a_person_in_python(machine: Machine, act: Act, journal: Path) -> None:
@@ -83,9 +85,29 @@ def the_command_line(machine: Machine, act: Act, journal: Path) -> None:
     assert "mistake in skillshelf" not in done.stderr
 
 
+def through(play: Callable[[Session, Player], None]) -> Surface:
+    """A tool call by way of a framework."""
+
+    def surface(machine: Machine, act: Act, journal: Path) -> None:
+        with machine.shelf(trust="ask").session(journal=journal) as session:
+            play(session, Player((TOOLS[act.kind], dict(act.arguments))))
+
+    return surface
+
+
+def an_agent_session(machine: Machine, act: Act, journal: Path) -> None:
+    """A tool call of the model of an `AgentSession`."""
+    player = Player((TOOLS[act.kind], dict(act.arguments)))
+    play_agent_session(machine.shelf(trust="ask"), player, journal=journal)
+
+
 SURFACES: dict[str, Surface] = {
     "a person in Python": a_person_in_python,
     "the command line": the_command_line,
+    "AgentSession": an_agent_session,
+    "pydantic-ai": through(PLAYS["pydantic-ai"]),
+    "LangChain": through(PLAYS["LangChain"]),
+    "OpenAI Agents SDK": through(PLAYS["OpenAI Agents SDK"]),
 }
 """Every surface besides tool calls in Python, with which they are compared."""
 

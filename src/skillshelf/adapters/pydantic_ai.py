@@ -6,9 +6,11 @@ from typing import Any
 from pydantic_ai import RunContext, Tool
 from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
 
+from skillshelf.adapters.tasks import Start, run_task
+from skillshelf.adapters.tasks import task_tool as task_of
 from skillshelf.session import Session
 
-__all__ = ["SkillToolset"]
+__all__ = ["SkillToolset", "task_tool"]
 
 
 class SkillToolset(FunctionToolset[Any]):
@@ -26,6 +28,16 @@ class SkillToolset(FunctionToolset[Any]):
             function = _calling(self.session, tool.name)
             self.add_tool(Tool.from_schema(function, tool.name, tool.description, dict(tool.input_schema)))
         return await super().get_tools(ctx)
+
+
+def task_tool(session: Session, start: Start) -> Tool[Any]:
+    """For `Agent(tools=[...])`: hands a task to a sub-agent that starts with the skills the model names."""
+    tool = task_of(session)
+
+    async def call(**arguments: Any) -> str:
+        return (await run_task(session, arguments, start)).text
+
+    return Tool.from_schema(call, tool.name, tool.description, dict(tool.input_schema))
 
 
 def _calling(session: Session, name: str) -> Callable[..., str]:
