@@ -10,7 +10,7 @@ from contextlib import suppress
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar
 
-from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound
+from skillshelf.errors import ConfigurationError, PermissionDenied, SkillError, SkillNotFound
 from skillshelf.loader import LoadedSkill
 from skillshelf.policy import Policy
 from skillshelf.profiles import SEED_PROFILES
@@ -20,6 +20,7 @@ from skillshelf.registry import SkillRegistry
 from skillshelf.seeds import Skill, SkillDiscovery
 from skillshelf.session import Session
 from skillshelf.shelf import Shelf, open_shelf
+from skillshelf.tools import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pydantic_ai import Agent, ModelMessage
     from pydantic_ai.models import Model
 
-__all__ = ["AgentConfiguration", "AgentSession", "OnText"]
+__all__ = ["AgentConfiguration", "AgentSession", "OnText", "check_installed", "usable_model"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -202,27 +203,20 @@ class AgentSession:
             return str(result.output)
 
     def _agent(self) -> "Agent[None, str]":
-        try:
-            from pydantic_ai import Agent, UserError
-            from pydantic_ai.models import infer_model
+        model = usable_model(self.configuration.model)
+        from pydantic_ai import Agent
 
-            from skillshelf.adapters.pydantic_ai import SkillToolset
-        except ImportError as error:
-            raise ConfigurationError(f"a prompt needs pydantic-ai ({error}); {INSTALL}") from None
-        if self.configuration.model is None:
-            raise ConfigurationError("a prompt needs a model; name one in the configuration")
-        try:
-            model = infer_model(self.configuration.model)
-        except (UserError, ImportError) as error:
-            raise ConfigurationError(f"the model cannot be used: {error}") from None
-        toolsets = [] if self.session is None else [SkillToolset(self.session)]
-        return Agent(model, instructions=[self.configuration.instructions, self._handed_over], toolsets=toolsets)
+        from skillshelf.adapters.pydantic_ai import SkillToolset
 
-    def _handed_over(self) -> str | None:
-        """The instructions of the skills that the program activated; the model's own loads are in its history."""
-        if self._registry is None:
-            return None
-        return self._registry.generate_active_skills_prompt(self._by_program) or None
+        if self.session is None:
+            return Agent(model, instructions=self.configuration.instructions)
+        # One text, not one for the agent and one for its tools: many models take a single system message.
+        return Agent(model, toolsets=[SkillToolset(self.session, instructions=self._told)])
+
+    def _told(self) -> str:
+        """The instructions with the skills that the program activated; the model's own loads are in its history."""
+        active = self._registry.generate_active_skills_prompt(self._by_program) if self._registry else ""
+        return "\n\n".join(part for part in (self.instructions, active) if part)
 
     def _message(self, text: str) -> str:
         """What the model gets of what the user wrote: a command is replaced by its skill, mentions are listed."""
@@ -236,7 +230,7 @@ class AgentSession:
         if result is None:
             return self.session.resolve_mentions(text).text
         if result.error is not None:
-            raise SkillError(result.error.message)
+            raise _error_of(text, result.error)
         return result.text
 
     def _note_active(self) -> None:
@@ -249,6 +243,39 @@ class AgentSession:
             # The file may be gone again; the model has its text all the same.
             with suppress(SkillError):
                 self._registry.put_active(_with_instructions(self.session.shelf.load(name)))
+
+
+def _error_of(command: str, error: ToolError) -> SkillError:
+    """What a command of the user failed with, as an exception."""
+    if error.code == "denied":
+        return PermissionDenied(error.message)
+    if error.code != "not_found":
+        return SkillError(error.message)
+    missing = SkillNotFound(command.partition(":")[2].partition(" ")[0])
+    missing.near = error.candidates
+    return missing
+
+
+def check_installed() -> None:
+    """Raise what to install if a prompt cannot work here."""
+    try:
+        import pydantic_ai  # noqa: F401
+    except ImportError as error:
+        raise ConfigurationError(f"this needs the package pydantic-ai ({error}); install it with: {INSTALL}") from None
+
+
+def usable_model(model: "Model | str | None") -> "Model":
+    """The model that a name means; an error says what to install or to set."""
+    check_installed()
+    from pydantic_ai import UserError
+    from pydantic_ai.models import infer_model
+
+    if model is None:
+        raise ConfigurationError("a prompt needs a model; name one in the configuration")
+    try:
+        return infer_model(model)
+    except (UserError, ImportError) as error:
+        raise ConfigurationError(f"the model cannot be used: {error}") from None
 
 
 def _with_instructions(loaded: LoadedSkill) -> Skill:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DONE",
+    "chat",
     "check",
     "disable",
     "enable",
@@ -216,6 +217,15 @@ def tools(values: Values) -> int:
     else:
         write(views.tools_view(offered, screen(shelf.place.env)))
     return DONE
+
+
+def chat(values: Values) -> int:
+    """A small agent with skills."""
+    from skillshelf import chat as chats
+
+    shelf = _open(values, trust="all" if values["trust"] else "ask")
+    _held_back(shelf)
+    return chats.chat(shelf, values)
 
 
 def check(values: Values) -> int:

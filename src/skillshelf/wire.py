@@ -6,6 +6,7 @@ from skillshelf.values import FilterReason, Hidden, Scope
 
 __all__ = [
     "CatalogForm",
+    "ChatForm",
     "CheckFindingForm",
     "CheckForm",
     "DiagnosticForm",
@@ -356,3 +357,12 @@ class ReplayForm(TypedDict):
     differences: list[DifferenceForm]
     sessions: list[StateForm]
     skipped: list[str]
+
+
+class ChatForm(TypedDict):
+    """One answer of a model, the skills that were loaded for it, and where that was recorded."""
+
+    model: str
+    answer: str
+    skills: list[str]
+    journal: str | None

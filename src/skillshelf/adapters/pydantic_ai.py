@@ -14,11 +14,18 @@ __all__ = ["SkillToolset", "task_tool"]
 
 
 class SkillToolset(FunctionToolset[Any]):
-    """The skills of a session for `Agent(toolsets=[...])`."""
+    """The skills of a session for `Agent(toolsets=[...])`; `instructions` replaces what the model is told of them."""
 
-    def __init__(self, session: Session, *, id: str = "skills") -> None:  # noqa: A002
+    def __init__(
+        self,
+        session: Session,
+        *,
+        id: str = "skills",  # noqa: A002
+        instructions: Callable[[], str] | None = None,
+    ) -> None:
         # Asked before each request, so that the model hears of skills that came or went.
-        super().__init__(id=id, instructions=lambda: session.system_prompt() or None)
+        told = instructions or session.system_prompt
+        super().__init__(id=id, instructions=lambda: told() or None)
         self.session = session
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
