@@ -11,13 +11,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import jsonschema
 import pytest
 from model_server import ModelServer, Step, model_server
 from needs import needs, require
 from trees import SOURCE, Machine, write_skill
 
+import skillshelf
 from skillshelf.chatmodels import choose_model
 from skillshelf.cli import main
 from skillshelf.errors import ConfigurationError
@@ -155,6 +158,8 @@ def test_one_answer_as_json(chat: Chat) -> None:
     with model_server(LOAD, "Say \x1b[31mno more.") as server:
         done = chat("--model", "m", "--once", "Hi.", "--json", env=server.env)
 
+    schema = json.loads((Path(skillshelf.__file__).parent / "json_schemas" / "chat.json").read_text(encoding="utf-8"))
+    jsonschema.validate(json.loads(done.stdout), schema)
     assert json.loads(done.stdout) == {
         "model": "openai-chat:m",
         "answer": "Say \x1b[31mno more.\n",
