@@ -33,7 +33,6 @@ SYSTEMS = {"C": "Codelia", "S": "SwiftAgent", "M": "Skill MVP", "K": "Contract: 
 
 TIDY = "Fast and tidy: the cache, the benchmarks beside the peers, and the author's tools"
 POLICY = "Policy, journal, replay, and scripts in a sandbox"
-SEARCH = "Search that finds the right skill among thousands"
 SERVERS = "Servers: skills over MCP by the official extension, and the JSON-RPC protocol"
 PEOPLE = "For people and agents: the picker, AgentSession, more adapters, a small chat"
 
@@ -89,7 +88,7 @@ CODELIA = (
     tested("C-05", "Skills and AGENTS context coexist in one prompt without disturbing each other"),
     tested("C-06", "The prompt stays bounded with very many skills"),
     tested("C-07", "An explicit `$skill-name` or path request resolves to the same skill every time"),
-    deferred("C-08", "Skills are not searched for or fetched from a remote place", SERVERS, tag="NON-GOAL"),
+    tested("C-08", "Skills are not searched for or fetched from a remote place", tag="NON-GOAL"),
     tested("C-09", "A skill that is only in `.claude/skills` is not listed", tag="NON-GOAL"),
     tested("C-10", "There is no system or admin scope", tag="NON-GOAL"),
     deferred("C-11", "The look and the key bindings of the picker are not fixed", PEOPLE, tag="NON-GOAL"),
@@ -103,12 +102,12 @@ CODELIA = (
     # Adopted policy
     tested("C-17", "Explicit mentions are strict: duplicate names are ambiguous, a path beats a name"),
     tested("C-18", "Injection is structured markup with an element per skill, not prose"),
-    deferred("C-19", "Disabling a skill does not change what search computes", SEARCH),
+    tested("C-19", "Disabling a skill does not change what search computes"),
     tested("C-20", "Loading returns the base directory and information on bundled files"),
     tested("C-21", "The only placement is `.agents/skills`"),
     tested("C-22", "The initial context holds the catalog only, never a body"),
     tested("C-23", "A body enters the context only through the tool `skill_load`"),
-    deferred("C-24", "The tool `skill_search` exists for finding candidates", SEARCH),
+    tested("C-24", "The tool `skill_search` exists for finding candidates"),
     # Types
     tested("C-25", "Scope is exactly `repo` or `user`"),
     tested("C-26", "Metadata has `id`, `name`, `description`, `path`, `dir`, `scope`, `mtimeMs`", tag="AMBIGUOUS",
@@ -118,8 +117,8 @@ CODELIA = (
     tested("C-29", "`mtimeMs` is a number of milliseconds"),
     tested("C-30", "A load error has the strings `path` and `message`"),
     tested("C-31", "A catalog has the lists `skills` and `errors` and the boolean `truncated`"),
-    deferred("C-32", "A search result has `skill` (metadata), `score` (number) and `reason`", SEARCH),
-    deferred("C-33", "`reason` is one of `exact_name`, `exact_path`, `prefix`, `token_overlap`; nothing else validates", SEARCH),
+    tested("C-32", "A search result has `skill` (metadata), `score` (number) and `reason`"),
+    tested("C-33", "`reason` is one of `exact_name`, `exact_path`, `prefix`, `token_overlap`; nothing else validates"),
     # Discovery
     tested("C-34", "Discovery starts at the working directory and looks in the listed roots only"),
     tested("C-35", "Repo scope is `<dir>/.agents/skills/**/SKILL.md` for every directory from boundary to cwd, both included"),
@@ -141,12 +140,12 @@ CODELIA = (
     tested("C-49", "Different files with one name are all kept; nothing overwrites silently"),
     tested("C-50", "Choosing by a name that several skills share is ambiguous"),
     # Search
-    deferred("C-51", "Ranking classes, best first: `exact_path`, `exact_name`, `prefix`, `token_overlap`", SEARCH),
-    deferred("C-52", "`prefix` means that the query is a prefix of the name", SEARCH),
-    deferred("C-53", "`token_overlap` counts tokens shared with name and description", SEARCH),
-    deferred("C-54", "The first tie-break is the score, descending", SEARCH),
-    deferred("C-55", "The second tie-break is the scope, repo before user", SEARCH),
-    deferred("C-56", "The third tie-break is the path, ascending", SEARCH),
+    tested("C-51", "Ranking classes, best first: `exact_path`, `exact_name`, `prefix`, `token_overlap`"),
+    tested("C-52", "`prefix` means that the query is a prefix of the name"),
+    tested("C-53", "`token_overlap` counts tokens shared with name and description", reason="In the profiles whose `ranking` is `overlap`; the others weigh the tokens, and those of bodies too."),
+    tested("C-54", "The first tie-break is the score, descending"),
+    tested("C-55", "The second tie-break is the scope, repo before user"),
+    tested("C-56", "The third tie-break is the path, ascending"),
     # Initial context
     tested("C-57", "The catalog is added to the system prompt at session start"),
     tested("C-58", "The order is base system text, initial AGENTS context, initial skills context"),
@@ -172,9 +171,9 @@ CODELIA = (
     tested("C-76", "A suppressed reload returns a short reminder with reference information"),
     tested("C-77", "A changed mtime sends the body again"),
     # Tools
-    deferred("C-78", "`skill_search` takes `query` (required), `limit` and `scope` (`repo` or `user`)", SEARCH),
-    deferred("C-79", "`skill_search` gives candidates with `name`, `description`, `path`, `scope`, `reason`, `score`", SEARCH),
-    deferred("C-80", "`skill_search` gives `count` and `truncated` too", SEARCH),
+    tested("C-78", "`skill_search` takes `query` (required), `limit` and `scope` (`repo` or `user`)"),
+    tested("C-79", "`skill_search` gives candidates with `name`, `description`, `path`, `scope`, `reason`, `score`"),
+    tested("C-80", "`skill_search` gives `count` and `truncated` too"),
     tested("C-81", "`skill_load` takes an optional `name` and an optional `path`"),
     tested("C-82", "`path` wins over `name` when both are given"),
     tested("C-83", "A unique name resolves"),
@@ -195,28 +194,28 @@ CODELIA = (
     tested("C-96", "`skills.enabled` is true by default"),
     tested("C-97", "`skills.initial.maxEntries` is 200 by default"),
     tested("C-98", "`skills.initial.maxBytes` is 32768 by default"),
-    deferred("C-99", "`skills.search.defaultLimit` is 8 by default", SEARCH),
-    deferred("C-100", "`skills.search.maxLimit` is 50 by default", SEARCH),
+    tested("C-99", "`skills.search.defaultLimit` is 8 by default"),
+    tested("C-100", "`skills.search.maxLimit` is 50 by default"),
     # Protocol and state
-    deferred("C-101", "The method `skills.list` returns the catalog to a UI", SERVERS),
-    deferred("C-102", "`skills.list` takes `cwd` (string) and `force_reload` (boolean), both optional", SERVERS),
-    deferred("C-103", "`skills.list` returns `skills` and `errors`", SERVERS),
-    deferred("C-104", "`context.inspect` with `include_skills` shows the current catalog state", SERVERS),
-    deferred("C-105", "The runtime state keeps `skillsCatalogByCwd`", SERVERS),
-    deferred("C-106", "The runtime state keeps `loadedSkillVersions`", SERVERS),
+    tested("C-101", "The method `skills.list` returns the catalog to a UI"),
+    tested("C-102", "`skills.list` takes `cwd` (string) and `force_reload` (boolean), both optional"),
+    tested("C-103", "`skills.list` returns `skills` and `errors`"),
+    tested("C-104", "`context.inspect` with `include_skills` shows the current catalog state"),
+    tested("C-105", "The runtime state keeps `skillsCatalogByCwd`"),
+    tested("C-106", "The runtime state keeps `loadedSkillVersions`"),
     # Boundaries
     tested("C-107", "The core has no skill transport or discovery, only the tool contract and context management"),
     not_testable("C-108", "The runtime owns discovery, search, load, both tools, permission and sandbox application", "the package layout of another code base"),
     not_testable("C-109", "The protocol owns `skills.list` and `context.inspect`; shared types own the catalog and result types", "the package layout of another code base"),
-    deferred("C-110", "The runtime never searches or fetches remotely by itself", SERVERS),
+    tested("C-110", "The runtime never searches or fetches remotely by itself"),
     # Acceptance
     tested("C-111", "`.agents/skills/**/SKILL.md` from root to cwd is enumerated"),
     tested("C-112", "`~/.agents/skills/**/SKILL.md` is enumerated with scope `user`"),
     tested("C-113", "`skill_load` by a name that several skills share gives the ambiguity error"),
-    deferred("C-114", '`skill_search("release")` returns candidates from name and description', SEARCH),
+    tested("C-114", '`skill_search("release")` returns candidates from name and description'),
     tested("C-115", "`skill_load` returns the body and the base directory"),
     tested("C-116", "Reloading the same skill does not inject the body twice"),
-    deferred("C-117", "`context.inspect` with `include_skills=true` shows the catalog", SERVERS),
+    tested("C-117", "`context.inspect` with `include_skills=true` shows the catalog"),
     tested("C-118", "References to loaded skills still work after compaction"),
     # Phases
     not_testable("C-119", "Phase 1 is local discovery, both tools, initial catalog and `skills.list`", "a list of phases; its parts are C-35, C-36, C-57, C-78, C-81 and C-101"),
@@ -232,7 +231,7 @@ SWIFTAGENT = (
     tested("S-04", "Skills made for Cursor, Claude Code and VS Code are read"),
     divergent("S-05", "There is no tool for authoring skills", "the design wants `new` and `check --fix` for authors", tag="NON-GOAL"),
     tested("S-06", "A skill's scripts are not run automatically, only through tools", tag="NON-GOAL"),
-    deferred("S-07", "There is no connection to remote skill repositories", SERVERS, tag="NON-GOAL"),
+    tested("S-07", "There is no connection to remote skill repositories", tag="NON-GOAL"),
     # Format
     tested("S-08", "A skill directory contains `SKILL.md` with metadata and instructions"),
     tested("S-09", "`scripts/` is optional"),
@@ -370,7 +369,7 @@ SWIFTAGENT = (
     # Future
     not_testable("S-126", "Several versions of one skill",
                  "Planned for later by its document, which gives no behaviour to check.", tag="FUTURE"),
-    deferred("S-127", "Skills fetched from remote repositories", SERVERS, tag="FUTURE"),
+    divergent("S-127", "Skills fetched from remote repositories", "a skill is a folder on this machine; nothing is ever fetched by itself", tag="FUTURE"),
     not_testable("S-128", "Dependencies between skills",
                  "Planned for later by its document, which gives no behaviour to check.", tag="FUTURE"),
     tested("S-129", "Caching of frequently used skills", tag="FUTURE"),
@@ -497,7 +496,7 @@ RIP = (
     tested("K-10", "A skill cannot implicitly widen permissions"),
     tested("K-11", "Every load and every invocation is logged as a structured event"),
     tested("K-12", "Tool activity caused by a skill produces the same frames as any other tool activity"),
-    tested("K-13", "CLI, server, SDK, TUI and MCP see the same skill events and tool events", reason="Python and the command line; each later surface is one line of the same test"),
+    tested("K-13", "CLI, server, SDK, TUI and MCP see the same skill events and tool events", reason="Python, the command line and JSON-RPC; each later surface is one line of the same test"),
     tested("K-14", "Nothing is installed from a remote marketplace without explicit policy", tag="NON-GOAL"),
     tested("K-15", "No script is executed during discovery", tag="NON-GOAL"),
     # Definitions

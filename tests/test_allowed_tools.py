@@ -52,6 +52,19 @@ def test_two_active_skills_leave_what_both_allow(
     assert session.effective_allowed_tools == effective
 
 
+@pytest.mark.parametrize("value", ["*", "mcp__shop__*", "Bash(git *)"])
+def test_an_entry_that_is_no_pattern_allows_nothing_and_is_said(machine: Machine, value: str) -> None:
+    path = put(machine.repo / ".agents/skills", "one", f"allowed-tools: ['{value}', Read]\n")
+    events: list[Any] = []
+    session = machine.shelf().session(on_event=events.append)
+    session.call("skill_load", {"name": "one"})
+
+    told = f"not understood in allowed-tools, so it allows nothing: {value}"
+    assert session.effective_allowed_tools == ("Read",)
+    assert [(warning.path, warning.message) for warning in session.warnings] == [(str(path), told)]
+    assert [event.warnings[0]["message"] for event in events if hasattr(event, "frontmatter")] == [told]
+
+
 def test_what_the_policy_denies_is_not_among_the_effective_tools(machine: Machine) -> None:
     prepare(machine)
     session = machine.shelf().session({"deny": [{"tool": "Bash"}]})

@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from trees import Machine, write_skill
+from trees import Machine, run_command, write_skill
 
 from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.schemas import SCHEMAS
@@ -173,6 +173,22 @@ SARIF = {
 """What SARIF 2.1.0 demands of the parts we write."""
 
 
+def test_sarif_of_a_place_that_is_no_utf_8_and_of_a_machine_without_a_home_is_sarif(machine: Machine) -> None:
+    odd = Path(os.fsdecode(os.fsencode(machine.repo) + b"/\xff"))
+    (odd / ".git").mkdir(parents=True)
+    write_skill(odd / ".agents/skills", "deploy")
+    words = ("check", "--format", "sarif")
+
+    outputs = [machine.run(*words, cwd=odd), run_command(*words, cwd=machine.repo, env={"HOME": "nowhere"})]
+
+    runs = []
+    for done in outputs:
+        jsonschema.validate(log := json.loads(done.stdout), SARIF)
+        runs.append(log["runs"][0])
+    assert runs[0]["originalUriBaseIds"]["SRCROOT"]["uri"] == f"file://{machine.repo}/%FF/"
+    assert [(result["ruleId"], result["locations"]) for result in runs[1]["results"]] == [("home-missing", [])]
+
+
 def test_what_github_would_take_for_a_command_is_escaped(machine: Machine) -> None:
     write_skill(
         machine.repo / "skills", "x", f"---\nname: x\ndescription: {DESCRIPTION}\n'a%\\': b\n---\nx\n", folder="a,b:c%"
@@ -325,14 +341,23 @@ def test_a_hostile_tree_is_reported_whole_and_nothing_outside_is_read_or_written
         "[a]: " * 60_000,
         "```\n" * 100_000,
         "$a-" * 100_000,
+        " " * 500_000 + "x```",
+        "~" * 500_000 + "`",
     ],
-    ids=["brackets", "links", "ticks", "comments", "definitions", "fences", "dollars"],
+    ids=["brackets", "links", "ticks", "comments", "definitions", "fences", "dollars", "blanks", "tildes"],
 )
 def test_a_text_made_to_hold_up_a_scanner_does_not(machine: Machine, body: str) -> None:
     write_skill(machine.repo, "x", f"---\nname: x\ndescription: {DESCRIPTION}\n---\n{body}\n")
 
     # A scanner that goes back and forth would need minutes; the command is given one.
     assert machine.run("check", "x").returncode == 0
+
+
+def test_a_name_made_to_hold_up_a_repair_does_not(machine: Machine) -> None:
+    write_skill(machine.repo, "x", f"---\nname: a{' ' * 60_000}a\ndescription: {DESCRIPTION}\n---\nHi\n")
+
+    assert machine.run("check", "x", "--fix").returncode == 0
+    assert (machine.repo / "x/SKILL.md").read_text().splitlines()[1] == "name: x"
 
 
 # Hooks --------------------------------------------------------------------------------------------

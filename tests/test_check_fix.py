@@ -59,6 +59,8 @@ def repaired(data: bytes, directory: str = "demo") -> bytes:
         ("---\n---\n", "---\nname: demo\n---\n"),
         ("---\nname:\ndescription: d\n---\n", "---\nname: demo\ndescription: d\n---\n"),
         ("---\nname: ~ # todo\ndescription: d\n---\n", "---\nname: demo # todo\ndescription: d\n---\n"),
+        ("---\nname:  # todo\ndescription: d\n---\n", "---\nname: demo  # todo\ndescription: d\n---\n"),
+        ("---\nname :  De Mo\t# x\ndescription: d\n---\n", "---\nname :  demo\t# x\ndescription: d\n---\n"),
         ('---\ndescription: d\nname:  "De Mo"\n---\n', "---\ndescription: d\nname:  demo\n---\n"),
         ("---\nname: a/b\ndescription: d\n---\n", "---\nname: demo\ndescription: d\n---\n"),
         (
@@ -94,6 +96,13 @@ def test_what_would_need_a_guess_or_change_its_meaning_is_left_alone(text: str) 
     assert after == data or parse(after, whole=True).fields["name"] == "demo"
     fields = {**parse(data, whole=True).fields, "name": ""}
     assert {**parse(after, whole=True).fields, "name": ""} == fields
+
+
+@pytest.mark.parametrize("line", ["metadata:\n  a:\n    b: c\n\td: e", "license: |\n  d\n\te"])
+def test_a_tab_that_says_something_else_where_it_is_wider_is_left_alone(line: str) -> None:
+    data = f"---\nname: demo\ndescription: d\n{line}\n---\n".encode()
+
+    assert repaired(data) == data
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from trees import Machine, write_skill
 
 from skillshelf.checking import CheckFinding, Report, check_targets
 from skillshelf.guidance import GUIDANCE
-from skillshelf.limits import CHECKED_PAGES, CHECKED_SCRIPTS
+from skillshelf.limits import CHECKED_MENTIONS, CHECKED_PAGES, CHECKED_SCRIPTS
 from skillshelf.rulebook import RULES
 from skillshelf.targets import in_paths, in_roots
 
@@ -93,7 +94,8 @@ def test_a_rule_fires_at_the_place_it_is_about(
 
     assert expected in found
     # One mistake is told once: no rule of the fields complains about a frontmatter that could not be read.
-    assert {rule for rule, *_ in found} - {expected[0]} <= {"description-when", "description-vague", "description-long"}
+    advice = {"description-when", "description-vague", "description-long", "portability-field"}
+    assert {rule for rule, *_ in found} - {expected[0]} <= advice
 
 
 @pytest.mark.parametrize(
@@ -218,6 +220,27 @@ def test_more_pages_and_scripts_than_are_looked_at_are_told(machine: Machine) ->
     assert [f.rule for f in report_on(machine, path).findings] == ["check-limit", "check-limit"]
 
 
+def test_a_page_with_more_links_than_are_looked_for_says_so(machine: Machine) -> None:
+    path = write_skill(machine.repo / "skills", "demo", skill("[x](page.md)\n"))
+    (path.parent / "page.md").write_text("[x](gone.md)\n" * (CHECKED_MENTIONS + 5))
+
+    found = [(f.rule, f.line) for f in report_on(machine, path).findings]
+
+    assert found[:2] == [("check-limit", 1), ("reference-missing", 1)]
+    assert len(found) == CHECKED_MENTIONS + 1
+
+
+def test_a_link_that_no_path_can_be_is_missing(machine: Machine) -> None:
+    assert told(machine, skill("See [x](a%00b.md).\n")) == [("reference-missing", "warning", 5, 9)]
+
+
+def test_a_page_with_other_line_ends_is_read_alike(machine: Machine) -> None:
+    path = write_skill(machine.repo / "skills", "demo", skill("[x](page.md)\n"))
+    (path.parent / "page.md").write_bytes(b"See [it].\r\n\r\n[it]: gone.md\r\n")
+
+    assert [(f.rule, f.line, f.column) for f in report_on(machine, path).findings] == [("reference-missing", 3, 7)]
+
+
 # Names of other skills ----------------------------------------------------------------------------
 
 
@@ -291,3 +314,20 @@ def test_a_profile_of_ones_own_weighs_rules(machine: Machine) -> None:
 def test_every_rule_says_why_it_is_there_and_how_to_mend_what_it_finds() -> None:
     assert list(GUIDANCE) == list(RULES)
     assert [rule for rule, guidance in GUIDANCE.items() if not all(guidance)] == []
+
+
+def test_a_field_that_only_some_hosts_honour_is_told_with_its_line(machine: Machine) -> None:
+    write_skill(
+        machine.repo / ".agents" / "skills",
+        "deploy",
+        "---\nname: deploy\ndescription: Deploys the site after all checks. Use when a release is due.\n"
+        "context: fork\ndisable-model-invocation: true\n---\n# Deploy\n",
+    )
+
+    found = [
+        (finding["rule"], finding["line"], finding["severity"])
+        for finding in json.loads(machine.run("check", "--json").stdout)["findings"]
+    ]
+
+    assert ("portability-safeguard", 5, "info") in found
+    assert ("portability-field", 4, "info") in found

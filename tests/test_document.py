@@ -177,6 +177,7 @@ def test_utf_16_is_told_by_its_mark(encoding: str) -> None:
     ("value", "message", "column"),
     [
         pytest.param(b"caf\xe9", "not UTF-8: byte 0xe9 at offset 24", 13, id="Latin-1"),
+        pytest.param("é".encode() + b"\xe9", "not UTF-8: byte 0xe9 at offset 23", 11, id="after a letter of two bytes"),
         pytest.param(b"\xc0\xaf", "not UTF-8: byte 0xc0 at offset 21", 10, id="overlong"),
         pytest.param(b"\xed\xa0\x80", "not UTF-8: byte 0xed at offset 21", 10, id="half a surrogate pair"),
         pytest.param(b"\xf4\x90\x80\x80", "not UTF-8: byte 0xf4 at offset 21", 10, id="beyond Unicode"),

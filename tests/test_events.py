@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -335,6 +337,51 @@ def test_a_journal_that_cannot_be_written_does_not_stop_the_session_and_is_said(
 
     assert session.journal_problem is not None
     assert session.journal_problem.startswith("8 events are not in the journal")
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "lost"),
+    [
+        (("show", "deploy"), 0, 8),
+        (("show", "nonsense"), 3, 5),
+        (("read", "skill://deploy/nothing"), 3, 6),
+        (("run", "deploy", "hello.sh"), 4, 6),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
+)
+def test_a_command_says_once_that_its_journal_cannot_be_written_whether_it_fails_or_not(
+    machine: Machine, words: tuple[str, ...], status: int, lost: int
+) -> None:
+    put(machine.home / ".agents/skills", "deploy")
+
+    done = machine.run(*words, "--journal", "/nonexistent/run.jsonl")
+
+    told = f"skillshelf: {lost} events are not in the journal: /nonexistent/run.jsonl: No such file or directory"
+    assert done.returncode == status
+    assert [line for line in done.stderr.splitlines() if "journal" in line] == [told]
+
+
+def test_a_command_says_that_it_set_aside_what_a_crash_left_of_a_line(machine: Machine) -> None:
+    put(machine.home / ".agents/skills", "deploy")
+    (machine.repo / "run.jsonl").write_bytes(b'{"begun":')
+
+    done = machine.run("show", "deploy", "--journal", "run.jsonl")
+
+    assert done.returncode == 0
+    assert f"the 9 bytes it left are in {machine.repo}/run.jsonl.torn" in done.stderr
+
+
+def test_a_journal_that_could_not_be_forced_to_the_disk_is_said(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with machine.shelf().session(journal=machine.base / "run.jsonl", fsync="end") as session:
+        pass
+
+    assert session.journal_problem == f"{machine.base}/run.jsonl: not forced to the disk: {os.strerror(errno.EIO)}"
 
 
 def test_contents_are_kept_only_beside_a_journal(machine: Machine, tmp_path: Path) -> None:

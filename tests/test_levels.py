@@ -21,13 +21,15 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = (
     # What everything speaks: values, errors, limits, text.
-    ("arguments", "errors", "guidance", "hidden", "limits", "mentions", "text", "values", "version"),
-    ("events", "files", "lines", "markup", "patterns", "profile", "rulebook", "search", "terminal", "wire", "yamltext"),
+    ("arguments", "errors", "fitting", "guidance", "hidden", "limits", "mentions", "text", "values", "version"),
+    ("events", "files", "lines", "markup", "patterns", "profile", "progress", "rulebook", "terminal", "terms"),
+    ("hosts", "wire", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
-    ("agentsmd", "cache", "chain", "document", "output", "place", "processes", "profiles", "resources"),
-    ("schemas", "state", "usage"),
-    ("discovery", "journal", "keeper", "ownprofiles", "rules", "scripts", "userfile"),
-    ("advice", "config", "fixing", "loader", "staging"),
+    ("agentsmd", "cache", "chain", "document", "impacts", "output", "place", "processes", "profiles", "resources"),
+    ("rpcforms",),
+    ("schemas", "snippets", "state", "usage"),
+    ("discovery", "index", "journal", "keeper", "ownprofiles", "portability", "rules", "scripts", "userfile"),
+    ("advice", "bullets", "config", "fixing", "loader", "search", "staging"),
     ("memory", "policy", "prompt", "rendering", "roots", "sandbox"),
     # A script to a run of it.
     ("launch", "proposals"),
@@ -35,9 +37,13 @@ LAYERS = (
     ("world",),
     # Candidates to a catalog, a catalog to what a model or a person gets.
     ("catalog", "tools"),
-    ("envelope", "results", "views"),
+    ("envelope", "results", "searchview", "survey", "views"),
+    # Who sees what, and what helps.
+    ("verdicts",),
+    ("hostviews", "nearmisses", "remedies"),
+    ("linking",),
     # One conversation: what is recorded, what is allowed, what is run and handed over.
-    ("delivery", "logviews", "recorder"),
+    ("delivery", "logviews", "recorder", "rpcmessages"),
     ("guard",),
     ("running",),
     ("desk",),
@@ -50,8 +56,11 @@ LAYERS = (
     ("replaying",),
     ("replayviews",),
     ("logcommands",),
+    # The JSON-RPC server.
+    ("rpcmethods", "rpcstreams"),
+    ("rpcserver",),
     # What others build on.
-    ("adapters.__init__", "adapters.json_tools", "adapters.tasks", "chatmodels", "seeds"),
+    ("adapters.__init__", "adapters.json_tools", "adapters.tasks", "chatmodels", "hostcommands", "seeds"),
     ("adapters.langchain", "adapters.openai_agents", "adapters.pydantic_ai"),
     ("registry",),
     ("registered",),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import jsonschema
 import pytest
@@ -128,6 +130,22 @@ def test_half_a_skill_is_taken_away_again(machine: Machine, tmp_path: Path) -> N
     assert not (tmp_path / "new").exists()
 
 
+def test_two_at_once_in_a_place_without_a_root_are_both_made(tmp_path: Path) -> None:
+    from skillshelf.files import make_folder
+
+    roots = [str(tmp_path / str(number) / ".agents" / "skills") for number in range(300)]
+
+    def make(name: str) -> int:
+        for root in roots:
+            together.wait()
+            make_folder(f"{root}/{name}", {"SKILL.md": b"x"})
+        return len(roots)
+
+    together = Barrier(2, timeout=30)
+    with ThreadPoolExecutor(2) as pool:
+        assert [*pool.map(make, ("a", "b"))] == [len(roots)] * 2
+
+
 def test_a_cloned_repository_cannot_lead_it_elsewhere(machine: Machine) -> None:
     (machine.base / "outside").mkdir()
     (machine.repo / ".agents").mkdir()
@@ -140,16 +158,24 @@ def test_a_cloned_repository_cannot_lead_it_elsewhere(machine: Machine) -> None:
     assert os.listdir(machine.base / "outside") == []
 
 
+HIDDEN = (
+    "skillshelf: --description: the description holds 1 bidirectional character(s) (U+202E RIGHT-TO-LEFT OVERRIDE)\n"
+)
+NO_WHEN = 'skillshelf: description: no word about when to use it; add a sentence such as "Use when ..."\n'
+
+
 @pytest.mark.parametrize(
     ("text", "status", "told"),
     [
         ('Uses: colons, "quotes", it\'s # all [here] {now} and \\ too, größe', 0, ""),
-        ("Two words", 0, "skillshelf: description: 2 words; say what the skill does and when to use it\n"),
+        ("Two words", 2, "skillshelf: --description: 2 words; say what the skill does and when to use it\n"),
+        ("Turns \u202e it round", 2, HIDDEN),
+        ("Turns all of it round and round", 0, NO_WHEN),
         ("two\nlines are one when they are read as a description", 0, ""),
         ("x" * 1025, 2, "skillshelf: --description: the description has 1025 characters; at most 1024 are allowed\n"),
         ("", 2, "skillshelf: --description: no `description`; say what the skill does and when to use it\n"),
     ],
-    ids=["odd", "short", "two lines", "long", "empty"],
+    ids=["odd", "short", "hidden", "advice", "two lines", "long", "empty"],
 )
 def test_a_description_is_kept_as_given_or_refused(machine: Machine, text: str, status: int, told: str) -> None:
     done = machine.run("new", "deploy", f"--description={text}")

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 from players import PLAYS, Player, play_agent_session
 from policies import put
+from rpcclient import rpc_process
 from trees import Machine
 
 from skillshelf import Session, SkillError
@@ -57,6 +58,13 @@ def a_model_in_python(machine: Machine, act: Act, journal: Path) -> None:
         session.call(TOOLS[act.kind], dict(act.arguments))
 
 
+def a_model_whose_user_says_no(machine: Machine, act: Act, journal: Path) -> None:
+    """The same where somebody can be asked, who always says no."""
+    tool = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}[act.kind]
+    with machine.shelf(trust="ask").session(journal=journal, confirm=lambda *question: False) as session:
+        session.call(tool, dict(act.arguments))
+
+
 def a_person_in_python(machine: Machine, act: Act, journal: Path) -> None:
     """The methods of a session that serve a person."""
     given = act.arguments
@@ -85,6 +93,14 @@ def the_command_line(machine: Machine, act: Act, journal: Path) -> None:
     assert "mistake in skillshelf" not in done.stderr
 
 
+def a_session_over_json_rpc(machine: Machine, act: Act, journal: Path) -> None:
+    """A tool call through `skillshelf rpc`, to a client whose user says no."""
+    tool = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}[act.kind]
+    with rpc_process(machine, "--journal", str(journal)) as client:
+        client.confirm = lambda question: False
+        client.ask("session.call", session=client.open(), tool=tool, arguments=dict(act.arguments))
+
+
 def through(play: Callable[[Session, Player], None]) -> Surface:
     """A tool call by way of a framework."""
 
@@ -104,12 +120,16 @@ def an_agent_session(machine: Machine, act: Act, journal: Path) -> None:
 SURFACES: dict[str, Surface] = {
     "a person in Python": a_person_in_python,
     "the command line": the_command_line,
+    "a session over JSON-RPC": a_session_over_json_rpc,
     "AgentSession": an_agent_session,
     "pydantic-ai": through(PLAYS["pydantic-ai"]),
     "LangChain": through(PLAYS["LangChain"]),
     "OpenAI Agents SDK": through(PLAYS["OpenAI Agents SDK"]),
 }
 """Every surface besides tool calls in Python, with which they are compared."""
+
+ASKING: dict[str, Surface] = {"a session over JSON-RPC": a_model_whose_user_says_no}
+"""The surfaces that ask somebody, and the tool calls in Python with which they are compared."""
 
 
 def events_of(machine: Machine, act: Act, surface: Surface, journal: Path) -> list[dict[str, Any]]:
@@ -139,7 +159,7 @@ def test_the_same_act_leaves_the_same_events(machine: Machine, name: str, surfac
         }
     )
 
-    expected = events_of(machine, act, a_model_in_python, machine.base / "model.jsonl")
+    expected = events_of(machine, act, ASKING.get(surface, a_model_in_python), machine.base / "model.jsonl")
     found = events_of(machine, act, SURFACES[surface], machine.base / "surface.jsonl")
 
     assert found == expected
@@ -163,3 +183,24 @@ def test_a_run_is_in_the_same_frames_as_any_other_call(machine: Machine) -> None
         ("ToolStdout", "t2"),
         ("ToolEnded", "t2"),
     ]
+
+
+@pytest.mark.req("K-12")
+@pytest.mark.parametrize("address", ["skill://deploy", "skill://deploy/scripts/hello.sh"])
+def test_a_read_leaves_the_same_events_where_reading_is_how_a_skill_is_loaded(machine: Machine, address: str) -> None:
+    put(machine.home / ".omp/agent/skills", "deploy", "allowed-tools: Read\n")
+
+    def by_model(machine: Machine, act: Act, journal: Path) -> None:
+        with machine.shelf("omp", trust="ask").session(journal=journal) as session:
+            session.call("read", {"path": act.arguments["uri"]})
+
+    def by_command(machine: Machine, act: Act, journal: Path) -> None:
+        machine.run("read", act.arguments["uri"], "--profile", "omp", "--journal", str(journal))
+
+    act = Act("read", {"uri": address})
+    expected = events_of(machine, act, by_model, machine.base / "model.jsonl")
+    found = events_of(machine, act, by_command, machine.base / "command.jsonl")
+
+    assert found == expected
+    reached = "skill_loaded" if address == "skill://deploy" else "skill_read"
+    assert [entry["type"] for entry in found if entry["type"] in ("skill_loaded", "skill_read")] == [reached]

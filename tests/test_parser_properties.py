@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from trees import write_skill
 
 from skillshelf import files
-from skillshelf.document import Document, body, has_frontmatter_end, parse
+from skillshelf.document import Document, Form, body, has_frontmatter_end, parse
 from skillshelf.hidden import hidden_text
 from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.profiles import SYSTEMS
@@ -134,7 +134,7 @@ def test_the_fields_are_json(data: bytes) -> None:
 @same_every_time
 @given(any_files)
 def test_simple_reading_gives_a_document_too(data: bytes) -> None:
-    document = parse(data, whole=True, reading="simple")
+    document = parse(data, whole=True, form=Form("simple"))
     assert all(type(value) is str for value in document.fields.values())
 
 

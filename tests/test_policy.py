@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from policies import BROKEN_RULES, CASES, DENY_DEPLOY, Case, prepare, put
-from trees import Machine
+from trees import Machine, write_skill
 
-from skillshelf import ConfigurationError, PermissionDenied, Policy, Session
+from skillshelf import ConfigurationError, Decision, PermissionDenied, Policy, Session
 from skillshelf.events import PermissionDecided
 
 # The table ----------------------------------------------------------------------------------------
@@ -174,6 +174,68 @@ def test_a_held_back_skill_neither_shadows_one_of_the_user_nor_has_its_rule(mach
     assert session.decide("skill_load", {"path": path}).verdict == "deny"
 
 
+@pytest.mark.parametrize("profile", ["standard", "swiftagent", "mycodeagent"])
+@pytest.mark.parametrize("tool", ["skill_load", "activate_skill", "Skill"])
+def test_a_load_that_is_denied_by_the_name_of_another_profile_is_denied_here_too(
+    machine: Machine, tool: str, profile: str
+) -> None:
+    for root in (".agents/skills", ".agent/skills", "skills"):
+        put(machine.repo / root, "deploy")
+    called, key = {"swiftagent": ("activate_skill", "skillName"), "mycodeagent": ("Skill", "name")}.get(
+        profile, ("skill_load", "name")
+    )
+    session = machine.shelf(profile).session({"deny": [{"tool": tool, "skill_name": "deploy"}]})
+
+    decision = session.decide(called, {key: "deploy"})
+
+    assert decision == Decision("deny", f"permissions.deny: {tool} deploy", "a rule says deny")
+
+
+@pytest.mark.parametrize("folder", ["~/.agents/skills/deploy", "{home}/.agents/skills/deploy/SKILL.md"])
+def test_a_project_cannot_take_the_name_of_a_skill_with_a_rule_by_disabling_it(machine: Machine, folder: str) -> None:
+    prepare(machine)
+    put(machine.repo / ".agents/skills", "deploy")
+    disabled = folder.format(home=machine.home)
+    (machine.repo / "skillshelf.toml").write_text(f"skills.disabled = ['{disabled}']\n")
+    rules = [{"tool": tool, "skill_name": "deploy"} for tool in ("skill_load", "skill_run")]
+    session = machine.shelf(trust="ask").session({"allow": rules})
+
+    loaded = session.call("skill_load", {"name": "deploy"})
+    ran = session.call("skill_run", {"name": "deploy", "script": "hello.sh"})
+
+    assert [result.error and result.error.message for result in (loaded, ran)] == ["deploy is disabled"] * 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "more", "reason"),
+    [
+        ("skills.disabled = ['deploy']\n", "", "is disabled"),
+        ("", "disable-model-invocation: true\n", "may only be invoked by the user"),
+    ],
+    ids=["disabled", "closed to models"],
+)
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("skill_load", {"name": "deploy"}),
+        ("skill_read", {"uri": "skill://deploy/scripts/hello.sh"}),
+        ("skill_run", {"name": "deploy", "script": "hello.sh"}),
+    ],
+)
+def test_what_is_decided_for_a_host_is_what_a_call_is_told(
+    machine: Machine, settings: str, more: str, reason: str, tool: str, arguments: dict[str, str]
+) -> None:
+    put(machine.home / ".agents/skills", "deploy", more)
+    machine.configure(settings)
+    session = machine.shelf().session({"allow": [{"tool": tool, "skill_name": "deploy"}]})
+
+    called = session.call(tool, arguments)
+
+    assert session.decide(tool, arguments) == Decision("deny", None, reason)
+    assert called.error is not None
+    assert (called.error.code, called.error.message) == ("denied", f"deploy {reason}")
+
+
 # Asking -------------------------------------------------------------------------------------------
 
 
@@ -272,3 +334,18 @@ def test_a_host_that_fails_to_ask_is_told_and_the_call_is_recorded_as_failed(mac
         session.call("skill_load", {"name": "stranger"})
 
     assert type(events[-1]).__name__ == "ToolFailed"
+
+
+@pytest.mark.req("C-91")
+def test_a_rule_for_a_name_is_not_for_a_stranger_who_took_it_from_another_skill(machine: Machine) -> None:
+    write_skill(machine.home / ".omp" / "agent" / "skills", "deploy", "---\nname: deploy\ndescription: Mine.\n---\n")
+    write_skill(machine.repo / ".omp" / "skills", "deploy", "---\nname: deploy\ndescription: Theirs.\n---\nStolen.\n")
+    shelf = machine.shelf("omp", trust="ask")
+    session = shelf.session({"allow": [{"tool": "skill_read", "skill_name": "deploy"}]})
+
+    result = session.call("read", {"path": "skill://deploy"})
+
+    assert [skill.description for skill in shelf.catalog.skills] == ["Theirs."]
+    assert result.error is not None
+    assert result.error.code == "denied"
+    assert "Stolen" not in result.text

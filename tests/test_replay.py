@@ -16,6 +16,7 @@ from trees import Machine, write_skill
 import skillshelf
 from skillshelf import ConfigurationError, Replay, Session, SkillError
 from skillshelf.journal import Journal
+from skillshelf.lines import RESERVED
 from skillshelf.schemas import SCHEMAS
 
 POLICY = {
@@ -294,6 +295,8 @@ def test_a_journal_that_would_run_and_remember_does_neither(machine: Machine) ->
     skill = prepare(machine)
     out = machine.base / "out"
     out.mkdir()
+    # A script of root's runs as a user of its own, who must be able to write there.
+    out.chmod(0o777)
     (skill / "scripts/mark.sh").write_text(f"#!/bin/sh\necho ran > {out}/ran\n")
     policy = {"allow": [{"tool": "skill_run"}], "run_write": [str(out)], "run_unsandboxed": True}
 
@@ -310,6 +313,43 @@ def test_a_journal_that_would_run_and_remember_does_neither(machine: Machine) ->
 
     assert found.differences == ()
     assert sorted(str(path) for path in machine.base.rglob("*")) == before
+
+
+@pytest.mark.parametrize("args", [5, {"a": 1}, "a b", True])
+def test_arguments_that_are_no_list_in_a_journal_are_a_difference(machine: Machine, args: object) -> None:
+    prepare(machine)
+    path, _ = recorded(machine, lambda session: session.call("skill_load", {"name": "deploy"}))
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    events = [(r["type"], {k: v for k, v in r.items() if k not in RESERVED}) for r in records]
+    begun = [kind for kind, _ in events].index("tool_started")
+    given = {"name": "deploy", "script": "hello.sh", "args": args}
+    events[begun][1].update(name="skill_run", args=given, mode="manual")
+    copy = Journal(str(machine.base / "strange.jsonl"), session="x")
+    for kind, payload in events:
+        copy.append(kind, payload)
+
+    (difference,) = again(machine, Path(copy.path)).differences
+
+    assert (difference.line, difference.detail) == (begun + 1, "tool_started of skill_run: args differs")
+
+
+def test_a_session_whose_beginning_is_gone_is_a_difference(machine: Machine) -> None:
+    prepare(machine)
+    path, _ = recorded(machine, lambda session: session.call("skill_load", {"name": "deploy"}))
+    path.write_bytes(path.read_bytes().partition(b"\n")[2])
+
+    (difference,) = again(machine, path).differences
+
+    assert (difference.line, difference.detail) == (1, "the session has no beginning in this journal")
+    assert machine.run("log", "replay", str(path)).returncode == 1
+
+
+def test_a_journal_that_cannot_be_read_is_said_with_its_reason(machine: Machine) -> None:
+    done = machine.run("log", "replay", str(machine.repo))
+    assert (done.returncode, done.stderr) == (
+        5,
+        f"skillshelf: Failed to read file '{machine.repo}': it is a folder, not a file\n",
+    )
 
 
 def test_a_projects_configuration_does_not_count_because_a_journal_says_so(machine: Machine) -> None:

@@ -348,6 +348,23 @@ def test_no_child_outlives_its_script(machine: Machine, grants: Grants, seconds:
             ("it wrote more than 3000000 bytes to disk",),
         ),
         (
+            "work_bytes",
+            "import os, time\nos.mkdir('shut')\nos.chmod('shut', 0o300)\n"
+            "for n in range(40): open(f'shut/{n}', 'wb').write(bytes(900_000))\ntime.sleep(60)",
+            ("it wrote more than 3000000 bytes to disk", "it hid what it wrote"),
+        ),
+        (
+            "work_bytes",
+            "import os, time\nkept = []\nfor n in range(9):\n    kept.append(open('x', 'wb', 0)); os.remove('x')\n"
+            "    kept[-1].write(bytes(900_000))\ntime.sleep(60)",
+            ("it held more than 3000000 bytes in files that are in no folder",),
+        ),
+        (
+            "work_bytes",
+            "import os, time\nfor n in range(9): os.write(os.memfd_create('x'), bytes(900_000))\ntime.sleep(60)",
+            ("it held more than 3000000 bytes in files that are in no folder",),
+        ),
+        (
             "work_files",
             "import os, time\nfor n in range(200): os.mkdir(f'{n}')\ntime.sleep(60)",
             ("it made more than 100 files",),
@@ -359,7 +376,18 @@ def test_no_child_outlives_its_script(machine: Machine, grants: Grants, seconds:
             ("it had more than 20 processes at one time", "Resource temporarily unavailable"),
         ),
     ],
-    ids=["memory", "shared-memory", "file", "disk", "files", "open-files", "processes"],
+    ids=[
+        "memory",
+        "shared-memory",
+        "file",
+        "disk",
+        "shut-folder",
+        "removed-files",
+        "memory-files",
+        "files",
+        "open-files",
+        "processes",
+    ],
 )
 def test_a_script_cannot_take_more_than_its_limits(
     machine: Machine, grants: Grants, limit: str, text: str, answers: tuple[str, ...]

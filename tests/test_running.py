@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -183,6 +184,23 @@ def test_what_is_kept_without_a_journal_goes_with_the_session(machine: Machine) 
     assert (existed, artifact.exists()) == (True, False)
 
 
+def test_a_session_that_is_never_closed_leaves_no_folder_behind(machine: Machine) -> None:
+    script(machine, "#!/bin/sh\necho ran\n")
+    temporary = machine.base / "tmp"
+    temporary.mkdir()
+    program = (
+        "import skillshelf, sys\n"
+        f"shelf = skillshelf.open_shelf({str(machine.repo)!r}, home={str(machine.home)!r}, env={{}})\n"
+        "policy = {'allow': [{'tool': 'skill_run'}], 'run_unsandboxed': True}\n"
+        "session = shelf.session(policy)\n"
+        f"assert session.call('skill_run', {RUN!r}).ok\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "TMPDIR": str(temporary)}, check=False)
+
+    assert (done.returncode, list(temporary.iterdir())) == (0, [])
+
+
 # The command --------------------------------------------------------------------------------------
 
 ALLOWED = "permissions.allow = [{ tool = 'skill_run', skill_name = 'deploy' }]\npermissions.run.unsandboxed = true\n"
@@ -251,3 +269,26 @@ def test_in_a_terminal_the_command_asks_and_shows_the_digest(machine: Machine, a
 
     assert (process.returncode, output) == (status, b"ran\n" if status == 0 else b"")
     assert digest_of(path.read_bytes()).encode() in shown
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_is_told_to_end_records_it_and_leaves_nothing(machine: Machine, number: signal.Signals) -> None:
+    script(machine, "#!/bin/sh\necho begun\nexec sleep 600\n")
+    machine.configure(ALLOWED)
+    temporary = machine.base / "tmp"
+    temporary.mkdir()
+    words = ["run", "deploy", "hello.sh", "--home", str(machine.home), "--journal", "run.jsonl"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "skillshelf", *words],
+        cwd=machine.repo,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        process.send_signal(number)
+
+    assert process.returncode == 128 + number
+    events = [json.loads(line)["type"] for line in (machine.repo / "run.jsonl").read_text().splitlines()]
+    assert events[-2:] == ["tool_failed", "session_ended"]
+    assert list(temporary.iterdir()) == []

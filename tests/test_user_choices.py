@@ -46,6 +46,46 @@ def test_a_disabled_skill_is_listed_as_disabled_everywhere(machine: Machine) -> 
     assert machine.run_json("disable", "deploy")["changed"] is False
 
 
+@pytest.mark.parametrize(
+    "path", [".agents/skills/deploy", ".agents/skills/deploy/", "./.agents/skills/deploy/SKILL.md"]
+)
+@pytest.mark.parametrize("again", [".agents/skills/deploy", "deploy"])
+def test_a_path_means_the_skill_there_from_wherever_it_is_named(machine: Machine, path: str, again: str) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    write_skill(machine.repo / ".agents/skills", "notes")
+
+    machine.run("disable", path)
+    disabled = [skill.name for skill in machine.catalog().skills if skill.hidden == "disabled"]
+    machine.run("enable", again)
+
+    assert disabled == ["deploy"]
+    assert [skill.hidden for skill in machine.catalog().skills] == [None, None]
+
+
+def test_a_path_without_a_skill_is_not_disabled(machine: Machine) -> None:
+    assert machine.run("disable", "no/such").returncode == 3
+    assert not (machine.home / ".config").exists()
+
+
+def test_a_skill_that_the_project_disables_is_told_to_be_disabled_still(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    (machine.repo / "skillshelf.toml").write_text('[skills]\ndisabled = ["deploy"]\n')
+
+    assert "deploy is still disabled, by the project's configuration" in machine.run("enable", "deploy").stderr
+
+
+def test_trust_that_came_by_a_link_is_taken_back_and_trust_from_above_is_told(machine: Machine) -> None:
+    (machine.base / "link").symlink_to(machine.repo)
+    machine.run("trust", str(machine.base / "link"))
+    machine.run("trust", str(machine.base))
+
+    done = machine.run("trust", "--remove")
+
+    assert "no longer trusted" in done.stdout
+    assert f"is still trusted, with {machine.base}; to end that" in done.stderr
+    assert machine.run_json("trust", "--list") == [str(machine.base)]
+
+
 def test_a_name_that_is_no_skill_is_not_disabled(machine: Machine) -> None:
     write_skill(machine.home / ".agents/skills", "deploy")
 
@@ -88,6 +128,20 @@ def test_a_file_that_cannot_be_understood_is_left_alone(machine: Machine, text: 
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert path.read_text() == text
+
+
+@pytest.mark.parametrize("words", [("disable", "deploy"), ("trust",)])
+def test_a_file_that_is_too_large_to_be_read_is_not_replaced(machine: Machine, words: tuple[str, ...]) -> None:
+    write_skill(machine.home / ".agents/skills", "deploy")
+    path = machine.configure("# mine\n" * 200_000)
+    other = machine.base / "other.toml"
+    other.touch()
+    before = path.read_bytes()
+
+    done = machine.run(*words, "--config", str(other))
+
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert path.read_bytes() == before
 
 
 def test_two_at_once_lose_nothing(machine: Machine) -> None:

@@ -13,10 +13,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 if TYPE_CHECKING:
     from skillshelf.cli import Option
+    from skillshelf.profile import RootRule
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
@@ -170,8 +172,6 @@ def schemas_text() -> str:
 
 def events_text() -> str:
     """Every kind of event with its members."""
-    from typing import get_type_hints
-
     from skillshelf.events import EVENTS, MEMBERS
 
     parts = []
@@ -182,6 +182,60 @@ def events_text() -> str:
             rows.append([f"`{key}`", f"`{_type_words(hint)}`", MEMBERS[key] + optional])
         parts.append(f"## `{name}`\n\n{kind.__doc__}\n\n{_markdown(rows)}")
     return "\n\n".join(parts)
+
+
+def rpc_text() -> str:
+    """Every method of the JSON-RPC server, then what the server sends by itself."""
+    from skillshelf.rpcforms import METHODS, TO_CLIENT
+
+    parts = ["## What a client may ask for", *(_method(name) for name in METHODS)]
+    return "\n\n".join([*parts, "## What the server sends", *(_method(name) for name in TO_CLIENT)])
+
+
+_SHIPPED = {
+    "CatalogForm": "catalog",
+    "SearchForm": "search",
+    "ShownForm": "show",
+    "ResourceForm": "read",
+    "SkillForm": "skill",
+}
+
+
+def _method(name: str) -> str:
+    from skillshelf.rpcforms import MEMBERS, METHODS, TO_CLIENT
+
+    method = {**METHODS, **TO_CLIENT}[name]
+    parts = [f"### `{name}`", f"{method.help[0].upper()}{method.help[1:]}."]
+    hints = get_type_hints(method.params) if hasattr(method.params, "__required_keys__") else {}
+    if hints:
+        rows = [["parameter", "type", "meaning"]]
+        for key, hint in hints.items():
+            optional = "" if key in method.params.__required_keys__ else "?"
+            rows.append([f"`{key}{optional}`", f"`{_type_words(hint)}`", MEMBERS[key]])
+        parts.append(_markdown(rows))
+    return "\n\n".join([*parts, *([f"Result: {_result_words(method.result)}."] if method.result else [])])
+
+
+def _result_words(form: object) -> str:
+    """The shape of what a method gives, with links to the schemas that commands have too."""
+    shape = _shape(form)
+    links = [f"[{name}](json.md#{name})" for name in _SHIPPED.values() if re.search(rf"\b{name}\b(?!:)", shape)]
+    return f"`{shape}`" + (f", see {', '.join(links)}" if links else "")
+
+
+def _shape(form: Any) -> str:
+    """A type in short: an object by its members, a list by its items."""
+    if is_typeddict(form):
+        members = (
+            f"{key}{'' if key in form.__required_keys__ else '?'}: {_shape(hint)}"
+            for key, hint in get_type_hints(form).items()
+        )
+        return _SHIPPED.get(form.__name__) or "{" + ", ".join(members) + "}"
+    if get_origin(form) is list:
+        return f"[{_shape(get_args(form)[0])}]"
+    if get_origin(form) in (UnionType, Union):
+        return " or ".join(_shape(one) for one in get_args(form))
+    return "null" if form is NoneType else _type_words(form)
 
 
 def _type_words(hint: object) -> str:
@@ -200,7 +254,37 @@ PARTS: dict[str, Callable[[], str]] = {
     "limits": limits_table,
     "schemas": schemas_text,
     "events": events_text,
+    "rpc": rpc_text,
 }
+
+
+def hosts_text() -> str:
+    """Every host with its roots, and how that is known."""
+    from skillshelf.hosts import HOSTS
+
+    rows = [["host", "version", "as of", "known by", "source", "roots in its order", "a name twice", "not established"]]
+    for host in HOSTS.values():
+        roots = "<br>".join(_root(rule) for rule in host.roots)
+        doubts = " ".join(f"`{doubt}`" for doubt in host.unknown) or "-"
+        row = [f"`{host.name}`", host.version or "-", host.as_of, host.grade, host.evidence, roots]
+        rows.append([*row, host.collision, doubts])
+    return _markdown(rows)
+
+
+def _root(rule: "RootRule") -> str:
+    where = {"home": "~/", "chain": "each folder upward: ", "cwd": "this folder: ", "fixed": ""}[rule.base]
+    switch = f" (only with `{rule.host_switch}`)" if rule.host_switch else ""
+    return where + " ".join(f"`{path}`" for path in rule.paths) + switch
+
+
+def verdicts_table() -> str:
+    """Every verdict."""
+    from skillshelf.verdicts import VERDICTS
+
+    return _markdown([["verdict", "meaning"], *([f"`{name}`", text] for name, (_, text) in VERDICTS.items())])
+
+
+PARTS |= {"hosts": hosts_text, "verdicts": verdicts_table}
 
 
 def _markdown(rows: list[list[str]]) -> str:

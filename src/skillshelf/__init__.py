@@ -19,7 +19,7 @@ _HOMES = {
     "skillshelf.state": ("SessionState",),
     "skillshelf.registry": ("SkillRegistry", "SkillTool", "SkillToolOutput"),
     "skillshelf.resources": ("Resource",),
-    "skillshelf.search": ("SearchReport", "SearchResult"),
+    "skillshelf.search": ("Scorer", "SearchReport", "SearchResult"),
     "skillshelf.session": ("Mentions", "Session"),
     "skillshelf.tools": ("Tool", "ToolError", "ToolResult"),
     "skillshelf.values": ("Catalog", "CatalogSkill", "Diagnostic", "Filtered", "Shadowed", "SkillMetadata"),
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from skillshelf.replaying import Replay as Replay
     from skillshelf.replaying import replay as replay
     from skillshelf.resources import Resource as Resource
+    from skillshelf.search import Scorer as Scorer
     from skillshelf.search import SearchReport as SearchReport
     from skillshelf.search import SearchResult as SearchResult
     from skillshelf.seeds import *  # noqa: F403  # its __all__ is the names of the seeds

@@ -1,14 +1,15 @@
 """A skill's text and folder to findings: what the standard recommends, and what would fail an agent at work."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
 from posixpath import join, normpath
 from typing import NamedTuple
 
 from skillshelf import files
 from skillshelf.document import Document
 from skillshelf.document import body as body_of
-from skillshelf.limits import CHECKED_PAGES, CHECKED_SCRIPTS, RESOURCE_BYTES
+from skillshelf.limits import CHECKED_MENTIONS, CHECKED_PAGES, CHECKED_SCRIPTS, RESOURCE_BYTES
 from skillshelf.mentions import Mention, files_named, links_in, prose_lines
 from skillshelf.rules import description_of
 from skillshelf.values import Finding
@@ -158,8 +159,11 @@ class _Named(NamedTuple):
 
 
 def _references(page: Page) -> Iterator[Note]:
-    linked = [_Named(normpath(link.target), link) for link in links_in(page.lines)]
-    told = [_Named(normpath(word.target), word) for word in files_named(page.lines)]
+    links = [*islice(links_in(page.lines), CHECKED_MENTIONS)]
+    words = [*islice(files_named(page.lines), CHECKED_MENTIONS)]
+    linked = [_Named(normpath(link.target), link) for link in links]
+    told = [_Named(normpath(word.target), word) for word in words]
+    yield from _mentions_left("SKILL.md", links, words)
     for named in linked:
         place = (page.start + named.mention.line - 1, named.mention.column)
         if _is_outside(named.path):
@@ -172,7 +176,14 @@ def _references(page: Page) -> Iterator[Note]:
             place = (page.start + named.mention.line - 1, named.mention.column)
             yield _here("reference-missing", f"{named.path} does not exist", *place)
     known = dict.fromkeys(named.path for named in (*linked, *told) if not _is_outside(named.path))
-    yield from _pages(page.folder, list(known))
+    yield from _pages(page.folder, known)
+
+
+def _mentions_left(page: str, *taken: Collection[Mention]) -> Iterator[Note]:
+    """That a page names more than is looked for, if it may."""
+    if any(len(mentions) == CHECKED_MENTIONS for mentions in taken):
+        message = f"it names very much; what comes after the first {CHECKED_MENTIONS} links or paths was not looked for"
+        yield Note(page, Finding("check-limit", message, 1, 1))
 
 
 def _is_outside(path: str) -> bool:
@@ -191,7 +202,7 @@ def _is_ours(folder: str, path: str) -> bool:
     return path.startswith("references/") or files.kind_at(join(folder, path.partition("/")[0])) == "folder"
 
 
-def _pages(folder: str, known: Sequence[str]) -> Iterator[Note]:
+def _pages(folder: str, known: Collection[str]) -> Iterator[Note]:
     """What is wrong with the links of the pages that SKILL.md names."""
     pages = [path for path in known if path.lower().endswith((".md", ".mdx", ".markdown")) and path != "SKILL.md"]
     if len(pages) > CHECKED_PAGES:
@@ -200,11 +211,13 @@ def _pages(folder: str, known: Sequence[str]) -> Iterator[Note]:
         text = _text(folder, path)
         if text is None:
             continue
-        for link in links_in(prose_lines(text)):
+        links = [*islice(links_in(prose_lines(text)), CHECKED_MENTIONS)]
+        yield from _mentions_left(path, links)
+        for link in links:
             yield from _onward(folder, path, link, known)
 
 
-def _onward(folder: str, page: str, link: Mention, known: Sequence[str]) -> Iterator[Note]:
+def _onward(folder: str, page: str, link: Mention, known: Collection[str]) -> Iterator[Note]:
     beside = normpath(join(page.rpartition("/")[0], link.target))
     # Some authors count from the page, some from the skill's folder.
     target = next((path for path in (beside, normpath(link.target)) if _exists(folder, path)), beside)
@@ -221,9 +234,11 @@ def _onward(folder: str, page: str, link: Mention, known: Sequence[str]) -> Iter
 def _text(folder: str, path: str) -> str | None:
     try:
         with files.Folder(folder) as skill:
-            return skill.read(path.split("/"), limit=RESOURCE_BYTES).data.decode("utf-8", "replace")
-    except OSError:
-        # Missing is reported where it is named; what is too large or no file is not a page.
+            return (
+                skill.read(path.split("/"), limit=RESOURCE_BYTES).data.decode("utf-8", "replace").replace("\r\n", "\n")
+            )
+    except (OSError, ValueError):
+        # Missing is reported where it is named; what is too large, no file or no path (`%00`) is not a page.
         return None
 
 

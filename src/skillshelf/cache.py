@@ -17,7 +17,7 @@ from zlib import crc32
 from skillshelf import files
 from skillshelf.limits import CACHE_FROM, CACHE_ROWS, CACHE_WAIT_SECONDS, SETTLED_NS
 from skillshelf.profile import Profile
-from skillshelf.values import Entry, Root
+from skillshelf.values import Entry, Root, Stamp
 
 __all__ = ["Cache"]
 
@@ -66,12 +66,14 @@ class Cache:
 
     @cached_property
     def _reading(self) -> str:
-        """A name for how files are read: by this profile and this code. Empty where the code cannot be told."""
+        """A name for how files are read: by this profile, code and user. Empty where the code cannot be told."""
         folder = os.path.dirname(__file__)
-        stamps = [files.stamp_at(f"{folder}/{name}.py") for name in _DECIDING]
+        stamps = [*(files.stamp_at(f"{folder}/{name}.py") for name in _DECIDING), _parser_stamp()]
         if None in stamps:
             return ""
-        return repr((sys.implementation.cache_tag, marshal.version, stamps, self._profile))
+        # Which files may be read depends on the groups that a login, `sg` or `sudo` gave this process.
+        reader = (os.geteuid(), os.getegid(), os.getgroups())
+        return repr((sys.implementation.cache_tag, marshal.version, stamps, reader, self._profile))
 
     def _fetch(self, key: str) -> bytes:
         path = self._path()
@@ -86,24 +88,26 @@ class Cache:
                 row = connection.execute(query, (key, self._reading)).fetchone()
             finally:
                 connection.close()
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):
             return b""
         return row[0] if row and isinstance(row[0], bytes) else b""
 
     def _store(self, key: str, now_ns: int) -> None:
         path = self._path()
-        if path is None or not files.make_own_folder(os.path.dirname(path)):
+        if path is None or (files.kind_at(path) is not None and not files.is_own_file(path)):
             return
         import sqlite3
 
-        if files.kind_at(path) is not None and not files.is_own_file(path):
-            return
         try:
+            files.make_own_folder(os.path.dirname(path))
             self._write(path, key, now_ns)
-        except sqlite3.OperationalError:
-            # Locked, full or read-only: somebody else will remember it, or nobody.
+        except OSError:
             return
-        except sqlite3.DatabaseError:
+        except sqlite3.OperationalError as error:
+            # Locked, full or read-only: somebody else will remember it, or nobody. Only the general error is damage.
+            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:
+                files.remove(path)
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
             files.remove(path)
 
     def _write(self, path: str, key: str, now_ns: int) -> None:
@@ -114,7 +118,9 @@ class Cache:
             with connection:
                 connection.execute(_TABLE)
                 row = (key, self._reading, now_ns, self._rows[key])
-                connection.execute("INSERT OR REPLACE INTO roots VALUES (?, ?, ?, ?)", row)
+                connection.execute(
+                    "INSERT OR REPLACE INTO roots (root, reading, written, data) VALUES (?, ?, ?, ?)", row
+                )
                 connection.execute(_FORGET, (CACHE_ROWS - 1,))
         finally:
             connection.close()
@@ -131,7 +137,15 @@ def _connect(path: str, mode: str) -> Any:
 
 
 def _key(root: Root) -> str:
-    return "\n".join((root.path, root.real_path or "", str(root.description_required)))
+    """A name for a root with everything its place in the profile decides."""
+    # Written as Python writes it: a path that is no UTF-8 cannot be stored as it is.
+    return repr(root)
+
+
+def _parser_stamp() -> Stamp | None:
+    """The state of the YAML parser, found without the cost of importing it or what would find it."""
+    stamps = (files.stamp_at(f"{folder}/ryaml/__init__.py") for folder in sys.path)
+    return next((stamp for stamp in stamps if stamp is not None), None)
 
 
 def _encode(entries: Mapping[str, Entry]) -> bytes:

@@ -31,7 +31,7 @@ from skillshelf.values import (
 if TYPE_CHECKING:
     from skillshelf.document import Document
 
-__all__ = ["build", "empty", "vouched_for"]
+__all__ = ["Documents", "build", "empty", "read_document", "vouched_for"]
 
 
 class _Parts(NamedTuple):
@@ -44,18 +44,31 @@ class _Parts(NamedTuple):
     filtered: list[Filtered]
 
 
+Documents = dict[tuple[str, Any], Any]
+"""What was parsed so far, a `Document` by real path and `Form`, which are not imported before something is parsed."""
+
 Notes = Sequence[dict[str, Entry]]
 """For each root, the entries of its skills by their paths."""
 
 
 def build(
-    found: Iterable[Found], roots: Roots, profile: Profile, settings: Settings, notes: Notes | None = None
+    found: Iterable[Found],
+    roots: Roots,
+    profile: Profile,
+    settings: Settings,
+    notes: Notes | None = None,
+    documents: Documents | None = None,
 ) -> Catalog:
-    """The catalog of everything that was found below the roots; `notes` are taken for the next look."""
+    """The catalog of everything that was found below the roots.
+
+    `notes` are taken for the next look, `documents` keeps what was parsed for other profiles.
+    """
     parts = _Parts([], [], list(settings.warnings), [], [])
     for problem in roots.problems:
         _report(parts, problem, profile)
-    accepted = _accept(found, roots.roots, profile, settings, parts, notes or [{} for _ in roots.roots])
+    taken = notes or [{} for _ in roots.roots]
+    read = {} if documents is None else documents
+    accepted = _accept(found, roots.roots, profile, settings, parts, taken, read)
     kept = SETTLEMENTS[profile.filter_order](accepted, roots.roots, profile, settings, parts)
     kept.sort(key=_order_key(profile, roots.roots))
     return _catalog(kept, roots, profile, parts)
@@ -98,7 +111,13 @@ def _diagnostic_key(diagnostic: Diagnostic) -> tuple[str, int, str, str]:
 
 
 def _accept(
-    found: Iterable[Found], roots: Sequence[Root], profile: Profile, settings: Settings, parts: _Parts, notes: Notes
+    found: Iterable[Found],
+    roots: Sequence[Root],
+    profile: Profile,
+    settings: Settings,
+    parts: _Parts,
+    notes: Notes,
+    documents: Documents,
 ) -> list[CatalogSkill]:
     """The skills whose text the profile accepts; everything else goes to where it is explained."""
     accepted: list[CatalogSkill] = []
@@ -106,13 +125,13 @@ def _accept(
     refused: dict[str, Candidate] = {}
     for item in found:
         if isinstance(item, Kept):
-            kept = _remembered(item, roots[item.root], settings, parts)
+            kept = _remembered(item, roots[item.root], settings, parts, profile)
             accepted.append(kept)
             by_file[kept.real_path] = kept
             notes[item.root][item.path] = item.entry
         elif isinstance(item, Candidate):
             told = len(parts.warnings)
-            skill = _skill(item, roots[item.root], profile, settings, parts)
+            skill = _skill(item, roots[item.root], profile, settings, parts, documents)
             if skill is None:
                 refused[item.real_path] = item
             else:
@@ -120,7 +139,7 @@ def _accept(
                 by_file[item.real_path] = skill
                 notes[item.root][item.path] = _entry(skill, item, parts.warnings[told:])
         elif isinstance(item, Repeat):
-            again = _again(item, by_file, refused, roots[item.root], profile, settings, parts)
+            again = _again(item, by_file, refused, roots[item.root], profile, settings, parts, documents)
             if again is not None:
                 accepted.append(again)
                 by_file.setdefault(item.real_path, again)
@@ -129,6 +148,22 @@ def _accept(
         else:
             _report(parts, item, profile)
     return accepted
+
+
+def read_document(candidate: Candidate, profile: Profile, documents: Documents) -> "Document":
+    """The candidate as this profile takes it apart, parsed once for all profiles that do it alike."""
+    from skillshelf.document import PLAIN_FORM, form_of, parse, reads_alike
+
+    key = (candidate.real_path, form_of(profile))
+    document: Document | None = documents.get(key)
+    if document is None:
+        plain = documents.get((candidate.real_path, PLAIN_FORM))
+        if plain is not None and reads_alike(candidate.head, plain, key[1]):
+            document = plain
+        else:
+            document = parse(candidate.head, whole=len(candidate.head) >= candidate.size, form=key[1])
+        documents[key] = document
+    return document
 
 
 def _entry(skill: CatalogSkill, candidate: Candidate, warnings: Sequence[Diagnostic]) -> Entry:
@@ -142,13 +177,13 @@ def _entry(skill: CatalogSkill, candidate: Candidate, warnings: Sequence[Diagnos
     )
 
 
-def _remembered(kept: Kept, root: Root, settings: Settings, parts: _Parts) -> CatalogSkill:
+def _remembered(kept: Kept, root: Root, settings: Settings, parts: _Parts, profile: Profile) -> CatalogSkill:
     """The skill that an unchanged file is: what the rules said stands, what the settings say is asked anew."""
     entry = kept.entry
     for rule, message, line in entry.warnings:
         parts.warnings.append(Diagnostic(kept.path, rule, message, line))
     _, _, size, mtime_ns, _ = entry.stamp
-    hidden = _hidden(entry.name, kept.path, entry.real_path, entry.fields, root, settings)
+    hidden = _hidden(entry.name, kept.path, entry.real_path, entry.fields, root, settings, profile)
     return CatalogSkill(
         name=entry.name,
         description=entry.description,
@@ -168,16 +203,20 @@ def _remembered(kept: Kept, root: Root, settings: Settings, parts: _Parts) -> Ca
 
 
 def _skill(
-    candidate: Candidate, root: Root, profile: Profile, settings: Settings, parts: _Parts
+    candidate: Candidate,
+    root: Root,
+    profile: Profile,
+    settings: Settings,
+    parts: _Parts,
+    documents: Documents,
 ) -> CatalogSkill | None:
     """The skill a candidate is, or None with an error that says why it is none."""
     # Imported here: the parser and its rules take longer to load than a thousand entries of the cache.
-    from skillshelf.document import parse
     from skillshelf.rules import check, description_of, name_of
 
     directory = os.path.basename(os.path.dirname(candidate.path))
     try:
-        document = parse(candidate.head, whole=len(candidate.head) >= candidate.size, reading=profile.yaml_mode)
+        document = read_document(candidate, profile, documents)
         findings = check(document, directory, profile)
     except Exception as error:
         # One file must never cost the listing, not even by a mistake of ours.
@@ -185,10 +224,13 @@ def _skill(
         return None
     if findings and not _weigh(findings, document, candidate.path, root, profile, parts):
         return None
-    name = name_of(document.fields, directory, profile)
+    name = root.prefix + name_of(document.fields, directory, profile)
+    description = description_of(document.fields)
+    if not description and profile.description_from == "or-body":
+        description = _first_line(candidate.head)
     return CatalogSkill(
         name=name,
-        description=description_of(document.fields),
+        description=description,
         path=candidate.path,
         real_path=candidate.real_path,
         real_dir=candidate.real_dir,
@@ -199,18 +241,18 @@ def _skill(
         size=candidate.size,
         enabled=not _is_disabled(name, candidate.path, candidate.real_path, settings),
         trusted=root.trusted,
-        hidden=_hidden(name, candidate.path, candidate.real_path, document.fields, root, settings),
+        hidden=_hidden(name, candidate.path, candidate.real_path, document.fields, root, settings, profile),
         frontmatter=document.fields,
     )
 
 
-def vouched_for(metadata: SkillMetadata, path: str, settings: Settings) -> CatalogSkill:
+def vouched_for(metadata: SkillMetadata, path: str, profile: Profile, settings: Settings) -> CatalogSkill:
     """A skill that a program registered by itself: trusted, and under the user's choices like any other."""
     real_path = files.real_path(path)
     stamp = files.stamp_at(real_path)
     folder = os.path.dirname(path)
     root = Root(folder, None, "custom", metadata.scope or "custom", "registered", "follow", trusted=True)
-    hidden = _hidden(metadata.name, path, real_path, metadata.frontmatter, root, settings)
+    hidden = _hidden(metadata.name, path, real_path, metadata.frontmatter, root, settings, profile)
     return CatalogSkill(
         name=metadata.name,
         description=metadata.description,
@@ -237,6 +279,7 @@ def _again(
     profile: Profile,
     settings: Settings,
     parts: _Parts,
+    documents: Documents,
 ) -> CatalogSkill | None:
     """The same file by another way: its folder, and so the verdict on it, may be another one."""
     from skillshelf.document import Document
@@ -246,7 +289,7 @@ def _again(
     if known is None:
         candidate = refused[repeat.real_path]
         here = candidate._replace(root=repeat.root, path=repeat.path, real_dir=repeat.real_dir)
-        return _skill(here, root, profile, settings, parts)
+        return _skill(here, root, profile, settings, parts, documents)
     directory = os.path.basename(os.path.dirname(repeat.path))
     document = Document(dict(known.frontmatter), "", ())
     # What it is warned about was said where it was found first; and it is in the catalog, so this way is no loss.
@@ -255,7 +298,7 @@ def _again(
         parts.shadowed.append(Shadowed(known.name, repeat.path, known.path, same_file=True))
         return None
     return known._replace(
-        name=name_of(known.frontmatter, directory, profile),
+        name=root.prefix + name_of(known.frontmatter, directory, profile),
         path=repeat.path,
         real_dir=repeat.real_dir,
         scope=root.scope,
@@ -263,7 +306,7 @@ def _again(
         root=repeat.root,
         enabled=not _is_disabled(known.name, repeat.path, known.real_path, settings),
         trusted=root.trusted,
-        hidden=_hidden(known.name, repeat.path, known.real_path, known.frontmatter, root, settings),
+        hidden=_hidden(known.name, repeat.path, known.real_path, known.frontmatter, root, settings, profile),
     )
 
 
@@ -300,7 +343,13 @@ def _report(parts: _Parts, diagnostic: Diagnostic, profile: Profile) -> None:
 
 
 def _hidden(
-    name: str, path: str, real_path: str, fields: Mapping[str, Any], root: Root, settings: Settings
+    name: str,
+    path: str,
+    real_path: str,
+    fields: Mapping[str, Any],
+    root: Root,
+    settings: Settings,
+    profile: Profile,
 ) -> Hidden | None:
     """Why a model is not told of a skill; the person's own choice is named first."""
     if _is_disabled(name, path, real_path, settings):
@@ -309,11 +358,21 @@ def _hidden(
         return "untrusted"
     if settings.deny and any(r.tool == "skill_load" and r.skill_name in (None, name) for r in settings.deny):
         return "denied"
-    flag = fields.get("disable-model-invocation")
+    flags = [fields[field] for field in profile.hides_on if field in fields]
     # Several agents read these words as true; a deploy skill must not slip through on spelling.
-    if flag is not None and str(flag).strip().lower() in ("true", "yes", "on", "1"):
+    if flags and any(str(flag).strip().lower() in ("true", "yes", "on", "1") for flag in flags):
         return "disable-model-invocation"
+    if profile.description_from == "or-hide" and not fields.get("description"):
+        return "no-description"
     return None
+
+
+def _first_line(head: bytes) -> str:
+    """The first line of the body that says something, without the marks of a heading."""
+    from skillshelf.document import body
+
+    lines = body(head).decode("utf-8", "replace").splitlines()
+    return next((text for line in lines if (text := line.strip().lstrip("#").strip())), "")
 
 
 def _is_disabled(name: str, path: str, real_path: str, settings: Settings) -> bool:
@@ -366,10 +425,12 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 Resolver = Callable[[Sequence[CatalogSkill]], Sequence[CatalogSkill]]
 """Given all skills of one name in search order, return those that keep it."""
 
-RESOLVERS: Mapping[Literal["first", "last", "keep-all"], Resolver] = {
+RESOLVERS: Mapping[Literal["first", "last", "keep-all", "race"], Resolver] = {
     "first": lambda same_name: same_name[:1],
     "last": lambda same_name: same_name[-1:],
     "keep-all": lambda same_name: same_name,
+    # Nobody can say who wins; the warning about the name does.
+    "race": lambda same_name: same_name[:1],
 }
 
 
@@ -420,11 +481,13 @@ def _settle_names(skills: Sequence[CatalogSkill], profile: Profile, parts: _Part
 def _rivals(skills: Sequence[CatalogSkill], profile: Profile) -> Sequence[CatalogSkill]:
     """Who may win a name: one that is held back, disabled or denied never shadows one that is not.
 
-    A skill that only its author hides from models keeps its place.
+    A skill that only its author hides from models keeps its place. Where all are hidden a stranger's skill gives way:
+    a project that disables one of the user's must not get its name, and with it the rules for that name.
     """
     if profile.filter_order == "after-collisions" or profile.collision == "keep-all":
         return skills
-    return [skill for skill in skills if skill.hidden in (None, "disable-model-invocation")] or skills
+    shown = [skill for skill in skills if skill.hidden in (None, "disable-model-invocation")]
+    return shown or [skill for skill in skills if skill.trusted] or skills
 
 
 def _collisions(same_name: Sequence[CatalogSkill], winners: Sequence[CatalogSkill]) -> list[Diagnostic]:

@@ -2,18 +2,20 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TextIO
 
 from skillshelf import files
 from skillshelf.advice import Note, advise, page_of
-from skillshelf.document import Document, parse
+from skillshelf.document import Document, form_of, parse
 from skillshelf.fixing import Text, is_valid_name, repair, unified_diff
 from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.mentions import Mention, skills_named
+from skillshelf.portability import portability
 from skillshelf.profile import Profile
 from skillshelf.profiles import weights_for_authors
+from skillshelf.progress import watched
 from skillshelf.rules import check, name_of, placed
-from skillshelf.targets import Target, Targets
+from skillshelf.targets import Target, Targets, is_beside
 from skillshelf.values import Diagnostic, Finding, Severity
 
 __all__ = ["Change", "CheckFinding", "Level", "Mode", "Report", "check_targets"]
@@ -80,12 +82,12 @@ class _Examined(NamedTuple):
     change: Change | None
 
 
-def check_targets(targets: Targets, profile: Profile, *, mode: Mode = "look") -> Report:
+def check_targets(targets: Targets, profile: Profile, *, mode: Mode = "look", progress: TextIO | None = None) -> Report:
     """What the rules say about every target; `fix` repairs files, `diff` only shows how."""
     weights = weights_for_authors(profile)
     found = [finding for problem in targets.problems for finding in _weighed(_of(problem), weights)]
     examined = []
-    for target in targets.found:
+    for target in watched(targets.found, "Checking skills", progress, len(targets.found)):
         try:
             examined.append(_examine(target, targets, profile, mode))
         except Exception as error:
@@ -138,7 +140,7 @@ def _examine(target: Target, targets: Targets, profile: Profile, mode: Mode) -> 
 def _judged(target: Target, data: bytes, profile: Profile, repairs: Mapping[tuple[str, int], str]) -> _Examined:
     """What the rules and the advisers say about a file with these bytes."""
     weights = weights_for_authors(profile)
-    document = parse(data, whole=True, reading=profile.yaml_mode)
+    document = parse(data, whole=True, form=form_of(profile))
     page = page_of(data, document, directory=target.directory, folder=os.path.dirname(target.real_path))
     notes = [Note("SKILL.md", finding) for finding in _about_fields(document, target, profile)]
     if page.body != data:
@@ -158,7 +160,8 @@ def _about_fields(document: Document, target: Target, profile: Profile) -> Seque
     if any(finding.rule not in _READABLE for finding in document.findings):
         return document.findings
     findings = check(document, target.directory, profile)
-    return [f for f in findings if target.description_required or f.rule != "description-missing"]
+    needed = [f for f in findings if target.description_required or f.rule != "description-missing"]
+    return [*needed, *portability(document)]
 
 
 def _bytes(path: str) -> bytes:
@@ -200,11 +203,17 @@ def _write(target: Target, targets: Targets, before: bytes, after: bytes) -> str
 def _names(examined: Sequence[_Examined], targets: Targets) -> Iterator[CheckFinding]:
     """Which bodies name skills that are not here, and which name each other in a circle."""
     here = {name for one in examined for name in (one.name, one.target.directory)}
-    for one in examined:
-        for mention in one.mentions:
-            if mention.target not in here and not targets.knows(mention.target, one.target):
-                message = f"there is no skill {mention.target!r} here; mend the name, or say where it comes from"
-                yield CheckFinding(one.target.path, mention.line, mention.column, "skill-unknown", "info", message)
+    strange = [
+        (one.target.path, mention)
+        for one in examined
+        for mention in one.mentions
+        if mention.target not in here and not is_beside(one.target, mention.target)
+    ]
+    listed = {skill.name for skill in targets.shelf.catalog.skills} if strange else set()
+    for path, mention in strange:
+        if mention.target not in listed:
+            message = f"there is no skill {mention.target!r} here; mend the name, or say where it comes from"
+            yield CheckFinding(path, mention.line, mention.column, "skill-unknown", "info", message)
     yield from _circles(examined)
 
 

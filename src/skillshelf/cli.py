@@ -105,10 +105,34 @@ _JOURNAL = (
 )
 
 
+def _why(values: Mapping[str, Any]) -> int:
+    from skillshelf.hostcommands import why
+
+    return why(values)
+
+
+def _hosts(values: Mapping[str, Any]) -> int:
+    from skillshelf.hostcommands import hosts
+
+    return hosts(values)
+
+
+def _link(values: Mapping[str, Any]) -> int:
+    from skillshelf.hostcommands import link
+
+    return link(values)
+
+
 def _log(values: Mapping[str, Any]) -> int:
     from skillshelf.logcommands import log
 
     return log(values)
+
+
+def _rpc(values: Mapping[str, Any]) -> int:
+    from skillshelf.rpcserver import rpc
+
+    return rpc(values)
 
 
 COMMANDS: Mapping[str, Command] = {
@@ -122,6 +146,16 @@ COMMANDS: Mapping[str, Command] = {
         ),
         (),
         commands.list_skills,
+    ),
+    "search": Command(
+        "the skills that fit a query, best first",
+        (
+            *SHARED,
+            Option("--limit", "how many at most (default: 8)", "N"),
+            Option("--scope", "only skills of this scope", "S"),
+        ),
+        (Option("QUERY", "words of a task in quotes, a name, or a path", "QUERY"),),
+        commands.search,
     ),
     "show": Command(
         "exactly what a model would get when it loads a skill",
@@ -139,6 +173,32 @@ COMMANDS: Mapping[str, Command] = {
         (*SHARED, *_JOURNAL),
         (Option("URI", "skill://NAME or skill://NAME/PATH; a folder lists its files", "URI"),),
         commands.read,
+    ),
+    "why": Command(
+        "which agent hosts see a skill, and what keeps it from the others",
+        (
+            *SHARED,
+            Option("--host", "only this host; may be given several times", "H", many=True),
+            Option("--fix", "repair what needs no guessing, and link the skill for every --host"),
+        ),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
+        _why,
+    ),
+    "hosts": Command(
+        "every skill here and every agent host: who sees what, and what the lists cost",
+        (*SHARED, Option("--diff", "only what two hosts see differently: --diff A B", "A")),
+        (Option("B", "the second host of --diff", "B"),),
+        _hosts,
+    ),
+    "link": Command(
+        "make a skill visible to another agent host, by a link or a copy",
+        (
+            *SHARED,
+            Option("--to", "the host; may be given several times", "HOST", many=True),
+            Option("--remove", "take back what was made for these hosts"),
+        ),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
+        _link,
     ),
     "prompt": Command("the catalog as a model is told of it", (*SHARED, _TRUST), (), commands.prompt),
     "tools": Command("the tools a model is offered, with their schemas", (*SHARED, _TRUST), (), commands.tools),
@@ -215,6 +275,12 @@ COMMANDS: Mapping[str, Command] = {
         ),
         (Option("ACTION", "show, verify, stats or replay", "ACTION"), Option("FILE", "the journal", "FILE")),
         _log,
+    ),
+    "rpc": Command(
+        "serve another program by JSON-RPC 2.0 on standard input and output, one message a line",
+        (*SHARED, *_JOURNAL, _TRUST),
+        (),
+        _rpc,
     ),
     "chat": Command(
         "a small agent with skills, for trying them: line by line, or one answer",
@@ -324,8 +390,8 @@ def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         elif not option.value:
             values[option.key] = True
         elif equals or not rest[0].startswith("--"):
-            text = given if equals else rest.pop(0)
-            values[option.key] = [*values[option.key], text] if option.many else text
+            value = given if equals else rest.pop(0)
+            values[option.key] = [*values[option.key], value] if option.many else value
         else:
             return _parse_with_argparse(ordered)
     return name, values
@@ -388,9 +454,10 @@ def _parser() -> Any:
 
 def _add(parser: Any, command: Command) -> None:
     for option in command.options:
-        if option.value:
-            many: Mapping[str, Any] = {"action": "append", "default": []} if option.many else {}
-            parser.add_argument(option.name, help=option.help, metavar=option.value, **many)
+        if option.many:
+            parser.add_argument(option.name, help=option.help, metavar=option.value, action="append", default=[])
+        elif option.value:
+            parser.add_argument(option.name, help=option.help, metavar=option.value)
         else:
             parser.add_argument(option.name, help=option.help, action="store_true")
     for argument in command.arguments:

@@ -5,12 +5,14 @@ Imports stand inside the functions: a command loads what it needs and nothing el
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillDirectoryNotFound, SkillNotFound
 
 if TYPE_CHECKING:
+    from skillshelf.checking import Mode
     from skillshelf.config import Trust
     from skillshelf.session import Session
     from skillshelf.shelf import Shelf
@@ -28,6 +30,7 @@ __all__ = [
     "prompt",
     "read",
     "run",
+    "search",
     "show",
     "tools",
     "trust",
@@ -76,6 +79,44 @@ def list_skills(values: Values) -> int:
     return DONE
 
 
+def search(values: Values) -> int:
+    """The skills that fit a query."""
+    from skillshelf import views
+    from skillshelf.terminal import screen, write
+
+    if values["query"] is None:
+        raise ConfigurationError("something is missing; usage: skillshelf search QUERY")
+    shelf = _open(values)
+    most = shelf.settings.max_limit
+    limit = _whole_number(values["limit"], "--limit")
+    report = shelf.search(values["query"], limit=limit, scope=values["scope"])
+    notes = [*report.notes, *([f"--limit is at most {most}"] if limit is not None and limit > most else [])]
+    for note in notes:
+        _note(note)
+    if values["json"]:
+        write(views.as_json(report.to_dict()))
+    elif report.results:
+        from skillshelf.index import body_of
+        from skillshelf.searchview import search_view
+
+        write(search_view(report, screen(shelf.place.env), body_of))
+    if not report.results:
+        from skillshelf.loader import near_names
+        from skillshelf.searchview import nothing_found
+
+        skills = [skill for skill in shelf.catalog.skills if values["scope"] in (None, skill.scope)]
+        _note(nothing_found(report, len(skills), near_names(values["query"], skills), values["scope"]))
+    return DONE if report.results else NEGATIVE
+
+
+def _whole_number(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
+    if not (text.isdecimal() and text.isascii() and int(text) > 0):
+        raise ConfigurationError(f"{option} takes a whole number of at least 1, not {text!r}")
+    return int(text)
+
+
 def show(values: Values) -> int:
     """What a model would get of one skill."""
     from skillshelf import views
@@ -94,7 +135,6 @@ def show(values: Values) -> int:
         except SkillNotFound as error:
             error.near = tuple(near_names(error.name, shelf.catalog.skills))
             raise
-    _lost(session)
     if values["json"]:
         raw = {"text": shown.loaded.data.decode("utf-8")} if values["raw"] else {}
         write(views.as_json({**shown.to_dict(), **raw}))
@@ -122,7 +162,6 @@ def read(values: Values) -> int:
         if values["journal"] or values["keep"]:
             with _session(shelf, values) as session:
                 resource = session.read(uri)
-            _lost(session)
         else:
             resource = shelf.read(uri)
     except SkillNotFound as error:
@@ -141,11 +180,12 @@ def run(values: Values) -> int:
     """A script of a skill, after somebody said yes."""
     from skillshelf import views
     from skillshelf.loader import near_names
-    from skillshelf.terminal import can_ask, write, write_piece
+    from skillshelf.terminal import can_ask, heed_requests_to_end, write, write_piece
 
     shelf = _open(values)
     usage = "skillshelf run NAME SCRIPT [ARGS ...]"
     name, script = _needed(values, "name", usage), _needed(values, "script", usage)
+    heed_requests_to_end()
     with _session(shelf, values, confirm=_ask if can_ask() else None) as session:
         try:
             done, result = session.run(
@@ -154,7 +194,6 @@ def run(values: Values) -> int:
         except SkillNotFound as error:
             error.near = tuple(near_names(error.name, shelf.catalog.skills))
             raise
-    _lost(session)
     if values["json"]:
         write(views.as_json({**result.data, "reason": done.reason, "files": list(done.files)}))
     if done.truncated:
@@ -176,16 +215,18 @@ def _ask(tool: str, name: str, reason: str) -> bool:
     return ask(f"{visible(name)}: {visible(reason)}\nRun it in a sandbox? [y/N] ")
 
 
-def _session(shelf: "Shelf", values: Values, **options: Any) -> "Session":
-    """A session for one command, recorded where `--journal` says."""
+@contextmanager
+def _session(shelf: "Shelf", values: Values, **options: Any) -> Iterator["Session"]:
+    """A session for one command, recorded where `--journal` says; what could not be recorded is said at its end."""
     journal = os.path.abspath(values["journal"]) if values["journal"] else None
-    return shelf.session(journal=journal, keep=values["keep"], **options)
-
-
-def _lost(session: "Session") -> None:
-    """Say what could not be recorded; the command itself is done all the same."""
-    if problem := session.journal_problem:
-        _note(problem)
+    session = shelf.session(journal=journal, keep=values["keep"], **options)
+    try:
+        with session:
+            yield session
+    finally:
+        # Whether the command is done or failed: nobody may take the journal for complete.
+        for told in filter(None, (session.journal_problem, session.journal_notice)):
+            _note(told)
 
 
 def prompt(values: Values) -> int:
@@ -238,9 +279,8 @@ def check(values: Values) -> int:
     shelf = _open(values)
     form = _report_form(values, list(reports.FORMATS))
     targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)
-    report = check_targets(
-        targets, shelf.profile, mode="fix" if values["fix"] else "diff" if values["diff"] else "look"
-    )
+    mode: Mode = "fix" if values["fix"] else "diff" if values["diff"] else "look"
+    report = check_targets(targets, shelf.profile, mode=mode, progress=shelf.progress)
     where = views.Where(shelf.place.cwd, shelf.place.home)
     reader = reports.Reader(where, screen(shelf.place.env), shelf.profile, shelf.project_root, tuple(values["path"]))
     write(reports.FORMATS[form](report, reader))
@@ -285,28 +325,63 @@ def new(values: Values) -> int:
 def enable(values: Values) -> int:
     """Take a skill off the list of disabled ones."""
     name = _needed(values, "name", "skillshelf enable NAME")
-    return _choose(
-        values, name, lambda names: [other for other in names if other != name], "enabled", "was not disabled"
+    spellings = _spellings(name, _open(values))
+    status = _choose(
+        values, name, lambda names: [other for other in names if other not in spellings], "enabled", "was not disabled"
     )
+    if any(
+        skill.hidden == "disabled" and {skill.name, skill.dir} & spellings for skill in _open(values).catalog.skills
+    ):
+        _note(f"{name} is still disabled, by the project's configuration or by its name; see skills.disabled there")
+    return status
+
+
+def _spellings(name: str, shelf: "Shelf") -> set[str]:
+    """What a list may call the skills that somebody means by a name or a path."""
+    from skillshelf.place import expand
+
+    meant = {name, expand(name, shelf.place, base=shelf.place.cwd)} if "/" in name else {name}
+    for skill in shelf.catalog.skills:
+        paths = {skill.path, skill.dir, skill.real_path, os.path.dirname(skill.real_path)}
+        if skill.name == name or paths & meant:
+            meant |= paths
+    return meant
 
 
 def disable(values: Values) -> int:
     """Put a skill on the list of disabled ones."""
+    name = _needed(values, "name", "skillshelf disable NAME")
+    listed = _disabled_path(name, values) if "/" in name else _disabled_name(name, values)
+    return _choose(
+        values, listed, lambda names: names if listed in names else [*names, listed], "disabled", "was disabled already"
+    )
+
+
+def _disabled_path(path: str, values: Values) -> str:
+    """The folder of the skill at a path, as a list must name it to be understood from everywhere."""
+    from skillshelf import files
+    from skillshelf.place import expand, locate
+
+    place = locate(values["cwd"], values["home"], None)
+    folder = expand(files.from_system(path), place, base=place.cwd)
+    folder = os.path.dirname(folder) if os.path.basename(folder) == "SKILL.md" else folder
+    if files.kind_at(f"{folder}/SKILL.md") is None:
+        raise SkillNotFound(path)
+    return folder
+
+
+def _disabled_name(name: str, values: Values) -> str:
     from skillshelf.loader import near_names, resolve
 
-    name = _needed(values, "name", "skillshelf disable NAME")
-    if "/" not in name:
-        shelf = _open(values)
-        try:
-            resolve(shelf.catalog.skills, name=name, cwd=shelf.place.cwd)
-        except SkillNotFound as error:
-            error.near = tuple(near_names(name, shelf.catalog.skills))
-            raise
-        except AmbiguousSkill:
-            pass  # All of that name are disabled together.
-    return _choose(
-        values, name, lambda names: names if name in names else [*names, name], "disabled", "was disabled already"
-    )
+    shelf = _open(values)
+    try:
+        resolve(shelf.catalog.skills, name=name, cwd=shelf.place.cwd)
+    except SkillNotFound as error:
+        error.near = tuple(near_names(name, shelf.catalog.skills))
+        raise
+    except AmbiguousSkill:
+        pass  # All of that name are disabled together.
+    return name
 
 
 def _choose(values: Values, name: str, change: Callable[[list[str]], list[str]], done: str, idle: str) -> int:
@@ -342,12 +417,18 @@ def trust(values: Values) -> int:
     if files.kind_at(files.real_path(folder)) != "folder" and not values["remove"]:
         raise SkillDirectoryNotFound(folder)
 
+    def real(other: str) -> str:
+        return files.real_path(expand(other, place, base=place.cwd))
+
     def change(folders: list[str]) -> list[str]:
         if values["remove"]:
-            return [other for other in folders if expand(other, place, base=place.cwd) != folder]
+            return [other for other in folders if real(other) != real(folder)]
         return folders if folder in folders else [*folders, folder]
 
     path, changed = change_list(place, "trust", "folders", change)
+    for other in listed(place, "trust", "folders") if values["remove"] else ():
+        if files.is_inside(real(folder), real(other)):
+            _note(f"{folder} is still trusted, with {other}; to end that: skillshelf trust {other} --remove")
     if values["json"]:
         write(views.as_json({"folder": folder, "file": path, "changed": changed}))
         return DONE
@@ -386,7 +467,7 @@ def profile(values: Values) -> int:
 def _open(values: Values, *, trust: "Trust" = "ask") -> "Shelf":
     from skillshelf.shelf import open_shelf
 
-    return open_shelf(
+    shelf = open_shelf(
         cwd=values["cwd"],
         profile=values["profile"],
         home=values["home"],
@@ -394,6 +475,8 @@ def _open(values: Values, *, trust: "Trust" = "ask") -> "Shelf":
         use_cache=not values["no_cache"],
         trust=trust,
     )
+    shelf.progress = sys.stderr
+    return shelf
 
 
 def _config(values: Values) -> str | None:

@@ -19,6 +19,7 @@ from skillshelf.proposals import Proposal, proposed
 from skillshelf.recorder import Act, Recording, open_recorder
 from skillshelf.results import code_of, load_data, reminder, told_message
 from skillshelf.running import run_skill
+from skillshelf.text import fold
 from skillshelf.tools import ToolError, ToolResult
 from skillshelf.values import CatalogSkill, Diagnostic
 from skillshelf.world import World, real_world
@@ -47,8 +48,18 @@ class Desk:
         self.world = world or real_world()
         self.recorder = open_recorder(recording, self.explained)
         self.guard = Guard(
-            policy, confirm, profile=shelf.profile, place=shelf.place, recorder=self.recorder, world=self.world
+            policy,
+            confirm,
+            profile=shelf.profile,
+            place=shelf.place,
+            recorder=self.recorder,
+            world=self.world,
+            has_taken=self._has_taken_a_name,
         )
+
+    def _has_taken_a_name(self, skill: CatalogSkill) -> bool:
+        """Whether another skill would have the name if this one were not there."""
+        return any(loser.by == skill.path and not loser.same_file for loser in self.shelf.catalog.shadowed)
 
     @property
     def skills(self) -> Sequence[CatalogSkill]:
@@ -100,6 +111,16 @@ class Desk:
         self.use(loaded, arguments, ref, repeat=False)
         return load_result(loaded, rendered.text, ref, self.profile, root=self.shelf.project_root)
 
+    def look_into(self, skill: CatalogSkill, arguments: str) -> tuple[LoadedSkill, rendering.Rendered, str]:
+        """Load a skill for a person, as the model would get it; it is neither active nor sent by that."""
+        loaded = self.world.load(skill, self.profile)
+        rendered = rendering.render(loaded, self.profile, arguments)
+        self.reached_model(loaded, (*loaded.warnings, *rendered.warnings))
+        ref = self.memory.keep_once(f"{skill.path} {loaded.digest} {arguments}", "load", rendered.text)
+        effective = self.effective([*self.active.values(), loaded])
+        self.recorder.invoked(skill, arguments, ref=ref, repeat=False, tools=effective)
+        return loaded, rendered, ref
+
     def use(self, loaded: LoadedSkill, arguments: str, ref: str, *, repeat: bool) -> None:
         """Record that a skill was put to use, and make it active."""
         effective = self.effective([*self.active.values(), loaded])
@@ -108,8 +129,13 @@ class Desk:
 
     def reached_model(self, loaded: LoadedSkill, warnings: Sequence[Diagnostic]) -> None:
         """Record a load, and what the skill proposes to the host."""
-        self.recorder.loaded(loaded, warnings)
         skill = loaded.skill
+        strange = _not_understood(loaded) if self.profile.allowed_tools == "narrow" else ()
+        if strange:
+            told = f"not understood in allowed-tools, so it allows nothing: {', '.join(map(fold, strange))}"
+            self.warnings.append(Diagnostic(skill.path, "allowed-tools-pattern", told, None))
+            warnings = (*warnings, self.warnings[-1])
+        self.recorder.loaded(loaded, warnings)
         known = [proposal for proposal in self.proposals if proposal.path != skill.path]
         for kind, key, value in proposed(loaded.frontmatter):
             decision = self.guard.decide("skill_override", skill)
@@ -200,7 +226,7 @@ class Desk:
             skill = self._meant_by(what, given)
         except SkillError as error:
             return Decision("deny", None, str(error))
-        return self.guard.decide(what, skill)
+        return self.guard.foresee(what, skill)
 
     def _meant_by(self, what: str, given: Mapping[str, Any]) -> CatalogSkill:
         if what == "skill_read":
@@ -223,3 +249,8 @@ class Desk:
 def _window(loaded: LoadedSkill) -> Window:
     patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
     return Window(loaded.skill.name, loaded.skill.trusted, patterns[0] if patterns is not None else None)
+
+
+def _not_understood(loaded: LoadedSkill) -> tuple[str, ...]:
+    patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
+    return patterns[1] if patterns is not None else ()

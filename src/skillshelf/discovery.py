@@ -42,16 +42,20 @@ def discover(
     repository: str,
     account: bool = False,
     remembered: Remembered = lambda root: {},
+    heads: dict[str, files.Head] | None = None,
 ) -> Iterator[Found]:
     """Everything the roots hold, root by root in order; `account` also tells what lies where no skill is looked for.
 
-    A file of which an entry is `remembered`, and which has not changed since, is not read again.
+    A file of which an entry is `remembered`, and which has not changed since, is not read again. `heads` keeps what
+    was read by real path, for looks of several profiles at one disk.
     """
     reachable = [repository, *(root.real_path for root in roots if root.real_path)]
     seen: set[str] = set()
     for index, root in enumerate(roots):
         if root.real_path is not None:
-            yield from _Walk(index, root, profile, reachable, seen, account, remembered).run()
+            walk = _Walk(index, root, profile, reachable, seen, account, remembered)
+            walk.heads = heads
+            yield from walk.run()
 
 
 def probe(root: Root, profile: Profile, *, repository: str) -> Iterator[Found]:
@@ -104,6 +108,7 @@ class _Walk:
         self.left = {True: 0, False: 0}
         self.too_deep = 0
         self.followed: set[str] = set()
+        self.heads: dict[str, files.Head] | None = None
         self.remembered = remembered
         self.entries: Mapping[str, Entry] | None = None
         self.files = 0
@@ -150,9 +155,12 @@ class _Walk:
             yield Diagnostic(place.path, rule, _reason(error))
             return
         if counts:
-            yield from self._odd_names(place, [name for name, _ in entries])
+            names = [name for name, _ in entries]
+            yield from self._odd_names(place, names)
+            yield from self._loose_files(folder, place, names)
         recall = counts and self._is_worth_recalling(len(entries))
-        for position, (name, is_folder) in enumerate(entries):
+        ordered = entries if self.profile.folder_order == "sorted" else entries[::-1]
+        for position, (name, is_folder) in enumerate(ordered):
             if self.budget[counts] <= 0:
                 self.left[counts] += len(entries) - position
                 return
@@ -163,6 +171,15 @@ class _Walk:
                     yield kept
                     continue
             yield from self._child(folder, place, name)
+
+    def _loose_files(self, folder: int, place: _Place, names: list[str]) -> Iterator[Found]:
+        """Markdown files that count as skills without being called SKILL.md, where a root has such."""
+        least_depth = {"none": WALK_DEPTH, "in-folders": 1, "everywhere": 0}[self.root.loose_files]
+        if place.depth < least_depth or SKILL_FILE in names:
+            return
+        for name in names:
+            if name.endswith(".md") and files.kind_of(files.stat_at(folder, name).st_mode) == "file":
+                yield from self._read(folder, name, place, f"{place.real_path}/{name}", shown=name)
 
     # Remembering ----------------------------------------------------------------------------------
 
@@ -188,7 +205,7 @@ class _Walk:
         if place.depth == 0 and SKILL_FILE in names and self.profile.root_file == "report":
             message = "a SKILL.md in the root itself is no skill; give it a folder of its own, or name the folder above"
             yield Diagnostic(f"{place.path}/{SKILL_FILE}", "root-file", message)
-        for name in names:
+        for name in names if self.root.loose_files == "none" else ():
             if name != SKILL_FILE and name.lower() in NEAR_MISSES and SKILL_FILE not in names:
                 yield Diagnostic(f"{place.path}/{name}", "file-name", f"{name!r} is not read; rename it to SKILL.md")
 
@@ -212,7 +229,7 @@ class _Walk:
         depth = place.depth + 1
         if verdict is None:
             skipped = name in self.profile.skip_directories
-            if skipped or (self.profile.hidden == "skip" and name.startswith(".")):
+            if skipped or (self.root.hidden == "skip" and name.startswith(".")):
                 if not self.account:
                     return None
                 verdict = "ignored"
@@ -248,7 +265,10 @@ class _Walk:
             return True
         kind = files.kind_of(status.st_mode)
         if kind == "link":
-            yield from self._linked_file(place, path)
+            if self.profile.linked_file == "skip":
+                yield Diagnostic(path, "link-skipped", "SKILL.md is a link; this profile reads only real files")
+            else:
+                yield from self._linked_file(place, path)
             return True
         if kind != "file":
             yield Diagnostic(path, "not-a-file", f"SKILL.md is a {kind}, not a file")
@@ -256,8 +276,10 @@ class _Walk:
         yield from self._read(folder, SKILL_FILE, place, f"{place.real_path}/{SKILL_FILE}")
         return True
 
-    def _read(self, folder: int, name: str, place: _Place, real_path: str) -> Iterator[Found]:
-        path = f"{place.path}/{SKILL_FILE}"
+    def _read(
+        self, folder: int, name: str, place: _Place, real_path: str, *, shown: str = SKILL_FILE
+    ) -> Iterator[Found]:
+        path = f"{place.path}/{shown}"
         if not _is_text(path):
             yield Diagnostic(path, "path-encoding", "the path is not UTF-8 or holds a control character")
             return
@@ -268,11 +290,8 @@ class _Walk:
         if (kept := self._unchanged(folder, name, path, real_path)) is not None:
             yield kept._replace(real_dir=place.real_path)
             return
-        # Imported here, as in the catalog: where nothing changed nothing is parsed.
-        from skillshelf.document import has_frontmatter_end
-
         try:
-            head = files.read_head(folder, name, limit=SKILL_FILE_BYTES, enough=has_frontmatter_end)
+            head = self._head(folder, name, real_path)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -285,6 +304,18 @@ class _Walk:
             yield Diagnostic(path, "not-a-file", f"SKILL.md is a {head.kind}, not a file")
         else:
             yield Diagnostic(path, "file-size", f"{head.size} bytes; the limit is {SKILL_FILE_BYTES}")
+
+    def _head(self, folder: int, name: str, real_path: str) -> files.Head:
+        known = self.heads.get(real_path) if self.heads is not None else None
+        if known is not None:
+            return known
+        # Imported here, as in the catalog: where nothing changed nothing is parsed.
+        from skillshelf.document import has_frontmatter_end
+
+        head = files.read_head(folder, name, limit=SKILL_FILE_BYTES, enough=has_frontmatter_end)
+        if self.heads is not None:
+            self.heads[real_path] = head
+        return head
 
     # Links ----------------------------------------------------------------------------------------
 

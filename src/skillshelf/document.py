@@ -4,18 +4,61 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from skillshelf.limits import FRONTMATTER_BYTES
+from skillshelf.profile import Profile
 from skillshelf.values import Finding
-from skillshelf.yamltext import YamlProblem, load_lines, load_yaml
+from skillshelf.yamltext import YamlProblem, load_colon_lines, load_lines, load_yaml
 
-__all__ = ["BOM", "FENCE", "Document", "Reading", "body", "frontmatter_span", "has_frontmatter_end", "mended", "parse"]
+__all__ = [
+    "BOM",
+    "FENCE",
+    "PLAIN_FORM",
+    "Document",
+    "Form",
+    "Reading",
+    "body",
+    "body_problem",
+    "form_of",
+    "frontmatter_span",
+    "has_frontmatter_end",
+    "mended",
+    "parse",
+    "reads_alike",
+]
 
 FENCE = b"---"
 BOM = b"\xef\xbb\xbf"
 _BLANKS = b" \t\r"
 
-Reading = Literal["full", "simple"]
-READINGS: Mapping[Reading, Callable[[str], Any]] = {"full": load_yaml, "simple": load_lines}
-"""`full` is YAML; `simple` is `key: value` lines and nothing else."""
+Reading = Literal["full", "simple", "lines"]
+READINGS: Mapping[Reading, Callable[[str], Any]] = {
+    "full": load_yaml,
+    "simple": load_lines,
+    "lines": load_colon_lines,
+}
+"""`full` is YAML; `simple` is `key: value` lines and nothing else; `lines` are those among others."""
+
+
+class Form(NamedTuple):
+    """How a profile takes a SKILL.md apart; the fields are those of the profile."""
+
+    yaml_mode: Reading = "full"
+    yaml_fallback: Literal["none", "lines"] = "none"
+    repaired_keys: Literal["any", "words"] = "any"
+    opening_fence: Literal["first-line", "anywhere"] = "first-line"
+    closing_fence: Literal["line", "anywhere"] = "line"
+    body_text: Literal["any", "utf-8"] = "any"
+
+
+def form_of(profile: Profile) -> Form:
+    """How this profile takes a SKILL.md apart."""
+    return Form(
+        profile.yaml_mode,
+        profile.yaml_fallback,
+        profile.repaired_keys,
+        profile.opening_fence,
+        profile.closing_fence,
+        profile.body_text,
+    )
 
 
 class Document(NamedTuple):
@@ -36,6 +79,9 @@ class Document(NamedTuple):
         return None, None
 
 
+PLAIN_FORM = Form()
+
+
 class _Fences(NamedTuple):
     start: int
     end: int
@@ -48,12 +94,14 @@ def has_frontmatter_end(head: bytes) -> bool:
     return first is None or _closing(head, first, whole=False) is not None
 
 
-def parse(head: bytes, *, whole: bool, reading: Reading = "full") -> Document:
+def parse(head: bytes, *, whole: bool, form: Form = PLAIN_FORM) -> Document:
     """The document whose first bytes these are; `whole` says that there are no more."""
+    if form.opening_fence == "anywhere":
+        head = head[max(0, head.find(FENCE)) :]
     first = _first_line_end(head)
     if first is None:
         return _broken(_why_no_frontmatter(head))
-    fences = _closing(head, first, whole=whole)
+    fences = CLOSINGS[form.closing_fence](head, first, whole=whole)
     if fences is None:
         return _broken(_why_unclosed(head, whole=whole))
     block = head[fences.start : fences.end]
@@ -66,7 +114,22 @@ def parse(head: bytes, *, whole: bool, reading: Reading = "full") -> Document:
     findings = _form(head[: fences.after], first) if first != 4 or b"\r" in block else ()
     if "\r" in text:
         text = text.replace("\r\n", "\n")
-    return _read(text, findings, READINGS[reading])
+    if form.body_text == "utf-8" and (broken := _body_not_utf8(head, fences.after, whole=whole)):
+        findings = (*findings, broken)
+    document = _read(text, findings, form)
+    return _read_as_lines(document) if form.yaml_fallback == "lines" and _needs_lines(document) else document
+
+
+def reads_alike(head: bytes, plain: Document, form: Form) -> bool:
+    """Whether a form must give what the plain one gave, as it does for nearly every file: nothing is odd about it."""
+    return (
+        form.yaml_mode == "full"
+        and not plain.findings
+        and head.startswith(b"---\n")
+        and "---" not in plain.text
+        and (form.body_text == "any" or head.isascii())
+        and not (form.yaml_fallback == "lines" and _needs_lines(plain))
+    )
 
 
 def body(data: bytes) -> bytes:
@@ -93,11 +156,40 @@ def mended(text: str) -> list[str] | None:
     return None
 
 
-def _read(text: str, findings: tuple[Finding, ...], load: Callable[[str], Any]) -> Document:
+def body_problem(data: bytes) -> Finding | None:
+    """Where the text after the frontmatter of a whole file is not UTF-8."""
+    return _body_not_utf8(data, len(data) - len(body(data)), whole=True)
+
+
+def _body_not_utf8(data: bytes, start: int, *, whole: bool) -> Finding | None:
+    """Where the text from there on is not UTF-8; where it is cut off, its last character may be in halves."""
+    try:
+        data[start:].decode("utf-8")
+    except UnicodeDecodeError as error:
+        if whole or start + error.end < len(data):
+            return _not_utf8(data, start + error.start)._replace(rule="body-encoding")
+    return None
+
+
+def _needs_lines(document: Document) -> bool:
+    """Whether YAML gave no text for the two fields that every reader needs."""
+    if any(finding.rule == "yaml" for finding in document.findings):
+        return True
+    return any(not isinstance(document.fields.get(field, ""), str) for field in ("name", "description"))
+
+
+def _read_as_lines(document: Document) -> Document:
+    findings = tuple(finding for finding in document.findings if finding.rule != "yaml")
+    said = Finding("yaml-lines", "no readable YAML, or a field that is not text; read line by line", 2, 1)
+    return Document({**document.fields, **load_colon_lines(document.text)}, document.text, (*findings, said))
+
+
+def _read(text: str, findings: tuple[Finding, ...], form: Form) -> Document:
+    load = READINGS[form.yaml_mode]
     try:
         value = load(text)
     except YamlProblem as problem:
-        if problem.rule == "yaml" and (repaired := _repaired(text, problem, load)):
+        if problem.rule == "yaml" and (repaired := _repaired(text, problem, load, form.repaired_keys)):
             value = repaired.value
             findings += repaired.findings
         else:
@@ -147,6 +239,18 @@ def _closing(head: bytes, start: int, *, whole: bool) -> _Fences | None:
     return None
 
 
+def _closing_anywhere(head: bytes, start: int, *, whole: bool) -> _Fences | None:
+    """The next three hyphens, wherever they stand: several hosts split a file there."""
+    end = head.find(FENCE, start)
+    return _Fences(start, end, end + len(FENCE)) if end >= 0 else None
+
+
+CLOSINGS: Mapping[Literal["line", "anywhere"], Callable[..., _Fences | None]] = {
+    "line": _closing,
+    "anywhere": _closing_anywhere,
+}
+
+
 def _why_no_frontmatter(head: bytes) -> Finding:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return Finding("encoding", "the file is UTF-16; save it as UTF-8", 1, 1)
@@ -168,7 +272,7 @@ def _why_unclosed(head: bytes, *, whole: bool) -> Finding:
 
 def _not_utf8(head: bytes, offset: int) -> Finding:
     line = head.count(b"\n", 0, offset) + 1
-    column = offset - (head.rfind(b"\n", 0, offset) + 1) + 1
+    column = len(head[head.rfind(b"\n", 0, offset) + 1 : offset].decode("utf-8", "replace")) + 1
     return Finding("encoding", f"not UTF-8: byte 0x{head[offset]:02x} at offset {offset}", line, column)
 
 
@@ -205,7 +309,9 @@ class _Repaired(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def _repaired(text: str, problem: YamlProblem, load: Callable[[str], Any]) -> _Repaired | None:
+def _repaired(
+    text: str, problem: YamlProblem, load: Callable[[str], Any], keys: Literal["any", "words"] = "any"
+) -> _Repaired | None:
     """The text with its usual mistakes put right.
 
     Only the line where the parser stopped is touched, then it is asked again: a line that is right stays as it is.
@@ -218,7 +324,7 @@ def _repaired(text: str, problem: YamlProblem, load: Callable[[str], Any]) -> _R
             return None
         before = lines[number - 1]
         rule, line = _rewritten(before)
-        if rule is None:
+        if rule is None or (keys == "words" and not before.partition(":")[0].replace("_", "").isalnum()):
             return None
         lines[number - 1] = line
         column = len(before) - len(before.lstrip(" \t")) + 1

@@ -29,6 +29,7 @@ __all__ = [
     "close",
     "disk_use",
     "entries_in",
+    "free_bytes",
     "from_system",
     "give_tree",
     "is_at",
@@ -38,12 +39,17 @@ __all__ = [
     "kept_content",
     "kind_at",
     "kind_of",
+    "link_target",
     "lock",
     "locked",
+    "locked_within",
     "make_folder",
+    "make_link",
     "make_own_folder",
+    "make_parents",
     "make_private_folder",
     "measure",
+    "nameless_files",
     "names_in",
     "open_folder",
     "open_folder_at",
@@ -53,12 +59,16 @@ __all__ = [
     "read_head",
     "real_path",
     "remove",
+    "remove_empty",
+    "remove_folder",
+    "remove_link",
     "remove_tree",
     "replace_file",
     "resolve_link",
     "stamp_at",
     "stamp_below",
     "stamp_of",
+    "stamps_in",
     "stat_at",
     "sync_folder",
     "unlock",
@@ -163,10 +173,10 @@ def stamp_below(folder: int, path: str) -> Stamp | None:
 
 
 def stamp_at(path: str) -> Stamp | None:
-    """The state of what a path leads to, or None where that is nothing."""
+    """The state of what stands at a path, never of what it links to; None where nothing does."""
     try:
-        return stamp_of(os.stat(_to_system(path)))
-    except OSError:
+        return stamp_of(os.lstat(_to_system(path)))
+    except (OSError, ValueError):
         return None
 
 
@@ -478,13 +488,9 @@ def is_own_file(path: str) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
-def make_own_folder(path: str) -> bool:
-    """Make a folder, and those above it, for this user alone; False where that cannot be."""
-    try:
-        os.makedirs(_to_system(path), mode=0o700, exist_ok=True)
-    except OSError:
-        return False
-    return True
+def make_own_folder(path: str) -> None:
+    """Make a folder that only this user may enter, with those above it, unless it is there."""
+    os.makedirs(_to_system(path), mode=0o700, exist_ok=True)
 
 
 def remove(path: str) -> None:
@@ -559,7 +565,7 @@ def why_not_replaced(path: str) -> str | None:
 def make_folder(path: str, contents: Mapping[str, bytes]) -> None:
     """Put a folder with files at a path where nothing stands, whole or not at all; `#!` makes a file runnable."""
     parent = os.path.dirname(path)
-    made = _make_parents(parent)
+    made = make_parents(parent)
     temporary = os.path.join(parent, f".{os.path.basename(path)}.{os.getpid()}.new")
     try:
         os.mkdir(_to_system(temporary))
@@ -570,22 +576,26 @@ def make_folder(path: str, contents: Mapping[str, bytes]) -> None:
         # What came into its place in the meantime stays: only an empty folder can be replaced by this.
         os.rename(_to_system(temporary), _to_system(path))
     except OSError:
-        _remove_folder(temporary)
+        remove_folder(temporary)
         for folder in made:
             with suppress(OSError):
                 os.rmdir(_to_system(folder))
         raise
 
 
-def _make_parents(folder: str) -> list[str]:
+def make_parents(folder: str) -> list[str]:
     """Make a folder with those above it; returns the new ones, innermost first."""
     missing = []
     while kind_at(folder) is None:
         missing.append(folder)
         folder = os.path.dirname(folder)
+    made: list[str] = []
     for new in reversed(missing):
-        os.mkdir(_to_system(new))
-    return missing
+        # Somebody else may be making the same folders at the same time.
+        with suppress(FileExistsError):
+            os.mkdir(_to_system(new))
+            made.insert(0, new)
+    return made
 
 
 def _write_new(path: str, data: bytes) -> None:
@@ -637,7 +647,14 @@ def measure(path: str) -> tuple[int, str]:
         os.close(descriptor)
 
 
-def _remove_folder(path: str) -> None:
+def stamps_in(folder: str) -> dict[str, Stamp]:
+    """The stamp of every entry of a folder by its name."""
+    with os.scandir(_to_system(folder)) as entries:
+        return {os.fsdecode(entry.name): stamp_of(entry.stat(follow_symlinks=False)) for entry in entries}
+
+
+def remove_folder(path: str) -> None:
+    """Remove a folder with everything in it, as far as that is possible."""
     from shutil import rmtree
 
     rmtree(_to_system(path), ignore_errors=True)
@@ -677,32 +694,58 @@ def append(path: str, data: bytes) -> None:
 
 
 class DiskUse(NamedTuple):
-    """What lies below a folder: bytes that are taken on the disk, and entries."""
+    """What lies below a folder: bytes that are taken on the disk, and entries; `whole` if every folder could be
+    looked into."""
 
     size: int
     entries: int
+    whole: bool = True
 
 
 def disk_use(path: str, most: int) -> DiskUse:
     """How much lies below a folder; counting ends after so many entries."""
-    size = entries = 0
+    size, entries, whole = 0, 0, True
     waiting = [_to_system(path)]
     while waiting and entries <= most:
         try:
             with os.scandir(waiting.pop()) as found:
                 for entry in found:
                     entries += 1
-                    size += entry.stat(follow_symlinks=False).st_blocks * 512
                     if entries > most:
                         break
+                    # One that went away while it was counted takes nothing.
+                    with suppress(FileNotFoundError):
+                        size += entry.stat(follow_symlinks=False).st_blocks * 512
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
                 # What lies so deep was meant not to be counted.
-                return DiskUse(size, most + 1)
-            # It went away while it was counted, or nobody may look into it.
-    return DiskUse(size, entries)
+                return DiskUse(size, most + 1, whole)
+            whole = False
+    return DiskUse(size, entries, whole)
+
+
+def free_bytes(path: str) -> int:
+    """What is left of the disk that a folder is on."""
+    about = os.statvfs(path)
+    return about.f_bavail * about.f_frsize
+
+
+def nameless_files(process: int) -> dict[tuple[int, int], int]:
+    """The bytes of each file that a process has open and that is in no folder, by device and number."""
+    found = {}
+    folder = f"/proc/{process}/fd"
+    # It ended in the meantime, or may not be looked at.
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            with suppress(OSError):
+                about = os.stat(f"{folder}/{name}")
+                if stat.S_ISREG(about.st_mode) and about.st_nlink == 0:
+                    found[about.st_dev, about.st_ino] = about.st_blocks * 512
+    return found
 
 
 def remove_tree(path: str) -> None:
@@ -732,3 +775,52 @@ def _with_folders_only(folder: bytes) -> list[bytes]:
         else:
             os.unlink(path)
     return [path for path, is_folder in entries if is_folder]
+
+
+@contextmanager
+def locked_within(path: str, seconds: float) -> Iterator[bool]:
+    """Hold the lock that a file is; False, without it, where others hold it for all that time."""
+    import fcntl
+    import time
+
+    descriptor = os.open(_to_system(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    end = time.monotonic() + seconds
+    held = False
+    try:
+        while not held:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held = True
+            except BlockingIOError:
+                # Not the call that waits by itself: a holder that was stopped would stop us too.
+                if time.monotonic() >= end:
+                    break
+                time.sleep(0.005)
+        yield held
+    finally:
+        os.close(descriptor)
+
+
+def make_link(path: str, target: str) -> None:
+    """Put a link where nothing stands."""
+    os.symlink(_to_system(target), _to_system(path))
+
+
+def link_target(path: str) -> str:
+    """What a link says, which may lead anywhere."""
+    return os.fsdecode(os.readlink(os.fsencode(path))) if _UTF8 else from_system(os.readlink(path))
+
+
+def remove_link(path: str) -> None:
+    """Remove a link or a file, never a folder."""
+    os.unlink(_to_system(path))
+
+
+def remove_empty(folder: str, levels: int) -> None:
+    """Remove a folder and so many above it, as long as they are empty."""
+    for _ in range(levels):
+        try:
+            os.rmdir(_to_system(folder))
+        except OSError:
+            return
+        folder = os.path.dirname(folder)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from skillshelf.document import BOM, FENCE, Document, body, frontmatter_span, mended, parse
+from skillshelf.document import BOM, FENCE, Document, body, form_of, frontmatter_span, mended, parse
 from skillshelf.profile import Profile
 from skillshelf.rules import check, placed
 from skillshelf.yamltext import YamlProblem, load_yaml
@@ -59,7 +59,7 @@ class _Told(NamedTuple):
 
 
 def _told(text: Text) -> _Told:
-    document = parse(text.data, whole=True, reading=text.profile.yaml_mode)
+    document = parse(text.data, whole=True, form=form_of(text.profile))
     return _Told(document, frozenset(finding.rule for finding in check(document, text.directory, text.profile)))
 
 
@@ -89,7 +89,7 @@ def _fence(text: Text, document: Document) -> _Step:
 
 def _yaml_lines(text: Text, document: Document) -> _Step | None:
     block = _block(text.data)
-    if block is None or (lines := mended(block)) is None:
+    if block is None or (lines := mended(block)) is None or _tabs_need_a_guess(text, document, block):
         return None
     repaired = {
         (finding.rule, finding.line): lines[finding.line - 2].strip()
@@ -99,8 +99,26 @@ def _yaml_lines(text: Text, document: Document) -> _Step | None:
     return _Step(_with_block(text.data, "\n".join(lines)), document.fields, repaired)
 
 
+def _tabs_need_a_guess(text: Text, document: Document, block: str) -> bool:
+    """Whether tabs say something else in an editor that shows them wider than we do."""
+    numbers = [finding.line - 2 for finding in document.findings if finding.rule == "yaml-tab" and finding.line]
+    for width in (4, 8) if numbers else ():
+        lines = block.split("\n")
+        for number in numbers:
+            bare = lines[number].lstrip(" \t")
+            lines[number] = lines[number].removesuffix(bare).replace("\t", " " * width) + bare
+        fields = parse(_with_block(text.data, "\n".join(lines)), whole=True).fields
+        if fields and fields != document.fields:
+            return True
+    return False
+
+
+# Nothing is given back that was taken (`*+`): a line of blanks would otherwise be tried in every way.
 _NAME_LINE = re.compile(
-    r"""(?P<key>name[ \t]*:)(?P<gap>[ \t]*)(?P<value>"[^"\\\n]*"|'[^'\n]*'|[^#"'\n]*?)(?P<rest>[ \t]*(?:[ \t]#.*)?)$"""
+    r"""(?P<key>name[ \t]*+:)(?P<gap>(?:[ \t]++(?=[^\s#]))?+)
+    (?P<value>"[^"\\\n]*+"|'[^'\n]*+'|(?:[^\s#"']++(?:[ \t]++[^\s#"']++)*+)?+)
+    (?P<rest>(?:[ \t]++(?:\#.*)?)?)$""",
+    re.VERBOSE,
 )
 
 

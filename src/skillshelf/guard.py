@@ -1,6 +1,6 @@
 """A tool and a skill to yes or an error: the rules, then who is asked, and what is remembered of the answer."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf.config import WrongRule, parse_rule
@@ -28,6 +28,9 @@ NAMES_OF_TOOLS: Mapping[str, str] = {
 }
 """Every tool of a profile, and the name that rules use for what it does."""
 
+_LOADING = {"skill_load": ("activate_skill", "Skill")}
+"""Names that mean a load wherever they are used; `read` is not one, since hosts have a tool of that name."""
+
 
 class Guard:
     """Decides for one session, asks, and tells the recorder what came of it."""
@@ -41,6 +44,7 @@ class Guard:
         place: Place,
         recorder: Recorder,
         world: World,
+        has_taken: Callable[[CatalogSkill], bool],
     ) -> None:
         self.policy = policy
         self.confirm = confirm
@@ -49,6 +53,7 @@ class Guard:
         self._place = place
         self._recorder = recorder
         self._world = world
+        self._has_taken = has_taken
         self._said_yes: set[_Question] = set()
 
     def decide(self, tool: str, skill: CatalogSkill | None) -> Decision:
@@ -61,7 +66,16 @@ class Guard:
 
     def _by_rules(self, tool: str, skill: CatalogSkill | None) -> Decision:
         others = [name for name in self._profile.tools if NAMES_OF_TOOLS[name] == tool and name != tool]
-        return decide(self.policy, tool, skill, other_names=others)
+        policy = self.policy
+        if skill is not None and not skill.trusted and self._has_taken(skill):
+            # The user allowed a name; a stranger that took it from another skill is not whom they meant.
+            policy = policy._replace(allow=tuple(rule for rule in policy.allow if rule.skill_name is None))
+        return decide(policy, tool, skill, other_names=others, names_elsewhere=_LOADING.get(tool, ()))
+
+    def foresee(self, tool: str, skill: CatalogSkill) -> Decision:
+        """What a call by the model would be told, without asking anybody."""
+        closed = self._closed(skill, by_user=False)
+        return closed[0] if closed else self.decide(tool, skill)
 
     def permit(
         self,
@@ -102,14 +116,20 @@ class Guard:
         if skill is None:
             decision = self.decide(question.tool, None)
             return decision, _source(decision)
-        if not skill.enabled:
-            return Decision("deny", None, "is disabled"), "disabled"
-        if skill.hidden == "disable-model-invocation" and not (by_user or skill.name in self.asked_for):
-            return Decision("deny", None, "may only be invoked by the user"), "author"
+        if closed := self._closed(skill, by_user=by_user):
+            return closed
         decision = self.decide(question.tool, skill)
         if decision.verdict == "confirm":
             return self._asked(question, skill, decision.reason)
         return decision, _source(decision)
+
+    def _closed(self, skill: CatalogSkill, *, by_user: bool) -> "tuple[Decision, By] | None":
+        """The no that stands before all rules: the user disabled the skill, or its author keeps models from it."""
+        if not skill.enabled:
+            return Decision("deny", None, "is disabled"), "disabled"
+        if skill.hidden == "disable-model-invocation" and not (by_user or skill.name in self.asked_for):
+            return Decision("deny", None, "may only be invoked by the user"), "author"
+        return None
 
     # Asking ---------------------------------------------------------------------------------------
 

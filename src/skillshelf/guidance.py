@@ -125,7 +125,13 @@ GUIDANCE: dict[str, Guidance] = {
     "yaml-value": Guidance("The value would be changed on its way to an agent.", "Put quotes around it."),
     "yaml-colon": Guidance(_UNQUOTED, "`--fix` puts quotes around the value."),
     "yaml-brackets": Guidance(_UNQUOTED, "`--fix` puts quotes around the value."),
-    "yaml-tab": Guidance("YAML forbids tabs as indentation.", "`--fix` makes each tab two blanks."),
+    "yaml-tab": Guidance(
+        "YAML forbids tabs as indentation.",
+        "`--fix` makes each tab two blanks, unless a wider tab would say something else.",
+    ),
+    "yaml-lines": Guidance(
+        "Some agents read such a file line by line, others leave it out.", "Write valid YAML, with text as values."
+    ),
     # Its fields
     "name-missing": Guidance(
         "The specification requires it; some agents drop a skill without one.", "`--fix` takes the folder's name."
@@ -169,6 +175,7 @@ GUIDANCE: dict[str, Guidance] = {
         "The specification asks for one text; not every agent reads a list.",
         "Write the tools in one line, with blanks between.",
     ),
+    "field-type": Guidance("An agent that wants text there leaves the skill out.", "Put quotes around the value."),
     "globs-type": Guidance("Patterns are matched one by one.", "Write a list of texts."),
     "always-apply-type": Guidance("It is a switch.", "Write true or false."),
     "unknown-field": Guidance(
@@ -232,6 +239,14 @@ GUIDANCE: dict[str, Guidance] = {
     "skill-cycle": Guidance(
         "Skills that send a reader to each other can fill a context with one another.",
         "Let one of them lead, and cut the way back.",
+    ),
+    # What other hosts make of it
+    "portability-safeguard": Guidance(
+        "Where the field is ignored, what it should hold back is not held back.",
+        "Say it in the text, too, or keep the skill from those agents.",
+    ),
+    "portability-field": Guidance(
+        "The skill behaves differently from agent to agent.", "Do not let the skill depend on the field."
     ),
     # A load
     "changed": Guidance("What was listed is not what was loaded.", "Look again."),

@@ -7,14 +7,18 @@ __all__ = [
     "CACHE_ROWS",
     "CACHE_WAIT_SECONDS",
     "CHECKED_DIRECTORIES",
+    "CHECKED_MENTIONS",
     "CHECKED_PAGES",
     "CHECKED_SCRIPTS",
     "CONFIG_BYTES",
+    "COPIED_BYTES",
     "DESCRIPTION_SHOWN",
     "FIRST_READ",
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+    "INDEXES_KEPT",
+    "INDEX_WAIT_SECONDS",
     "JOURNAL_DEPTH",
     "JOURNAL_LINE_BYTES",
     "JOURNAL_LOCK_SECONDS",
@@ -26,7 +30,18 @@ __all__ = [
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
     "OUTPUT_BLOCK",
+    "QUERY_CHARS",
+    "QUERY_TERMS",
     "RESOURCE_BYTES",
+    "RPC_ASKING",
+    "RPC_BATCH",
+    "RPC_CONFIRM_SECONDS",
+    "RPC_DEPTH",
+    "RPC_END_SECONDS",
+    "RPC_LINE_BYTES",
+    "RPC_SESSIONS",
+    "RPC_SHELVES",
+    "RPC_WAITING_BYTES",
     "RUN_ARGUMENTS",
     "RUN_ARGUMENT_BYTES",
     "RUN_ARTIFACT_BYTES",
@@ -42,6 +57,7 @@ __all__ = [
     "SCRIPT_BYTES",
     "SETTLED_NS",
     "SKILL_FILE_BYTES",
+    "SURVEY_DIRECTORIES",
     "WALK_DEPTH",
     "WALK_DIRECTORIES",
     "WARNINGS_TOLD",
@@ -63,11 +79,20 @@ DESCRIPTION_SHOWN = 1024
 WALK_DIRECTORIES = 20_000
 """Folders without a skill that one root may hold before its walk stops."""
 
+COPIED_BYTES = 64 * 1024 * 1024
+"""What `link` copies at most where a host follows no links."""
+
+SURVEY_DIRECTORIES = 5_000
+"""Folders without a skill that one root may hold before a survey of all hosts goes on with the next root."""
+
 WALK_DEPTH = 64
 """Where a walk ends whose profile sets no depth: each level holds one descriptor open."""
 
 CHECKED_DIRECTORIES = 200_000
 """Folders without a skill that a path given to `check` may hold before its walk stops; five files count as one."""
+
+CHECKED_MENTIONS = 2_000
+"""Links of one page, and as many paths in its sentences, that `check` looks for on the disk."""
 
 CHECKED_PAGES = 64
 """Pages of one skill that `check` reads to see where their links lead."""
@@ -164,3 +189,42 @@ RUN_PROCESSES = 128
 
 RUN_OPEN_FILES = 256
 """Files that one process of a script has open at one time."""
+
+QUERY_CHARS = 8192
+"""A longer query is cut, and the answer says so."""
+
+QUERY_TERMS = 64
+"""Terms of a query that are looked for: the rarest."""
+
+INDEX_WAIT_SECONDS = 5
+"""How long a search waits for another process that changes its index, before it makes one in memory."""
+
+INDEXES_KEPT = 32
+"""Search indexes in the cache folder; a new one takes the place of the one that was not changed for longest."""
+
+RPC_LINE_BYTES = 16 * 1024 * 1024
+"""One message of a client of `skillshelf rpc`; a longer line is refused unread."""
+
+RPC_DEPTH = 64
+"""Levels of a message."""
+
+RPC_BATCH = 1_000
+"""Messages of one batch."""
+
+RPC_WAITING_BYTES = 64 * 1024 * 1024
+"""What all requests that are not answered yet may take; more are refused until some are."""
+
+RPC_SESSIONS = 256
+"""Sessions that are open at one time."""
+
+RPC_SHELVES = 64
+"""Folders whose catalogs are kept; the one that was used longest ago leaves first."""
+
+RPC_ASKING = 32
+"""Requests without a session that may wait for a confirmation at one time; more wait their turn."""
+
+RPC_CONFIRM_SECONDS = 60
+"""How long a client may take to confirm; then it means no."""
+
+RPC_END_SECONDS = 5
+"""How long what still runs may take after a signal to end, and how long a client may leave its answers unread then."""

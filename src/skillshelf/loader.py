@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from skillshelf import files, resources
-from skillshelf.document import body, parse
+from skillshelf.document import body, form_of, parse
 from skillshelf.errors import (
     AmbiguousSkill,
     InvalidFormat,
@@ -129,7 +129,7 @@ def _changes(skill: CatalogSkill, size: int, mtime_ns: int) -> tuple[Diagnostic,
 
 def _recheck(skill: CatalogSkill, data: bytes, profile: Profile) -> Mapping[str, Any]:
     """The fields of the frontmatter as they are now; raises if the file would not be in the catalog any more."""
-    document = parse(data, whole=True, reading=profile.yaml_mode)
+    document = parse(data, whole=True, form=form_of(profile))
     directory = os.path.basename(os.path.dirname(skill.path))
     for finding in check(document, directory, profile):
         optional = finding.rule == "description-missing" and not skill.description

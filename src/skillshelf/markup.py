@@ -40,4 +40,6 @@ def sealed(body: str, element: str) -> tuple[str, int]:
 
 def _printable(text: str) -> str:
     """The text without what XML cannot hold."""
+    if text.isascii():
+        return text
     return "".join(c for c in text if c not in "\ufffe\uffff" and not "\ud800" <= c <= "\udfff")

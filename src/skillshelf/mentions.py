@@ -22,7 +22,8 @@ class Mention(NamedTuple):
 
 # Prose --------------------------------------------------------------------------------------------
 
-_FENCE = re.compile(r"[ \t>]*(?:[-*+] |\d{1,9}[.)] )?[ \t]*(`{3,}|~{3,})([^`\n]*)$")
+# Nothing is given back that was taken (`*+`): a line of blanks, or of tildes, would otherwise be tried in every way.
+_FENCE = re.compile(r"[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)]) [ \t]*+)?(`{3,}+|~{3,}+)([^`\n]*+)$")
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]{1,300})\1(?!`)")
 
 

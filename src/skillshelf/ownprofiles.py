@@ -7,8 +7,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from skillshelf.errors import ConfigurationError
 from skillshelf.profile import Profile, RootRule
-from skillshelf.profiles import DEFAULT_PROFILE, find_profile, severities
-from skillshelf.rulebook import RULES
+from skillshelf.profiles import DEFAULT_PROFILE, find_profile
+from skillshelf.rulebook import RULES, severities
 
 __all__ = ["WrongField", "derive"]
 

@@ -70,17 +70,17 @@ def user_config_path(place: Place) -> str | None:
 
 
 def user_cache_folder(place: Place) -> str | None:
-    """The folder for what can be made anew, whether or not it exists."""
+    """The folder for what can be made anew, whether or not it exists; None where there is no home to make it in."""
     given = place.env.get("XDG_CACHE_HOME", "")
     if _LINUX and not place.home_moved and os.path.isabs(given):
         return f"{given}/skillshelf"
-    if place.home is None:
+    if place.home is None or files.kind_at(place.home) is None:
         return None
     if place.home_moved or _LINUX:
         return f"{place.home}/.cache/skillshelf"
     from platformdirs import user_cache_dir
 
-    return user_cache_dir("skillshelf")
+    return str(user_cache_dir("skillshelf"))
 
 
 def expand(path: str, place: Place, *, base: str) -> str:

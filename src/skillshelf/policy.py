@@ -139,14 +139,22 @@ def _rule(key: str, entry: Any) -> PermissionRule:
 # Skills -------------------------------------------------------------------------------------------
 
 
-def decide(policy: Policy, tool: str, skill: CatalogSkill | None, *, other_names: Sequence[str] = ()) -> Decision:
+def decide(
+    policy: Policy,
+    tool: str,
+    skill: CatalogSkill | None,
+    *,
+    other_names: Sequence[str] = (),
+    names_elsewhere: Sequence[str] = (),
+) -> Decision:
     """Whether a tool may have that skill, by the skill it was resolved to and not by what was asked.
 
-    `other_names` are what the profile calls the same tool. Without a skill, as for a search, the rules for the
-    whole tool count.
+    `other_names` are what the profile calls the same tool, `names_elsewhere` what other profiles do: who denied a
+    skill by one of those does not want it here either, but who allowed it so did not speak of this one. Without a
+    skill, as for a search, the rules for the whole tool count.
     """
     names = (tool, *other_names)
-    if rule := _matching(policy.deny, names, skill):
+    if rule := _matching(policy.deny, (*names, *names_elsewhere), skill):
         return Decision("deny", _words("deny", rule), "a rule says deny")
     if tool == "skill_run" and policy.name == "read-only":
         return Decision("deny", None, "the policy read-only runs no script")

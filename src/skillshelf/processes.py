@@ -38,22 +38,26 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 
 class Taken(NamedTuple):
-    """How many threads some processes have, and the bytes of memory they have for themselves."""
+    """How many threads some processes have, the bytes of memory they have for themselves, and those in open files
+    that are in no folder: removed ones, and ones that were in memory only from the start."""
 
     threads: int
     memory: int
+    nameless: int
 
 
 def taken_by(processes: Iterable[int]) -> Taken:
     """What these processes take together."""
     threads = memory = 0
+    nameless: dict[tuple[int, int], int] = {}
     for process in processes:
+        nameless |= files.nameless_files(process)
         for line in _read(process, "status").splitlines():
             if line.startswith(b"Threads:"):
                 threads += int(line.split()[1])
             elif line.startswith((b"RssAnon:", b"RssShmem:")):
                 memory += 1024 * int(line.split()[1])
-    return Taken(threads, memory)
+    return Taken(threads, memory, sum(nameless.values()))
 
 
 def _read(process: int, name: str) -> bytes:

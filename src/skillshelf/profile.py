@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from skillshelf.limits import WALK_DIRECTORIES
-from skillshelf.values import LinkRule, Severity
+from skillshelf.limits import DESCRIPTION_SHOWN, WALK_DIRECTORIES
+from skillshelf.values import Grade, LinkRule, Severity
 
 __all__ = [
     "Base",
@@ -13,24 +13,32 @@ __all__ = [
     "Filter",
     "LoadForm",
     "Profile",
+    "Ranking",
     "RootRule",
     "SortKey",
     "Switch",
+    "Telling",
     "ToolName",
     "how_to_allow",
     "profile_to_dict",
     "scopes_of",
 ]
 
-Base = Literal["env", "chain", "cwd", "repository", "custom", "home", "plugin-list"]
+Base = Literal["env", "chain", "cwd", "repository", "custom", "home", "fixed", "plugin-list"]
 """Where a root rule starts from; `roots.BASES` has one function for each."""
 
 
-CatalogForm = Literal["available-skills", "skills-context", "with-location", "tool-prompt", "skills-list"]
+CatalogForm = Literal[
+    "available-skills", "skills-context", "with-location", "tool-prompt", "skills-list", "bullets", "bullets-with-file"
+]
 """How the catalog is written for a model; `prompt.FORMS` has one function for each."""
 
 LoadForm = Literal["skill-content", "skill-context", "skill-activated", "envelope", "raw"]
 """How a loaded skill is written for a model; `rendering.FORMS` has one function for each."""
+
+
+Ranking = Literal["relevance", "overlap"]
+"""How a search ranks what matches by words alone; `search.RANKINGS` has one function for each."""
 
 
 Switch = Literal[
@@ -38,6 +46,9 @@ Switch = Literal[
 ]
 Filter = Literal["source", "ignored", "include"]
 SortKey = Literal["name", "root", "scope", "path"]
+Telling = Literal["screen", "log", "nothing", "unknown"]
+"""Where a host says that a skill is missing."""
+
 Budget = Literal["entries", "bytes", "tokens", "chars"]
 ToolName = Literal["skill_search", "skill_load", "skill_read", "skill_run", "activate_skill", "Skill", "read"]
 
@@ -46,6 +57,7 @@ class RootRule(NamedTuple):
     """One place, or one place per folder of a chain, where a profile looks for skills.
 
     `switch` names the source switch that turns it off; `any` means that one of the switches must be on.
+    `host_switch` names a setting of the host itself that is off unless its user turned it on.
     """
 
     kind: Literal["env", "project", "custom", "user"]
@@ -56,6 +68,10 @@ class RootRule(NamedTuple):
     switch: Switch | None = None
     description: Literal["required", "optional"] = "required"
     plugin_list: str | None = None
+    moved_by: str | None = None
+    host_switch: str | None = None
+    hidden: Literal["enter", "skip"] | None = None
+    loose_files: Literal["none", "in-folders", "everywhere"] = "none"
 
 
 class Profile(NamedTuple):
@@ -65,36 +81,57 @@ class Profile(NamedTuple):
     summary: str
     evidence: str
     as_of: str
+    version: str = ""
+    grade: Grade = "-"
     # Roots
-    roots: tuple[RootRule, ...]
+    roots: tuple[RootRule, ...] = ()
     chain_order: Literal["nearest-first", "farthest-first"] = "nearest-first"
     markers: tuple[str, ...] = (".git", ".jj", ".hg")
     markers_env: str | None = None
     boundary_env: str | None = None
+    no_marker: Literal["cwd", "filesystem"] = "cwd"
     home_in_chain: Literal["user", "project", "skip"] = "user"
     scope_labels: Mapping[str, str] = {}
     env: tuple[str, ...] = ()
+    nested: Literal["none", "on-use"] = "none"
+    trust_file: str | None = None
+    trust_values: tuple[str, ...] = ()
+    trust_env: str | None = None
+    plugin_manifests: tuple[str, ...] = ()
     # Walk
     max_depth: int | None = 6
+    folder_order: Literal["sorted", "reversed"] = "sorted"
     hidden: Literal["enter", "skip"] = "enter"
     skip_directories: tuple[str, ...] = (".git", "node_modules")
     below_skill: Literal["skip", "enter"] = "skip"
     root_file: Literal["report", "skill"] = "report"
     user_links: LinkRule = "follow"
     other_links: LinkRule = "contained"
+    linked_file: Literal["as-folder", "skip"] = "as-folder"
     max_directories: int = WALK_DIRECTORIES
     # Parse
-    yaml_mode: Literal["full", "simple"] = "full"
+    yaml_mode: Literal["full", "simple", "lines"] = "full"
+    yaml_fallback: Literal["none", "lines"] = "none"
+    repaired_keys: Literal["any", "words"] = "any"
+    opening_fence: Literal["first-line", "anywhere"] = "first-line"
+    closing_fence: Literal["line", "anywhere"] = "line"
+    body_text: Literal["any", "utf-8"] = "any"
     # Identity and rules
     name_source: Literal["frontmatter", "directory"] = "frontmatter"
-    name_pattern: str = r"[a-z0-9]+(-[a-z0-9]+)*"
+    name_form: Literal["as-is", "one-blank", "hyphens", "file-name"] = "as-is"
+    odd_name: Literal["text", "folder"] = "text"
+    name_pattern: str = r"[a-z0-9]+(?:-[a-z0-9]+)*"
     name_max: int = 64
     description_max: int = 1024
+    description_from: Literal["frontmatter", "or-body", "or-hide"] = "frontmatter"
     compatibility_max: int = 500
     fields: tuple[str, ...] = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+    text_fields: tuple[str, ...] = ()
+    hides_on: tuple[str, ...] = ("disable-model-invocation",)
     rules: Mapping[str, Severity] = {}
     # Collisions, filters, order
-    collision: Literal["first", "last", "keep-all"] = "first"
+    collision: Literal["first", "last", "keep-all", "race"] = "first"
+    collision_doubt: Literal["none", "same-root", "same-kind", "always"] = "none"
     collision_key: Literal["exact", "folded"] = "exact"
     filter_order: Literal["before-collisions", "after-collisions"] = "before-collisions"
     filters: tuple[Filter, ...] = ("source", "ignored", "include")
@@ -104,8 +141,15 @@ class Profile(NamedTuple):
     catalog_budget: tuple[Budget, ...] = ("tokens",)
     catalog_condition: Literal["always", "read-tool"] = "always"
     budget_env: str | None = None
+    budget_chars: int | None = None
+    overflow: Literal["none", "shorten", "drop-descriptions"] = "none"
+    description_shown: int | None = DESCRIPTION_SHOWN
+    # What is known of a host
+    tells: Mapping[str, Telling] = {}
+    unknown: tuple[str, ...] = ()
     # Tools, and what a load gives
     tools: tuple[ToolName, ...] = ()
+    ranking: Ranking = "relevance"
     load_by: tuple[Literal["name", "path"], ...] = ("name",)
     load_form: LoadForm = "skill-content"
     loaded_text: Literal["body", "file"] = "body"

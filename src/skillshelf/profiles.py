@@ -5,18 +5,13 @@ from typing import Literal
 
 from skillshelf.errors import ConfigurationError
 from skillshelf.profile import Profile, RootRule
-from skillshelf.rulebook import RULES
+from skillshelf.rulebook import severities
 from skillshelf.values import Severity
 
-__all__ = ["DEFAULT_PROFILE", "SEED_PROFILES", "SYSTEMS", "find_profile", "severities", "weights_for_authors"]
+__all__ = ["DEFAULT_PROFILE", "HOST_PREFIX", "SEED_PROFILES", "SYSTEMS", "find_profile", "weights_for_authors"]
 
 DEFAULT_PROFILE = "standard"
-
-
-def severities(deviations: Mapping[str, Severity], base: Mapping[str, Severity] | None = None) -> dict[str, Severity]:
-    """A weight for every rule: those given, over those of the base or of the rule book."""
-    whole = dict(base) if base else {rule: entry.severity for rule, entry in RULES.items()}
-    return {**whole, **deviations}
+HOST_PREFIX = "host:"
 
 
 _SPECIFICATION: dict[str, Severity] = {
@@ -114,6 +109,7 @@ _CODELIA = Profile(
     catalog_form="skills-context",
     catalog_budget=("entries", "bytes"),
     tools=("skill_search", "skill_load"),
+    ranking="overlap",
     load_by=("name", "path"),
     load_form="skill-context",
     loaded_text="file",
@@ -280,10 +276,14 @@ def weights_for_authors(profile: Profile) -> Mapping[str, Severity]:
 
 
 def find_profile(name: str, own: Mapping[str, Profile] | None = None) -> Profile:
-    """The profile of that name: a user's own first, then the systems."""
+    """The profile of that name: a user's own first, then the systems, then the hosts; `host:NAME` is a host."""
     if own and name in own:
         return own[name]
     if name in SYSTEMS:
         return SYSTEMS[name]
-    known = ", ".join([*SYSTEMS, *(own or ())])
+    from skillshelf.hosts import HOSTS, find_host
+
+    if name.startswith(HOST_PREFIX) or name in HOSTS:
+        return find_host(name.removeprefix(HOST_PREFIX))
+    known = ", ".join([*SYSTEMS, *(own or ()), *(HOST_PREFIX + host for host in HOSTS)])
     raise ConfigurationError(f"no profile {name!r}; there are: {known}")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from skillshelf.bullets import bullets
 from skillshelf.config import Settings
 from skillshelf.limits import DESCRIPTION_SHOWN
 from skillshelf.markup import cut, field, path_text
@@ -22,12 +23,13 @@ __all__ = [
 
 
 class CatalogText(NamedTuple):
-    """The text, how many skills are in it, how many are not, and whether anything was cut for the budget."""
+    """The text, how many skills are in it, how many are not, whether anything was cut for the budget, and how often."""
 
     text: str
     entries: int
     omitted: int
     truncated: bool
+    cut: int = 0
 
     @property
     def chars(self) -> int:
@@ -45,9 +47,9 @@ def tokens_in(text: str) -> int:
     return (len(text.encode("utf-8", "surrogatepass")) + 3) // 4
 
 
-def _shown(description: str) -> str:
+def _shown(description: str, most: int | None = DESCRIPTION_SHOWN) -> str:
     """As much of a description as a model is shown, on one line."""
-    return cut(fold(description), DESCRIPTION_SHOWN)
+    return fold(description) if most is None else cut(fold(description), most)
 
 
 def told_to_models(skills: Sequence[CatalogSkill]) -> list[CatalogSkill]:
@@ -69,7 +71,7 @@ class Told(NamedTuple):
             "entries": self.settings.max_entries,
             "bytes": self.settings.max_bytes,
             "tokens": self.settings.max_tokens,
-            "chars": self.settings.max_chars,
+            "chars": self.profile.budget_chars or self.settings.max_chars,
         }
         return numbers[kind] if kind in self.profile.catalog_budget else float("inf")
 
@@ -236,18 +238,21 @@ def _skills_context(told: Told) -> CatalogText:
 
 
 def _with_location(told: Told) -> CatalogText:
-    text = available_skills_with_location((skill.name, skill.description, skill.path) for skill in told.skills)
+    skills = [(skill.name, skill.description, skill.path) for skill in told.skills]
+    text = available_skills_with_location(skills, shown=told.profile.description_shown)
     return CatalogText(text, len(told.skills), 0, truncated=False)
 
 
-def available_skills_with_location(skills: Iterable[tuple[str, str, str]]) -> str:
+def available_skills_with_location(
+    skills: Iterable[tuple[str, str, str]], *, shown: int | None = DESCRIPTION_SHOWN
+) -> str:
     """Name, description and path of each skill; empty where there is none."""
     lines = []
     for name, description, path in skills:
         lines += [
             "  <skill>",
             f"    <name>{field(name)}</name>",
-            f"    <description>{field(_shown(description))}</description>",
+            f"    <description>{field(_shown(description, shown))}</description>",
             f"    <location>{path_text(path)}</location>",
             "  </skill>",
         ]
@@ -305,10 +310,25 @@ def _skills_list(told: Told) -> CatalogText:
     return CatalogText("\n".join([*lines, "</skills>"]), len(told.skills), 0, truncated=False)
 
 
+def _bullets(told: Told) -> CatalogText:
+    profile = told.profile
+    made = bullets(
+        told.skills,
+        most=told.most("chars"),
+        overflow=profile.overflow,
+        shown=profile.description_shown,
+        with_file=profile.catalog_form == "bullets-with-file",
+    )
+    entries = len(made.lines)
+    return CatalogText("\n".join(made.lines), entries, made.omitted, bool(made.omitted or made.cut), made.cut)
+
+
 FORMS: Mapping[CatalogForm, Callable[[Told], CatalogText]] = {
     "available-skills": _available_skills,
     "skills-context": _skills_context,
     "with-location": _with_location,
     "tool-prompt": _tool_prompt,
     "skills-list": _skills_list,
+    "bullets": _bullets,
+    "bullets-with-file": _bullets,
 }

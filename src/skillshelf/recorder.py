@@ -81,6 +81,7 @@ class Recorder:
         self._events = 0
         self._catalog: Catalog | None = None
         self._temporary: str | None = None
+        self._forget: Callable[[], object] = lambda: None
         self.on = bool(listeners) or journal is not None
         self.closed = False
         self.problem: str | None = None
@@ -97,9 +98,17 @@ class Recorder:
 
     def lost(self) -> str | None:
         """What could not be kept of this session, in words; None if nothing was lost."""
-        if self._journal is not None and self._journal.lost:
-            return f"{self._journal.lost} events are not in the journal: {self._journal.problem}"
-        return self.problem
+        journal, told = self._journal, []
+        if journal is not None and journal.lost:
+            events = "1 event is" if journal.lost == 1 else f"{journal.lost} events are"
+            told.append(f"{events} not in the journal: {journal.problem}")
+        elif journal is not None and journal.problem:
+            told.append(journal.problem)
+        return "; ".join([*told, *([self.problem] if self.problem else [])]) or None
+
+    def notice(self) -> str | None:
+        """What is worth knowing of the journal although nothing was lost; None if there is nothing."""
+        return self._journal.notice if self._journal is not None else None
 
     # A session --------------------------------------------------------------------------------------
 
@@ -145,8 +154,7 @@ class Recorder:
             self.tell(SessionEnded(self._events + 1))
         if self._journal is not None and not self.closed:
             self._journal.close()
-        if self._temporary is not None and not self.closed:
-            files.remove_tree(self._temporary)
+        self._forget()
         self.closed = True
 
     # A call -----------------------------------------------------------------------------------------
@@ -238,7 +246,11 @@ class Recorder:
         if self._journal is not None:
             return f"{self._journal.path}.d/artifacts"
         if self._temporary is None:
+            from weakref import finalize
+
             self._temporary = files.make_private_folder("skillshelf-output-")
+            # Whoever forgets to close a session leaves nothing behind all the same.
+            self._forget = finalize(self, files.remove_tree, self._temporary)
         return self._temporary
 
     # Everything else --------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from skillshelf.catalog import vouched_for
 from skillshelf.registry import SkillRegistry
 from skillshelf.seeds import Skill
 from skillshelf.shelf import Shelf
-from skillshelf.values import Catalog, Shadowed
+from skillshelf.values import Catalog, CatalogSkill, Shadowed
 
 __all__ = ["RegisteredShelf", "found_on"]
 
@@ -16,7 +16,10 @@ class RegisteredShelf(Shelf):
     """
 
     def __init__(self, base: Shelf, registry: SkillRegistry, *, discovers: bool) -> None:
-        super().__init__(base.place, base.profile, base.settings, base.trust, use_cache=False)
+        super().__init__(base.place, base.profile, base.settings, base.trust, use_cache=False, scorer=base.scorer)
+        self.progress = base.progress
+        # The index for searches is brought up to date, not made anew; entries of files are the base's own business.
+        self.cache = base.cache if discovers else None
         self._base = base
         self._registry = registry
         self._discovers = discovers
@@ -36,10 +39,7 @@ class RegisteredShelf(Shelf):
         below = self._below()
         found = {skill.path: skill for skill in below.skills}
         registered = self._registry.all_skills
-        kept = tuple(
-            found.get(skill.skill_file_path) or vouched_for(skill.metadata, skill.skill_file_path, self.settings)
-            for skill in registered
-        )
+        kept = tuple(found.get(skill.skill_file_path) or self._vouched_for(skill) for skill in registered)
         by_name = {skill.name: skill.path for skill in kept}
         replaced = tuple(
             Shadowed(skill.name, skill.path, by_name[skill.name], same_file=False)
@@ -57,6 +57,9 @@ class RegisteredShelf(Shelf):
             self._registry.register(skill for skill in found_on(self._base) if skill.skill_file_path not in known)
         self._registered = None
         return before != self.catalog
+
+    def _vouched_for(self, skill: Skill) -> CatalogSkill:
+        return vouched_for(skill.metadata, skill.skill_file_path, self.profile, self.settings)
 
     def _below(self) -> Catalog:
         if self._discovers:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf import files, journal
 from skillshelf.config import Settings, load_settings
-from skillshelf.errors import ConfigurationError, SkillError
+from skillshelf.errors import ConfigurationError, FileReadError, SkillError
 from skillshelf.events import (
     ContextCompacted,
     Event,
@@ -44,6 +44,7 @@ from skillshelf.resources import SKILL_FILE, Resource, parse_address, resource_o
 from skillshelf.session import Session
 from skillshelf.shelf import Shelf
 from skillshelf.state import SessionState, state_of
+from skillshelf.tools import check_arguments
 from skillshelf.values import CatalogSkill
 from skillshelf.world import World, find_script, read_now
 
@@ -126,9 +127,11 @@ def replay(
     differences = list(broken)
     skipped: list[str] = []
     for name, events in sessions.items():
-        reason = _why_not(events)
-        if reason is not None:
-            skipped.append(f"session {name}: {reason}")
+        first = events[0].event
+        if not isinstance(first, SessionStarted):
+            differences.append(Difference(events[0].line, name, "the session has no beginning in this journal"))
+        elif first.restored:
+            skipped.append(f"session {name}: it goes on from a snapshot, which is not in the journal")
         elif (difference := _repeat(name, events, here)) is not None:
             differences.append(difference)
     states = tuple(state_of(name, [entry.event for entry in events]) for name, events in sessions.items())
@@ -151,21 +154,16 @@ def _sessions(file: str) -> tuple[dict[str, list[_Recorded]], list[Difference]]:
                 continue
             name = str(line.record["session"])
             try:
-                sessions.setdefault(name, []).append(_Recorded(line.number, parse_event(line.record)))
+                event = parse_event(line.record)
             except NotAnEvent as error:
                 broken.append(Difference(line.number, name, str(error)))
+                continue
+            sessions.setdefault(name, []).append(_Recorded(line.number, event))
+    except FileNotFoundError:
+        raise ConfigurationError(f"no such journal: {file}") from None
     except OSError as error:
-        raise ConfigurationError(f"{file} cannot be read: {error.strerror or error}") from None
+        raise FileReadError(file, OSError(journal.in_words(error))) from None
     return sessions, broken
-
-
-def _why_not(events: Sequence[_Recorded]) -> str | None:
-    first = events[0].event if events else None
-    if not isinstance(first, SessionStarted):
-        return "its first event is not session_started"
-    if first.restored:
-        return "it goes on from a snapshot, which is not in the journal"
-    return None
 
 
 # Repeating ----------------------------------------------------------------------------------------
@@ -196,7 +194,7 @@ def _repeat(name: str, recorded: Sequence[_Recorded], here: _Here) -> Difference
         entry = recorded[compared]
         before = len(heard)
         if session is not None:
-            _act(session, entry.event)
+            _act(session, entry.event, [later.event for later in recorded[compared:]])
         if len(heard) == before:
             detail = f"{type_of(entry.event)} is in the journal, and here nothing of that kind happens"
             return Difference(entry.line, name, detail, _form(entry.event))
@@ -226,11 +224,12 @@ def _begin(started: SessionStarted, past: "_Past", here: _Here) -> Session:
     )
 
 
-def _act(session: Session, event: Event) -> None:
+def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
     """Do what the event says somebody did; errors are events too, and are compared as such."""
     try:
         if isinstance(event, ToolStarted):
-            _call(session, event)
+            ended = next((one for one in later if isinstance(one, ToolEnded | ToolFailed)), None)
+            _call(session, event, ended)
         elif isinstance(event, SkillMentioned):
             session.resolve_mentions(" ".join(f"${name}" for name in (*event.names, *event.unknown)))
         elif isinstance(event, SkillDeactivated):
@@ -246,8 +245,9 @@ def _act(session: Session, event: Event) -> None:
         return
 
 
-def _call(session: Session, event: ToolStarted) -> None:
-    if event.mode == "auto":
+def _call(session: Session, event: ToolStarted, ended: ToolEnded | ToolFailed | None) -> None:
+    for_model = event.mode == "auto"
+    if for_model and _is_of_model(session.profile, event, ended):
         session.call(event.name, event.args)
         return
     if event.command is not None:
@@ -260,12 +260,28 @@ def _call(session: Session, event: ToolStarted) -> None:
     if event.name == "activate":
         session.activate(name, path=path)
     elif what == "skill_load":
-        session.load(name, path=path, arguments=texts.get("args", ""))
+        session.load(name, path=path, arguments=texts.get("args", ""), for_model=for_model)
     elif what == "skill_read":
-        session.read(texts.get("uri") or path or "")
+        session.read(texts.get("uri") or path or "", for_model=for_model)
+    elif what == "skill_search":
+        limit = given.get("limit")
+        session.search(
+            texts.get("query", ""), limit=limit if isinstance(limit, int) else None, scope=texts.get("scope")
+        )
     elif what == "skill_run":
-        words = [word for word in given.get("args") or () if isinstance(word, str)]
+        listed = given.get("args")
+        words = [word for word in listed if isinstance(word, str)] if isinstance(listed, list) else []
         session.run(name or "", texts.get("script", ""), words)
+
+
+def _is_of_model(profile: Profile, event: ToolStarted, ended: ToolEnded | ToolFailed | None) -> bool:
+    """Whether a model made this call. A host may do for it what no tool of the profile takes; a model that tries so
+    is told that there is no such tool or parameter."""
+    code = ended.code if isinstance(ended, ToolFailed) else None
+    if event.name not in profile.tools:
+        return code == "unknown_tool" or event.name not in NAMES_OF_TOOLS
+    given = event.args if isinstance(event.args, dict) else {}
+    return code == "invalid_params" or check_arguments(event.name, profile, given) is None
 
 
 class _Past:

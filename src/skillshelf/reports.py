@@ -121,7 +121,7 @@ def sarif_report(report: Report, reader: Reader) -> str:
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "originalUriBaseIds": {"SRCROOT": {"uri": f"file://{quote(reader.base.rstrip('/'))}/"}},
+        "originalUriBaseIds": {"SRCROOT": {"uri": f"{_address(reader.base.rstrip('/'))}/"}},
         "results": [_sarif_result(finding, rules, reader.base) for finding in report.findings],
     }
     schema = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -151,7 +151,8 @@ def _sarif_result(finding: CheckFinding, rules: Sequence[str], base: str) -> dic
         "ruleIndex": rules.index(finding.rule),
         "level": _SARIF_LEVELS[finding.severity],
         "message": {"text": visible(finding.message)},
-        "locations": [{"physicalLocation": place}],
+        # What is wrong with the machine has no path.
+        "locations": [{"physicalLocation": place}] if finding.path else [],
     }
     if finding.fix is not None and finding.line is not None and finding.rule in _WHOLE_LINE:
         result["fixes"] = [
@@ -180,8 +181,12 @@ _WHOLE_LINE = frozenset({"yaml-colon", "yaml-brackets", "name-directory", "name-
 def _artifact(path: str, base: str) -> dict[str, str]:
     inside = _inside(path, base)
     if inside is None:
-        return {"uri": f"file://{quote(path, errors='surrogateescape')}"}
+        return {"uri": _address(path)}
     return {"uri": quote(inside, errors="surrogateescape"), "uriBaseId": "SRCROOT"}
+
+
+def _address(path: str) -> str:
+    return f"file://{quote(path, errors='surrogateescape')}"
 
 
 def _inside(path: str, base: str) -> str | None:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from skillshelf import files
 from skillshelf.config import Settings, Trust, is_trusted
@@ -64,7 +64,7 @@ def _ground(profile: Profile, place: Place, settings: Settings) -> _Ground:
     if boundary:
         top = files.real_path(expand(boundary, place, base=place.cwd))
     else:
-        top = find_repository(place.cwd, markers) or place.cwd
+        top = find_repository(place.cwd, markers) or {"cwd": place.cwd, "filesystem": "/"}[profile.no_marker]
     if place.home is None and any(rule.base == "home" for rule in profile.roots):
         problems.append(
             Diagnostic("", "home-missing", "HOME is not an absolute path; your own skills are not looked for")
@@ -138,8 +138,17 @@ def _from_custom(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
 def _from_home(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
     if ground.place.home is None:
         return
+    moved = ground.place.env.get(rule.moved_by, "") if rule.moved_by else ""
     for path in rule.paths:
-        yield _Named(os.path.join(ground.place.home, path), rule, path)
+        if os.path.isabs(moved):
+            yield _Named(os.path.join(moved, path.partition("/")[2]), rule, path)
+        else:
+            yield _Named(os.path.join(ground.place.home, path), rule, path)
+
+
+def _from_nowhere(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    for path in rule.paths:
+        yield _Named(path, rule, path)
 
 
 def _from_plugin_list(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
@@ -178,6 +187,7 @@ BASES: Mapping[Base, Callable[[RootRule, _Ground], Iterator[_Named]]] = {
     "repository": _from_repository,
     "custom": _from_custom,
     "home": _from_home,
+    "fixed": _from_nowhere,
     "plugin-list": _from_plugin_list,
 }
 
@@ -200,15 +210,59 @@ def _root(named: _Named, ground: _Ground, trust: Trust, homes: set[str]) -> Root
         links=profile.user_links if rule.base == "home" or named.path in homes else profile.other_links,
         trusted=_is_trusted_root(named, ground, trust),
         description_required=rule.description == "required",
-        switched_off=not ground.settings.source_enabled(rule.switch),
+        switched_off=rule.host_switch is not None or not ground.settings.source_enabled(rule.switch),
         exists=files.kind_at(named.path) is not None,
+        hidden=rule.hidden or profile.hidden,
+        loose_files=rule.loose_files,
+        prefix=_plugin_prefix(named.path, profile) if profile.plugin_manifests else "",
+        label=named.label,
     )
 
 
 def _is_trusted_root(named: _Named, ground: _Ground, trust: Trust) -> bool:
-    if named.rule.kind != "project" or trust == "all":
+    if named.rule.kind != "project":
+        return True
+    if ground.profile.trust_file is not None:
+        return _host_trusts(ground.place, ground.profile)
+    if trust == "all":
         return True
     return trust == "ask" and is_trusted(named.path, ground.settings.trusted_folders)
+
+
+def _host_trusts(place: Place, profile: Profile) -> bool:
+    """Whether the host's own record says that the working directory, or a folder above it, is trusted."""
+    if profile.trust_env and place.env.get(profile.trust_env, "").strip().lower() in ("true", "1"):
+        return True
+    if place.home is None or profile.trust_file is None:
+        return False
+    record = _read_json(os.path.join(place.home, profile.trust_file))
+    if not isinstance(record, dict):
+        return False
+    trusted = [files.real_path(folder) for folder, value in record.items() if str(value) in profile.trust_values]
+    return any(files.is_inside(place.cwd, folder) for folder in trusted)
+
+
+def _read_json(path: str) -> Any:
+    """What a small JSON file of a host holds; None where there is none that can be read."""
+    import json
+
+    try:
+        return json.loads(files.read_file(path, limit=CONFIG_BYTES, links="follow") or b"null")
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _plugin_prefix(root: str, profile: Profile) -> str:
+    """The name of the plugin whose manifest lies at or above a root, with a colon."""
+    folder = root
+    while True:
+        for manifest in profile.plugin_manifests:
+            record = _read_json(f"{folder}/{manifest}")
+            if isinstance(record, dict) and isinstance(name := record.get("name"), str) and name:
+                return f"{name}:"
+        if (parent := os.path.dirname(folder)) == folder:
+            return ""
+        folder = parent
 
 
 def _real_path(named: _Named, problems: list[Diagnostic]) -> str | None:
@@ -237,7 +291,9 @@ def _linked(roots: list[Root], ground: _Ground) -> Iterator[Root]:
     allowed.append(files.real_path(ground.repository))
     for root in roots:
         real = root.real_path
-        if root.kind == "project" and real and not any(files.is_inside(real, folder) for folder in allowed):
+        if root.links == "follow":
+            yield root
+        elif root.kind == "project" and real and not any(files.is_inside(real, folder) for folder in allowed):
             message = f"the root is a link to {real}, outside the repository and every other root"
             message += how_to_allow(real, ground.profile)
             ground.problems.append(Diagnostic(root.path, "root-link", message))

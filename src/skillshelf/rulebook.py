@@ -3,11 +3,12 @@
 A rule that is `fixed` weighs the same in every profile: what it refuses is unsafe, unreadable or no address.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from skillshelf.values import Severity
 
-__all__ = ["RULES", "Rule"]
+__all__ = ["RULES", "Rule", "severities"]
 
 
 class Rule(NamedTuple):
@@ -65,6 +66,7 @@ RULES: dict[str, Rule] = {
     "yaml-colon": Rule("An unquoted value holds `: `; it was read as if quoted.", "warn"),
     "yaml-brackets": Rule("An unquoted value begins like a list and is none; it was read as if quoted.", "warn"),
     "yaml-tab": Rule("A line is indented with tabs; they were read as two blanks each.", "warn"),
+    "yaml-lines": Rule("The frontmatter is not readable YAML; it was read as `key: value` lines.", "warn"),
     # Its fields
     "name-missing": Rule("There is no name; the folder's name is taken where this does not reject.", "warn"),
     "name-type": Rule("The name is not text.", "warn"),
@@ -84,6 +86,7 @@ RULES: dict[str, Rule] = {
     "metadata-values": Rule("A value in `metadata` is not text.", "info"),
     "allowed-tools-type": Rule("`allowed-tools` is neither text nor a list of texts.", "warn"),
     "allowed-tools-list": Rule("`allowed-tools` is a list where the standard asks for one text.", "info"),
+    "field-type": Rule("A field that the profile wants as text is something else.", "warn"),
     "globs-type": Rule("`globs` is not a list of texts.", "info"),
     "always-apply-type": Rule("`alwaysApply` is not true or false.", "info"),
     "unknown-field": Rule("A field is not one that the profile knows.", "info"),
@@ -106,6 +109,9 @@ RULES: dict[str, Rule] = {
     "check-limit": Rule("The skill has more pages or scripts than `check` looks at.", "info"),
     "skill-unknown": Rule("The text names a skill that is not here.", "info"),
     "skill-cycle": Rule("Skills name each other in a circle.", "info"),
+    # What other hosts make of it
+    "portability-safeguard": Rule("A field that holds something back is ignored by some hosts.", "info"),
+    "portability-field": Rule("A field has an effect in some hosts only.", "info"),
     # A load
     "changed": Rule("The file changed since the catalog was made.", "warn"),
     "closing-tag": Rule("The text holds the closing tag of the element around it, which was made harmless.", "warn"),
@@ -115,3 +121,9 @@ RULES: dict[str, Rule] = {
     # Ourselves
     "internal": Rule("skillshelf failed on this file; please report it.", "reject", fixed=True),
 }
+
+
+def severities(deviations: Mapping[str, Severity], base: Mapping[str, Severity] | None = None) -> dict[str, Severity]:
+    """A weight for every rule: those given, over those of the base or of the rule book."""
+    whole = dict(base) if base else {rule: entry.severity for rule, entry in RULES.items()}
+    return {**whole, **deviations}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from skillshelf.document import Document
 from skillshelf.profile import Profile
@@ -10,6 +10,7 @@ from skillshelf.values import Finding
 
 __all__ = ["check", "description_of", "name_of", "placed", "split_tools"]
 
+# Control characters, line ends, slashes.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029/\\]")
 
 FieldRule = Callable[[Any, Profile], Iterator[Finding]]
@@ -25,6 +26,11 @@ def check(document: Document, directory: str, profile: Profile) -> list[Finding]
         rule = FIELD_RULES.get(field)
         if rule is not None and value is not None:
             found.extend(rule(value, profile))
+    found.extend(
+        Finding("field-type", f"`{field}` is {_kind(fields[field])}; put quotes around it")
+        for field in profile.text_fields
+        if field in fields and not isinstance(fields[field], str)
+    )
     if unknown := [field for field in fields if field not in profile.fields]:
         found.append(Finding("unknown-field", f"not a field of this profile: {', '.join(sorted(unknown))}"))
     return [*findings, *found]
@@ -43,7 +49,17 @@ def name_of(fields: Mapping[str, Any], directory: str, profile: Profile) -> str:
     declared = fields.get("name")
     if declared is None or profile.name_source == "directory":
         return directory
-    return declared if isinstance(declared, str) else _scalar_text(declared)
+    if not isinstance(declared, str):
+        return directory if profile.odd_name == "folder" else _scalar_text(declared)
+    return declared if profile.name_form == "as-is" else NAME_FORMS[profile.name_form](declared)
+
+
+NAME_FORMS: Mapping[Literal["one-blank", "hyphens", "file-name"], Callable[[str], str]] = {
+    "one-blank": lambda name: " ".join(name.split()),
+    "hyphens": lambda name: "-".join(name.split()),
+    "file-name": lambda name: re.sub(r'[:\\/<>*?"|]', "-", name),
+}
+"""What some hosts make of a declared name."""
 
 
 def description_of(fields: Mapping[str, Any]) -> str:
@@ -89,6 +105,8 @@ def _field_of(finding: Finding) -> str:
             return field
     if finding.rule == "always-apply-type":
         return "alwaysApply"
+    if finding.rule == "field-type":
+        return finding.message.split("`")[1]
     if finding.rule == "unknown-field":
         return finding.message.partition(": ")[2].partition(",")[0]
     return "name" if finding.message.startswith("the name ") else "description"
@@ -103,7 +121,7 @@ def _name(fields: Mapping[str, Any], directory: str, profile: Profile) -> Iterat
         yield Finding("name-missing", f"no `name`; the folder is called {directory!r}")
     elif not isinstance(declared, str):
         yield Finding("name-type", f"`name` is {_kind(declared)}; put quotes around it")
-        if isinstance(declared, dict | list):
+        if isinstance(declared, dict | list) and profile.name_source == "frontmatter" and profile.odd_name == "text":
             yield Finding("name-address", "`name` is not one text")
             return
     name = name_of(fields, directory, profile)

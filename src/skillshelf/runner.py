@@ -221,10 +221,11 @@ def _until_it_ends(
     deadline: float,
 ) -> str | None:
     """Why a script must end, or None if it did so itself or its time is up."""
+    free = files.free_bytes(place.path)
     next_look = time.monotonic() + _TICK
     while started.process.poll() is None and (now := time.monotonic()) < deadline:
         if now >= next_look:
-            if reason := _excess(started, limits, place):
+            if reason := _excess(started, limits, place, free):
                 return reason
             # Looking at a full folder takes time, and most of the time is for the script.
             next_look = time.monotonic() + max(_TICK, 5 * (time.monotonic() - now))
@@ -247,15 +248,19 @@ def _take(streams: selectors.BaseSelector, output: Output, pause: float) -> None
             streams.unregister(key.fileobj)
 
 
-def _excess(started: Started, limits: RunLimits, place: Place) -> str | None:
-    """What a script takes too much of, in words."""
+def _excess(started: Started, limits: RunLimits, place: Place, free: int) -> str | None:
+    """What a script takes too much of, in words; `free` is what was left of the disk when it began."""
     taken = taken_by(descendants(started.root))
     if taken.threads > limits.processes:
         return f"it had more than {limits.processes} processes at one time"
     if taken.memory > limits.memory_bytes:
         return f"it took more than {limits.memory_bytes} bytes of memory"
+    if taken.nameless > limits.work_bytes:
+        return f"it held more than {limits.work_bytes} bytes in files that are in no folder"
     used = [files.disk_use(path, limits.work_files) for path in (place.work, place.temporary, place.shared_memory)]
-    if sum(use.size for use in used) > limits.work_bytes:
+    if not all(use.whole for use in used) and free - files.free_bytes(place.path) > limits.work_bytes:
+        return f"it hid what it wrote, and {limits.work_bytes} bytes of the disk are gone"
+    if taken.nameless + sum(use.size for use in used) > limits.work_bytes:
         return f"it wrote more than {limits.work_bytes} bytes to disk"
     if sum(use.entries for use in used) > limits.work_files:
         return f"it made more than {limits.work_files} files"

@@ -138,14 +138,14 @@ def _allowed(path: str, shelf: Shelf) -> str:
 
 
 def _said_of(data: bytes, name: str, profile: Profile) -> list[str]:
-    """What `check` would say about the new file, as notes; what the standard forbids is refused."""
+    """What `check` would advise about the new file, as notes; what it would fail is refused."""
     document = parse(data, whole=True)
     page = page_of(data, document, directory=name, folder="/nonexistent")
     findings = [*check(document, name, profile)]
     findings += [note.finding for note in advise(page) if note.finding.rule.startswith("description-")]
     weights = weights_for_authors(profile)
     for finding in findings:
-        if weights[finding.rule] == "reject":
+        if weights[finding.rule] in ("reject", "warn"):
             raise ConfigurationError(f"--description: {finding.message}")
     return [f"description: {finding.message}" for finding in findings if weights[finding.rule] != "off"]
 

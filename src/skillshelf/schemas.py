@@ -8,8 +8,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typedd
 
 from skillshelf import wire
 from skillshelf.events import EVENTS, MEMBERS
+from skillshelf.rpcforms import METHODS, TO_CLIENT
 
-__all__ = ["SCHEMAS", "schema_of", "write_schemas"]
+__all__ = ["RPC_SCHEMA", "SCHEMAS", "schema_of", "write_schemas"]
 
 _PLAIN: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
@@ -26,6 +27,8 @@ _HEAD = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 
 def schema_of(form: Any) -> dict[str, Any]:
     """The schema of a type made of typed dictionaries, lists, maps, literals and plain values."""
+    if form is None:
+        form = NoneType
     if form in _PLAIN:
         return dict(_PLAIN[form])
     if is_typeddict(form):
@@ -35,7 +38,7 @@ def schema_of(form: Any) -> dict[str, Any]:
             **head,
             "type": "object",
             "properties": members,
-            "required": list(members),
+            "required": [name for name in members if name in form.__required_keys__],
             "additionalProperties": False,
         }
     origin, arguments = get_origin(form), get_args(form)
@@ -78,6 +81,28 @@ def event_schema() -> dict[str, Any]:
     return {"description": "One line of a journal.", "anyOf": kinds}
 
 
+def rpc_schema() -> dict[str, Any]:
+    """The schema of a message to `skillshelf rpc`; results, and what the server sends, are definitions beside it."""
+    requests = [
+        {
+            "title": name,
+            "description": method.help,
+            "type": "object",
+            "properties": {
+                "jsonrpc": {"const": "2.0"},
+                "id": {"type": ["string", "number", "null"]},
+                "method": {"const": name},
+                "params": schema_of(method.params),
+            },
+            "required": ["jsonrpc", "method", *(["params"] if method.params.__required_keys__ else [])],
+        }
+        for name, method in METHODS.items()
+    ]
+    results = {f"{name} result": schema_of(method.result) for name, method in {**METHODS, **TO_CLIENT}.items()}
+    params = {f"{name} params": schema_of(method.params) for name, method in TO_CLIENT.items()}
+    return {"description": "A request or notification of a client.", "anyOf": requests, "$defs": {**results, **params}}
+
+
 SCHEMAS: dict[str, dict[str, Any]] = {
     name: {**_HEAD, "title": f"skillshelf {name}", **schema_of(form)}
     for name, form in {
@@ -98,17 +123,22 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "log-show": list[dict[str, Any]],
         "log-verify": wire.LogVerifyForm,
         "log-stats": wire.LogStatsForm,
+        "why": wire.WhyForm,
+        "hosts": wire.HostsForm,
+        "link": wire.LinkForm,
         "failure": wire.FailureForm,
         "run": wire.RunForm,
         "log-replay": wire.ReplayForm,
     }.items()
 } | {"event": {**_HEAD, "title": "skillshelf event", **event_schema()}}
 
+RPC_SCHEMA = {**_HEAD, "title": "skillshelf rpc", **rpc_schema()}
+
 
 def write_schemas(folder: Path) -> None:
     """One file for each schema."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, schema in SCHEMAS.items():
+    for name, schema in {**SCHEMAS, "rpc": RPC_SCHEMA}.items():
         (folder / f"{name}.json").write_text(json.dumps(schema, indent=2) + "\n", encoding="utf-8")
 
 

@@ -1,18 +1,40 @@
-"""A query to ranked skills: exact path, exact name, prefix of a name, then shared words."""
+"""A query to ranked skills: exact path, exact name, prefix of a name, then shared words.
 
+The first three classes are the same everywhere. How the last is ranked is the profile's choice: `overlap`
+counts the words a query shares with name and description; `relevance` asks the index, which knows the bodies
+too. All skills of a catalog are ranked, then those that are not to be seen are left out: so their absence
+changes the order of no others.
+"""
+
+import math
 import os
 import re
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from skillshelf.errors import ConfigurationError
+from skillshelf.limits import QUERY_CHARS, QUERY_TERMS
+from skillshelf.profile import Ranking
 from skillshelf.values import CatalogSkill
 
-__all__ = ["SearchReport", "SearchResult", "search"]
+if TYPE_CHECKING:
+    from skillshelf.index import SkillIndex
+    from skillshelf.terms import Analyzer
+
+__all__ = ["RANKINGS", "Finder", "Scorer", "SearchReport", "SearchResult", "checked_limit"]
 
 Reason = Literal["exact_path", "exact_name", "prefix", "token_overlap"]
 SCORES: dict[Reason, int] = {"exact_path": 1000, "exact_name": 900, "prefix": 700, "token_overlap": 100}
-_TOKEN = re.compile(r"[^\W_]+")
+
+
+class Scorer(Protocol):
+    """A second opinion on the last class, for example by embeddings."""
+
+    def score(self, query: str, skills: Sequence[CatalogSkill]) -> Sequence[float]:
+        """One number for each skill, added to what its words give, where the best of all words gives 1."""
+        ...
 
 
 class SearchResult(NamedTuple):
@@ -24,12 +46,17 @@ class SearchResult(NamedTuple):
 
 
 class SearchReport(NamedTuple):
-    """The best results, how many they are, and whether there were more."""
+    """The best results, how many they are, and whether there were more.
+
+    `notes` says what was done to the query, `terms` what was looked for in the end, as the index spells it.
+    """
 
     query: str
     count: int  # type: ignore[assignment]  # a tuple has a method of that name, which nobody calls on a report
     truncated: bool
     results: tuple[SearchResult, ...]
+    notes: tuple[str, ...] = ()
+    terms: frozenset[str] = frozenset()
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -44,28 +71,214 @@ class SearchReport(NamedTuple):
         }
 
 
-def search(skills: Sequence[CatalogSkill], query: str, *, limit: int, scope: str | None, cwd: str) -> SearchReport:
-    """The skills that fit a query, best first; the same answer for the same skills, always."""
-    if limit < 1:
-        raise ConfigurationError(f"a limit is at least 1, not {limit}")
-    wanted = query.strip()
-    chosen = [skill for skill in skills if scope is None or skill.scope == scope]
-    found = [result for skill in chosen if wanted and (result := _fit(skill, wanted, cwd))]
-    found.sort(key=lambda result: (-result.score, result.skill.root, result.skill.path))
-    return SearchReport(query, min(limit, len(found)), len(found) > limit, tuple(found[:limit]))
+def checked_limit(limit: int, most: int) -> int:
+    """How many results are given at most, where so many were asked for."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise ConfigurationError(f"a limit is a whole number of at least 1, not {limit!r}")
+    return min(limit, most)
 
 
-def _fit(skill: CatalogSkill, query: str, cwd: str) -> SearchResult | None:
-    lowered = query.lower()
-    path = os.path.normpath(os.path.join(cwd, query))
-    if path in (skill.path, skill.dir):
-        return SearchResult(SCORES["exact_path"], "exact_path", skill)
-    name = skill.name.lower()
-    if name == lowered:
-        return SearchResult(SCORES["exact_name"], "exact_name", skill)
-    if name.startswith(lowered):
-        return SearchResult(SCORES["prefix"], "prefix", skill)
-    shared = set(_TOKEN.findall(lowered)) & set(_TOKEN.findall(f"{name} {skill.description.lower()}"))
-    if not shared:
-        return None
-    return SearchResult(SCORES["token_overlap"] + len(shared), "token_overlap", skill)
+class _Asked(NamedTuple):
+    """What a ranking is given: the query, which skills may be in the answer, and how many are needed."""
+
+    query: str
+    keep: Callable[[int], bool]
+    needed: int
+    scorer: Scorer | None
+
+
+class _Ranked(NamedTuple):
+    """What a ranking gives: scores and positions, with what it did to the query."""
+
+    found: Sequence[tuple[float, int]]
+    notes: tuple[str, ...] = ()
+    terms: frozenset[str] = frozenset()
+
+
+class Finder:
+    """The skills of one catalog, ready to be searched; safe to use from several threads."""
+
+    def __init__(
+        self,
+        skills: Sequence[CatalogSkill],
+        *,
+        cwd: str,
+        scopes: Sequence[str],
+        ranking: Ranking,
+        open_index: "Callable[[], SkillIndex]",
+    ) -> None:
+        self.skills = skills
+        self._cwd = cwd
+        self._ranking = ranking
+        self._open_index = open_index
+        self._index: SkillIndex | None = None
+        rank = {scope: n for n, scope in enumerate(scopes)}
+        self._place = [(rank.get(skill.scope, len(rank)), skill.path) for skill in skills]
+        self._names = sorted((skill.name.lower(), position) for position, skill in enumerate(skills))
+        self._paths = {skill.path: position for position, skill in enumerate(skills)}
+        self._name_terms: dict[int, tuple[str, ...]] = {}
+
+    @property
+    def index(self) -> "SkillIndex":
+        """The index of these skills, opened at the first use."""
+        if self._index is None:
+            self._index = self._open_index()
+        return self._index
+
+    def name_terms(self, position: int) -> tuple[str, ...]:
+        """The terms of a skill's name, as a query for it would have them."""
+        terms = self._name_terms.get(position)
+        if terms is None:
+            from skillshelf.terms import analyzer
+
+            terms = self._name_terms[position] = tuple(analyzer().asked(self.skills[position].name))
+        return terms
+
+    def search(
+        self, query: str, *, limit: int, keep: Callable[[CatalogSkill], bool], scorer: Scorer | None = None
+    ) -> SearchReport:
+        """The skills that fit a query, best first; the same answer for the same skills, always."""
+        notes: tuple[str, ...] = ()
+        shown = query
+        if len(query) > QUERY_CHARS:
+            query, notes = query[:QUERY_CHARS], (f"the query was cut to its first {QUERY_CHARS} characters",)
+            shown = query + "…"
+        wanted = query.strip()
+        if not wanted:
+            return SearchReport(shown, 0, False, (), notes)
+        named = {n: reason for n, reason in self._named(wanted).items() if keep(self.skills[n])}
+        found: list[tuple[float, Reason, int]] = [(SCORES[reason], reason, n) for n, reason in named.items()]
+        ranked = _Ranked(())
+        if len(found) <= limit:
+            asked = _Asked(wanted, lambda n: n not in named and keep(self.skills[n]), limit + 1 - len(found), scorer)
+            ranked = RANKINGS[self._ranking](self, asked)
+            found += [(score, "token_overlap", position) for score, position in ranked.found]
+        found.sort(key=lambda entry: (-entry[0], self._place[entry[2]]))
+        best = tuple(SearchResult(score, reason, self.skills[n]) for score, reason, n in found[:limit])
+        return SearchReport(shown, len(best), len(found) > limit, best, notes + ranked.notes, ranked.terms)
+
+    def _named(self, query: str) -> dict[int, Reason]:
+        """The skills whose path or name the query is, or whose name begins with it, by the best class of each."""
+        lowered = query.lower()
+        first = bisect_left(self._names, (lowered, -1))
+        begun = takewhile(lambda entry: entry[0].startswith(lowered), islice(self._names, first, None))
+        reasons: dict[int, Reason] = {n: "exact_name" if name == lowered else "prefix" for name, n in begun}
+        path = os.path.normpath(os.path.join(self._cwd, query))
+        for place in (path, os.path.join(path, "SKILL.md")):
+            if place in self._paths:
+                reasons[self._paths[place]] = "exact_path"
+        return reasons
+
+
+# Shared words, counted ----------------------------------------------------------------------------
+
+_TOKEN = re.compile(r"[a-z0-9]+")
+
+
+def _by_overlap(finder: Finder, asked: _Asked) -> _Ranked:
+    """A hundred, and one for each word that the query shares with name and description."""
+    words = set(_TOKEN.findall(asked.query.lower()))
+    found = []
+    for position, skill in enumerate(finder.skills):
+        if asked.keep(position):
+            shared = words.intersection(_TOKEN.findall(f"{skill.name} {skill.description}".lower()))
+            if shared:
+                found.append((float(SCORES["token_overlap"] + len(shared)), position))
+    return _Ranked(found, terms=frozenset(words))
+
+
+# Shared words, weighed ----------------------------------------------------------------------------
+
+_FIRST_LOOK = 128
+_CORRECTED = 4
+_SHORTEST_CORRECTED = 4
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def _by_relevance(finder: Finder, asked: _Asked) -> _Ranked:
+    """What the index says of the terms, times how much of the skill's name the query covers."""
+    from skillshelf.terms import analyzer
+
+    index = finder.index
+    terms, notes = _corrected(asked.query, analyzer(), index)
+    weights = {term: (1 + math.log(times)) * index.weight(term) for term, times in terms.items()}
+    rarest = sorted((term for term in weights if weights[term]), key=lambda term: (-weights[term], term))[:QUERY_TERMS]
+    weights = {term: weights[term] for term in rarest}
+    if asked.scorer is not None:
+        return _Ranked(_with_second_opinion(finder, asked, weights), notes, frozenset(weights))
+    most = _FIRST_LOOK
+    while True:
+        rough = index.best(weights, most)
+        found = [(_points(score), n) for score, n in _covered(finder, rough, weights) if asked.keep(n)]
+        if len(rough) < min(most, len(finder.skills)) or len(rough) == len(finder.skills):
+            return _Ranked(found, notes, frozenset(weights))
+        found.sort(reverse=True)
+        # No skill further down can get in, even if the query covers its name wholly.
+        beyond = _points(rough[-1][0] * (1 + finder.index.coverage))
+        if len(found) >= asked.needed and found[asked.needed - 1][0] > beyond:
+            return _Ranked(found, notes, frozenset(weights))
+        most *= 4
+
+
+def _covered(
+    finder: Finder, rough: Sequence[tuple[int, int]], weights: Mapping[str, float]
+) -> Iterator[tuple[float, int]]:
+    for score, position in rough:
+        name = finder.name_terms(position)
+        share = sum(map(weights.__contains__, name)) / len(name) if name else 0.0
+        yield score * (1 + finder.index.coverage * share), position
+
+
+def _points(score: float) -> float:
+    """A score between those of the last class and of the class before it."""
+    top = SCORES["prefix"] - SCORES["token_overlap"]
+    return round(SCORES["token_overlap"] + top * score / (score + _HALF), 4)
+
+
+_HALF = 25_600.0
+"""The score that lies in the middle of its class."""
+
+
+def _with_second_opinion(finder: Finder, asked: _Asked, weights: Mapping[str, float]) -> list[tuple[float, int]]:
+    assert asked.scorer is not None
+    by_words = {n: score for score, n in _covered(finder, finder.index.best(weights, len(finder.skills)), weights)}
+    top = max(by_words.values(), default=1.0)
+    given = [float(number) for number in asked.scorer.score(asked.query, finder.skills)]
+    if len(given) != len(finder.skills):
+        raise ConfigurationError(f"the scorer gave {len(given)} numbers for {len(finder.skills)} skills")
+    sums = [by_words.get(n, 0.0) / top + (number if number > 0 else 0.0) for n, number in enumerate(given)]
+    return [(_points(_HALF * total), n) for n, total in enumerate(sums) if total > 0 and asked.keep(n)]
+
+
+def _corrected(query: str, analyzer: "Analyzer", index: "SkillIndex") -> tuple[dict[str, int], tuple[str, ...]]:
+    """The terms of a query, where a word that no skill has gives way to the commonest that is one letter away."""
+    terms = analyzer.asked(query)
+    unknown = [
+        (term, word)
+        for term, word in analyzer.spelled(query).items()
+        if term in terms and len(word) >= _SHORTEST_CORRECTED and not index.skills_with(term)
+    ]
+    better: dict[str, str] = {}
+    notes = []
+    for term, word in unknown[:_CORRECTED]:
+        near = {analyzer.stem(other) for other in _one_edit_away(word)}
+        known = [(-index.skills_with(other), other) for other in near if index.skills_with(other)]
+        if known:
+            better[term] = min(known)[1]
+            notes.append(f"no skill has {word!r}; looked for {better[term]!r}")
+    result: dict[str, int] = {}
+    for term, times in terms.items():
+        result[better.get(term, term)] = result.get(better.get(term, term), 0) + times
+    return result, tuple(notes)
+
+
+def _one_edit_away(word: str) -> set[str]:
+    """Everything that one letter more, less, other or swapped makes of a word."""
+    halves = [(word[:n], word[n:]) for n in range(len(word) + 1)]
+    near = {left + right[1:] for left, right in halves}
+    near |= {left + right[1] + right[0] + right[2:] for left, right in halves if len(right) > 1}
+    near |= {left + letter + right[1:] for left, right in halves for letter in _LETTERS}
+    return near | {left + letter + right for left, right in halves for letter in _LETTERS}
+
+
+RANKINGS: Mapping[Ranking, Callable[[Finder, _Asked], _Ranked]] = {"relevance": _by_relevance, "overlap": _by_overlap}

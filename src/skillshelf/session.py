@@ -23,13 +23,14 @@ from skillshelf.recorder import Act, Recording
 from skillshelf.results import clean, failure
 from skillshelf.running import can_run
 from skillshelf.text import fold
-from skillshelf.tools import Tool, ToolResult, check_arguments, tools_of
+from skillshelf.tools import Tool, ToolError, ToolResult, check_arguments, tools_of
 from skillshelf.values import CatalogSkill, Diagnostic
 from skillshelf.world import World
 
 if TYPE_CHECKING:
     from skillshelf.resources import Resource
     from skillshelf.runner import OnOutput, Run
+    from skillshelf.search import SearchReport
     from skillshelf.shelf import Shelf
 
 __all__ = ["Mentions", "Session"]
@@ -127,6 +128,11 @@ class Session:
     def journal_problem(self) -> str | None:
         """What could not be written to the journal, in words; None if all of it was."""
         return self._desk.recorder.lost()
+
+    @property
+    def journal_notice(self) -> str | None:
+        """What is worth knowing of the journal although nothing was lost, as a line that an earlier crash broke."""
+        return self._desk.recorder.notice()
 
     # What the model is told -----------------------------------------------------------------------
 
@@ -245,7 +251,7 @@ class Session:
         address = resources.parse_address(uri)
         skill = self._desk.resolve(address.name)
         self._desk.guard.permit("skill_read", skill)
-        if not address.segments and self.profile.load_form == "raw":
+        if self._is_load(address):
             return self._desk.deliver(skill, "")
         resource, ref = self._desk.read_file(uri, skill)
         data = {key: value for key, value in resource._asdict().items() if key != "content"}
@@ -254,19 +260,21 @@ class Session:
         return ToolResult(True, text, {**data, "ref": ref})
 
     def _search(self, given: Mapping[str, Any], act: Act) -> ToolResult:
-        scopes = scopes_of(self.profile)
-        if given.get("scope") not in (None, *scopes):
-            return failure("invalid_params", f"no such scope; there are: {', '.join(scopes)}")
-        self._desk.guard.permit("skill_search", None)
-        report = self.shelf.search(given["query"], limit=given.get("limit"), scope=given.get("scope"), model=True)
-        told = {skill.path for skill in told_to_models(self.skills)}
-        results = tuple(result for result in report.results if result.skill.path in told)
-        report = report._replace(results=results, count=len(results))
+        report = self._found(given["query"], given.get("limit"), given.get("scope"))
         lines = [
             f"{n}. {fold(r.skill.name)} ({r.reason}): {cut(fold(r.skill.description), DESCRIPTION_SHOWN)}"
             for n, r in enumerate(report.results, 1)
         ]
-        return ToolResult(True, "\n".join(lines) or "No skill fits." + self._held_back(), report.to_dict())
+        lines = lines or ["No skill fits." + self._held_back()]
+        return ToolResult(True, "\n".join([*lines, *(f"({note})" for note in report.notes)]), report.to_dict())
+
+    def _found(self, query: str, limit: int | None, scope: str | None) -> "SearchReport":
+        scopes = scopes_of(self.profile)
+        if scope not in (None, *scopes):
+            raise ConfigurationError(f"no such scope; there are: {', '.join(scopes)}")
+        self._desk.guard.permit("skill_search", None)
+        told = {skill.path for skill in told_to_models(self.skills)}
+        return self.shelf.search(query, limit=limit, scope=scope, model=True, keep=lambda skill: skill.path in told)
 
     def _held_back(self) -> str:
         held = sum(skill.hidden == "untrusted" for skill in self.skills)
@@ -312,10 +320,13 @@ class Session:
         name, arguments = [*text.split(None, 1), "", ""][:2]
         return name, arguments
 
-    def load(self, name: str | None = None, *, path: str | None = None, arguments: str = "") -> Shown:
+    def load(
+        self, name: str | None = None, *, path: str | None = None, arguments: str = "", for_model: bool = False
+    ) -> Shown:
         """A skill that a person asked for, exactly as a model would get it; a person is shown everything.
 
         The model of this session did not get it: a load by the model sends the whole text all the same.
+        `for_model` is for a host that hands it on to a model: then the policy decides as it does in a call.
         """
         tool = next((tool for tool in self.profile.tools if NAMES_OF_TOOLS[tool] == "skill_load"), "skill_load")
         key = "skillName" if tool == "activate_skill" else "name"
@@ -323,29 +334,47 @@ class Session:
         given = {**asked, **({"args": arguments} if arguments else {})}
         with self._lock:
             self._desk.begin()
-            with self._desk.recorder.act(tool, given, mode="manual"):
+            with self._desk.recorder.act(tool, given, mode="auto" if for_model else "manual"):
                 skill = self._desk.resolve(name, path)
-                self._desk.guard.show("skill_load", skill)
-                loaded = self._desk.world.load(skill, self.profile)
-                rendered = rendering.render(loaded, self.profile, arguments)
-                warnings = (*loaded.warnings, *rendered.warnings)
-                self._desk.reached_model(loaded, warnings)
-                ref = self._desk.memory.keep_once(f"{skill.path} {loaded.digest} {arguments}", "load", rendered.text)
-                effective = self._desk.effective([*self._desk.active.values(), loaded])
-                self._desk.recorder.invoked(skill, arguments, ref=ref, repeat=False, tools=effective)
+                self._ask_or_show("skill_load", skill, for_model=for_model)
+                loaded, rendered, ref = self._desk.look_into(skill, arguments)
                 result = load_result(loaded, rendered.text, ref, self.profile, root=self.shelf.project_root)
+            warnings = (*loaded.warnings, *rendered.warnings)
             named = {"name": skill.name, **({"args": arguments} if arguments else {})}
             return Shown(loaded, self._enveloped(named, result, 0).text, warnings)
 
-    def read(self, uri: str) -> "Resource":
-        """A file of a skill that a person asked for; a person is shown everything."""
+    def read(self, uri: str, *, for_model: bool = False) -> "Resource":
+        """A file of a skill that a person asked for; a person is shown everything, a model what the policy allows."""
         tool, key = ("read", "path") if "read" in self.profile.tools else ("skill_read", "uri")
         with self._lock:
             self._desk.begin()
-            with self._desk.recorder.act(tool, {key: uri}, mode="manual"):
-                skill = self._desk.resolve(resources.parse_address(uri).name)
-                self._desk.guard.show("skill_read", skill)
-                return self._desk.read_file(uri, skill)[0]
+            with self._desk.recorder.act(tool, {key: uri}, mode="auto" if for_model else "manual"):
+                address = resources.parse_address(uri)
+                skill = self._desk.resolve(address.name)
+                self._ask_or_show("skill_read", skill, for_model=for_model)
+                if not self._is_load(address):
+                    return self._desk.read_file(uri, skill)[0]
+                data = self._desk.look_into(skill, "")[0].data
+                return resources.resource_of(uri, skill.path, resources.SKILL_FILE, data, self.profile)
+
+    def _is_load(self, address: resources.Address) -> bool:
+        """Whether a read of that address is how this profile loads a skill."""
+        return not address.segments and self.profile.load_form == "raw"
+
+    def _ask_or_show(self, tool: str, skill: CatalogSkill, *, for_model: bool) -> None:
+        if for_model:
+            self._desk.guard.permit(tool, skill)
+        else:
+            self._desk.guard.show(tool, skill)
+
+    def search(self, query: str, *, limit: int | None = None, scope: str | None = None) -> "SearchReport":
+        """The skills that fit a query, of those that a model is told of; raises what a call would answer."""
+        wishes = {"limit": limit, "scope": scope}
+        given = {"query": query, **{key: value for key, value in wishes.items() if value is not None}}
+        with self._lock:
+            self._desk.begin()
+            with self._desk.recorder.act("skill_search", given, mode="auto"):
+                return self._found(query, limit, scope)
 
     def run(
         self, name: str, script: str, args: Sequence[str] = (), *, on_output: "OnOutput | None" = None
@@ -511,6 +540,10 @@ class Session:
                 yield f"updated: {sent.name} ({path})"
 
     # One act --------------------------------------------------------------------------------------
+
+    def explain(self, error: SkillError) -> ToolError:
+        """An error that a method of this session raised, as a call would have answered it."""
+        return self._desk.explained(error)
 
     def _refresh_if_asked(self) -> None:
         variable = self.profile.refresh_env

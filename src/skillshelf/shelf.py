@@ -1,29 +1,33 @@
 """A place and a profile to a shelf: the object everything else hangs on."""
 
 import os
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from skillshelf import catalog as catalogs
 from skillshelf import files
 from skillshelf.cache import Cache
 from skillshelf.config import Settings, Trust, load_settings
-from skillshelf.discovery import discover
+from skillshelf.discovery import Found, discover
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillsDisabled
 from skillshelf.limits import RESOURCE_BYTES
 from skillshelf.place import Place, find_repository, locate, user_cache_folder
-from skillshelf.profile import Profile
+from skillshelf.profile import Profile, scopes_of
 from skillshelf.profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.roots import Roots, resolve_roots
-from skillshelf.values import Catalog, Entry
+from skillshelf.values import Catalog, CatalogSkill, Entry
 
 if TYPE_CHECKING:
+    from typing import TextIO
+
+    from skillshelf.index import SkillIndex
     from skillshelf.loader import LoadedSkill
     from skillshelf.policy import Confirm, Policy
     from skillshelf.recorder import OnEvent
     from skillshelf.resources import Resource
-    from skillshelf.search import SearchReport
+    from skillshelf.search import Finder, Scorer, SearchReport
     from skillshelf.session import Session
 
 __all__ = ["Shelf", "open_shelf"]
@@ -32,18 +36,31 @@ __all__ = ["Shelf", "open_shelf"]
 class Shelf:
     """The skills of one place, as one profile sees them.
 
-    What a method needs is imported when it is called: listing must not wait for what only a session uses.
+    What a method needs is imported when it is called: listing must not wait for what only a session uses. Where
+    `progress` is a terminal, work that takes long says there how far it is.
     """
 
     def __init__(
-        self, place: Place, profile: Profile, settings: Settings, trust: Trust, *, use_cache: bool = True
+        self,
+        place: Place,
+        profile: Profile,
+        settings: Settings,
+        trust: Trust,
+        *,
+        use_cache: bool = True,
+        scorer: "Scorer | None" = None,
     ) -> None:
         self.place = place
         self.profile = profile
         self.settings = settings
         self.trust: Trust = trust
+        self.cache = user_cache_folder(place) if use_cache else None
+        self.scorer = scorer
+        self.progress: TextIO | None = None
         self._catalog: Catalog | None = None
-        self._cache = Cache(user_cache_folder(place), profile) if use_cache else None
+        self._cache = Cache(self.cache, profile) if use_cache else None
+        self._finder: tuple[Catalog, Finder] | None = None
+        self._lock = threading.RLock()
 
     @property
     def catalog(self) -> Catalog:
@@ -58,9 +75,16 @@ class Shelf:
         if not self.settings.enabled:
             return catalogs.empty(roots, self.profile, self.settings)
         if self._cache is None:
-            found = discover(roots.roots, self.profile, repository=roots.repository, account=account)
+            found = self._watched(discover(roots.roots, self.profile, repository=roots.repository, account=account))
             return catalogs.build(found, roots, self.profile, self.settings)
         return self._scan_with(self._cache, roots, account=account)
+
+    def _watched(self, found: Iterator[Found]) -> Iterator[Found]:
+        if self.progress is None or not self.progress.isatty():
+            return found
+        from skillshelf.progress import watched
+
+        return watched(found, "Reading skills", self.progress)
 
     def _scan_with(self, cache: Cache, roots: Roots, *, account: bool) -> Catalog:
         now = time.time_ns()
@@ -68,7 +92,7 @@ class Shelf:
         found = discover(
             roots.roots, self.profile, repository=roots.repository, account=account, remembered=cache.entries
         )
-        catalog = catalogs.build(found, roots, self.profile, self.settings, notes)
+        catalog = catalogs.build(self._watched(found), roots, self.profile, self.settings, notes)
         for root, entries in zip(roots.roots, notes, strict=True):
             cache.keep(root, entries, looked_at_ns=now)
         return catalog
@@ -86,15 +110,54 @@ class Shelf:
         return self.settings._replace(max_chars=int(given)) if given.isdecimal() and int(given) else self.settings
 
     def search(
-        self, query: str, *, limit: int | None = None, scope: str | None = None, model: bool = False
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        scope: str | None = None,
+        model: bool = False,
+        keep: Callable[[CatalogSkill], bool] | None = None,
+        scorer: "Scorer | None" = None,
     ) -> "SearchReport":
-        """The skills that fit a query, best first; `model` leaves out those a model is not told of."""
-        from skillshelf.prompt import told_to_models
-        from skillshelf.search import search
+        """The skills that fit a query, best first.
 
-        most = self.settings.default_limit if limit is None else limit
-        skills = told_to_models(self.catalog.skills) if model else self.catalog.skills
-        return search(skills, query, limit=min(most, self.settings.max_limit), scope=scope, cwd=self.place.cwd)
+        `model` leaves out those a model is not told of, `keep` those a caller does not want. A `scorer` adds its own
+        numbers to those of the words.
+        """
+        from skillshelf.search import checked_limit
+
+        if scope is not None and scope not in (known := scopes_of(self.profile)):
+            raise ConfigurationError(
+                f"no scope {scope!r} in profile {self.profile.name}; there are: {', '.join(known)}"
+            )
+
+        def wanted(skill: CatalogSkill) -> bool:
+            told = skill.hidden is None or not model
+            return told and scope in (None, skill.scope) and (keep is None or keep(skill))
+
+        most = checked_limit(self.settings.default_limit if limit is None else limit, self.settings.max_limit)
+        with self._lock:
+            return self._current_finder().search(query, limit=most, keep=wanted, scorer=scorer or self.scorer)
+
+    def _current_finder(self) -> "Finder":
+        """The finder of the catalog as it is: a new look at the disk is a new finder."""
+        from skillshelf.search import Finder
+
+        catalog = self.catalog
+        if self._finder is None or self._finder[0] is not catalog:
+
+            def opened() -> "SkillIndex":
+                from skillshelf.index import folder_for, open_index
+
+                roots = [root.path for root in catalog.roots]
+                folder = folder_for(self.cache, roots, self.profile.name) if self.cache else None
+                return open_index(catalog.skills, folder, stream=self.progress)
+
+            scopes = scopes_of(self.profile)
+            ranking = self.profile.ranking
+            finder = Finder(catalog.skills, cwd=self.place.cwd, scopes=scopes, ranking=ranking, open_index=opened)
+            self._finder = catalog, finder
+        return self._finder[1]
 
     def load(self, name: str | None = None, *, path: str | os.PathLike[str] | None = None) -> "LoadedSkill":
         """A skill of the catalog by its name or path, read anew; a path wins."""
@@ -156,12 +219,14 @@ def open_shelf(
     config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     use_cache: bool = True,
     trust: Trust = "all",
+    scorer: "Scorer | None" = None,
 ) -> Shelf:
     """Open the shelf of a working directory. Nothing is read from the roots before the catalog is asked for.
 
     `home` and `env` replace the home folder and the environment; `config`, a file or a mapping with the same
-    keys, replaces both configuration files. `use_cache=False` reads every file anew.
-    `trust` says whose skills a model is told of: `all`, `ask` (those of trusted folders) or `user`.
+    keys, replaces both configuration files. `use_cache=False` reads every file anew and keeps no search index.
+    `trust` says whose skills a model is told of: `all`, `ask` (those of trusted folders) or `user`. `scorer` is a
+    second opinion for every search.
     """
     if trust not in get_args(Trust):
         raise ConfigurationError(f"trust is one of {', '.join(get_args(Trust))}, not {trust!r}")
@@ -170,7 +235,7 @@ def open_shelf(
         raise SkillDirectoryNotFound(place.cwd)
     settings = load_settings(place, file=config if isinstance(config, Mapping) else _text(config), trust=trust)
     chosen = find_profile(profile or settings.profile or DEFAULT_PROFILE, settings.profiles)
-    return Shelf(place, chosen, settings, trust, use_cache=use_cache)
+    return Shelf(place, chosen, settings, trust, use_cache=use_cache, scorer=scorer)
 
 
 def _text(path: str | os.PathLike[str] | None) -> str | None:

@@ -15,7 +15,7 @@ from skillshelf.roots import resolve_roots
 from skillshelf.shelf import Shelf
 from skillshelf.values import Candidate, Diagnostic, Filtered, Root
 
-__all__ = ["Target", "Targets", "in_paths", "in_roots"]
+__all__ = ["Target", "Targets", "in_paths", "in_roots", "is_beside"]
 
 
 class Target(NamedTuple):
@@ -35,12 +35,11 @@ class Targets(NamedTuple):
     writable: tuple[str, ...]
     shelf: Shelf
 
-    def knows(self, name: str, beside: Target) -> bool:
-        """Whether there is a skill of that name: beside another one, or in a catalog."""
-        folder = os.path.dirname(os.path.dirname(beside.path))
-        if files.kind_at(f"{folder}/{name}/{SKILL_FILE}") is not None:
-            return True
-        return any(skill.name == name for skill in self.shelf.catalog.skills)
+
+def is_beside(target: Target, name: str) -> bool:
+    """Whether a skill of that name lies beside another one."""
+    folder = os.path.dirname(os.path.dirname(target.path))
+    return files.kind_at(f"{folder}/{name}/{SKILL_FILE}") is not None
 
 
 def in_roots(shelf: Shelf) -> Targets:

@@ -7,7 +7,18 @@ from typing import Literal, NamedTuple
 
 from skillshelf.text import shorten, visible, width
 
-__all__ = ["Screen", "Style", "ask", "can_ask", "screen", "write", "write_data", "write_piece", "write_text"]
+__all__ = [
+    "Screen",
+    "Style",
+    "ask",
+    "can_ask",
+    "heed_requests_to_end",
+    "screen",
+    "write",
+    "write_data",
+    "write_piece",
+    "write_text",
+]
 
 Style = Literal["bold", "dim", "red", "yellow", "green"]
 _CODES: Mapping[Style, str] = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32"}
@@ -125,6 +136,22 @@ def ask(question: str) -> bool:
     sys.stderr.write(question)
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def heed_requests_to_end() -> None:
+    """Let SIGTERM and SIGHUP end us as Ctrl-C does, so that what was begun is recorded and cleaned up."""
+    import signal
+    from contextlib import suppress
+
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            # Only the first thread may; in another one whoever started it has decided.
+            with suppress(ValueError):
+                signal.signal(number, leave)
 
 
 def write(text: str) -> None:

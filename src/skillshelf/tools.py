@@ -46,11 +46,12 @@ class _Parameter(NamedTuple):
     kind: Literal["string", "integer", "strings"]
     description: str
     required: bool = False
+    may_be_blank: bool = False
 
 
 _PARAMETERS: Mapping[ToolName, Mapping[str, _Parameter]] = {
     "skill_search": {
-        "query": _Parameter("string", "words of the task, a name, or a path", required=True),
+        "query": _Parameter("string", "words of the task, a name, or a path", required=True, may_be_blank=True),
         "limit": _Parameter("integer", "how many results at most"),
         "scope": _Parameter("string", "only skills of this scope"),
     },
@@ -165,7 +166,7 @@ def check_arguments(name: ToolName, profile: Profile, given: Mapping[str, Any]) 
             return f"`{key}` must be a list of texts"
         elif parameter.kind == "integer" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
             return f"`{key}` must be a whole number of at least 1"
-        elif parameter.required and isinstance(value, str) and not value.strip():
+        elif parameter.required and not parameter.may_be_blank and isinstance(value, str) and not value.strip():
             return f"`{key}` must not be empty"
     return None
 

@@ -52,8 +52,10 @@ def _document(path: str) -> Any:
     if files.kind_at(path) is None:
         return tomlkit.document()
     data = files.read_file(path, limit=CONFIG_BYTES, links="follow")
+    if data is None:
+        raise ConfigurationError(f"{path}: not a regular file of at most {CONFIG_BYTES} bytes; mend it first")
     try:
-        return tomlkit.parse((data or b"").decode("utf-8"))
+        return tomlkit.parse(data.decode("utf-8"))
     except (TOMLKitError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path}: {error}; mend it first") from None
 

@@ -16,6 +16,7 @@ __all__ = [
     "FilterReason",
     "Filtered",
     "Finding",
+    "Grade",
     "Hidden",
     "Kept",
     "Root",
@@ -25,6 +26,7 @@ __all__ = [
     "Shadowed",
     "SkillMetadata",
     "Stamp",
+    "VerdictName",
     "metadata_of",
     "skill_id",
     "tools_text",
@@ -34,9 +36,45 @@ Scope = str
 """`env`, `project`, `custom` or `user`, or the label a profile gives one of them."""
 
 Severity = Literal["off", "info", "warn", "reject"]
-Hidden = Literal["disabled", "untrusted", "denied", "disable-model-invocation"]
+Hidden = Literal["disabled", "untrusted", "denied", "disable-model-invocation", "no-description"]
 FilterReason = Literal["ignored", "not-included", "source-off", "inside-skill", "too-deep", "limit"]
 LinkRule = Literal["never", "contained", "follow"]
+
+Grade = Literal["R", "S", "D", "T", "-"]
+"""How a profile is known: run, read in source, documented, told by others; `-` where it is a document itself."""
+
+VerdictName = Literal[
+    "visible",
+    "root-not-read",
+    "outside-boundary",
+    "too-deep",
+    "limit-hit",
+    "hidden-dir",
+    "ignored",
+    "dir-link-skipped",
+    "file-link-skipped",
+    "wrong-file-name",
+    "no-fence",
+    "bom",
+    "yaml-error",
+    "repaired",
+    "missing-name",
+    "missing-description",
+    "wrong-type",
+    "name-rejected",
+    "name-from-folder",
+    "renamed-by-plugin",
+    "description-cut",
+    "shadowed-by",
+    "shadows",
+    "ambiguous",
+    "disabled-by-config",
+    "untrusted",
+    "hidden-from-model",
+    "over-budget",
+    "unknown",
+]
+"""What a host makes of a file: the closed list."""
 
 
 class Finding(NamedTuple):
@@ -74,6 +112,10 @@ class Root(NamedTuple):
     description_required: bool = True
     switched_off: bool = False
     exists: bool = True
+    hidden: Literal["enter", "skip"] = "enter"
+    loose_files: Literal["none", "in-folders", "everywhere"] = "none"
+    prefix: str = ""
+    label: str = ""
 
 
 Stamp = tuple[int, int, int, int, int]

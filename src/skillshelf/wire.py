@@ -2,9 +2,10 @@
 
 from typing import Any, Literal, TypedDict
 
-from skillshelf.values import FilterReason, Hidden, Scope
+from skillshelf.values import FilterReason, Grade, Hidden, Scope, VerdictName
 
 __all__ = [
+    "CandidateForm",
     "CatalogForm",
     "ChatForm",
     "CheckFindingForm",
@@ -14,10 +15,17 @@ __all__ = [
     "FailureForm",
     "FileReadForm",
     "FilteredForm",
+    "HostCatalogForm",
+    "HostForm",
+    "HostSkillForm",
+    "HostVerdictForm",
+    "HostsForm",
+    "LinkForm",
     "LoadErrorForm",
     "LogProblemForm",
     "LogStatsForm",
     "LogVerifyForm",
+    "MadeForm",
     "MetadataForm",
     "NewForm",
     "PromptForm",
@@ -35,6 +43,7 @@ __all__ = [
     "StateForm",
     "ToolForm",
     "ToolUseForm",
+    "WhyForm",
 ]
 
 
@@ -210,6 +219,89 @@ class NewForm(TypedDict):
     path: str
     dir: str
     files: list[str]
+
+
+class HostVerdictForm(TypedDict):
+    """What one host makes of one file."""
+
+    host: str
+    visible: bool | None
+    verdict: VerdictName
+    detail: str
+    told: bool | None
+    fix: str | None
+    as_of: str
+    grade: Grade
+
+
+class CandidateForm(TypedDict):
+    """One file that a question may mean."""
+
+    path: str
+    hosts: list[HostVerdictForm]
+
+
+class WhyForm(TypedDict):
+    """Who sees a skill, and why the others do not."""
+
+    name: str
+    candidates: list[CandidateForm]
+    near: list[str]
+
+
+class HostCatalogForm(TypedDict):
+    """What a host's list of skills costs; `budget` is in characters, null where there is none."""
+
+    chars: int
+    tokens: int
+    budget: int | None
+    cut: int
+    dropped: int
+
+
+class HostForm(TypedDict):
+    """What one host sees of the skills here."""
+
+    host: str
+    as_of: str
+    grade: Grade
+    seen: int
+    missing: int
+    silent: int
+    catalog: HostCatalogForm
+
+
+class HostSkillForm(TypedDict):
+    """Which hosts see a skill."""
+
+    name: str
+    path: str
+    hosts: dict[str, bool | None]
+
+
+class HostsForm(TypedDict):
+    """Skills and hosts of a folder."""
+
+    cwd: str
+    hosts: list[HostForm]
+    skills: list[HostSkillForm]
+
+
+class MadeForm(TypedDict):
+    """What was done to make a skill visible to a host, and whether it is now."""
+
+    host: str
+    how: Literal["link", "copy", "removed", "nothing"]
+    path: str
+    detail: str
+    visible: bool | None
+
+
+class LinkForm(TypedDict):
+    """What `link` did."""
+
+    name: str
+    made: list[MadeForm]
 
 
 class _Failure(TypedDict):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from skillshelf.limits import FRONTMATTER_DEPTH, FRONTMATTER_KEYS
 
-__all__ = ["YamlProblem", "load_lines", "load_yaml"]
+__all__ = ["YamlProblem", "load_colon_lines", "load_lines", "load_yaml"]
 
 _PLACE = re.compile(r"at line (\d+) column (\d+)")
 _DUPLICATE = re.compile(r"with key (?:\"(.*)\"|`(.*)`|(\S+))", re.DOTALL)
@@ -55,7 +55,7 @@ def load_yaml(text: str) -> Any:
     value = _parse(text)
     if "!" in text and _TAG_PLACE.search(text):
         _refuse_tags(text, value)
-    if type(value) is dict and _is_flat(value):
+    if type(value) is dict and _is_text_only(value):
         return value
     return _plain(value, _twin(text), _Tally(text, [0]), 1)
 
@@ -74,20 +74,28 @@ def load_lines(text: str) -> dict[str, Any]:
     return fields
 
 
+def load_colon_lines(text: str) -> dict[str, Any]:
+    """The values of the lines that have a colon, at whatever depth; the others count for nothing."""
+    return load_lines("\n".join(line for line in text.split("\n") if ":" in line))
+
+
 def _unquoted(value: str) -> str:
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         return value[1:-1]
     return value
 
 
-def _is_flat(value: dict[Any, Any]) -> bool:
-    """Whether the map holds nothing but ordinary text, which needs no second look."""
-    if len(value) > FRONTMATTER_KEYS:
+def _is_text_only(value: dict[Any, Any], most: int = FRONTMATTER_KEYS // 4, depth: int = 2) -> bool:
+    """Whether the map, and maps in it, hold nothing but ordinary text, which needs no second look."""
+    if len(value) > most:
         return False
     for key, item in value.items():
-        if type(key) is not str or type(item) is not str or key == "<<":
+        if type(key) is not str or key == "<<":
             return False
-        if item and item[0] in "0123456789+-" and item[-1] in "0123456789abcdefABCDEF":
+        if type(item) is str:
+            if item and item[0] in "0123456789+-" and _ODD_VALUE.match(item):
+                return False
+        elif type(item) is not dict or depth == 1 or not _is_text_only(item, 3, depth - 1):
             return False
     return True
 

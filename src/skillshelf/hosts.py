@@ -1,0 +1,506 @@
+"""The agent hosts, as rows: what each really does with a SKILL.md, and how that is known.
+
+A row differs from another only in values. What no evidence settles stands in `unknown`, by the id of the rule or
+the name of the field, and every answer that depends on it is "unknown". Sources are in docs/hosts.md.
+"""
+
+from skillshelf.errors import ConfigurationError
+from skillshelf.profile import Profile, RootRule, Telling
+from skillshelf.rulebook import severities
+from skillshelf.values import Severity
+
+__all__ = ["HOSTS", "find_host"]
+
+_RUN = "2026-11-15"
+
+_CARELESS: dict[str, Severity] = {
+    "name-missing": "off",
+    "name-type": "off",
+    "name-length": "off",
+    "name-pattern": "off",
+    "name-directory": "off",
+    "description-type": "off",
+    "description-length": "off",
+    "compatibility-type": "off",
+    "compatibility-length": "off",
+    "metadata-type": "off",
+    "allowed-tools-type": "off",
+    "root-file": "reject",
+    "bom": "off",
+    "crlf": "off",
+    "fence-blanks": "off",
+}
+"""What most hosts do not look at."""
+
+_NO_REPAIR: dict[str, Severity] = {"yaml-colon": "reject", "yaml-brackets": "reject", "yaml-tab": "reject"}
+_OPEN_FORM = (
+    "bom",
+    "fence-blanks",
+    "frontmatter-missing",
+    "frontmatter-unclosed",
+    "frontmatter-type",
+    "yaml",
+    "yaml-colon",
+    "yaml-brackets",
+    "yaml-tab",
+    "description-type",
+    "name-type",
+)
+"""Mistakes in the form of a file that nobody tried on a host which was not run."""
+
+_NOBODY_SAYS: dict[str, Telling] = {"place": "nothing", "link": "nothing", "trust": "nothing"}
+
+
+def _roots(*rules: tuple[str, str, str]) -> tuple[RootRule, ...]:
+    """Root rules from `kind base path` triples."""
+    return tuple(RootRule(kind, base, (path,)) for kind, base, path in rules)  # type: ignore[arg-type]
+
+
+_HOST = Profile(
+    name="",
+    summary="",
+    evidence="",
+    as_of=_RUN,
+    grade="R",
+    markers=(".git",),
+    max_depth=1,
+    root_file="report",
+    skip_directories=(),
+    user_links="follow",
+    other_links="follow",
+    fields=("name", "description"),
+    hides_on=(),
+    rules=severities(_CARELESS),
+    order=("name", "root", "path"),
+    catalog_budget=(),
+    catalog_form="with-location",
+    description_shown=None,
+    tells=_NOBODY_SAYS,
+)
+"""What hosts have in common: one level, every link followed, hardly anything checked."""
+
+_CODEX = _HOST._replace(
+    name="codex",
+    summary="Codex: `.agents/skills` and `.codex/skills` up to the repository, six levels, every copy of a name kept.",
+    evidence="run: app-server skills/list and exec; read: codex-rs at 343074d",
+    version="0.166.0",
+    roots=(
+        RootRule("project", "chain", (".codex/skills",)),
+        RootRule("user", "home", (".codex/skills",), moved_by="CODEX_HOME"),
+        RootRule("user", "home", (".agents/skills",)),
+        RootRule("user", "fixed", ("/etc/codex/skills",)),
+        RootRule("project", "chain", (".agents/skills",)),
+    ),
+    chain_order="farthest-first",
+    env=("CODEX_HOME",),
+    plugin_manifests=(".codex-plugin/plugin.json", ".claude-plugin/plugin.json", ".cursor-plugin/plugin.json"),
+    max_depth=6,
+    hidden="skip",
+    below_skill="enter",
+    root_file="skill",
+    linked_file="skip",
+    max_directories=2_000,
+    body_text="utf-8",
+    name_form="one-blank",
+    rules=severities(
+        {
+            **_CARELESS,
+            "bom": "reject",
+            "body-encoding": "reject",
+            "name-length": "reject",
+            "description-type": "reject",
+        }
+    ),
+    collision="keep-all",
+    order=("scope", "name", "path"),
+    catalog_form="bullets-with-file",
+    catalog_budget=("chars",),
+    budget_chars=8_000,
+    overflow="shorten",
+    description_shown=1_024,
+    mentions="dollar",
+    tells={**_NOBODY_SAYS, "invalid": "screen", "collision": "nothing", "budget": "screen"},
+)
+
+_CLAUDE_CODE = _HOST._replace(
+    name="claude-code",
+    summary="Claude Code: `.claude/skills` upward and at home, one level; the folder is the name, personal wins.",
+    evidence="run: -p with stream-json; code.claude.com/docs/en/skills",
+    version="2.1.325",
+    roots=(
+        RootRule("user", "home", (".claude/skills",), moved_by="CLAUDE_CONFIG_DIR"),
+        RootRule("project", "chain", (".claude/skills",)),
+    ),
+    env=("CLAUDE_CONFIG_DIR",),
+    no_marker="filesystem",
+    nested="on-use",
+    closing_fence="anywhere",
+    name_source="directory",
+    description_from="or-body",
+    fields=(
+        *("name", "description", "when_to_use", "argument-hint", "arguments", "disable-model-invocation"),
+        *("user-invocable", "allowed-tools", "disallowed-tools", "model", "effort", "context", "agent", "background"),
+        *("hooks", "paths", "shell"),
+    ),
+    hides_on=("disable-model-invocation",),
+    rules=severities(
+        {
+            **_CARELESS,
+            "frontmatter-missing": "off",
+            "frontmatter-unclosed": "off",
+            "frontmatter-type": "off",
+            "yaml": "off",
+            "description-missing": "off",
+        }
+    ),
+    catalog_form="bullets",
+    catalog_budget=("chars",),
+    budget_chars=24_400,
+    overflow="drop-descriptions",
+    description_shown=1_536,
+    arguments="substitute",
+    tells={**_NOBODY_SAYS, "invalid": "nothing", "collision": "nothing", "budget": "nothing"},
+)
+
+_OPENCODE = _HOST._replace(
+    name="opencode",
+    summary="opencode: `.claude`, `.agents` and `.opencode` upward and at home, any depth; a name twice is a race.",
+    evidence="run: debug skill; read: packages/opencode at d545d8f",
+    version="1.18.33",
+    roots=(
+        RootRule("user", "home", (".claude/skills", ".agents/skills")),
+        RootRule("project", "chain", (".claude/skills", ".agents/skills")),
+        RootRule(
+            *("user", "home", (".config/opencode/skill", ".config/opencode/skills")),
+            moved_by="XDG_CONFIG_HOME",
+            hidden="skip",
+        ),
+        RootRule("project", "chain", (".opencode/skill", ".opencode/skills"), hidden="skip"),
+        RootRule("user", "home", (".opencode/skill", ".opencode/skills"), hidden="skip"),
+    ),
+    env=("XDG_CONFIG_HOME",),
+    no_marker="filesystem",
+    max_depth=None,
+    below_skill="enter",
+    root_file="skill",
+    repaired_keys="words",
+    description_from="or-hide",
+    rules=severities(
+        {
+            **_CARELESS,
+            "yaml-brackets": "reject",
+            "name-missing": "reject",
+            "name-type": "reject",
+            "description-type": "reject",
+            "description-missing": "off",
+        }
+    ),
+    collision="race",
+    arguments="substitute",
+    tells={**_NOBODY_SAYS, "invalid": "nothing", "collision": "log"},
+)
+
+_GEMINI_CLI = _HOST._replace(
+    name="gemini-cli",
+    summary="Gemini CLI: `.gemini/skills` and `.agents/skills` of this folder and of home, one level; the last wins.",
+    evidence="run: skills list; read: packages/core at 5411f11",
+    version="0.61.0",
+    roots=_roots(
+        ("user", "home", ".gemini/skills"),
+        ("user", "home", ".agents/skills"),
+        ("project", "cwd", ".gemini/skills"),
+        ("project", "cwd", ".agents/skills"),
+    ),
+    env=("GEMINI_CLI_TRUST_WORKSPACE",),
+    trust_file=".gemini/trustedFolders.json",
+    trust_values=("TRUST_FOLDER",),
+    trust_env="GEMINI_CLI_TRUST_WORKSPACE",
+    hidden="skip",
+    skip_directories=("node_modules", ".git"),
+    root_file="skill",
+    yaml_fallback="lines",
+    name_form="file-name",
+    rules=severities({**_CARELESS, "bom": "reject", "fence-blanks": "reject", "name-missing": "reject"}),
+    folder_order="reversed",
+    collision="last",
+    order=("root", "path"),
+    tells={**_NOBODY_SAYS, "invalid": "nothing", "collision": "screen"},
+)
+
+_GOOSE = _HOST._replace(
+    name="goose",
+    summary="goose: `.goose`, `.claude` and `.agents` of this folder and of home, any depth; the first wins.",
+    evidence="run: skills list; read: crates/goose at e94f304",
+    version="1.52.0",
+    roots=(
+        RootRule("project", "cwd", (".goose/skills", ".claude/skills", ".agents/skills")),
+        RootRule("user", "home", (".agents/skills",)),
+        RootRule("user", "home", (".config/goose/skills",), moved_by="XDG_CONFIG_HOME"),
+        RootRule("user", "home", (".claude/skills",)),
+        RootRule("user", "home", (".config/agents/skills",), moved_by="XDG_CONFIG_HOME"),
+    ),
+    env=("XDG_CONFIG_HOME",),
+    max_depth=None,
+    skip_directories=(".git", ".hg", ".svn"),
+    below_skill="enter",
+    root_file="skill",
+    opening_fence="anywhere",
+    closing_fence="anywhere",
+    body_text="utf-8",
+    rules=severities(
+        {
+            **_CARELESS,
+            **_NO_REPAIR,
+            "body-encoding": "reject",
+            "name-missing": "reject",
+            "description-type": "reject",
+            "description-missing": "off",
+        }
+    ),
+    collision_doubt="same-root",
+    catalog_form="bullets",
+    arguments="substitute",
+    tells={**_NOBODY_SAYS, "invalid": "log", "collision": "nothing"},
+)
+
+_PI = _HOST._replace(
+    name="pi",
+    summary="pi: `.pi/skills` here, `.agents/skills` upward, and at home, any depth, once you trust the folder.",
+    evidence="run: rpc get_commands of 1.5.0 and 0.87.1; read: pi-mono at 83378aa",
+    version="1.5.0",
+    roots=(
+        RootRule("project", "cwd", (".pi/skills",), loose_files="everywhere"),
+        RootRule("project", "chain", (".agents/skills",), loose_files="in-folders"),
+        RootRule("user", "home", (".pi/agent/skills",), loose_files="everywhere"),
+        RootRule("user", "home", (".agents/skills",), loose_files="in-folders"),
+    ),
+    no_marker="filesystem",
+    trust_file=".pi/agent/trust.json",
+    trust_values=("True",),
+    max_depth=None,
+    hidden="skip",
+    skip_directories=("node_modules",),
+    root_file="skill",
+    odd_name="folder",
+    fields=("name", "description", "disable-model-invocation"),
+    hides_on=("disable-model-invocation",),
+    rules=severities({**_CARELESS, **_NO_REPAIR, "description-type": "reject"}),
+    order=("root", "path"),
+    arguments="append",
+    commands="slash-skill",
+    tells={**_NOBODY_SAYS, "invalid": "screen", "collision": "screen"},
+)
+
+_OH_MY_PI = _HOST._replace(
+    name="oh-my-pi",
+    summary="oh-my-pi: `.omp`, `.claude`, `.codex`, `.agents` and others upward and at home, one level; first wins.",
+    evidence="run: Settings and loadSkills; read: packages/coding-agent at adad196",
+    version="18.2.3",
+    roots=(
+        RootRule("project", "chain", (".omp/skills",)),
+        RootRule("user", "home", (".omp/agent/skills",)),
+        RootRule("user", "home", (".claude/skills",), description="optional", host_switch="skills.enableClaudeUser"),
+        RootRule("project", "chain", (".claude/skills",), description="optional"),
+        RootRule("project", "chain", (".agents/skills", ".agent/skills"), description="optional"),
+        RootRule("user", "home", (".agents/skills", ".agent/skills"), description="optional"),
+        RootRule("user", "home", (".codex/skills",), description="optional", host_switch="skills.enableCodexUser"),
+        RootRule("project", "chain", (".codex/skills",), description="optional"),
+        RootRule("project", "chain", (".opencode/skills", ".github/skills"), description="optional"),
+    ),
+    no_marker="filesystem",
+    hidden="skip",
+    yaml_fallback="lines",
+    odd_name="folder",
+    fields=("name", "description", "disable-model-invocation", "hide"),
+    hides_on=("disable-model-invocation", "hide"),
+    rules=severities({**_CARELESS, "frontmatter-missing": "off"}),
+    commands="slash-skill",
+    tells={**_NOBODY_SAYS, "invalid": "nothing", "collision": "nothing"},
+)
+
+_CODELIA = _HOST._replace(
+    name="codelia",
+    summary="Codelia: `.agents/skills` from the repository to here and at home, any depth, no link, all copies kept.",
+    evidence="run: SkillsResolver of source 48e27ff",
+    version="48e27ff",
+    roots=(RootRule("project", "chain", (".agents/skills",)), RootRule("user", "home", (".agents/skills",))),
+    chain_order="farthest-first",
+    markers=(".codelia", ".git", ".jj"),
+    markers_env="CODELIA_AGENTS_MARKERS",
+    boundary_env="CODELIA_AGENTS_ROOT",
+    home_in_chain="project",
+    scope_labels={"project": "repo"},
+    env=("CODELIA_AGENTS_ROOT", "CODELIA_AGENTS_MARKERS"),
+    max_depth=None,
+    below_skill="enter",
+    root_file="skill",
+    user_links="never",
+    other_links="never",
+    linked_file="skip",
+    yaml_mode="lines",
+    rules=severities(
+        {
+            **_CARELESS,
+            "bom": "reject",
+            "fence-blanks": "reject",
+            "name-missing": "reject",
+            "name-length": "reject",
+            "name-pattern": "reject",
+            "name-directory": "reject",
+            "description-length": "reject",
+        }
+    ),
+    collision="keep-all",
+    order=("name", "scope", "path"),
+    catalog_form="skills-context",
+    catalog_budget=("entries", "bytes"),
+    mentions="dollar",
+    tells={**_NOBODY_SAYS, "invalid": "screen", "collision": "screen", "budget": "nothing"},
+)
+
+_OPENSKILLS = _HOST._replace(
+    name="openskills",
+    summary="openskills: `.agent/skills` and `.claude/skills` of this folder and of home, written into AGENTS.md.",
+    evidence="run: list; read: src/utils at 57d933a",
+    version="1.5.0",
+    roots=_roots(
+        ("project", "cwd", ".agent/skills"),
+        ("user", "home", ".agent/skills"),
+        ("project", "cwd", ".claude/skills"),
+        ("user", "home", ".claude/skills"),
+    ),
+    yaml_mode="lines",
+    opening_fence="anywhere",
+    name_source="directory",
+    rules=severities(
+        {
+            **_CARELESS,
+            "frontmatter-missing": "off",
+            "frontmatter-unclosed": "off",
+            "description-missing": "off",
+        }
+    ),
+    order=("root", "name"),
+    tells={**_NOBODY_SAYS, "invalid": "nothing", "collision": "nothing"},
+)
+
+_COPILOT_CLI = _HOST._replace(
+    name="copilot-cli",
+    summary="Copilot CLI: `.github`, `.agents` and `.claude` upward, `~/.copilot` and `~/.agents`; strict about types.",
+    evidence="run: skill list --json; docs.github.com",
+    version="1.0.102",
+    roots=(
+        RootRule("project", "chain", (".github/skills", ".agents/skills", ".claude/skills")),
+        RootRule("user", "home", (".copilot/skills", ".agents/skills")),
+    ),
+    no_marker="filesystem",
+    max_depth=None,
+    hidden="skip",
+    root_file="skill",
+    name_form="hyphens",
+    description_from="or-body",
+    text_fields=("name", "description", "argument-hint"),
+    fields=("name", "description", "license", "allowed-tools", "argument-hint", "disable-model-invocation"),
+    hides_on=("disable-model-invocation",),
+    rules=severities(
+        {
+            **_CARELESS,
+            **_NO_REPAIR,
+            "name-length": "reject",
+            "description-length": "reject",
+            "description-missing": "off",
+            "field-type": "reject",
+        }
+    ),
+    collision_doubt="same-kind",
+    catalog_form="bullets",
+    catalog_budget=("chars",),
+    budget_chars=13_100,
+    overflow="drop-descriptions",
+    tells={**_NOBODY_SAYS, "invalid": "screen", "collision": "nothing", "budget": "nothing"},
+)
+
+_VSCODE = _HOST._replace(
+    name="vscode",
+    summary="VS Code with Copilot: `.github`, `.agents` and `.claude` of the workspace folder and of home, one level.",
+    evidence="read: promptSyntax of microsoft/vscode at 00eacc9; agent-skills page of vscode-docs",
+    as_of="2026-05-28",
+    grade="S",
+    roots=(
+        RootRule("project", "cwd", (".github/skills", ".agents/skills", ".claude/skills")),
+        RootRule("user", "home", (".copilot/skills", ".agents/skills", ".claude/skills")),
+    ),
+    name_source="directory",
+    description_shown=1_024,
+    fields=(
+        *("name", "description", "argument-hint", "user-invocable", "disable-model-invocation", "context"),
+        "allowed-tools",
+    ),
+    hides_on=("disable-model-invocation",),
+    rules=severities({**_CARELESS, "description-missing": "off", "frontmatter-missing": "off", "yaml": "off"}),
+    tells={**_NOBODY_SAYS, "invalid": "log", "collision": "log"},
+    unknown=(*_OPEN_FORM, "linked_file", "encoding"),
+)
+
+_CURSOR = _HOST._replace(
+    name="cursor",
+    summary="Cursor: `.agents`, `.cursor`, `.claude` and `.codex` of the repository and of home, any depth.",
+    evidence="cursor.com/docs/skills and its changelog",
+    as_of="2026-08-22",
+    grade="D",
+    roots=(
+        RootRule("project", "chain", (".agents/skills", ".cursor/skills", ".claude/skills", ".codex/skills")),
+        RootRule("user", "home", (".agents/skills", ".cursor/skills", ".claude/skills", ".codex/skills")),
+    ),
+    nested="on-use",
+    max_depth=None,
+    hidden="skip",
+    name_source="directory",
+    fields=(
+        *("name", "description", "paths", "globs", "disable-model-invocation", "user-invocable", "icon", "color"),
+        *("metadata", "license", "compatibility"),
+    ),
+    hides_on=("disable-model-invocation",),
+    rules=severities({**_CARELESS, "description-missing": "off", "frontmatter-missing": "off", "yaml": "off"}),
+    collision_doubt="always",
+    tells={"place": "nothing", "link": "unknown", "trust": "unknown", "invalid": "unknown", "collision": "unknown"},
+    unknown=(
+        *_OPEN_FORM,
+        *("above-cwd", "links", "linked_file", "below_skill", "root-file", "skip_directories", "encoding"),
+        *("name-missing", "name-pattern", "name-directory", "name-length"),
+        *("description-missing", "description-length"),
+    ),
+)
+
+_KIRO = _HOST._replace(
+    name="kiro",
+    summary="Kiro: `.kiro/skills` of the workspace, which wins, and of home.",
+    evidence="kiro.dev/docs/skills",
+    as_of="2026-08-22",
+    grade="D",
+    roots=_roots(("project", "cwd", ".kiro/skills"), ("user", "home", ".kiro/skills")),
+    name_source="directory",
+    rules=severities({**_CARELESS, "description-missing": "off", "frontmatter-missing": "off", "yaml": "off"}),
+    tells={"place": "nothing", "link": "unknown", "trust": "unknown", "invalid": "unknown", "collision": "unknown"},
+    unknown=(
+        *_OPEN_FORM,
+        *("max_depth", "hidden", "links", "linked_file", "below_skill", "root-file", "skip_directories", "encoding"),
+        *("name-missing", "name-pattern", "name-directory", "name-length", "hides_on"),
+        *("description-missing", "description-length"),
+    ),
+)
+
+HOSTS: dict[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        *(_CLAUDE_CODE, _CODEX, _OPENCODE, _GEMINI_CLI, _GOOSE, _PI, _OH_MY_PI, _CODELIA),
+        *(_VSCODE, _COPILOT_CLI, _CURSOR, _KIRO, _OPENSKILLS),
+    )
+}
+
+
+def find_host(name: str) -> Profile:
+    """The host of that name."""
+    if name in HOSTS:
+        return HOSTS[name]
+    raise ConfigurationError(f"no host {name!r}; there are: {', '.join(HOSTS)}")

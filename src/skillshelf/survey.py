@@ -1,0 +1,201 @@
+"""A place and hosts to a survey: every SKILL.md that any host could mean, and what each host makes of the place.
+
+The disk is read once. Every file's head is kept, and parsed once for all hosts that take it apart alike; each
+host then goes through the same stages as a listing, with its own profile.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, TextIO
+
+from skillshelf import files
+from skillshelf.catalog import Documents, build
+from skillshelf.config import Settings
+from skillshelf.discovery import SKILL_FILE, Repeat, discover
+from skillshelf.document import PLAIN_FORM, parse
+from skillshelf.hosts import HOSTS
+from skillshelf.limits import SKILL_FILE_BYTES, SURVEY_DIRECTORIES
+from skillshelf.place import Place
+from skillshelf.profile import Profile
+from skillshelf.progress import watched
+from skillshelf.prompt import CatalogText, catalog_text, told_to_models
+from skillshelf.roots import Roots, resolve_roots
+from skillshelf.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Root, Shadowed
+
+__all__ = ["HostView", "Sighting", "Survey", "base_of", "sight", "take_survey"]
+
+Heads = dict[str, files.Head]
+
+
+class Sighting(NamedTuple):
+    """One file that is a skill or was meant as one: where it really is, every way to it, and its first bytes.
+
+    `declared` is the name it gives itself, `base` the folder whose skills it is among: the home folder for a `user`'s,
+    else one of the project.
+    """
+
+    real_path: str
+    ways: tuple[str, ...]
+    head: bytes
+    size: int
+    kind: Literal["project", "user"] = "project"
+    base: str = ""
+    declared: str = ""
+
+    @property
+    def path(self) -> str:
+        """The way to show: the file's own place if a root leads there."""
+        return self.real_path if self.real_path in self.ways else self.ways[0]
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder the file lies in."""
+        return os.path.basename(os.path.dirname(self.path))
+
+    @property
+    def file_name(self) -> str:
+        """How the file is called where it was found."""
+        return os.path.basename(self.ways[0])
+
+
+class HostView(NamedTuple):
+    """What one host makes of a place, ready to be asked about a path."""
+
+    profile: Profile
+    roots: tuple[Root, ...]
+    catalog: Catalog
+    by_file: Mapping[str, CatalogSkill]
+    by_name: Mapping[str, Sequence[CatalogSkill]]
+    errors: Mapping[str, Diagnostic]
+    folder_errors: Mapping[str, Diagnostic]
+    shadowed: Mapping[str, Shadowed]
+    losers: Mapping[str, Sequence[str]]
+    filtered: Mapping[str, Filtered]
+    text: CatalogText
+    dropped: frozenset[str]
+
+
+class Survey(NamedTuple):
+    """Everything one look at the disk gave, through the eyes of every host asked."""
+
+    place: Place
+    sightings: tuple[Sighting, ...]
+    views: Mapping[str, HostView]
+    documents: Documents
+    unseen: tuple[Diagnostic, ...]
+
+
+def take_survey(
+    place: Place, hosts: Sequence[str], *, path: str | None = None, progress: TextIO | None = None
+) -> Survey:
+    """Look at a place as these hosts do; `path` adds a file that may lie outside every root."""
+    heads: Heads = {}
+    documents: Documents = {}
+    resolved = {name: resolve_roots(profile, place, Settings(), trust="all") for name, profile in HOSTS.items()}
+    sightings, unseen = _census(resolved.values(), heads)
+    if path is not None and (named := sight(path)) is not None and named.real_path not in sightings:
+        sightings[named.real_path] = named
+    # Parsed plainly first: most hosts read most files just so.
+    for real_path, sighting in sightings.items():
+        document = parse(sighting.head, whole=len(sighting.head) >= sighting.size)
+        documents[real_path, PLAIN_FORM] = document
+        if isinstance(name := document.fields.get("name"), str):
+            sightings[real_path] = sighting._replace(declared=name)
+    asked = watched(hosts, "Asking hosts", progress, len(hosts))
+    views = {name: _view(HOSTS[name], resolved[name], heads, documents) for name in asked}
+    ordered = sorted(sightings.values(), key=lambda sighting: (sighting.folder, sighting.path))
+    return Survey(place, tuple(ordered), views, documents, tuple(unseen))
+
+
+def _view(profile: Profile, roots: Roots, heads: Heads, documents: Documents) -> HostView:
+    found = discover(roots.roots, profile, repository=roots.repository, heads=heads)
+    catalog = build(found, roots, profile, Settings(), documents=documents)
+    by_name: dict[str, list[CatalogSkill]] = {}
+    for skill in catalog.skills:
+        by_name.setdefault(skill.name, []).append(skill)
+    losers: dict[str, list[str]] = {}
+    for loser in catalog.shadowed:
+        if not loser.same_file:
+            losers.setdefault(loser.by, []).append(loser.path)
+    text = catalog_text(catalog.skills, profile, Settings())
+    told = told_to_models(catalog.skills)
+    return HostView(
+        profile,
+        roots.roots,
+        catalog,
+        {skill.real_path: skill for skill in catalog.skills},
+        by_name,
+        {error.path: error for error in (*catalog.warnings, *catalog.errors)},
+        {error.path: error for error in catalog.errors if error.rule in ("link-skipped", "unreadable")},
+        {loser.path: loser for loser in catalog.shadowed if not loser.same_file},
+        losers,
+        {left_out.path: left_out for left_out in catalog.filtered},
+        text,
+        frozenset(skill.path for skill in told[len(told) - text.omitted :]),
+    )
+
+
+# Every file that could be meant -------------------------------------------------------------------
+
+_EVERYTHING = Profile(
+    name="everything",
+    summary="",
+    evidence="",
+    as_of="",
+    max_depth=None,
+    skip_directories=(".git",),
+    below_skill="enter",
+    root_file="skill",
+    max_directories=SURVEY_DIRECTORIES,
+)
+"""A walk that leaves nothing out, because some host may look there."""
+
+
+def _census(resolved: Iterable[Roots], heads: Heads) -> tuple[dict[str, Sighting], list[Diagnostic]]:
+    """Every SKILL.md and every near miss below any root of any host, by real path, and where a limit was hit."""
+    roots: dict[str, Root] = {}
+    for host_roots in resolved:
+        for root in host_roots.roots:
+            open_root = root._replace(links="follow", hidden="enter", loose_files="none")
+            roots.setdefault(root.path, open_root)
+    found: dict[str, Sighting] = {}
+    unseen: list[Diagnostic] = []
+    ordered = list(roots.values())
+    for item in discover(ordered, _EVERYTHING, repository="/", heads=heads):
+        if isinstance(item, Candidate):
+            root = ordered[item.root]
+            kind: Literal["project", "user"] = "user" if root.kind == "user" else "project"
+            sighting = Sighting(item.real_path, (item.path,), item.head, item.size, kind, base_of(root))
+            found[item.real_path] = sighting
+        elif isinstance(item, Repeat):
+            known = found[item.real_path]
+            found[item.real_path] = known._replace(ways=(*known.ways, item.path))
+        elif isinstance(item, Diagnostic) and item.rule == "walk-limit":
+            unseen.append(item)
+        elif isinstance(item, Diagnostic) and _is_file(item) and (seen := sight(item.path)) is not None:
+            found.setdefault(seen.real_path, seen)
+    return found, unseen
+
+
+def base_of(root: Root) -> str:
+    """The folder a root belongs to: what stands before the words that make it a root."""
+    return root.path.removesuffix(f"/{root.label}")
+
+
+def _is_file(problem: Diagnostic) -> bool:
+    """Whether a problem is about a file that somebody may ask about, not about a folder or a root."""
+    return problem.rule == "file-name" or os.path.basename(problem.path) == SKILL_FILE
+
+
+def sight(path: str) -> Sighting | None:
+    """The file at a path, or the SKILL.md of the folder at it; None where there is none."""
+    if files.kind_at(files.real_path(path)) == "folder":
+        path = f"{path.rstrip('/')}/{SKILL_FILE}"
+    if files.kind_at(path) is None:
+        return None
+    real = files.real_path(path)
+    try:
+        data = files.read_file(real, limit=SKILL_FILE_BYTES, links="never")
+    except OSError:
+        data = None
+    return Sighting(real, (path,), data or b"", len(data or b""))

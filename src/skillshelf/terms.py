@@ -1,0 +1,133 @@
+"""Text to the terms that are searched for: normalised, split, stemmed; pairs where words are not set apart."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from itertools import chain
+from typing import NamedTuple
+
+__all__ = ["STOP_WORDS", "Analyzer", "Word", "analyzer", "is_single"]
+
+_STOP_TEXT = (
+    "a about above after again all also am an and any are as at be because been before being below between both but"
+    " by can could d did do does doing don down during each few for from further get give had has have having he help"
+    " her here hers him his how i if in into is it its just let like ll m make me more most my need no nor not now of"
+    " off on once only or other our ours out over own please re s same she should so some such t than that the their"
+    " theirs them then there these they this those through to too under until up us use used using ve very want was"
+    " we were what when where which while who whom why will with would you your yours"
+)
+STOP_WORDS = frozenset(_STOP_TEXT.split())
+"""English words that a query may hold and that say nothing about a skill."""
+
+WORD_CHARS = 64
+"""A longer run of letters is a key or an encoded file, and nobody looks for it."""
+
+_WORD = re.compile(r"[^\W_]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# Chinese characters, kana and hangul: written without blanks, or with endings that hide the word.
+_JOINED = re.compile(
+    "([\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U0003134f]+)"
+)
+# Every ASCII character that is no letter and no digit ends a chunk; what lies beyond is looked at chunk by chunk.
+_BLANKS = bytes(point if point > 0x7F or chr(point).isalnum() else 0x20 for point in range(256))
+
+_REMEMBERED = 200_000
+
+
+class Word(NamedTuple):
+    """Where a word stands in a text, and its terms."""
+
+    start: int
+    end: int
+    terms: tuple[str, ...]
+
+
+class Analyzer(dict[str, tuple[str, ...]]):
+    """Chunks of text to their terms, each worked out when it is first met: texts repeat few of them often."""
+
+    def __init__(self, stem: Callable[[str], str]) -> None:
+        super().__init__()
+        self._stem = stem
+
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        terms = self[chunk] = tuple(self._analyze(chunk))
+        return terms
+
+    def count(self, text: str) -> Mapping[str, int]:
+        """Every term of a text, and how often it is there."""
+        return Counter(chain.from_iterable(map(self.__getitem__, _chunks(text))))
+
+    def asked(self, text: str) -> Mapping[str, int]:
+        """The terms a text asks for, and how often: stop words only count where there is nothing else."""
+        chunks = _chunks(text)
+        telling = [chunk for chunk in chunks if chunk.lower() not in STOP_WORDS]
+        terms = Counter(term for chunk in telling or chunks for term in self[chunk])
+        # A single character of a run is nearly everywhere: it too counts only where there is nothing else.
+        return {term: times for term, times in terms.items() if not is_single(term)} or terms
+
+    def spelled(self, text: str) -> dict[str, str]:
+        """The plain words of a text by their terms, as they were written."""
+        return {self[word][0]: word for chunk in _chunks(text) if _is_plain(word := chunk.lower())}
+
+    def stem(self, word: str) -> str:
+        """The term of a plain word, which is not remembered."""
+        return self._stem(word)
+
+    def words(self, text: str) -> Iterator[Word]:
+        """The words of a text with their places, for showing which of them matched; of a run, its pairs."""
+        for match in _WORD.finditer(text):
+            at = match.start()
+            for part in _JOINED.split(match[0]):
+                if _JOINED.match(part):
+                    yield from (Word(at + n, at + n + 2, (part[n : n + 2],)) for n in range(len(part) - 1))
+                elif part:
+                    yield Word(at, at + len(part), self[part])
+                at += len(part)
+
+    def _analyze(self, chunk: str) -> Iterator[str]:
+        if chunk.isascii():
+            yield from self._plain(chunk)
+            return
+        from unicodedata import normalize
+
+        for word in _WORD.findall(normalize("NFKC", chunk)):
+            for part in _JOINED.split(word):
+                if _JOINED.match(part):
+                    # The last is a single character: who asks for one finds it wherever it stands.
+                    yield from (part[n : n + 2] for n in range(len(part)))
+                elif part:
+                    yield from self._plain(part)
+
+    def _plain(self, word: str) -> Iterator[str]:
+        """The whole word and, where humps divide it, its parts: `GitHub` is found as `github` and as `hub`."""
+        if len(word) > WORD_CHARS:
+            return
+        yield self._stem(word.lower())
+        if not (word.islower() or word.isupper()) and len(parts := _HUMP.split(word)) > 1:
+            yield from (self._stem(part.lower()) for part in parts)
+
+
+def _chunks(text: str) -> list[str]:
+    return text.encode("utf-8", "replace").translate(_BLANKS).decode("utf-8").split()
+
+
+def _is_plain(word: str) -> bool:
+    return word.isascii() and word.isalpha() and len(word) <= WORD_CHARS
+
+
+def is_single(term: str) -> bool:
+    """Whether a term is one character of those that are written in runs."""
+    return len(term) == 1 and bool(_JOINED.match(term))
+
+
+@cache
+def analyzer() -> Analyzer:
+    """The one analyzer of this process, with the English stemmer."""
+    import tantivy
+
+    stemmer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).filter(tantivy.Filter.stemmer("english")).build()
+    return Analyzer(lambda word: stemmer.analyze(word)[0])

@@ -1,0 +1,195 @@
+"""Runs real agent hosts on the trees of `host_cases` and compares what they list with what their profiles predict.
+
+    python tests/hosts/compare.py [HOST ...] [--bin DIR ...]
+
+A host that is not installed is skipped by name. Each question gets a fresh home folder, an environment made from
+nothing and two minutes. No model is asked and no key is needed: only lists are read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from host_cases import PLACE_CASES, ROOTS, TEXT_CASES, PlaceCase, TextCase, trust
+from trees import Machine
+
+from skillshelf.place import Place
+from skillshelf.survey import Sighting, take_survey
+from skillshelf.verdicts import judge
+
+SECONDS = 120
+
+
+class Host(NamedTuple):
+    """How a host is asked for its list, and how its answer is read: real paths of SKILL.md files, or names."""
+
+    program: str
+    words: tuple[str, ...]
+    read: Callable[[str], set[str]]
+    say: str = ""
+    by: str = "path"
+
+
+def _codex(out: str) -> set[str]:
+    answers = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    (answer,) = [answer["result"] for answer in answers if answer.get("id") == 2]
+    paths = {skill["path"] for place in answer["data"] for skill in place["skills"]}
+    return {path for path in paths if "/skills/.system/" not in path}
+
+
+def _opencode(out: str) -> set[str]:
+    return {skill["location"] for skill in json.JSONDecoder().raw_decode(out, out.index("["))[0]}
+
+
+def _copilot(out: str) -> set[str]:
+    skills = json.JSONDecoder().raw_decode(out, out.index("["))[0]
+    return {f"{skill['path']}/SKILL.md" for skill in skills if skill["source"] != "builtin"}
+
+
+HOSTS = {
+    "codex": Host(
+        *("codex", ("app-server",), _codex),
+        '{"id":1,"method":"initialize","params":{"clientInfo":{"name":"compare","version":"1"}}}\n'
+        '{"method":"initialized"}\n{"id":2,"method":"skills/list","params":{"cwds":[CWD],"forceReload":true}}\n',
+    ),
+    "opencode": Host("opencode", ("debug", "skill"), _opencode),
+    "gemini-cli": Host("gemini", ("skills", "list"), lambda out: set(re.findall(r"Location: +(\S.*)", out))),
+    "copilot-cli": Host("copilot", ("skill", "list", "--json"), _copilot),
+    "openskills": Host("openskills", ("list",), lambda out: set(re.findall(r"^  (\S+) +\(", out, re.M)), by="name"),
+}
+
+
+def ask(host: Host, program: str, cwd: Path, home: Path) -> set[str]:
+    """What the real program lists."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "NO_COLOR": "1", "GEMINI_API_KEY": "placeholder"}
+    words = [program, *host.words]
+    if host.say:
+        return host.read(_conversation(words, host.say.replace("CWD", json.dumps(str(cwd))), cwd, environment))
+    return host.read(_output(words, cwd, environment))
+
+
+def _output(words: list[str], cwd: Path, environment: dict[str, str]) -> str:
+    """What a program prints; errors come last."""
+    done = subprocess.run(
+        words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS
+    )
+    return done.stdout + done.stderr
+
+
+def _conversation(words: list[str], say: str, cwd: Path, environment: dict[str, str]) -> str:
+    """What a program answers line by line, up to the answer to the second question."""
+    with subprocess.Popen(
+        words,
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(say)
+        process.stdin.flush()
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith('{"id":2'):
+                break
+        process.kill()
+    return "".join(lines)
+
+
+def trees(host: str) -> Iterator[tuple[str, Callable[[Machine], Path]]]:
+    """Every case as a name and a function that puts it on disk and gives the working directory."""
+    for text in TEXT_CASES:
+        yield f"{text.number} {text.title}", partial(_put_text, text, ROOTS.get(host, ".agents/skills"))
+    for place in PLACE_CASES:
+        yield f"{place.number} {place.title}", partial(_put_place, place)
+
+
+def _put_text(case: TextCase, root: str, machine: Machine) -> Path:
+    path: Path = machine.repo / root / case.folder / case.file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(case.text if isinstance(case.text, bytes) else case.text.encode())
+    trust(machine, machine.repo)
+    return Path(machine.repo)
+
+
+def _put_place(case: PlaceCase, machine: Machine) -> Path:
+    case.build(machine)
+    cwd = Path(machine.base) / case.cwd
+    cwd.mkdir(parents=True, exist_ok=True)
+    if case.trusted:
+        trust(machine, cwd)
+    return cwd
+
+
+def compare(name: str, program: str) -> list[str]:
+    """The cases in which the program and our profile list different files."""
+    host = HOSTS[name]
+    differences = []
+    for title, build in trees(name):
+        with tempfile.TemporaryDirectory() as folder:
+            machine = Machine(Path(folder).resolve())
+            cwd = build(machine)
+            seen = take_survey(Place(str(cwd), str(machine.home), {}), [name])
+            verdicts = [(_key(host, sighting), judge(sighting, seen.views[name], seen)) for sighting in seen.sightings]
+            try:
+                listed = ask(host, program, cwd, machine.home)
+            except (subprocess.TimeoutExpired, ValueError) as error:
+                differences.append(f"{title}: no answer ({type(error).__name__})")
+                continue
+            if host.by == "path":
+                listed = {os.path.realpath(path) for path in listed if path.startswith(str(machine.base))}
+        predicted = {key for key, verdict in verdicts if verdict.visible or verdict.verdict == "hidden-from-model"}
+        unknown = {key for key, verdict in verdicts if verdict.visible is None}
+        if listed - unknown != predicted - unknown:
+            differences.append(f"{title}: listed {sorted(listed)}, predicted {sorted(predicted)}")
+    return differences
+
+
+def _key(host: Host, sighting: Sighting) -> str:
+    """What a host tells a skill by."""
+    return sighting.real_path if host.by == "path" else sighting.folder
+
+
+def main() -> int:
+    """Compare every host that is here."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("hosts", nargs="*", choices=[*HOSTS, []], metavar="HOST")
+    parser.add_argument("--bin", action="append", default=[], help="a folder with programs of hosts")
+    given = parser.parse_args()
+    path = os.pathsep.join([*given.bin, os.environ["PATH"]])
+    status = 0
+    for name in given.hosts or HOSTS:
+        program = shutil.which(HOSTS[name].program, path=path)
+        if program is None:
+            print(f"{name}: skipped, {HOSTS[name].program} is not installed")
+            continue
+        with tempfile.TemporaryDirectory() as home:
+            version = _output([program, "--version"], Path(home), {"PATH": path, "HOME": home}).strip().split("\n")[0]
+        differences = compare(name, program)
+        cases = sum(1 for _ in trees(name))
+        print(f"{name} {version}: {cases - len(differences)} of {cases} cases as predicted", flush=True)
+        for difference in differences:
+            print(f"  {difference}")
+        status |= bool(differences)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

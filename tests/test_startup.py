@@ -1,0 +1,158 @@
+"""What a command loads before it answers: every module takes time, and most commands need few."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from trees import SOURCE, Machine, write_skill
+
+from skillshelf.limits import CACHE_FROM
+
+LOADED = """
+import sys, os
+before = set(sys.modules)
+from skillshelf.cli import main
+sys.stdout.flush()
+out = os.dup(1)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+main(sys.argv[1:])
+os.write(out, "\\n".join(sorted(set(sys.modules) - before)).encode())
+"""
+
+LISTING = {
+    "skillshelf.cache",
+    "skillshelf.catalog",
+    "skillshelf.cli",
+    "skillshelf.commands",
+    "skillshelf.config",
+    "skillshelf.discovery",
+    "skillshelf.errors",
+    "skillshelf.files",
+    "skillshelf.limits",
+    "skillshelf.place",
+    "skillshelf.profile",
+    "skillshelf.profiles",
+    "skillshelf.roots",
+    "skillshelf.rulebook",
+    "skillshelf.shelf",
+    "skillshelf.terminal",
+    "skillshelf.text",
+    "skillshelf.values",
+    "skillshelf.version",
+    "skillshelf.views",
+    "skillshelf",
+}
+"""What a table of skills needs that finds everything in the cache."""
+
+READING = {"skillshelf.document", "skillshelf.rules", "skillshelf.yamltext", "ryaml", "ryaml._ryaml"}
+"""What reading a SKILL.md needs."""
+
+LOADING = {
+    "skillshelf.arguments",
+    "skillshelf.bullets",
+    "skillshelf.delivery",
+    "skillshelf.desk",
+    "skillshelf.envelope",
+    "skillshelf.events",
+    "skillshelf.guard",
+    "skillshelf.loader",
+    "skillshelf.markup",
+    "skillshelf.memory",
+    "skillshelf.patterns",
+    "skillshelf.policy",
+    "skillshelf.prompt",
+    "skillshelf.proposals",
+    "skillshelf.recorder",
+    "skillshelf.rendering",
+    "skillshelf.resources",
+    "skillshelf.results",
+    "skillshelf.running",
+    "skillshelf.session",
+    "skillshelf.tools",
+    "skillshelf.world",
+}
+"""What handing over a skill needs."""
+
+SEARCHING = {
+    "skillshelf.impacts",
+    "skillshelf.index",
+    "skillshelf.loader",
+    "skillshelf.progress",
+    "skillshelf.resources",
+    "skillshelf.search",
+    "skillshelf.searchview",
+    "skillshelf.snippets",
+    "skillshelf.terms",
+    "tantivy",
+    "tantivy.tantivy",
+}
+"""What a search needs."""
+
+NEVER = {
+    "argparse",
+    "asyncio",
+    "dataclasses",
+    "importlib.metadata",
+    "inspect",
+    "platformdirs",
+    "rich",
+    "tomlkit",
+    "tomllib",
+}
+"""What costs so much that none of these commands may load it."""
+
+
+def loaded(machine: Machine, *words: str) -> set[str]:
+    """The modules that a command loads."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *words, "--home", str(machine.home), "--cwd", str(machine.repo)],
+        env={"PATH": "", "HOME": str(machine.home), "PYTHONPATH": SOURCE},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return set(done.stdout.split())
+
+
+def ours_and_foreign(modules: set[str]) -> set[str]:
+    """Our modules, and those of packages we depend on."""
+    return {name for name in modules if name.partition(".")[0] in ("skillshelf", "ryaml", "tantivy", "tomlkit")}
+
+
+@pytest.mark.req("K-06")
+@pytest.mark.parametrize(
+    ("words", "allowed"),
+    [
+        (("list",), LISTING | READING),
+        (("list", "--json"), LISTING | READING),
+        (("show", "s001"), LISTING | READING | LOADING),
+        (("search", "checks"), LISTING | READING | SEARCHING),
+    ],
+    ids=("list", "list --json", "show", "search"),
+)
+def test_a_command_loads_what_it_needs_and_nothing_else(
+    machine: Machine, words: tuple[str, ...], allowed: set[str]
+) -> None:
+    for number in range(3):
+        write_skill(machine.home / ".agents" / "skills", f"s{number:03}")
+
+    modules = loaded(machine, *words)
+
+    assert ours_and_foreign(modules) - allowed == set()
+    assert modules & NEVER == set()
+
+
+def test_a_listing_that_finds_everything_in_the_cache_loads_no_parser(machine: Machine) -> None:
+    script = "import skillshelf.cache as c, sys; c.SETTLED_NS = 0\n" + LOADED
+    for number in range(CACHE_FROM):
+        write_skill(machine.home / ".agents" / "skills", f"s{number:03}")
+    words = [sys.executable, "-c", script, "list", "--home", str(machine.home), "--cwd", str(machine.repo)]
+    environment = {"PATH": "", "HOME": str(machine.home), "PYTHONPATH": SOURCE}
+    for _ in range(2):
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=True)
+
+    assert set(done.stdout.split()) & READING == set()
+    assert "sqlite3" in done.stdout.split()
