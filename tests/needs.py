@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from importlib.util import find_spec
 
 import pytest
 
@@ -20,3 +21,15 @@ needs_sandbox = pytest.mark.skipif(_WHY is not None, reason=f"needs bwrap: {_WHY
 needs_tmux = pytest.mark.skipif(
     "tmux" not in REQUIRED and shutil.which("tmux") is None, reason="needs tmux: it is not installed"
 )
+
+
+def needs(package: str) -> pytest.MarkDecorator:
+    """Leave a test out where an optional package is missing, unless `SKILLSHELF_REQUIRE` names it."""
+    absent = package not in REQUIRED and find_spec(package) is None
+    return pytest.mark.skipif(absent, reason=f"{package} is not installed")
+
+
+def require(package: str) -> None:
+    """Leave the running test out where an optional package is missing, unless `SKILLSHELF_REQUIRE` names it."""
+    if package not in REQUIRED and find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")

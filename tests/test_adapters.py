@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from needs import needs
+from players import Player, play_pydantic_ai
 from scenario import SYSTEMS
 from trees import Machine, write_skill
 
@@ -120,39 +121,13 @@ def test_a_body_arrives_as_an_ordinary_tool_message_and_stays_in_history(machine
 
 # pydantic-ai --------------------------------------------------------------------------------------
 
-needs_pydantic_ai = pytest.mark.skipif(not find_spec("pydantic_ai"), reason="pydantic_ai is not installed")
-
-
-class Player:
-    """A model that makes the calls it is told to, and keeps what it was told and answered."""
-
-    def __init__(self, *calls: tuple[str, dict[str, Any]]) -> None:
-        self.calls = list(calls)
-        self.instructions: list[str] = []
-        self.tools: list[dict[str, Any]] = []
-        self.answers: list[str] = []
-
-    def __call__(self, messages: list[Any], info: Any) -> Any:
-        from pydantic_ai import ModelResponse, TextPart, ToolCallPart
-
-        self.instructions.append(info.instructions or "")
-        self.tools.append({tool.name: tool.parameters_json_schema for tool in info.function_tools})
-        self.answers += [part.content for part in messages[-1].parts if part.part_kind == "tool-return"]
-        if not self.calls:
-            return ModelResponse(parts=[TextPart("done")])
-        return ModelResponse(parts=[ToolCallPart(*self.calls.pop(0))])
+needs_pydantic_ai = needs("pydantic_ai")
 
 
 def play(session: Session, *calls: tuple[str, dict[str, Any]], toolset: Any = None) -> Player:
     """One run of an agent whose model makes these calls."""
-    from pydantic_ai import Agent
-    from pydantic_ai.models.function import FunctionModel
-
-    from skillshelf.adapters.pydantic_ai import SkillToolset
-
     player = Player(*calls)
-    agent = Agent(FunctionModel(player), toolsets=[toolset or SkillToolset(session)])
-    assert agent.run_sync("Deploy.").output == "done"
+    play_pydantic_ai(session, player, toolset=toolset)
     return player
 
 

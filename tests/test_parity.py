@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pytest
+from players import PLAYS, Player, play_agent_session
 from policies import put
 from rpcclient import rpc_process
 from trees import Machine
 
-from skillshelf import SkillError
+from skillshelf import Session, SkillError
 
 LEFT_OUT = {"session", "ts_ms", "prev", "sum", "mode"}
 """The members in which surfaces may differ."""
@@ -46,14 +47,15 @@ SCENARIO = {
     "a run of nothing": Act("run", {"name": "deploy", "script": "nothing.sh"}),
 }
 
+TOOLS = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}
+
 Surface = Callable[[Machine, Act, Path], None]
 
 
 def a_model_in_python(machine: Machine, act: Act, journal: Path) -> None:
     """A tool call through a session."""
-    tool = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}[act.kind]
     with machine.shelf(trust="ask").session(journal=journal) as session:
-        session.call(tool, dict(act.arguments))
+        session.call(TOOLS[act.kind], dict(act.arguments))
 
 
 def a_model_whose_user_says_no(machine: Machine, act: Act, journal: Path) -> None:
@@ -110,11 +112,31 @@ def a_session_over_json_rpc(machine: Machine, act: Act, journal: Path) -> None:
         client.ask("session.call", session=client.open(), tool=tool, arguments=dict(act.arguments))
 
 
+def through(play: Callable[[Session, Player], None]) -> Surface:
+    """A tool call by way of a framework."""
+
+    def surface(machine: Machine, act: Act, journal: Path) -> None:
+        with machine.shelf(trust="ask").session(journal=journal) as session:
+            play(session, Player((TOOLS[act.kind], dict(act.arguments))))
+
+    return surface
+
+
+def an_agent_session(machine: Machine, act: Act, journal: Path) -> None:
+    """A tool call of the model of an `AgentSession`."""
+    player = Player((TOOLS[act.kind], dict(act.arguments)))
+    play_agent_session(machine.shelf(trust="ask"), player, journal=journal)
+
+
 SURFACES: dict[str, Surface] = {
     "a client of the MCP server": a_client_of_the_mcp_server,
     "a person in Python": a_person_in_python,
     "the command line": the_command_line,
     "a session over JSON-RPC": a_session_over_json_rpc,
+    "AgentSession": an_agent_session,
+    "pydantic-ai": through(PLAYS["pydantic-ai"]),
+    "LangChain": through(PLAYS["LangChain"]),
+    "OpenAI Agents SDK": through(PLAYS["OpenAI Agents SDK"]),
 }
 """Every surface besides tool calls in Python, with which they are compared."""
 

@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "skillshelf.shelf": ("Shelf", "open_shelf"),
+    "skillshelf.agent": ("AgentConfiguration", "AgentSession"),
     "skillshelf.agentsmd": ("agents_context", "find_agents_md"),
     "skillshelf.loader": ("LoadedSkill",),
     "skillshelf.events": ("Event",),
@@ -56,6 +57,8 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *sorted(_HOME_OF)]
 
 if TYPE_CHECKING:
+    from skillshelf.agent import AgentConfiguration as AgentConfiguration
+    from skillshelf.agent import AgentSession as AgentSession
     from skillshelf.agentsmd import *  # noqa: F403
     from skillshelf.errors import *  # noqa: F403  # its __all__ is the tree of errors
     from skillshelf.events import Event as Event

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from skillshelf import files
 from skillshelf.config import Settings
 from skillshelf.discovery import Found, Repeat
 from skillshelf.profile import Filter as FilterName
@@ -24,12 +25,13 @@ from skillshelf.values import (
     Root,
     RootReport,
     Shadowed,
+    SkillMetadata,
 )
 
 if TYPE_CHECKING:
     from skillshelf.document import Document
 
-__all__ = ["Documents", "build", "empty", "read_document"]
+__all__ = ["Documents", "build", "empty", "read_document", "vouched_for"]
 
 
 class _Parts(NamedTuple):
@@ -241,6 +243,31 @@ def _skill(
         trusted=root.trusted,
         hidden=_hidden(name, candidate.path, candidate.real_path, document.fields, root, settings, profile),
         frontmatter=document.fields,
+    )
+
+
+def vouched_for(metadata: SkillMetadata, path: str, profile: Profile, settings: Settings) -> CatalogSkill:
+    """A skill that a program registered by itself: trusted, and under the user's choices like any other."""
+    real_path = files.real_path(path)
+    stamp = files.stamp_at(real_path)
+    folder = os.path.dirname(path)
+    root = Root(folder, None, "custom", metadata.scope or "custom", "registered", "follow", trusted=True)
+    hidden = _hidden(metadata.name, path, real_path, metadata.frontmatter, root, settings, profile)
+    return CatalogSkill(
+        name=metadata.name,
+        description=metadata.description,
+        path=path,
+        real_path=real_path,
+        real_dir=os.path.dirname(real_path),
+        scope=root.scope,
+        source=root.source,
+        root=0,
+        mtime_ns=stamp[3] if stamp else 0,
+        size=stamp[2] if stamp else 0,
+        enabled=hidden != "disabled",
+        trusted=True,
+        hidden=hidden,
+        frontmatter=metadata.frontmatter,
     )
 
 

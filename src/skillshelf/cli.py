@@ -302,6 +302,18 @@ COMMANDS: Mapping[str, Command] = {
         (),
         _rpc,
     ),
+    "chat": Command(
+        "a small agent with skills, for trying them: line by line, or one answer",
+        (
+            *SHARED,
+            *_JOURNAL,
+            _TRUST,
+            Option("--model", "whom to talk to, such as anthropic:NAME, openai:NAME, or a local server's NAME", "M"),
+            Option("--once", "answer this and leave", "TEXT"),
+        ),
+        (),
+        commands.chat,
+    ),
     "help": Command("this text", (), (), lambda values: _help()),
 }
 

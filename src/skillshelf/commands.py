@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DONE",
+    "chat",
     "check",
     "disable",
     "enable",
@@ -281,6 +282,15 @@ def mcp(values: Values) -> int:
     _held_back(shelf)
     serve(shelf, values)
     return DONE
+
+
+def chat(values: Values) -> int:
+    """A small agent with skills."""
+    from skillshelf import chat as chats
+
+    shelf = _open(values, trust="all" if values["trust"] else "ask")
+    _held_back(shelf)
+    return chats.chat(shelf, values)
 
 
 def check(values: Values) -> int:

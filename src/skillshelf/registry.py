@@ -1,7 +1,7 @@
 """Skills by name, with those whose instructions are in use: the registry, and the tool that activates one."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from skillshelf.errors import SkillNotFound
@@ -75,6 +75,12 @@ class SkillRegistry:
             self._active.add(name)
             return skill
 
+    def put_active(self, skill: Skill) -> None:
+        """Put a skill under its name whose instructions somebody has read already; it is active."""
+        with self._lock:
+            self._skills[skill.id] = skill
+            self._active.add(skill.id)
+
     def deactivate(self, name: str) -> None:
         """Free the instructions of a skill."""
         with self._lock:
@@ -100,10 +106,10 @@ class SkillRegistry:
             (skill.id, skill.metadata.description, skill.skill_file_path) for skill in skills
         )
 
-    def generate_active_skills_prompt(self) -> str:
-        """The full instructions of the active skills."""
+    def generate_active_skills_prompt(self, names: Container[str] | None = None) -> str:
+        """The full instructions of the active skills, or of those among `names`."""
         with self._lock:
-            active = [self._skills[name] for name in sorted(self._active)]
+            active = [self._skills[name] for name in sorted(self._active) if names is None or name in names]
         return "\n\n".join(
             f'<active_skill name="{attribute(skill.id)}">\n'
             f"{sealed(skill.instructions or '', 'active_skill')[0]}\n</active_skill>"

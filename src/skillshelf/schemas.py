@@ -118,6 +118,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "prompt": wire.PromptForm,
         "tools": list[wire.ToolForm],
         "check": wire.CheckForm,
+        "chat": wire.ChatForm,
         "new": wire.NewForm,
         "log-show": list[dict[str, Any]],
         "log-verify": wire.LogVerifyForm,

@@ -7,6 +7,7 @@ from skillshelf.values import FilterReason, Grade, Hidden, Scope, VerdictName
 __all__ = [
     "CandidateForm",
     "CatalogForm",
+    "ChatForm",
     "CheckFindingForm",
     "CheckForm",
     "DiagnosticForm",
@@ -448,3 +449,12 @@ class ReplayForm(TypedDict):
     differences: list[DifferenceForm]
     sessions: list[StateForm]
     skipped: list[str]
+
+
+class ChatForm(TypedDict):
+    """One answer of a model, the skills that were loaded for it, and where that was recorded."""
+
+    model: str
+    answer: str
+    skills: list[str]
+    journal: str | None

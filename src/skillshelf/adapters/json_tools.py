@@ -6,7 +6,7 @@ from typing import Any
 
 from skillshelf.session import Session
 
-__all__ = ["anthropic_result", "anthropic_tools", "openai_result", "openai_tools"]
+__all__ = ["anthropic_result", "anthropic_tools", "arguments_in", "openai_result", "openai_tools"]
 
 
 def anthropic_tools(session: Session) -> list[dict[str, Any]]:
@@ -38,12 +38,18 @@ def openai_tools(session: Session) -> list[dict[str, Any]]:
 def openai_result(session: Session, call: Mapping[str, Any]) -> dict[str, Any]:
     """The `tool` message that answers a tool call; arguments that are no JSON object are an error for the model."""
     function = call["function"]
-    try:
-        arguments = json.loads(function.get("arguments") or "{}")
-    except (ValueError, RecursionError):
-        arguments = None
-    if not isinstance(arguments, dict):
+    arguments = arguments_in(function.get("arguments"))
+    if arguments is None:
         text = "Error: the arguments are not a JSON object; send them again"
     else:
         text = session.call(function["name"], arguments).text
     return {"role": "tool", "tool_call_id": call["id"], "content": text}
+
+
+def arguments_in(text: str | None) -> dict[str, Any] | None:
+    """The arguments that a model sent as text; None if they are no JSON object."""
+    try:
+        arguments = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return None
+    return arguments if isinstance(arguments, dict) else None

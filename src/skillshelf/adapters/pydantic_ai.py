@@ -6,17 +6,26 @@ from typing import Any
 from pydantic_ai import RunContext, Tool
 from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
 
+from skillshelf.adapters.tasks import Start, run_task
+from skillshelf.adapters.tasks import task_tool as task_of
 from skillshelf.session import Session
 
-__all__ = ["SkillToolset"]
+__all__ = ["SkillToolset", "task_tool"]
 
 
 class SkillToolset(FunctionToolset[Any]):
-    """The skills of a session for `Agent(toolsets=[...])`."""
+    """The skills of a session for `Agent(toolsets=[...])`; `instructions` replaces what the model is told of them."""
 
-    def __init__(self, session: Session, *, id: str = "skills") -> None:  # noqa: A002
+    def __init__(
+        self,
+        session: Session,
+        *,
+        id: str = "skills",  # noqa: A002
+        instructions: Callable[[], str] | None = None,
+    ) -> None:
         # Asked before each request, so that the model hears of skills that came or went.
-        super().__init__(id=id, instructions=lambda: session.system_prompt() or None)
+        told = instructions or session.system_prompt
+        super().__init__(id=id, instructions=lambda: told() or None)
         self.session = session
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
@@ -26,6 +35,16 @@ class SkillToolset(FunctionToolset[Any]):
             function = _calling(self.session, tool.name)
             self.add_tool(Tool.from_schema(function, tool.name, tool.description, dict(tool.input_schema)))
         return await super().get_tools(ctx)
+
+
+def task_tool(session: Session, start: Start) -> Tool[Any]:
+    """For `Agent(tools=[...])`: hands a task to a sub-agent that starts with the skills the model names."""
+    tool = task_of(session)
+
+    async def call(**arguments: Any) -> str:
+        return (await run_task(session, arguments, start)).text
+
+    return Tool.from_schema(call, tool.name, tool.description, dict(tool.input_schema))
 
 
 def _calling(session: Session, name: str) -> Callable[..., str]:

@@ -1,0 +1,65 @@
+"""A session as LangChain tools. Needs the extra `langchain`; the system prompt is `session.system_prompt(...)`."""
+
+import asyncio
+from typing import Any
+
+from langchain_core.tools import BaseTool, ToolException
+
+from skillshelf.adapters.tasks import Start, run_task, task_tool
+from skillshelf.session import Session
+from skillshelf.tools import Tool, ToolResult
+
+__all__ = ["SkillTaskTool", "SkillTool", "skill_tools"]
+
+
+class SkillTool(BaseTool):
+    """One tool of a session."""
+
+    session: Any
+    # An error becomes a message with the status `error`, which the model can act on.
+    handle_tool_error: bool = True
+
+    def __init__(self, session: Session, tool: Tool) -> None:
+        super().__init__(
+            name=tool.name, description=tool.description, args_schema=dict(tool.input_schema), session=session
+        )
+
+    def _run(self, /, **arguments: Any) -> str:
+        return _text(self.session.call(self.name, arguments))
+
+    async def _arun(self, /, **arguments: Any) -> str:
+        return await asyncio.to_thread(self._run, **arguments)
+
+
+class SkillTaskTool(SkillTool):
+    """The tool by which a model hands a task to a sub-agent that starts with the skills it names."""
+
+    start: Any
+
+    def __init__(self, session: Session, start: Start) -> None:
+        tool = task_tool(session)
+        BaseTool.__init__(
+            self,
+            name=tool.name,
+            description=tool.description,
+            args_schema=dict(tool.input_schema),
+            session=session,
+            start=start,
+        )
+
+    def _run(self, /, **arguments: Any) -> str:
+        return asyncio.run(self._arun(**arguments))
+
+    async def _arun(self, /, **arguments: Any) -> str:
+        return _text(await run_task(self.session, arguments, self.start))
+
+
+def skill_tools(session: Session) -> list[BaseTool]:
+    """The tools of the session as they are now, for `bind_tools` or an agent."""
+    return [SkillTool(session, tool) for tool in session.tools()]
+
+
+def _text(result: ToolResult) -> str:
+    if not result.ok:
+        raise ToolException(result.text)
+    return result.text

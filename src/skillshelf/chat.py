@@ -1,0 +1,258 @@
+"""Lines of a user to answers of a model with skills: the small agent behind `skillshelf chat`.
+
+Answers go to standard output, everything about them to standard error.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from skillshelf.agent import AgentConfiguration, AgentSession, check_installed, usable_model
+from skillshelf.chatmodels import choose_model
+from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound
+from skillshelf.events import Event, PermissionDecided, SkillInvoked, SkillLoaded, SkillMentioned, SkillRead
+from skillshelf.limits import DESCRIPTION_SHOWN
+from skillshelf.markup import cut
+from skillshelf.shelf import Shelf
+from skillshelf.terminal import ask, can_ask, write, write_piece
+from skillshelf.text import visible
+
+__all__ = ["chat"]
+
+INSTRUCTIONS = "You are a helpful assistant in a terminal. Answer briefly, in plain text."
+DONE, FAILED, STOPPED = 0, 5, 130
+_EXIT = ("/exit", "/quit")
+_PATIENCE = 2.0
+
+
+def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
+    """Talk until the user leaves, or answer once; the exit status."""
+    once = values["once"]
+    if values["json"] and once is None:
+        raise ConfigurationError("--json is for one answer; add --once TEXT")
+    if once is not None and not once.strip():
+        raise ConfigurationError("--once needs a text; usage: skillshelf chat --once TEXT")
+    check_installed()
+    name = choose_model(values["model"], os.environ)
+    configuration = AgentConfiguration(INSTRUCTIONS, usable_model(name))
+    journal = os.path.abspath(values["journal"]) if values["journal"] else None
+    talk = _Talk(quiet=values["json"])
+    with asyncio.Runner() as runner, talk.interruptible():
+        session = runner.run(
+            AgentSession.create(
+                configuration,
+                shelf=shelf,
+                confirm=talk.confirm if can_ask() else None,
+                journal=journal,
+                keep=values["keep"],
+                on_event=talk.tell,
+            )
+        )
+        talk.begin(runner, session)
+        try:
+            status = talk.answer_once(once) if once is not None else talk.until_left(name)
+        finally:
+            talk.end()
+    if values["json"]:
+        from skillshelf.views import as_json
+
+        write(as_json({"model": name, "answer": talk.answer, "skills": talk.loaded, "journal": journal}))
+    if session.session is not None and (problem := session.session.journal_problem):
+        _say(problem)
+    if journal:
+        _say(f"the journal is {journal}")
+    return status
+
+
+class _Talk:
+    """One chat: its session, what was said last, and how often the user interrupted."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.answer = ""
+        self.loaded: list[str] = []
+        self._quiet = quiet
+        self._interrupts = 0
+        self._task: asyncio.Task[str] | None = None
+        self._is_asking = False
+
+    def begin(self, runner: asyncio.Runner, session: AgentSession) -> None:
+        """Take the session to talk in."""
+        self._runner = runner
+        self._session = session
+
+    # Turns ----------------------------------------------------------------------------------------
+
+    def until_left(self, model: str) -> int:
+        """Answer line by line until the user leaves."""
+        if can_ask():
+            skills = len(self._runner.run(self._session.list_skills()))
+            _say(f"{model}, {skills} skills; /skill:NAME or $NAME uses one, Ctrl-C stops an answer, Ctrl-D leaves")
+        for line in self._lines():
+            try:
+                self._turn(line)
+            except SkillError as error:
+                near = (
+                    f"; did you mean {', '.join(error.near)}?"
+                    if isinstance(error, SkillNotFound) and error.near
+                    else ""
+                )
+                _say(f"{error}{near}")
+            except asyncio.CancelledError:
+                _say("stopped; Ctrl-C once more leaves")
+            except KeyboardInterrupt:
+                return STOPPED
+        return STOPPED if self._interrupts > 1 else DONE
+
+    def answer_once(self, text: str) -> int:
+        """Answer one text; a model that fails is a failure of the machine."""
+        try:
+            return DONE if self._turn(text) else FAILED
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            return STOPPED
+
+    def _turn(self, text: str) -> bool:
+        """Whether the model answered; if not, it was said why."""
+        from pydantic_ai.exceptions import AgentRunError, ModelAPIError, ModelHTTPError, UserError
+
+        self.answer = ""
+        try:
+            self._runner.run(self._prompted(text))
+        except (AgentRunError, UserError) as error:
+            self._end_line()
+            unreached = isinstance(error, ModelAPIError) and not isinstance(error, ModelHTTPError)
+            hint = (
+                "; is the server of OPENAI_BASE_URL running?" if unreached and os.environ.get("OPENAI_BASE_URL") else ""
+            )
+            _say(f"the model failed: {cut(visible(str(error)), DESCRIPTION_SHOWN)}{hint}")
+            return False
+        finally:
+            self._end_line()
+        return True
+
+    async def _prompted(self, text: str) -> str:
+        self._task = asyncio.ensure_future(self._session.prompt(text, on_text=self._show))
+        try:
+            return await self._task
+        finally:
+            self._task = None
+
+    def _lines(self) -> Iterator[str]:
+        """What the user types, without empty lines, until the end."""
+        with suppress(ImportError):
+            # Importing it gives `input` a line editor with a history.
+            import readline  # noqa: F401
+        read: Callable[[], str] = (lambda: input("> ")) if can_ask() and sys.stdout.isatty() else _read_line
+        while True:
+            try:
+                line = read().strip()
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                if self._interrupts > 1:
+                    return
+                _say("Ctrl-C once more leaves")
+                continue
+            if line in _EXIT:
+                return
+            if line:
+                self._interrupts = 0
+                yield line
+
+    # What the user sees ---------------------------------------------------------------------------
+
+    def _show(self, piece: str) -> None:
+        self.answer += piece
+        if not self._quiet:
+            write_piece("stdout", piece.encode("utf-8", "backslashreplace"))
+
+    def _end_line(self) -> None:
+        if self.answer and not self.answer.endswith("\n"):
+            self._show("\n")
+
+    def tell(self, event: Event) -> None:
+        """Say what happens with skills while an answer is made."""
+        if isinstance(event, SkillLoaded):
+            self.loaded.append(event.name)
+        told = _TOLD.get(type(event))
+        if told is not None and (words := told(event)):
+            if not self._quiet:
+                self._end_line()
+            _say(words)
+
+    async def confirm(self, tool: str, name: str, reason: str) -> bool:
+        """Ask the user; here and not in a thread, so that Ctrl-C reaches the question."""
+        self._end_line()
+        self._is_asking = True
+        try:
+            return ask(f"{visible(name)}: {visible(reason)}\n{_QUESTIONS.get(tool, 'Allow it?')} [y/N] ")
+        except KeyboardInterrupt:
+            if self._task is not None:
+                self._task.cancel()
+            return False
+        finally:
+            self._is_asking = False
+
+    # Interrupting ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Let Ctrl-C stop an answer, and a second one leave."""
+        before = signal.signal(signal.SIGINT, self._interrupted)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def _interrupted(self, number: int, frame: object) -> None:
+        self._interrupts += 1
+        if self._interrupts == 1 and self._task is not None and not self._is_asking:
+            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+        elif self._interrupts <= 2:
+            raise KeyboardInterrupt
+
+    def end(self) -> None:
+        """Close the session; a script that is still running is not waited for if the user wants to leave."""
+        closing: Coroutine[Any, Any, Any] = self._session.close()
+        if self._interrupts:
+            closing = asyncio.wait_for(
+                asyncio.shield(asyncio.ensure_future(closing, loop=self._runner.get_loop())), _PATIENCE
+            )
+        try:
+            self._runner.run(closing)
+        except TimeoutError:
+            _say("a script is still running; leaving without waiting for it")
+            os._exit(STOPPED)
+
+
+_QUESTIONS = {"skill_run": "Run it in a sandbox?", "skill_load": "Load it?", "skill_read": "Let the model read it?"}
+
+_TOLD: Mapping[type, Callable[[Any], str]] = {
+    SkillLoaded: lambda event: f"loaded {event.name} ({event.path})",
+    SkillRead: lambda event: f"read {event.uri}",
+    SkillInvoked: lambda event: f"{event.name} is in the conversation already" if event.repeat else "",
+    SkillMentioned: lambda event: f"no skill named {', '.join(event.unknown)}" if event.unknown else "",
+    PermissionDecided: lambda event: (
+        f"{event.tool} {event.name or ''} was denied"
+        if event.verdict == "deny"
+        else f"running {event.name} {event.script}"
+        if event.script
+        else ""
+    ),
+}
+"""What is said of an event; nothing where the words are empty."""
+
+
+def _read_line() -> str:
+    line = sys.stdin.readline() if sys.stdin is not None else ""
+    if not line:
+        raise EOFError
+    return line
+
+
+def _say(message: str) -> None:
+    if sys.stderr is not None:
+        print(f"skillshelf: {visible(message)}", file=sys.stderr, flush=True)
