@@ -246,6 +246,9 @@ def test_a_skill_registered_later_is_told_and_one_taken_out_is_not(here: Machine
         assert session.session.shelf.refresh() is True
         assert await names_of(session) == ["later", "review"]
         assert session.session.shelf.refresh() is False
+        (here.repo / ".agent/skills/later/SKILL.md").unlink()
+        assert session.session.shelf.refresh() is True
+        assert await names_of(session) == ["review"]
 
     with_session(PLAIN.with_skills(registry), play)
 

@@ -162,7 +162,7 @@ def test_one_answer_as_json(chat: Chat) -> None:
     jsonschema.validate(json.loads(done.stdout), schema)
     assert json.loads(done.stdout) == {
         "model": "openai-chat:m",
-        "answer": "Say \x1b[31mno more.\n",
+        "answer": "Say \x1b[31mno more.",
         "skills": ["deploy"],
         "journal": None,
     }
@@ -180,6 +180,8 @@ def test_a_model_that_fails_is_said_in_one_safe_line(chat: Chat, steps: list[Ste
     assert (done.status, done.stdout, done.stderr.count("\n")) == (5, "", 1)
     assert done.stderr.startswith("skillshelf: the model failed: ")
     assert "\x1b" not in done.stderr
+    failed = chat("--model", "m", "--once", "Hi.", "--json", env=env)
+    assert json.loads(failed.stdout)["error"]["code"] == "failed"
     assert ("is the server of OPENAI_BASE_URL running?" in done.stderr) is not bool(steps)
 
 
@@ -271,13 +273,18 @@ def test_at_a_terminal_scripts_are_asked_for_and_ctrl_c_ends_an_answer_and_then_
     (folder / "scripts/hello.sh").write_text("#!/bin/sh\necho hello\n")
     machine.configure("permissions.run.unsandboxed = true\n")
     master, slave = pty.openpty()
-    with model_server(RUN, RUN, "It \x1b[31mran.", "Slow answer.") as server:
+    with model_server(RUN, RUN, RUN, "It \x1b[31mran.", "Slow answer.") as server:
         journal = str(machine.base / "run.jsonl")
         chatting = start(machine, server, "--journal", journal, stdin=slave, stdout=slave, stderr=slave)
         os.close(slave)
         screen = Screen(master)
         try:
             screen.wait_for("1 skills; /skill:NAME or $NAME uses one")
+            screen.wait_for("> ")
+            screen.type("Never mind.")
+            screen.wait_for("Run it in a sandbox? [y/N] ")
+            chatting.send_signal(signal.SIGINT)
+            screen.wait_for("stopped; Ctrl-C once more leaves")
             screen.wait_for("> ")
             screen.type("Run it.")
             screen.wait_for("Run it in a sandbox? [y/N] ")
@@ -301,6 +308,6 @@ def test_at_a_terminal_scripts_are_asked_for_and_ctrl_c_ends_an_answer_and_then_
             chatting.kill()
             chatting.wait()
             os.close(master)
-    answers = [message["content"] for message in server.requests[2]["messages"] if message["role"] == "tool"]
+    answers = [message["content"] for message in server.requests[3]["messages"] if message["role"] == "tool"]
     assert answers[0].startswith("Error: deploy may not be used")
     assert "hello" in answers[1]

@@ -24,7 +24,7 @@ from skillshelf.text import visible
 __all__ = ["chat"]
 
 INSTRUCTIONS = "You are a helpful assistant in a terminal. Answer briefly, in plain text."
-DONE, FAILED, STOPPED = 0, 5, 130
+DONE, STOPPED = 0, 130
 _EXIT = ("/exit", "/quit")
 _PATIENCE = 2.0
 
@@ -57,14 +57,14 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
             status = talk.answer_once(once) if once is not None else talk.until_left(name)
         finally:
             talk.end()
+            if session.session is not None and (problem := session.session.journal_problem):
+                _say(problem)
+            if journal:
+                _say(f"the journal is {journal}")
     if values["json"]:
         from skillshelf.views import as_json
 
         write(as_json({"model": name, "answer": talk.answer, "skills": talk.loaded, "journal": journal}))
-    if session.session is not None and (problem := session.session.journal_problem):
-        _say(problem)
-    if journal:
-        _say(f"the journal is {journal}")
     return status
 
 
@@ -78,6 +78,7 @@ class _Talk:
         self._interrupts = 0
         self._task: asyncio.Task[str] | None = None
         self._is_asking = False
+        self._is_in_line = False
 
     def begin(self, runner: asyncio.Runner, session: AgentSession) -> None:
         """Take the session to talk in."""
@@ -108,30 +109,27 @@ class _Talk:
         return STOPPED if self._interrupts > 1 else DONE
 
     def answer_once(self, text: str) -> int:
-        """Answer one text; a model that fails is a failure of the machine."""
+        """Answer one text."""
         try:
-            return DONE if self._turn(text) else FAILED
+            self._turn(text)
         except (asyncio.CancelledError, KeyboardInterrupt):
             return STOPPED
+        return DONE
 
-    def _turn(self, text: str) -> bool:
-        """Whether the model answered; if not, it was said why."""
+    def _turn(self, text: str) -> None:
+        """Show what the model answers; an error says why it did not."""
         from pydantic_ai.exceptions import AgentRunError, ModelAPIError, ModelHTTPError, UserError
 
-        self.answer = ""
         try:
-            self._runner.run(self._prompted(text))
+            self.answer = self._runner.run(self._prompted(text))
         except (AgentRunError, UserError) as error:
-            self._end_line()
             unreached = isinstance(error, ModelAPIError) and not isinstance(error, ModelHTTPError)
             hint = (
                 "; is the server of OPENAI_BASE_URL running?" if unreached and os.environ.get("OPENAI_BASE_URL") else ""
             )
-            _say(f"the model failed: {cut(visible(str(error)), DESCRIPTION_SHOWN)}{hint}")
-            return False
+            raise SkillError(f"the model failed: {cut(visible(str(error)), DESCRIPTION_SHOWN)}{hint}") from None
         finally:
             self._end_line()
-        return True
 
     async def _prompted(self, text: str) -> str:
         self._task = asyncio.ensure_future(self._session.prompt(text, on_text=self._show))
@@ -165,12 +163,12 @@ class _Talk:
     # What the user sees ---------------------------------------------------------------------------
 
     def _show(self, piece: str) -> None:
-        self.answer += piece
-        if not self._quiet:
+        if piece and not self._quiet:
             write_piece("stdout", piece.encode("utf-8", "backslashreplace"))
+            self._is_in_line = not piece.endswith("\n")
 
     def _end_line(self) -> None:
-        if self.answer and not self.answer.endswith("\n"):
+        if self._is_in_line:
             self._show("\n")
 
     def tell(self, event: Event) -> None:
@@ -179,8 +177,7 @@ class _Talk:
             self.loaded.append(event.name)
         told = _TOLD.get(type(event))
         if told is not None and (words := told(event)):
-            if not self._quiet:
-                self._end_line()
+            self._end_line()
             _say(words)
 
     async def confirm(self, tool: str, name: str, reason: str) -> bool:

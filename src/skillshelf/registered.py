@@ -49,14 +49,22 @@ class RegisteredShelf(Shelf):
         return below._replace(skills=kept, shadowed=(*below.shadowed, *replaced))
 
     def refresh(self) -> bool:
-        """Look at the registry again, and register what is new on the shelf below."""
+        """Look at the registry again, and bring it up to date with the shelf below."""
         before = self.catalog
         if self._discovers:
-            known = {skill.path for skill in self._base.catalog.skills}
-            self._base.refresh()
-            self._registry.register(skill for skill in found_on(self._base) if skill.skill_file_path not in known)
+            self._follow_base()
         self._registered = None
         return before != self.catalog
+
+    def _follow_base(self) -> None:
+        """Register what is new below, and take out what is gone: nobody vouched for that but the shelf."""
+        known = {skill.path for skill in self._base.catalog.skills}
+        self._base.refresh()
+        found = {skill.skill_file_path: skill for skill in found_on(self._base)}
+        for skill in self._registry.all_skills:
+            if skill.skill_file_path in known - set(found):
+                self._registry.unregister(skill.id)
+        self._registry.register(skill for path, skill in found.items() if path not in known)
 
     def _vouched_for(self, skill: Skill) -> CatalogSkill:
         return vouched_for(skill.metadata, skill.skill_file_path, self.profile, self.settings)
