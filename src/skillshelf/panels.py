@@ -208,9 +208,9 @@ class Menu(_Lines, can_focus=True):
 class Bar(_Lines):
     """One line of text."""
 
-    def __init__(self, part: str, tone: Tone = "plain") -> None:
+    def __init__(self, part: str, tone: Tone = "plain", text: str = "") -> None:
         super().__init__(id=part)
-        self._line = Line("", tone)
+        self._line = Line(text, tone)
 
     def say(self, text: str, tone: Tone = "plain") -> None:
         """Show another text."""

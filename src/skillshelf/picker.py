@@ -109,12 +109,8 @@ class _HostMenu(ModalScreen[str]):
 
     def compose(self) -> ComposeResult:
         """One line for each."""
-        yield Bar("title", "quiet")
+        yield Bar("title", "quiet", "Only what this host tells its model (Enter takes it, Esc closes)")
         yield Menu(["any host", *self._names[1:]], self._chosen)
-
-    def on_mount(self) -> None:
-        """Say what is asked for."""
-        self.query_one(Bar).say("Only what this host tells its model (Enter takes it, Esc closes)", "quiet")
 
     def action_move(self, by: int) -> None:
         """Move to another host."""
@@ -167,7 +163,7 @@ class Picker(App[Row]):
     def compose(self) -> ComposeResult:
         """Search on top, list and preview below, keys at the bottom."""
         with Horizontal(id="top"):
-            yield Bar("prompt")
+            yield Bar("prompt", "strong", "> ")
             yield Search(
                 self._look.query, placeholder="type to search", select_on_focus=False, id="search", compact=True
             )
@@ -180,7 +176,6 @@ class Picker(App[Row]):
     def on_mount(self) -> None:
         """Ask for the first rows."""
         self.query_one(Input).cursor_blink = False
-        self.query_one("#prompt", Bar).say("> ", "strong")
         self._rows.show((), empty="looking at the disk …", follow=None)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
