@@ -11,6 +11,7 @@ from mcps import ERAS, WRONG_PARAMETERS, ask, client_of, code_of, run, text_of
 from trees import Machine, write_skill
 
 import skillshelf
+from skillshelf.guard import NAMES_OF_TOOLS
 
 
 def user_root(machine: Machine) -> Path:
@@ -32,6 +33,26 @@ def test_the_tools_are_the_same_for_everybody_and_say_that_they_only_read(machin
             assert (tool.annotations.read_only_hint, tool.annotations.destructive_hint) == (True, False)
             assert tool.title
             assert tool.description
+
+    run(check)
+
+
+@pytest.mark.parametrize(
+    ("profile", "words"),
+    [
+        ("standard", "look with skill_search for a skill that fits, load it with skill_load and"),
+        ("codelia", "look with skill_search for a skill that fits, load it with skill_load and"),
+        ("swiftagent", "look with skill_list for a skill that fits, load it with activate_skill and"),
+        ("mycodeagent", "look with skill_list for a skill that fits, load it with Skill and"),
+        ("omp", "look with skill_list for a skill that fits, load it with read and"),
+    ],
+)
+def test_a_model_is_told_to_use_the_tools_that_there_are(machine: Machine, profile: str, words: str) -> None:
+    async def check() -> None:
+        async with client_of(machine, "older", profile=profile) as client:
+            offered = [tool.name for tool in (await client.list_tools()).tools]
+            assert words in (client.instructions or "")
+            assert all(word in offered for word in words.split() if word in NAMES_OF_TOOLS)
 
     run(check)
 

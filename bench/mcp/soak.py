@@ -121,9 +121,10 @@ def main() -> int:
             counts, sizes = anyio.run(soak, url, process.pid, tree, given.seconds)
     for what, number in sorted(counts.items()):
         print(f"{number:8} {what}")
-    quarter = len(sizes) // 4
-    before, after = (sum(part) // max(1, len(part)) for part in (sizes[quarter : 2 * quarter], sizes[-quarter:]))
-    print(f"memory: {before} KiB in the second quarter of the time, {after} KiB in the last")
+    tenth = max(1, len(sizes) // 10)
+    over_time = [sum(part) // len(part) for n in range(0, len(sizes), tenth) if (part := sizes[n : n + tenth])]
+    print(f"memory in KiB over time: {over_time}")
+    before, after = over_time[len(over_time) // 2], over_time[-1]
     bad = [what for what in counts if what.startswith(("error", "failed", "wrong", "never"))]
     return 1 if bad or after > before * 1.15 or not counts["reads"] else 0
 

@@ -10,7 +10,6 @@ from typing import Any
 import anyio
 
 from skillshelf.errors import ConfigurationError
-from skillshelf.mcp_server.http import bind, listening_for, serve_http
 from skillshelf.mcp_server.library import Library
 from skillshelf.mcp_server.server import SkillServer, say
 from skillshelf.mcp_server.stdio import serve_stdio
@@ -22,12 +21,15 @@ __all__ = ["serve"]
 
 _LEAVE_SECONDS = 0.5
 
+Run = Callable[[SkillServer], Awaitable[None]]
+
 
 def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
     """Serve a shelf as the words say; returns when there is nobody to serve any more."""
-    listening = listening_for(values, shelf.place.env) if values["http"] else None
-    if listening is None and (given := [word for word in ("token_file", "allow_host", "paths") if values[word]]):
+    over_http = bool(values["http"])
+    if not over_http and (given := [word for word in ("token_file", "allow_host", "paths") if values[word]]):
         raise ConfigurationError(f"--{given[0].replace('_', '-')} is for --http")
+    run = _http(values, shelf) if over_http else serve_stdio
 
     def open_session() -> Session:
         journal = os.path.abspath(values["journal"]) if values["journal"] else None
@@ -36,17 +38,23 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
     library = Library(shelf, open_session)
     try:
         # Who starts a server on its own machine may know where the skills lie; somebody far away need not.
-        server = SkillServer(library, show_paths=listening is None or values["paths"])
-        _say_first(library, to_program=listening is None)
-        run = partial(serve_stdio, server)
-        if listening is not None:
-            run = partial(serve_http, server, listening, bind(listening), say)
+        server = SkillServer(library, show_paths=not over_http or values["paths"])
+        _say_first(library, to_program=not over_http)
         anyio.run(_until_stopped, server, run)
     finally:
         library.lanes.close()
     if problem := library.lanes.problem:
         say(problem)
     _leave()
+
+
+def _http(values: Mapping[str, Any], shelf: Shelf) -> Run:
+    """How to serve at the address that the words name, which is taken from now on."""
+    # The web server takes a fifth of the whole start, and a program that starts its own server needs none.
+    from skillshelf.mcp_server.http import bind, listening_for, serve_http
+
+    listening = listening_for(values, shelf.place.env)
+    return partial(serve_http, listening=listening, bound=bind(listening), say=say)
 
 
 def _say_first(library: Library, *, to_program: bool) -> None:
@@ -67,12 +75,12 @@ def _leave() -> None:
         os._exit(0)
 
 
-async def _until_stopped(server: SkillServer, run: Callable[[], Awaitable[None]]) -> None:
+async def _until_stopped(server: SkillServer, run: Run) -> None:
     """Run, and watch the disk, until it ends by itself or this process is asked to end."""
     async with anyio.create_task_group() as group:
         group.start_soon(_stop_on_signal, group.cancel_scope)
         group.start_soon(watch, server)
-        await run()
+        await run(server)
         group.cancel_scope.cancel()
 
 

@@ -7,6 +7,7 @@ one state of one file, so that an entry never describes bytes that are not there
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -151,13 +152,10 @@ class Publisher:
 
 def _settled_tree(folder: files.Folder) -> files.Tree:
     """The tree below a folder; looked at again where something went away under way."""
-    for left in range(_TRIES, 0, -1):
-        try:
+    for _ in range(_TRIES - 1):
+        with suppress(FileNotFoundError):
             return folder.tree(LISTED_ENTRIES, without=NOT_SERVED)
-        except FileNotFoundError:
-            if left == 1:
-                raise
-    raise AssertionError
+    return folder.tree(LISTED_ENTRIES, without=NOT_SERVED)
 
 
 def _is_address(base: tuple[str, ...], path: str) -> bool:

@@ -23,6 +23,7 @@ from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, R
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from skillshelf.errors import SkillError
+from skillshelf.guard import NAMES_OF_TOOLS
 from skillshelf.limits import PAGE_BYTES, PAGE_ENTRIES, PROMPTS_LISTED, STREAMS_AT_ONCE
 from skillshelf.mcp_server.library import Library, Place
 from skillshelf.mcp_server.pages import WrongCursor, cursor_after, key_in, names_after, skills_after
@@ -122,14 +123,16 @@ class SkillServer:
         return server
 
     def _instructions(self) -> str:
-        number = len(self.library.told)
-        lines = [
-            f"{number} Agent Skills: instructions for tasks, with files that belong to them. Before you start a task, "
-            "look with skill_search for a skill that fits, load it with skill_load and follow it. Read a file that it "
-            "names with skill_read, by its address skill://<name>/<path>.",
+        tools = {NAMES_OF_TOOLS[tool]: tool for tool in self.library.shelf.profile.tools}
+        find, read = tools.get("skill_search", "skill_list"), tools.get("skill_read")
+        load = tools.get("skill_load", read)
+        words = [
+            f"{len(self.library.told)} Agent Skills: instructions for tasks, with files that belong to them.",
+            f"Before you start a task, look with {find} for a skill that fits, load it with {load} and follow it.",
+            *([f"Read a file that it names with {read}, by its address skill://<name>/<path>."] if read else ()),
             *held_back_note(self.library),
         ]
-        return self._masks.message("\n".join(lines))
+        return self._masks.message(" ".join(words))
 
     async def _watch_handshake(self, ctx: Context, call_next: Callable[[Context], Awaitable[Any]]) -> Any:
         """Declare the extension in the older era, where the SDK leaves it out, and remember whom to tell of changes."""
