@@ -227,7 +227,8 @@ def damage(path: Path, dice: random.Random) -> None:
     path.write_bytes(bytes(data))
 
 
-def test_a_damaged_index_is_made_anew(machine: Machine) -> None:
+def test_a_damaged_index_is_made_anew(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexes, "SETTLED_NS", 0)
     fill(machine, 10, seed=3)
     wanted = fresh(machine)
     assert answers(machine.shelf()) == wanted
