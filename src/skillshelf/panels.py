@@ -217,6 +217,10 @@ class Bar(_Lines):
         self._line = Line(visible(text), tone)
         self.refresh()
 
+    def on_resize(self, event: Resize) -> None:
+        """Draw again: what was drawn before the width was known may be empty."""
+        self.refresh()
+
     def line(self, y: int) -> list[Segment]:
         """The text, cut to fit."""
         return [Segment(shorten(self._line.text, self.size.width), STYLES[self._line.tone])]
