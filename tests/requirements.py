@@ -373,7 +373,7 @@ SWIFTAGENT = (
     not_testable("S-128", "Dependencies between skills",
                  "Planned for later by its document, which gives no behaviour to check.", tag="FUTURE"),
     tested("S-129", "Caching of frequently used skills", tag="FUTURE"),
-    deferred("S-130", "Usage analytics", POLICY, tag="FUTURE"),
+    tested("S-130", "Usage analytics", tag="FUTURE"),
     # Tests
     tested("S-131", "Unit tests cover what the loader parses"),
     tested("S-132", "Unit tests cover metadata validation"),

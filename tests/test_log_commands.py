@@ -187,6 +187,7 @@ def test_an_event_with_missing_or_odd_members_is_shown_and_counted(tmp_path: Pat
 # Stats --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.req("S-130")
 def test_stats_counts_how_skills_and_tools_were_used(machine: Machine) -> None:
     path = write_journal(machine)
 
