@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from trees import SOURCE, Machine
 
 pytest.importorskip("mcp", reason="needs the extra: pip install 'skillshelf[mcp]'")
 pytest.importorskip("watchfiles", reason="needs the extra: pip install 'skillshelf[mcp]'")
 
+import anyio
 import mcp_types as types
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError

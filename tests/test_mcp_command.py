@@ -7,11 +7,11 @@ import subprocess
 import sys
 from typing import Any
 
-import anyio
 import pytest
 from mcps import ERAS, ask, command_of, run, text_of
 from trees import SOURCE, Machine, write_skill
 
+import anyio  # isort: skip
 from mcp import Client  # isort: skip
 from skillshelf.errors import ConfigurationError
 from skillshelf.mcp_server.command import serve

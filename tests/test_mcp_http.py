@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 from typing import Any
 
-import anyio
 import pytest
 from mcps import ERAS, ask, command_of, run, text_of
 from trees import Machine, write_skill
 
+import anyio  # isort: skip
 from mcp import Client  # isort: skip
 from skillshelf.mcp_server.http import Door, Listening
 
