@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from trees import Machine, write_skill
 
-from skillshelf import SkillLoader, files
+from skillshelf import SkillLoader, files, scratch, writing
 from skillshelf.limits import FIRST_READ, FRONTMATTER_BYTES, SKILL_FILE_BYTES
 
 NO_FOLDER = "Too many levels of symbolic links|Not a directory"
@@ -403,7 +403,7 @@ def test_a_folder_is_removed_however_deep_and_closed_it_is(tmp_path: Path) -> No
         descriptor = below
     os.close(descriptor)
 
-    files.remove_tree(str(top))
+    scratch.remove_tree(str(top))
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["outside"]
     assert (tmp_path / "outside" / "file").exists()
@@ -413,7 +413,7 @@ def test_what_lies_too_deep_to_be_counted_counts_as_too_much(tmp_path: Path) -> 
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "file").write_bytes(b"x" * 100_000)
     (tmp_path / "link").symlink_to("/")
-    counted = files.disk_use(str(tmp_path), 100)
+    counted = scratch.disk_use(str(tmp_path), 100)
     descriptor = os.open(tmp_path, os.O_RDONLY)
     for _ in range(30):
         os.mkdir("d" * 200, dir_fd=descriptor)
@@ -424,19 +424,19 @@ def test_what_lies_too_deep_to_be_counted_counts_as_too_much(tmp_path: Path) -> 
 
     assert counted.entries == 3
     assert counted.size >= 100_000
-    assert files.disk_use(str(tmp_path), 100).entries == 101
-    assert files.disk_use(str(tmp_path), 2).entries == 3
-    files.remove_tree(str(tmp_path / ("d" * 200)))
+    assert scratch.disk_use(str(tmp_path), 100).entries == 101
+    assert scratch.disk_use(str(tmp_path), 2).entries == 3
+    scratch.remove_tree(str(tmp_path / ("d" * 200)))
 
 
 def test_a_new_file_replaces_nothing(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "target")
 
-    files.write_new(f"{tmp_path}/made/file", b"data")
+    writing.write_new(f"{tmp_path}/made/file", b"data")
 
     assert (tmp_path / "made" / "file").read_bytes() == b"data"
     assert (tmp_path / "made" / "file").stat().st_mode & 0o777 == 0o600
     for taken in ("made/file", "link"):
         with pytest.raises(FileExistsError):
-            files.write_new(f"{tmp_path}/{taken}", b"other")
+            writing.write_new(f"{tmp_path}/{taken}", b"other")
     assert not (tmp_path / "target").exists()

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import SOURCE, Machine, write_skill
 
-from skillshelf import CatalogSkill, Shelf, files
+from skillshelf import CatalogSkill, Shelf, files, writing
 from skillshelf import index as indexes
 
 SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.5"))
@@ -253,7 +253,7 @@ def test_where_nothing_can_be_kept_an_index_in_memory_answers_the_same(machine: 
     else:
         machine.shelf().search("deploy")
         place = index_folder(machine) / what
-        files.remove_folder(str(place))
+        writing.remove_folder(str(place))
         place.unlink(missing_ok=True)
         place.write_text("") if what == "index" else place.mkdir()
 
@@ -303,7 +303,7 @@ def test_who_waits_too_long_for_another_writer_answers_from_memory(
     machine.shelf().search("deploy")
     put(skills_of(machine), "skill-00", ["kettle"])
 
-    with files.locked_within(str(index_folder(machine) / "lock"), 0) as held:
+    with writing.locked_within(str(index_folder(machine) / "lock"), 0) as held:
         assert held
         assert answers(machine.shelf()) == fresh(machine)
     assert answers(machine.shelf()) == fresh(machine)

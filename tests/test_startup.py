@@ -85,6 +85,7 @@ SEARCHING = {
     "skillshelf.searchview",
     "skillshelf.snippets",
     "skillshelf.terms",
+    "skillshelf.writing",
     "tantivy",
     "tantivy.tantivy",
 }

@@ -98,17 +98,19 @@ class Cache:
             return
         import sqlite3
 
+        from skillshelf import writing
+
         try:
-            files.make_own_folder(os.path.dirname(path))
+            writing.make_own_folder(os.path.dirname(path))
             self._write(path, key, now_ns)
         except OSError:
             return
         except sqlite3.OperationalError as error:
             # Locked, full or read-only: somebody else will remember it, or nobody. Only the general error is damage.
             if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:
-                files.remove(path)
+                writing.remove(path)
         except (sqlite3.DatabaseError, UnicodeDecodeError):
-            files.remove(path)
+            writing.remove(path)
 
     def _write(self, path: str, key: str, now_ns: int) -> None:
         connection = _connect(path, "rwc")

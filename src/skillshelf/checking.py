@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TextIO
 
-from skillshelf import files
+from skillshelf import files, writing
 from skillshelf.advice import Note, advise, page_of
 from skillshelf.document import Document, form_of, parse
 from skillshelf.fixing import Text, is_valid_name, repair, unified_diff
@@ -187,11 +187,11 @@ def _write(target: Target, targets: Targets, before: bytes, after: bytes) -> str
     if not any(files.is_inside(target.real_path, folder) for folder in targets.writable):
         return f"it is a link to {target.real_path}, outside of what is checked; check that path itself"
     try:
-        if (reason := files.why_not_replaced(target.real_path)) is not None:
+        if (reason := writing.why_not_replaced(target.real_path)) is not None:
             return reason
         if _bytes(target.real_path) != before:
             return "it was changed in the meantime; check it again"
-        files.replace_file(target.real_path, after)
+        writing.replace_file(target.real_path, after)
     except OSError as error:
         return (error.strerror or type(error).__name__).lower()
     return None

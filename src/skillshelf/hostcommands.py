@@ -178,7 +178,7 @@ def _wants_link(sighting: "Sighting", verdict: "Verdict", view: "HostView", plac
 
 def _mended(sighting: "Sighting") -> list[str]:
     """Repair the text of a file, and show each changed line."""
-    from skillshelf import files
+    from skillshelf import files, writing
     from skillshelf.fixing import Text, repair, unified_diff
     from skillshelf.limits import SKILL_FILE_BYTES
     from skillshelf.profiles import DEFAULT_PROFILE, find_profile
@@ -189,9 +189,9 @@ def _mended(sighting: "Sighting") -> list[str]:
     repaired = repair(Text(data, sighting.folder, find_profile(DEFAULT_PROFILE), None))
     if repaired.data == data:
         return []
-    if (reason := files.why_not_replaced(sighting.real_path)) is not None:
+    if (reason := writing.why_not_replaced(sighting.real_path)) is not None:
         return [f"{sighting.path} was left as it is: {reason}"]
-    files.replace_file(sighting.real_path, repaired.data)
+    writing.replace_file(sighting.real_path, repaired.data)
     return [f"repaired {sighting.path}:", *unified_diff(data, repaired.data, sighting.path.lstrip("/"))]
 
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillshelf import files, resources
+from skillshelf import files, resources, writing
 from skillshelf.document import body
 from skillshelf.errors import SkillError
 from skillshelf.impacts import PER_UNIT, WEIGHTS, Weights, entry
@@ -168,11 +168,11 @@ def open_index(
 
 def _open_kept(work: "_Work", folder: str) -> SkillIndex:
     """The index in a folder: as it is if nothing changed, or else with what changed."""
-    files.make_own_folder(folder)
+    writing.make_own_folder(folder)
     kept = _Kept(folder)
     if (found := kept.look()) and work.fits(found[2]):
         return work.asking(*found[:2])
-    with files.locked_within(f"{folder}/lock", INDEX_WAIT_SECONDS) as held:
+    with writing.locked_within(f"{folder}/lock", INDEX_WAIT_SECONDS) as held:
         if not held:
             raise BlockingIOError("another process is busy with this index")
         if found is None or kept.changed():
@@ -215,15 +215,15 @@ class _Kept:
 
     def start(self) -> "tuple[tantivy.Index, tantivy.Schema, dict[int, None]]":
         """An empty index in the place of what is there."""
-        files.remove_folder(self._files)
-        files.make_own_folder(self._files)
+        writing.remove_folder(self._files)
+        writing.make_own_folder(self._files)
         with _failures():
             index, schema = _new_index(self._files)
         return index, schema, {}
 
     def seal(self) -> None:
         """Write down what the files are now."""
-        files.replace_file(self._seal, self._state())
+        writing.replace_file(self._seal, self._state())
 
     def _state(self) -> bytes:
         stamps = files.stamps_in(self._files)
@@ -237,7 +237,7 @@ def _forget_others(folder: str) -> None:
     by_age = sorted(seals, key=lambda name: (seals[name] or (0,) * 5)[3], reverse=True)
     for name in by_age[INDEXES_KEPT:]:
         if f"{parent}/{name}" != folder:
-            files.remove_folder(f"{parent}/{name}")
+            writing.remove_folder(f"{parent}/{name}")
 
 
 def _new_index(folder: str | None) -> "tuple[tantivy.Index, tantivy.Schema]":

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
-from skillshelf import files
+from skillshelf import files, writing
 from skillshelf.discovery import SKILL_FILE
 from skillshelf.limits import CONFIG_BYTES, COPIED_BYTES, LISTED_ENTRIES, SKILL_FILE_BYTES
 from skillshelf.place import Place
@@ -60,9 +60,9 @@ def _is_linked_file(sighting: Sighting) -> bool:
 
 def _link(host: str, root: Root, path: str, source: str) -> Made:
     # From where the root really is: the way to it may lead through links.
-    made = files.make_parents(root.path)
+    made = writing.make_parents(root.path)
     target = os.path.relpath(source, files.real_path(root.path))
-    files.make_link(path, target)
+    writing.make_link(path, target)
     _record(root.path, os.path.basename(path), {"how": "link", "target": target, "folders": len(made)})
     return Made(host, "link", path, f"leads to {target}")
 
@@ -82,8 +82,8 @@ def _copy(host: str, root: Root, path: str, sighting: Sighting) -> Made:
             room -= len(contents[name])
     if SKILL_FILE not in contents:
         contents[SKILL_FILE] = files.read_file(sighting.real_path, limit=SKILL_FILE_BYTES, links="never") or b""
-    made = files.make_parents(root.path)
-    files.make_folder(path, contents)
+    made = writing.make_parents(root.path)
+    writing.make_folder(path, contents)
     entry = {"how": "copy", "digest": _digest(contents), "folders": len(made)}
     _record(root.path, os.path.basename(path), entry)
     return Made(host, "copy", path, f"{len(contents)} files, since this host follows no such link")
@@ -118,16 +118,16 @@ def take_back(name: str, view: HostView) -> list[Made]:
 def _remove(host: str, root: str, path: str, entry: Mapping[str, Any]) -> Made:
     kind = files.kind_at(path)
     if kind == "link" and entry.get("how") == "link" and files.link_target(path) == entry.get("target"):
-        files.remove_link(path)
+        writing.remove_link(path)
     elif kind == "folder" and entry.get("how") == "copy":
         if _digest_at(path) != entry.get("digest"):
             return Made(host, "nothing", path, "the copy was changed since; remove it by hand if you do not need it")
-        files.remove_folder(path)
+        writing.remove_folder(path)
     elif kind is not None:
         return Made(host, "nothing", path, "this is not what skillshelf made; it was left alone")
     _record(root, os.path.basename(path), None)
     folders = entry.get("folders", 0)
-    files.remove_empty(root, folders if isinstance(folders, int) else 0)
+    writing.remove_empty(root, folders if isinstance(folders, int) else 0)
     return Made(host, "removed", path, "" if kind else "it was gone already")
 
 
@@ -152,6 +152,6 @@ def _record(root: str, name: str, entry: Mapping[str, Any] | None) -> None:
     if entry is not None:
         records[name] = dict(entry)
     if records:
-        files.replace_file(path, (json.dumps(records, indent=2, sort_keys=True) + "\n").encode())
+        writing.replace_file(path, (json.dumps(records, indent=2, sort_keys=True) + "\n").encode())
     elif files.kind_at(path) is not None:
-        files.remove_link(path)
+        writing.remove_link(path)

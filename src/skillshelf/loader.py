@@ -88,7 +88,7 @@ def near_names(name: str, skills: Sequence[CatalogSkill]) -> list[str]:
 def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
     """The skill as it is on disk now; an error where it is gone or no longer valid."""
     try:
-        data, mtime_ns = resources.read_skill(skill, limit=SKILL_FILE_BYTES)
+        data, mtime_ns, _ = resources.read_skill(skill, limit=SKILL_FILE_BYTES)
     except ResourceNotFound:
         raise SkillFileNotFound(skill.path) from None
     except (IsADirectoryError, PathEscape):

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import Literal
 
-from skillshelf import files
+from skillshelf import writing
 
 __all__ = ["OnOutput", "Output", "Stream"]
 
@@ -69,10 +69,10 @@ class Output:
         try:
             if self.artifact is None:
                 path = os.path.join(self._folder, f"output-{os.urandom(8).hex()}.txt")
-                files.write_new(path, data)
+                writing.write_new(path, data)
                 self.artifact = path
             else:
-                files.append(self.artifact, data)
+                writing.append(self.artifact, data)
         except OSError:
             # The disk is full, say. The script has nothing to do with that and runs on.
             cut = True

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from skillshelf import files
+from skillshelf import files, scratch
 
 __all__ = ["Taken", "descendants", "taken_by"]
 
@@ -51,7 +51,7 @@ def taken_by(processes: Iterable[int]) -> Taken:
     threads = memory = 0
     nameless: dict[tuple[int, int], int] = {}
     for process in processes:
-        nameless |= files.nameless_files(process)
+        nameless |= scratch.nameless_files(process)
         for line in _read(process, "status").splitlines():
             if line.startswith(b"Threads:"):
                 threads += int(line.split()[1])

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from skillshelf import files
 from skillshelf.errors import SkillError
 from skillshelf.limits import WARNINGS_TOLD
 from skillshelf.loader import LoadedSkill
@@ -248,9 +247,11 @@ class Recorder:
         if self._temporary is None:
             from weakref import finalize
 
-            self._temporary = files.make_private_folder("skillshelf-output-")
+            from skillshelf import scratch
+
+            self._temporary = scratch.make_private_folder("skillshelf-output-")
             # Whoever forgets to close a session leaves nothing behind all the same.
-            self._forget = finalize(self, files.remove_tree, self._temporary)
+            self._forget = finalize(self, scratch.remove_tree, self._temporary)
         return self._temporary
 
     # Everything else --------------------------------------------------------------------------------
@@ -270,8 +271,10 @@ class Recorder:
         """Put a content into the folder beside the journal, under its digest."""
         if self._store is None:
             return
+        from skillshelf import writing
+
         try:
-            files.keep_content(self._store, data)
+            writing.keep_content(self._store, data)
         except OSError as error:
             self.problem = f"a content is not kept in {self._store}: {error.strerror}"
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from skillshelf import files, journal
+from skillshelf import files, journal, writing
 from skillshelf.config import Settings, load_settings
 from skillshelf.errors import ConfigurationError, FileReadError, SkillError
 from skillshelf.events import (
@@ -319,7 +319,7 @@ class _Past:
         """The skill as it was then, if that was kept, or else as it is now."""
         digest = next((e.digest for e in self._now() if isinstance(e, SkillLoaded) and e.path == skill.path), None)
         digest = self._digests[skill.path] = digest or self._digests.get(skill.path, "")
-        data = files.kept_content(self._store, digest, limit=SKILL_FILE_BYTES) if self._store else None
+        data = writing.kept_content(self._store, digest, limit=SKILL_FILE_BYTES) if self._store else None
         if data is None:
             return load(skill, profile)
         return loaded_from(skill, data, skill.mtime_ns, profile)._replace(warnings=())
@@ -331,7 +331,7 @@ class _Past:
         # What was read then may be read now, whoever asked for it.
         limit = max(limit, event.size) if event is not None else limit
         if event is not None and self._store:
-            data = files.kept_content(self._store, event.digest, limit=limit)
+            data = writing.kept_content(self._store, event.digest, limit=limit)
         if event is None or data is None:
             return read_now(uri, skill, profile, limit)
         segments = parse_address(uri).segments

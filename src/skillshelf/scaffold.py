@@ -5,7 +5,7 @@ import os
 import re
 from typing import Any, NamedTuple
 
-from skillshelf import files
+from skillshelf import files, writing
 from skillshelf.advice import advise, page_of
 from skillshelf.document import parse
 from skillshelf.errors import ConfigurationError, SkillAlreadyExists, SkillError
@@ -57,7 +57,7 @@ def make(wish: Wish, shelf: Shelf, *, root: str | None = None, user: bool = Fals
         if skill.name == wish.name and skill.dir != folder
     ]
     try:
-        files.make_folder(folder, contents)
+        writing.make_folder(folder, contents)
     except FileExistsError:
         raise SkillAlreadyExists(folder) from None
     except OSError as error:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from skillshelf import files
+from skillshelf import files, scratch, writing
 from skillshelf.errors import PermissionDenied, ResourceNotFound, ScriptNotRunnable
 from skillshelf.limits import LISTED_CHILDREN, LISTED_ENTRIES, RUN_SKILL_BYTES, SCRIPT_BYTES
 from skillshelf.resources import Listing, digest_of, refusing
@@ -56,7 +56,7 @@ class Staged(NamedTuple):
 def make_place(user: int | None) -> Place:
     """A new private folder with its four parts."""
     try:
-        place = Place(files.make_private_folder("skillshelf-run-"), user)
+        place = Place(scratch.make_private_folder("skillshelf-run-"), user)
         for path in (place.skill, place.work, place.temporary, place.shared_memory):
             os.mkdir(path)
             # What keeps others out is the private folder; behind the walls root needs a way in without its rights.
@@ -70,11 +70,11 @@ def remove_place(place: Place, *, keep_work: bool) -> None:
     """Remove the private folder, or all of it but the work folder."""
     parts = (place.skill, place.temporary, place.shared_memory) if keep_work else (place.path,)
     if keep_work and place.user is not None:
-        files.give_tree(place.work, os.geteuid())
+        scratch.give_tree(place.work, os.geteuid())
     for path in parts:
         # What a script did to its folders must not hide how it ended; it is a temporary folder anyway.
         with suppress(OSError):
-            files.remove_tree(path)
+            scratch.remove_tree(path)
 
 
 def produced(place: Place) -> Listing:
@@ -100,7 +100,7 @@ def stage(
     interpreter = interpreter_of(script, data)
     if place.user is not None:
         for path in (place.skill, place.work, place.temporary, place.shared_memory):
-            files.give_tree(path, place.user)
+            scratch.give_tree(path, place.user)
     return Staged(script, digests[script], interpreter)
 
 
@@ -109,7 +109,7 @@ def _copy(skill_dir: str, segments: Sequence[str], place: Place) -> tuple[bytes,
     script = "/".join(segments)
     with refusing(script, SCRIPT_BYTES), files.Folder(skill_dir) as skill:
         try:
-            data = skill.copy(segments, f"{place.skill}/{script}", limit=SCRIPT_BYTES)
+            data = _copy_file(skill, segments, place, SCRIPT_BYTES)
         except IsADirectoryError:
             raise ScriptNotRunnable(f"{script} is a folder; name a file in it") from None
         digests = {script: digest_of(data)}
@@ -121,10 +121,18 @@ def _copy(skill_dir: str, segments: Sequence[str], place: Place) -> tuple[bytes,
             if path != script:
                 # One that went away since it was listed is not there, and the copy is without it.
                 with suppress(ResourceNotFound), refusing(path, left):
-                    other = skill.copy(path.split("/"), f"{place.skill}/{path}", limit=left)
+                    other = _copy_file(skill, path.split("/"), place, left)
                     left -= len(other)
                     digests[path] = digest_of(other)
     return data, digests
+
+
+def _copy_file(skill: files.Folder, segments: Sequence[str], place: Place, limit: int) -> bytes:
+    """The bytes of a regular file, which are now those of a new file too; only its right to be run is kept."""
+    contents = skill.read(segments, limit=limit)
+    mode = 0o755 if contents.runnable else 0o644
+    writing.write_new(f"{place.skill}/{'/'.join(segments)}", contents.data, mode=mode)
+    return contents.data
 
 
 def _of_folder(digests: dict[str, str]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from skillshelf import files
+from skillshelf import files, writing
 from skillshelf.errors import ConfigurationError
 from skillshelf.limits import CONFIG_BYTES
 from skillshelf.place import Place, user_config_path
@@ -20,7 +20,7 @@ def change_list(place: Place, table: str, key: str, change: Callable[[list[str]]
     """Change one list of texts in the user's file; returns the file and whether it is another one now."""
     path = _path(place)
     try:
-        with files.locked(path):
+        with writing.locked(path):
             document = _document(path)
             before = [str(item) for item in _list_in(document, table, key, make=False)]
             after = change(before)
@@ -32,7 +32,7 @@ def change_list(place: Place, table: str, key: str, change: Callable[[list[str]]
             for text in after:
                 if text not in before:
                     current.append(text)
-            files.replace_file(path, document.as_string().encode("utf-8"))
+            writing.replace_file(path, document.as_string().encode("utf-8"))
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
     return path, True
@@ -87,7 +87,7 @@ def add_rule(place: Place, tool: str, skill_name: str | None) -> bool:
     path = _path(place)
     wanted = {"tool": tool, **({"skill_name": skill_name} if skill_name else {})}
     try:
-        with files.locked(path):
+        with writing.locked(path):
             document = _document(path)
             if any(dict(rule) == wanted for rule in _list_in(document, "permissions", "allow", make=False)):
                 return False
@@ -95,7 +95,7 @@ def add_rule(place: Place, tool: str, skill_name: str | None) -> bool:
             rule = tomlkit.table() if isinstance(rules, tomlkit.items.AoT) else tomlkit.inline_table()
             rule.update(wanted)
             rules.append(rule)
-            files.replace_file(path, document.as_string().encode("utf-8"))
+            writing.replace_file(path, document.as_string().encode("utf-8"))
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
     return True
