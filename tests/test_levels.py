@@ -36,6 +36,9 @@ LAYERS = (
     ("runner",),
     ("world",),
     # Candidates to a catalog, a catalog to what a model or a person gets.
+    ("standing",),
+    ("judging",),
+    ("accepting",),
     ("catalog", "tools"),
     ("envelope", "results", "searchview", "survey", "views"),
     # Who sees what, and what helps.

@@ -22,6 +22,7 @@ os.write(out, "\\n".join(sorted(set(sys.modules) - before)).encode())
 """
 
 LISTING = {
+    "skillshelf.accepting",
     "skillshelf.cache",
     "skillshelf.catalog",
     "skillshelf.cli",
@@ -37,6 +38,7 @@ LISTING = {
     "skillshelf.roots",
     "skillshelf.rulebook",
     "skillshelf.shelf",
+    "skillshelf.standing",
     "skillshelf.terminal",
     "skillshelf.text",
     "skillshelf.values",
@@ -46,7 +48,7 @@ LISTING = {
 }
 """What a table of skills needs that finds everything in the cache."""
 
-READING = {"skillshelf.document", "skillshelf.rules", "skillshelf.yamltext", "ryaml", "ryaml._ryaml"}
+READING = {"skillshelf.document", "skillshelf.judging", "skillshelf.rules", "skillshelf.yamltext", "ryaml", "ryaml._ryaml"}
 """What reading a SKILL.md needs."""
 
 LOADING = {

@@ -1,54 +1,19 @@
 """Candidates to a catalog: read, check, filter, settle names, put in order. Nothing leaves without a reason."""
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from skillshelf import files
+from skillshelf.accepting import accept
 from skillshelf.config import Settings
-from skillshelf.discovery import Found, Repeat
+from skillshelf.discovery import Found
 from skillshelf.profile import Filter as FilterName
 from skillshelf.profile import Profile
 from skillshelf.roots import Roots
-from skillshelf.values import (
-    Candidate,
-    Catalog,
-    CatalogSkill,
-    Diagnostic,
-    Entry,
-    Filtered,
-    FilterReason,
-    Finding,
-    Hidden,
-    Kept,
-    Root,
-    RootReport,
-    Shadowed,
-    SkillMetadata,
-)
+from skillshelf.standing import Documents, Ground, Notes, Parts, report
+from skillshelf.values import Catalog, CatalogSkill, Diagnostic, Filtered, FilterReason, Root, RootReport, Shadowed
 
-if TYPE_CHECKING:
-    from skillshelf.document import Document
-
-__all__ = ["Documents", "build", "empty", "read_document", "vouched_for"]
-
-
-class _Parts(NamedTuple):
-    """What a catalog is put together from."""
-
-    skills: list[CatalogSkill]
-    errors: list[Diagnostic]
-    warnings: list[Diagnostic]
-    shadowed: list[Shadowed]
-    filtered: list[Filtered]
-
-
-Documents = dict[tuple[str, Any], Any]
-"""What was parsed so far, a `Document` by real path and `Form`, which are not imported before something is parsed."""
-
-Notes = Sequence[dict[str, Entry]]
-"""For each root, the entries of its skills by their paths."""
+__all__ = ["build", "empty"]
 
 
 def build(
@@ -63,12 +28,12 @@ def build(
 
     `notes` are taken for the next look, `documents` keeps what was parsed for other profiles.
     """
-    parts = _Parts([], [], list(settings.warnings), [], [])
+    parts = Parts([], list(settings.warnings), [], [])
     for problem in roots.problems:
-        _report(parts, problem, profile)
+        report(parts, problem, profile)
     taken = notes or [{} for _ in roots.roots]
     read = {} if documents is None else documents
-    accepted = _accept(found, roots.roots, profile, settings, parts, taken, read)
+    accepted = accept(found, Ground(roots.roots, profile, settings, parts, taken, read))
     kept = SETTLEMENTS[profile.filter_order](accepted, roots.roots, profile, settings, parts)
     kept.sort(key=_order_key(profile, roots.roots))
     return _catalog(kept, roots, profile, parts)
@@ -76,13 +41,13 @@ def build(
 
 def empty(roots: Roots, profile: Profile, settings: Settings) -> Catalog:
     """The catalog of a machine on which skills are switched off."""
-    parts = _Parts([], [], list(settings.warnings), [], [])
+    parts = Parts([], list(settings.warnings), [], [])
     message = "skills are switched off here by `skills.enabled = false`; nothing was looked into"
     parts.warnings.append(Diagnostic(settings.switched_off_by, "skills-disabled", message))
     return _catalog([], roots, profile, parts)
 
 
-def _catalog(skills: list[CatalogSkill], roots: Roots, profile: Profile, parts: _Parts) -> Catalog:
+def _catalog(skills: list[CatalogSkill], roots: Roots, profile: Profile, parts: Parts) -> Catalog:
     paths = {skill.path for skill in skills}
     counts = [0] * len(roots.roots)
     for skill in skills:
@@ -107,281 +72,6 @@ def _diagnostic_key(diagnostic: Diagnostic) -> tuple[str, int, str, str]:
     return (diagnostic.path, diagnostic.line or 0, diagnostic.rule, diagnostic.message)
 
 
-# Accepting ----------------------------------------------------------------------------------------
-
-
-def _accept(
-    found: Iterable[Found],
-    roots: Sequence[Root],
-    profile: Profile,
-    settings: Settings,
-    parts: _Parts,
-    notes: Notes,
-    documents: Documents,
-) -> list[CatalogSkill]:
-    """The skills whose text the profile accepts; everything else goes to where it is explained."""
-    accepted: list[CatalogSkill] = []
-    by_file: dict[str, CatalogSkill] = {}
-    refused: dict[str, Candidate] = {}
-    for item in found:
-        if isinstance(item, Kept):
-            kept = _remembered(item, roots[item.root], settings, parts, profile)
-            accepted.append(kept)
-            by_file[kept.real_path] = kept
-            notes[item.root][item.path] = item.entry
-        elif isinstance(item, Candidate):
-            told = len(parts.warnings)
-            skill = _skill(item, roots[item.root], profile, settings, parts, documents)
-            if skill is None:
-                refused[item.real_path] = item
-            else:
-                accepted.append(skill)
-                by_file[item.real_path] = skill
-                notes[item.root][item.path] = _entry(skill, item, parts.warnings[told:])
-        elif isinstance(item, Repeat):
-            again = _again(item, by_file, refused, roots[item.root], profile, settings, parts, documents)
-            if again is not None:
-                accepted.append(again)
-                by_file.setdefault(item.real_path, again)
-        elif isinstance(item, Filtered):
-            parts.filtered.append(item)
-        else:
-            _report(parts, item, profile)
-    return accepted
-
-
-def read_document(candidate: Candidate, profile: Profile, documents: Documents) -> "Document":
-    """The candidate as this profile takes it apart, parsed once for all profiles that do it alike."""
-    from skillshelf.document import PLAIN_FORM, form_of, parse, reads_alike
-
-    key = (candidate.real_path, form_of(profile))
-    document: Document | None = documents.get(key)
-    if document is None:
-        plain = documents.get((candidate.real_path, PLAIN_FORM))
-        if plain is not None and reads_alike(candidate.head, plain, key[1]):
-            document = plain
-        else:
-            document = parse(candidate.head, whole=len(candidate.head) >= candidate.size, form=key[1])
-        documents[key] = document
-    return document
-
-
-def _entry(skill: CatalogSkill, candidate: Candidate, warnings: Sequence[Diagnostic]) -> Entry:
-    return Entry(
-        stamp=candidate.stamp,
-        real_path=skill.real_path,
-        name=skill.name,
-        description=skill.description,
-        fields=skill.frontmatter,
-        warnings=tuple((warning.rule, warning.message, warning.line) for warning in warnings),
-    )
-
-
-def _remembered(kept: Kept, root: Root, settings: Settings, parts: _Parts, profile: Profile) -> CatalogSkill:
-    """The skill that an unchanged file is: what the rules said stands, what the settings say is asked anew."""
-    entry = kept.entry
-    for rule, message, line in entry.warnings:
-        parts.warnings.append(Diagnostic(kept.path, rule, message, line))
-    _, _, size, mtime_ns, _ = entry.stamp
-    hidden = _hidden(entry.name, kept.path, entry.real_path, entry.fields, root, settings, profile)
-    return CatalogSkill(
-        name=entry.name,
-        description=entry.description,
-        path=kept.path,
-        real_path=entry.real_path,
-        real_dir=kept.real_dir,
-        scope=root.scope,
-        source=root.source,
-        root=kept.root,
-        mtime_ns=mtime_ns,
-        size=size,
-        enabled=hidden != "disabled",
-        trusted=root.trusted,
-        hidden=hidden,
-        frontmatter=entry.fields,
-    )
-
-
-def _skill(
-    candidate: Candidate,
-    root: Root,
-    profile: Profile,
-    settings: Settings,
-    parts: _Parts,
-    documents: Documents,
-) -> CatalogSkill | None:
-    """The skill a candidate is, or None with an error that says why it is none."""
-    # Imported here: the parser and its rules take longer to load than a thousand entries of the cache.
-    from skillshelf.rules import check, description_of, name_of
-
-    directory = os.path.basename(os.path.dirname(candidate.path))
-    try:
-        document = read_document(candidate, profile, documents)
-        findings = check(document, directory, profile)
-    except Exception as error:
-        # One file must never cost the listing, not even by a mistake of ours.
-        parts.errors.append(Diagnostic(candidate.path, "internal", f"{type(error).__name__}: {error}"))
-        return None
-    if findings and not _weigh(findings, document, candidate.path, root, profile, parts):
-        return None
-    name = root.prefix + name_of(document.fields, directory, profile)
-    description = description_of(document.fields)
-    if not description and profile.description_from == "or-body":
-        description = _first_line(candidate.head)
-    return CatalogSkill(
-        name=name,
-        description=description,
-        path=candidate.path,
-        real_path=candidate.real_path,
-        real_dir=candidate.real_dir,
-        scope=root.scope,
-        source=root.source,
-        root=candidate.root,
-        mtime_ns=candidate.stamp[3],
-        size=candidate.size,
-        enabled=not _is_disabled(name, candidate.path, candidate.real_path, settings),
-        trusted=root.trusted,
-        hidden=_hidden(name, candidate.path, candidate.real_path, document.fields, root, settings, profile),
-        frontmatter=document.fields,
-    )
-
-
-def vouched_for(metadata: SkillMetadata, path: str, profile: Profile, settings: Settings) -> CatalogSkill:
-    """A skill that a program registered by itself: trusted, and under the user's choices like any other."""
-    real_path = files.real_path(path)
-    stamp = files.stamp_at(real_path)
-    folder = os.path.dirname(path)
-    root = Root(folder, None, "custom", metadata.scope or "custom", "registered", "follow", trusted=True)
-    hidden = _hidden(metadata.name, path, real_path, metadata.frontmatter, root, settings, profile)
-    return CatalogSkill(
-        name=metadata.name,
-        description=metadata.description,
-        path=path,
-        real_path=real_path,
-        real_dir=os.path.dirname(real_path),
-        scope=root.scope,
-        source=root.source,
-        root=0,
-        mtime_ns=stamp[3] if stamp else 0,
-        size=stamp[2] if stamp else 0,
-        enabled=hidden != "disabled",
-        trusted=True,
-        hidden=hidden,
-        frontmatter=metadata.frontmatter,
-    )
-
-
-def _again(
-    repeat: Repeat,
-    by_file: Mapping[str, CatalogSkill],
-    refused: Mapping[str, Candidate],
-    root: Root,
-    profile: Profile,
-    settings: Settings,
-    parts: _Parts,
-    documents: Documents,
-) -> CatalogSkill | None:
-    """The same file by another way: its folder, and so the verdict on it, may be another one."""
-    from skillshelf.document import Document
-    from skillshelf.rules import check, name_of
-
-    known = by_file.get(repeat.real_path)
-    if known is None:
-        candidate = refused[repeat.real_path]
-        here = candidate._replace(root=repeat.root, path=repeat.path, real_dir=repeat.real_dir)
-        return _skill(here, root, profile, settings, parts, documents)
-    directory = os.path.basename(os.path.dirname(repeat.path))
-    document = Document(dict(known.frontmatter), "", ())
-    # What it is warned about was said where it was found first; and it is in the catalog, so this way is no loss.
-    unsaid = parts._replace(errors=[], warnings=[])
-    if not _weigh(check(document, directory, profile), document, repeat.path, root, profile, unsaid):
-        parts.shadowed.append(Shadowed(known.name, repeat.path, known.path, same_file=True))
-        return None
-    return known._replace(
-        name=root.prefix + name_of(known.frontmatter, directory, profile),
-        path=repeat.path,
-        real_dir=repeat.real_dir,
-        scope=root.scope,
-        source=root.source,
-        root=repeat.root,
-        enabled=not _is_disabled(known.name, repeat.path, known.real_path, settings),
-        trusted=root.trusted,
-        hidden=_hidden(known.name, repeat.path, known.real_path, known.frontmatter, root, settings, profile),
-    )
-
-
-def _weigh(
-    findings: Sequence[Finding], document: "Document", path: str, root: Root, profile: Profile, parts: _Parts
-) -> bool:
-    """Report the findings as the profile weighs them; False if one of them rejects the skill."""
-    from skillshelf.rules import placed
-
-    warnings = []
-    for finding in findings:
-        weight = profile.rules[finding.rule]
-        if finding.rule == "description-missing" and not root.description_required:
-            continue
-        if weight == "reject":
-            parts.errors.append(_diagnostic(path, placed(finding, document)))
-            return False
-        if weight == "warn":
-            warnings.append(_diagnostic(path, placed(finding, document)))
-    parts.warnings.extend(warnings)
-    return True
-
-
-def _diagnostic(path: str, finding: Finding) -> Diagnostic:
-    return Diagnostic(path, finding.rule, finding.message, finding.line)
-
-
-def _report(parts: _Parts, diagnostic: Diagnostic, profile: Profile) -> None:
-    weight = profile.rules[diagnostic.rule]
-    if weight == "reject":
-        parts.errors.append(diagnostic)
-    elif weight == "warn":
-        parts.warnings.append(diagnostic)
-
-
-def _hidden(
-    name: str,
-    path: str,
-    real_path: str,
-    fields: Mapping[str, Any],
-    root: Root,
-    settings: Settings,
-    profile: Profile,
-) -> Hidden | None:
-    """Why a model is not told of a skill; the person's own choice is named first."""
-    if _is_disabled(name, path, real_path, settings):
-        return "disabled"
-    if not root.trusted:
-        return "untrusted"
-    if settings.deny and any(r.tool == "skill_load" and r.skill_name in (None, name) for r in settings.deny):
-        return "denied"
-    flags = [fields[field] for field in profile.hides_on if field in fields]
-    # Several agents read these words as true; a deploy skill must not slip through on spelling.
-    if flags and any(str(flag).strip().lower() in ("true", "yes", "on", "1") for flag in flags):
-        return "disable-model-invocation"
-    if profile.description_from == "or-hide" and not fields.get("description"):
-        return "no-description"
-    return None
-
-
-def _first_line(head: bytes) -> str:
-    """The first line of the body that says something, without the marks of a heading."""
-    from skillshelf.document import body
-
-    lines = body(head).decode("utf-8", "replace").splitlines()
-    return next((text for line in lines if (text := line.strip().lstrip("#").strip())), "")
-
-
-def _is_disabled(name: str, path: str, real_path: str, settings: Settings) -> bool:
-    if not settings.disabled:
-        return False
-    names = {name, path, real_path, os.path.dirname(path), os.path.dirname(real_path)}
-    return any(entry in names for entry in settings.disabled)
-
-
 # Filtering ----------------------------------------------------------------------------------------
 
 Filter = Callable[[CatalogSkill, Root, Settings], FilterReason | None]
@@ -397,7 +87,7 @@ FILTERS: Mapping[FilterName, Filter] = {
 
 
 def _filter(
-    skills: Iterable[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: _Parts
+    skills: Iterable[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: Parts
 ) -> list[CatalogSkill]:
     if not (settings.ignored or settings.include or any(root.switched_off for root in roots)):
         return list(skills)
@@ -434,12 +124,12 @@ RESOLVERS: Mapping[Literal["first", "last", "keep-all", "race"], Resolver] = {
 }
 
 
-def _settle(skills: Sequence[CatalogSkill], profile: Profile, parts: _Parts) -> list[CatalogSkill]:
+def _settle(skills: Sequence[CatalogSkill], profile: Profile, parts: Parts) -> list[CatalogSkill]:
     """The skills that keep their file and their name; the others are shadowed."""
     return _settle_names(_settle_files(skills, profile, parts), profile, parts)
 
 
-def _settle_files(skills: Sequence[CatalogSkill], profile: Profile, parts: _Parts) -> list[CatalogSkill]:
+def _settle_files(skills: Sequence[CatalogSkill], profile: Profile, parts: Parts) -> list[CatalogSkill]:
     if len({skill.real_path for skill in skills}) == len(skills):
         return list(skills)
     by_file: dict[str, list[CatalogSkill]] = {}
@@ -456,7 +146,7 @@ def _settle_files(skills: Sequence[CatalogSkill], profile: Profile, parts: _Part
     return kept
 
 
-def _settle_names(skills: Sequence[CatalogSkill], profile: Profile, parts: _Parts) -> list[CatalogSkill]:
+def _settle_names(skills: Sequence[CatalogSkill], profile: Profile, parts: Parts) -> list[CatalogSkill]:
     key = COLLISION_KEYS[profile.collision_key]
     if len({key(skill.name) for skill in skills}) == len(skills):
         return list(skills)
@@ -474,7 +164,7 @@ def _settle_names(skills: Sequence[CatalogSkill], profile: Profile, parts: _Part
             if not any(loser is winner for winner in winners):
                 parts.shadowed.append(Shadowed(loser.name, loser.path, winners[0].path, same_file=False))
         for diagnostic in _collisions(same_name, winners):
-            _report(parts, diagnostic, profile)
+            report(parts, diagnostic, profile)
     return kept
 
 
@@ -515,13 +205,13 @@ COLLISION_KEYS: Mapping[Literal["exact", "folded"], Callable[[str], str]] = {"ex
 
 
 def _filter_then_settle(
-    skills: list[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: _Parts
+    skills: list[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: Parts
 ) -> list[CatalogSkill]:
     return _settle(_filter(skills, roots, profile, settings, parts), profile, parts)
 
 
 def _settle_then_filter(
-    skills: list[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: _Parts
+    skills: list[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: Parts
 ) -> list[CatalogSkill]:
     """Names are settled among providers, then filters apply, then custom directories join."""
     provided = [skill for skill in skills if roots[skill.root].kind != "custom"]

@@ -1,9 +1,9 @@
 """A registry to a shelf: the same engine, on the skills that a program registered."""
 
-from skillshelf.catalog import vouched_for
 from skillshelf.registry import SkillRegistry
 from skillshelf.seeds import Skill
 from skillshelf.shelf import Shelf
+from skillshelf.standing import vouched_for
 from skillshelf.values import Catalog, CatalogSkill, Shadowed
 
 __all__ = ["RegisteredShelf", "found_on"]

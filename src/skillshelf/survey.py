@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TextIO
 
 from skillshelf import files
-from skillshelf.catalog import Documents, build
+from skillshelf.catalog import build
 from skillshelf.config import Settings
 from skillshelf.discovery import SKILL_FILE, Repeat, discover
 from skillshelf.document import PLAIN_FORM, parse
@@ -20,6 +20,7 @@ from skillshelf.profile import Profile
 from skillshelf.progress import watched
 from skillshelf.prompt import CatalogText, catalog_text, told_to_models
 from skillshelf.roots import Roots, resolve_roots
+from skillshelf.standing import Documents
 from skillshelf.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Root, Shadowed
 
 __all__ = ["HostView", "Sighting", "Survey", "base_of", "sight", "take_survey"]

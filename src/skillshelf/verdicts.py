@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from skillshelf import files
-from skillshelf.catalog import read_document
 from skillshelf.discovery import SKILL_FILE
 from skillshelf.document import Document, body_problem, form_of
+from skillshelf.judging import read_document
 from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.profile import Profile
 from skillshelf.rules import check, description_of, placed
