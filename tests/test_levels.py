@@ -82,6 +82,7 @@ LAYERS = (
     ("agent",),
     ("chat",),
     ("commands",),
+    ("choicecommands",),
     ("__init__",),
     ("cli",),
     ("__main__",),

@@ -48,7 +48,14 @@ LISTING = {
 }
 """What a table of skills needs that finds everything in the cache."""
 
-READING = {"skillshelf.document", "skillshelf.judging", "skillshelf.rules", "skillshelf.yamltext", "ryaml", "ryaml._ryaml"}
+READING = {
+    "skillshelf.document",
+    "skillshelf.judging",
+    "skillshelf.rules",
+    "skillshelf.yamltext",
+    "ryaml",
+    "ryaml._ryaml",
+}
 """What reading a SKILL.md needs."""
 
 LOADING = {

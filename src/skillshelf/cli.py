@@ -105,34 +105,16 @@ _JOURNAL = (
 )
 
 
-def _why(values: Mapping[str, Any]) -> int:
-    from skillshelf.hostcommands import why
+def _later(module: str, name: str) -> Callable[[Mapping[str, Any]], int]:
+    """A command whose module is loaded when it is run."""
 
-    return why(values)
+    def act(values: Mapping[str, Any]) -> int:
+        from importlib import import_module
 
+        done: int = getattr(import_module(f"skillshelf.{module}"), name)(values)
+        return done
 
-def _hosts(values: Mapping[str, Any]) -> int:
-    from skillshelf.hostcommands import hosts
-
-    return hosts(values)
-
-
-def _link(values: Mapping[str, Any]) -> int:
-    from skillshelf.hostcommands import link
-
-    return link(values)
-
-
-def _log(values: Mapping[str, Any]) -> int:
-    from skillshelf.logcommands import log
-
-    return log(values)
-
-
-def _rpc(values: Mapping[str, Any]) -> int:
-    from skillshelf.rpcserver import rpc
-
-    return rpc(values)
+    return act
 
 
 COMMANDS: Mapping[str, Command] = {
@@ -188,13 +170,13 @@ COMMANDS: Mapping[str, Command] = {
             Option("--fix", "repair what needs no guessing, and link the skill for every --host"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
-        _why,
+        _later("hostcommands", "why"),
     ),
     "hosts": Command(
         "every skill here and every agent host: who sees what, and what the lists cost",
         (*SHARED, Option("--diff", "only what two hosts see differently: --diff A B", "A")),
         (Option("B", "the second host of --diff", "B"),),
-        _hosts,
+        _later("hostcommands", "hosts"),
     ),
     "link": Command(
         "make a skill visible to another agent host, by a link or a copy",
@@ -204,7 +186,7 @@ COMMANDS: Mapping[str, Command] = {
             Option("--remove", "take back what was made for these hosts"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
-        _link,
+        _later("hostcommands", "link"),
     ),
     "prompt": Command("the catalog as a model is told of it", (*SHARED, _TRUST), (), commands.prompt),
     "tools": Command("the tools a model is offered, with their schemas", (*SHARED, _TRUST), (), commands.tools),
@@ -246,19 +228,22 @@ COMMANDS: Mapping[str, Command] = {
         commands.run,
     ),
     "enable": Command(
-        "let a skill be used again", SHARED, (Option("NAME", "a skill, or its path", "NAME"),), commands.enable
+        "let a skill be used again",
+        SHARED,
+        (Option("NAME", "a skill, or its path", "NAME"),),
+        _later("choicecommands", "enable"),
     ),
     "disable": Command(
         "keep a skill from being used, here and everywhere",
         SHARED,
         (Option("NAME", "a skill, or its path", "NAME"),),
-        commands.disable,
+        _later("choicecommands", "disable"),
     ),
     "trust": Command(
         "trust a folder, with everything below it; its skills are then told to models",
         (*SHARED, Option("--list", "the folders that are trusted"), Option("--remove", "trust it no longer")),
         (Option("DIR", "a folder (default: the working directory)", "DIR"),),
-        commands.trust,
+        _later("choicecommands", "trust"),
     ),
     "profile": Command(
         "every field of a profile; without a name, the profiles there are",
@@ -280,7 +265,7 @@ COMMANDS: Mapping[str, Command] = {
             Option("--trust", "replay: let the configuration of the journal's project count as if it were trusted"),
         ),
         (Option("ACTION", "show, verify, stats or replay", "ACTION"), Option("FILE", "the journal", "FILE")),
-        _log,
+        _later("logcommands", "log"),
     ),
     "mcp": Command(
         "serve the skills to agents over the Model Context Protocol: on standard input and output, or over HTTP",
@@ -300,7 +285,7 @@ COMMANDS: Mapping[str, Command] = {
         "serve another program by JSON-RPC 2.0 on standard input and output, one message a line",
         (*SHARED, *_JOURNAL, _TRUST),
         (),
-        _rpc,
+        _later("rpcserver", "rpc"),
     ),
     "chat": Command(
         "a small agent with skills, for trying them: line by line, or one answer",

@@ -5,11 +5,11 @@ Imports stand inside the functions: a command loads what it needs and nothing el
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillDirectoryNotFound, SkillNotFound
+from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillNotFound
 
 if TYPE_CHECKING:
     from skillshelf.checking import Mode
@@ -19,23 +19,24 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DONE",
+    "Values",
     "chat",
     "check",
-    "disable",
-    "enable",
     "list_skills",
     "mcp",
+    "needed",
     "new",
     "overview",
     "pick",
     "profile",
     "prompt",
     "read",
+    "remark",
     "run",
     "search",
+    "shelf_for",
     "show",
     "tools",
-    "trust",
 ]
 
 DONE, NEGATIVE = 0, 1
@@ -49,7 +50,7 @@ def overview(values: Values) -> int:
     from skillshelf.place import user_config_path
     from skillshelf.terminal import screen, write
 
-    shelf = _open(values)
+    shelf = shelf_for(values)
     if values["json"]:
         write(views.as_json(shelf.catalog.to_dict()))
         return DONE
@@ -65,7 +66,7 @@ def list_skills(values: Values) -> int:
     from skillshelf.profile import scopes_of
     from skillshelf.terminal import screen, write
 
-    shelf = _open(values)
+    shelf = shelf_for(values)
     catalog = shelf.scan(account=values["all"])
     if scope := values["scope"]:
         scopes = scopes_of(shelf.profile)
@@ -88,13 +89,13 @@ def search(values: Values) -> int:
 
     if values["query"] is None:
         raise ConfigurationError("something is missing; usage: skillshelf search QUERY")
-    shelf = _open(values)
+    shelf = shelf_for(values)
     most = shelf.settings.max_limit
     limit = _whole_number(values["limit"], "--limit")
     report = shelf.search(values["query"], limit=limit, scope=values["scope"])
     notes = [*report.notes, *([f"--limit is at most {most}"] if limit is not None and limit > most else [])]
     for note in notes:
-        _note(note)
+        remark(note)
     if values["json"]:
         write(views.as_json(report.to_dict()))
     elif report.results:
@@ -107,7 +108,7 @@ def search(values: Values) -> int:
         from skillshelf.searchview import nothing_found
 
         skills = [skill for skill in shelf.catalog.skills if values["scope"] in (None, skill.scope)]
-        _note(nothing_found(report, len(skills), near_names(values["query"], skills), values["scope"]))
+        remark(nothing_found(report, len(skills), near_names(values["query"], skills), values["scope"]))
     return DONE if report.results else NEGATIVE
 
 
@@ -123,7 +124,7 @@ def pick(values: Values) -> int:
     """A skill that a person chooses."""
     from skillshelf import pickcommand
 
-    return pickcommand.pick(values, lambda: _open(values))
+    return pickcommand.pick(values, lambda: shelf_for(values))
 
 
 def show(values: Values) -> int:
@@ -132,12 +133,12 @@ def show(values: Values) -> int:
     from skillshelf.loader import near_names
     from skillshelf.terminal import write, write_data, write_text
 
-    shelf = _open(values)
-    wanted = _needed(values, "name_or_path", "skillshelf show NAME-or-PATH")
+    shelf = shelf_for(values)
+    wanted = needed(values, "name_or_path", "skillshelf show NAME-or-PATH")
     by_path = "/" in wanted or wanted in (".", "SKILL.md")
     arguments = values["args"] or ""
     if arguments and shelf.profile.arguments == "none":
-        _note(f"skills take no words in profile {shelf.profile.name}; --args changes nothing")
+        remark(f"skills take no words in profile {shelf.profile.name}; --args changes nothing")
     with _session(shelf, values) as session:
         try:
             shown = session.load(None if by_path else wanted, path=wanted if by_path else None, arguments=arguments)
@@ -153,7 +154,7 @@ def show(values: Values) -> int:
         else:
             write_text(shown.text)
         for warning in shown.warnings:
-            _note(f"{warning.message} ({warning.path})")
+            remark(f"{warning.message} ({warning.path})")
     return DONE
 
 
@@ -165,8 +166,8 @@ def read(values: Values) -> int:
     from skillshelf.loader import near_names
     from skillshelf.terminal import write, write_data, write_text
 
-    shelf = _open(values)
-    uri = _needed(values, "uri", "skillshelf read skill://NAME/PATH")
+    shelf = shelf_for(values)
+    uri = needed(values, "uri", "skillshelf read skill://NAME/PATH")
     try:
         if values["journal"] or values["keep"]:
             with _session(shelf, values) as session:
@@ -191,9 +192,9 @@ def run(values: Values) -> int:
     from skillshelf.loader import near_names
     from skillshelf.terminal import can_ask, heed_requests_to_end, write, write_piece
 
-    shelf = _open(values)
+    shelf = shelf_for(values)
     usage = "skillshelf run NAME SCRIPT [ARGS ...]"
-    name, script = _needed(values, "name", usage), _needed(values, "script", usage)
+    name, script = needed(values, "name", usage), needed(values, "script", usage)
     heed_requests_to_end()
     with _session(shelf, values, confirm=_ask if can_ask() else None) as session:
         try:
@@ -207,10 +208,10 @@ def run(values: Values) -> int:
         write(views.as_json({**result.data, "reason": done.reason, "files": list(done.files)}))
     if done.truncated:
         kept = f"; all of it is in {done.artifact}" if values["journal"] else "; --journal FILE keeps all of it"
-        _note(f"the output was cut{kept}")
+        remark(f"the output was cut{kept}")
     if done.exit_code == 0:
         return DONE
-    _note(
+    remark(
         f"{result.data['script']} ended with exit code {done.exit_code}" + (f": {done.reason}" if done.reason else "")
     )
     return NEGATIVE
@@ -235,7 +236,7 @@ def _session(shelf: "Shelf", values: Values, **options: Any) -> Iterator["Sessio
     finally:
         # Whether the command is done or failed: nobody may take the journal for complete.
         for told in filter(None, (session.journal_problem, session.journal_notice)):
-            _note(told)
+            remark(told)
 
 
 def prompt(values: Values) -> int:
@@ -243,7 +244,7 @@ def prompt(values: Values) -> int:
     from skillshelf import views
     from skillshelf.terminal import write, write_text
 
-    shelf = _open(values, trust="all" if values["trust"] else "ask")
+    shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
     text = shelf.session().catalog_text()
     _held_back(shelf)
     if values["json"]:
@@ -259,7 +260,7 @@ def tools(values: Values) -> int:
     from skillshelf import views
     from skillshelf.terminal import screen, write
 
-    shelf = _open(values, trust="all" if values["trust"] else "ask")
+    shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
     offered = shelf.session().tools()
     _held_back(shelf)
     if values["json"]:
@@ -278,7 +279,7 @@ def mcp(values: Values) -> int:
             raise
         wanted = "pip install 'skillshelf[mcp]'"
         raise ConfigurationError(f"this needs the package {error.name}; install it with: {wanted}") from None
-    shelf = _open(values, trust="all" if values["trust"] else "ask")
+    shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
     _held_back(shelf)
     serve(shelf, values)
     return DONE
@@ -288,7 +289,7 @@ def chat(values: Values) -> int:
     """A small agent with skills."""
     from skillshelf import chat as chats
 
-    shelf = _open(values, trust="all" if values["trust"] else "ask")
+    shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
     _held_back(shelf)
     return chats.chat(shelf, values)
 
@@ -300,7 +301,7 @@ def check(values: Values) -> int:
     from skillshelf.targets import in_paths, in_roots
     from skillshelf.terminal import screen, write
 
-    shelf = _open(values)
+    shelf = shelf_for(values)
     form = _report_form(values, list(reports.FORMATS))
     targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)
     mode: Mode = "fix" if values["fix"] else "diff" if values["diff"] else "look"
@@ -310,7 +311,7 @@ def check(values: Values) -> int:
     write(reports.FORMATS[form](report, reader))
     for change in report.changes:
         if change.refusal:
-            _note(f"{change.path} was not repaired: {change.refusal}")
+            remark(f"{change.path} was not repaired: {change.refusal}")
     return DONE if report.is_clean else NEGATIVE
 
 
@@ -328,9 +329,9 @@ def new(values: Values) -> int:
     from skillshelf import scaffold, views
     from skillshelf.terminal import write
 
-    shelf = _open(values)
+    shelf = shelf_for(values)
     wish = scaffold.Wish(
-        name=_needed(values, "name", "skillshelf new NAME"),
+        name=needed(values, "name", "skillshelf new NAME"),
         description=values["description"],
         scripts=values["scripts"],
         references=values["references"],
@@ -338,130 +339,11 @@ def new(values: Values) -> int:
     )
     made = scaffold.make(wish, shelf, root=values["root"], user=values["user"])
     for note in made.notes:
-        _note(note)
+        remark(note)
     if values["json"]:
         write(views.as_json(made.to_dict()))
     else:
         write(scaffold.told(made, views.Where(shelf.place.cwd, shelf.place.home)))
-    return DONE
-
-
-def enable(values: Values) -> int:
-    """Take a skill off the list of disabled ones."""
-    name = _needed(values, "name", "skillshelf enable NAME")
-    spellings = _spellings(name, _open(values))
-    status = _choose(
-        values, name, lambda names: [other for other in names if other not in spellings], "enabled", "was not disabled"
-    )
-    if any(
-        skill.hidden == "disabled" and {skill.name, skill.dir} & spellings for skill in _open(values).catalog.skills
-    ):
-        _note(f"{name} is still disabled, by the project's configuration or by its name; see skills.disabled there")
-    return status
-
-
-def _spellings(name: str, shelf: "Shelf") -> set[str]:
-    """What a list may call the skills that somebody means by a name or a path."""
-    from skillshelf.place import expand
-
-    meant = {name, expand(name, shelf.place, base=shelf.place.cwd)} if "/" in name else {name}
-    for skill in shelf.catalog.skills:
-        paths = {skill.path, skill.dir, skill.real_path, os.path.dirname(skill.real_path)}
-        if skill.name == name or paths & meant:
-            meant |= paths
-    return meant
-
-
-def disable(values: Values) -> int:
-    """Put a skill on the list of disabled ones."""
-    name = _needed(values, "name", "skillshelf disable NAME")
-    listed = _disabled_path(name, values) if "/" in name else _disabled_name(name, values)
-    return _choose(
-        values, listed, lambda names: names if listed in names else [*names, listed], "disabled", "was disabled already"
-    )
-
-
-def _disabled_path(path: str, values: Values) -> str:
-    """The folder of the skill at a path, as a list must name it to be understood from everywhere."""
-    from skillshelf import files
-    from skillshelf.place import expand, locate
-
-    place = locate(values["cwd"], values["home"], None)
-    folder = expand(files.from_system(path), place, base=place.cwd)
-    folder = os.path.dirname(folder) if os.path.basename(folder) == "SKILL.md" else folder
-    if files.kind_at(f"{folder}/SKILL.md") is None:
-        raise SkillNotFound(path)
-    return folder
-
-
-def _disabled_name(name: str, values: Values) -> str:
-    from skillshelf.loader import near_names, resolve
-
-    shelf = _open(values)
-    try:
-        resolve(shelf.catalog.skills, name=name, cwd=shelf.place.cwd)
-    except SkillNotFound as error:
-        error.near = tuple(near_names(name, shelf.catalog.skills))
-        raise
-    except AmbiguousSkill:
-        pass  # All of that name are disabled together.
-    return name
-
-
-def _choose(values: Values, name: str, change: Callable[[list[str]], list[str]], done: str, idle: str) -> int:
-    from skillshelf import views
-    from skillshelf.place import locate
-    from skillshelf.terminal import write
-    from skillshelf.text import visible
-    from skillshelf.userfile import change_list
-
-    path, changed = change_list(locate(values["cwd"], values["home"], None), "skills", "disabled", change)
-    if values["json"]:
-        write(views.as_json({"name": name, "file": path, "changed": changed}))
-    else:
-        write(f"{visible(name)} {done if changed else idle} ({visible(path)})\n")
-    return DONE
-
-
-def trust(values: Values) -> int:
-    """Trust a folder with everything below, take that back, or list what is trusted."""
-    from skillshelf import files, views
-    from skillshelf.place import expand, locate
-    from skillshelf.terminal import write
-    from skillshelf.text import visible
-    from skillshelf.userfile import change_list, listed
-
-    place = locate(values["cwd"], values["home"], None)
-    if values["list"]:
-        folders = listed(place, "trust", "folders")
-        lines = "".join(f"{visible(folder)}\n" for folder in folders) or "No folder is trusted.\n"
-        write(views.as_json(folders) if values["json"] else lines)
-        return DONE
-    folder = os.path.abspath(os.path.join(place.cwd, values["dir"] or "."))
-    if files.kind_at(files.real_path(folder)) != "folder" and not values["remove"]:
-        raise SkillDirectoryNotFound(folder)
-
-    def real(other: str) -> str:
-        return files.real_path(expand(other, place, base=place.cwd))
-
-    def change(folders: list[str]) -> list[str]:
-        if values["remove"]:
-            return [other for other in folders if real(other) != real(folder)]
-        return folders if folder in folders else [*folders, folder]
-
-    path, changed = change_list(place, "trust", "folders", change)
-    for other in listed(place, "trust", "folders") if values["remove"] else ():
-        if files.is_inside(real(folder), real(other)):
-            _note(f"{folder} is still trusted, with {other}; to end that: skillshelf trust {other} --remove")
-    if values["json"]:
-        write(views.as_json({"folder": folder, "file": path, "changed": changed}))
-        return DONE
-    verb = (
-        ("no longer trusted" if changed else "was not trusted")
-        if values["remove"]
-        else ("trusted, with everything below it" if changed else "was trusted already")
-    )
-    write(f"{visible(folder)} {verb} ({visible(path)})\n")
     return DONE
 
 
@@ -488,7 +370,8 @@ def profile(values: Values) -> int:
     return DONE
 
 
-def _open(values: Values, *, trust: "Trust" = "ask") -> "Shelf":
+def shelf_for(values: Values, *, trust: "Trust" = "ask") -> "Shelf":
+    """The shelf that the words of a command ask for."""
     from skillshelf.shelf import open_shelf
 
     shelf = open_shelf(
@@ -508,7 +391,8 @@ def _config(values: Values) -> str | None:
     return os.path.abspath(values["config"]) if values["config"] else None
 
 
-def _needed(values: Values, key: str, usage: str) -> str:
+def needed(values: Values, key: str, usage: str) -> str:
+    """A word that a command cannot do without."""
     value = values[key]
     if not value:
         raise ConfigurationError(f"something is missing; usage: {usage}")
@@ -519,13 +403,14 @@ def _held_back(shelf: "Shelf") -> None:
     """Say how many skills a model is not told of because nobody trusts their folder."""
     held = sum(skill.hidden == "untrusted" for skill in shelf.catalog.skills)
     if held:
-        _note(
+        remark(
             f"{held} of this project's skills are held back; to allow them once: --trust, "
             f"always: skillshelf trust {shelf.project_root}"
         )
 
 
-def _note(message: str) -> None:
+def remark(message: str) -> None:
+    """Say something beside the result."""
     from skillshelf.text import visible
 
     if sys.stderr is not None:
