@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Literal, NamedTuple
 
 from skillshelf import files, writing
@@ -184,16 +184,14 @@ def _open_alone(path: str) -> int:
     """A descriptor of the journal that no other writer has now."""
     for _ in range(_TRIES):
         descriptor = writing.open_to_append(path)
-        try:
+        with ExitStack() as unless_kept:
+            unless_kept.callback(os.close, descriptor)
             if not writing.lock(descriptor, "alone", seconds=JOURNAL_LOCK_SECONDS):
                 raise _Refused(f"another process has held its lock for {JOURNAL_LOCK_SECONDS} seconds")
             # Removed or moved away while we waited: what is added there would be lost.
             if writing.is_at(path, descriptor):
+                unless_kept.pop_all()
                 return descriptor
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
     raise _Refused("it is replaced again and again")
 
 

@@ -5,7 +5,7 @@ import selectors
 import subprocess
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Literal, NamedTuple
 
 from skillshelf import launch, sandbox, scratch
@@ -113,7 +113,8 @@ def run_script(
     sandbox.check_grants(grants)
     bubblewrap = _bubblewrap(grants)
     place = make_place(sandbox.user_for_root() if bubblewrap else None)
-    try:
+    with ExitStack() as unless_ended:
+        unless_ended.callback(remove_place, place, keep_work=False)
         staged = stage(skill_dir, segments, place, digest=digest, folder_digest=folder_digest)
         output = Output(
             limit=limits.output_bytes, on_output=on_output, folder=artifacts, folder_limit=limits.artifact_bytes
@@ -123,9 +124,7 @@ def run_script(
             ended = _follow(started, output, limits, place)
         duration_ms = int((time.monotonic() - begun) * 1000)
         left = produced(place)
-    except BaseException:
-        remove_place(place, keep_work=False)
-        raise
+        unless_ended.pop_all()
     remove_place(place, keep_work=keep)
     return Run(
         exit_code=ended.exit_code,

@@ -4,6 +4,7 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf import loader, rendering, resources
@@ -106,12 +107,11 @@ class Session:
             restored=restored,
         )
         self._desk.look()
-        try:
+        with ExitStack() as unless_begun:
+            unless_begun.callback(self.close)
             for name in wanted:
                 self._desk.preload(name)
-        except BaseException:
-            self.close()
-            raise
+            unless_begun.pop_all()
 
     def close(self) -> None:
         """End the session; what was recorded of it is complete then."""
