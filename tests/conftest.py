@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,3 +15,11 @@ from trees import Machine
 def machine(tmp_path: Path) -> Machine:
     """A home folder and a repository that nothing else touches."""
     return Machine(tmp_path)
+
+
+@pytest.fixture
+def reachable_machine() -> Iterator[Machine]:
+    """A machine in a folder that every user may pass through."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        yield Machine(Path(os.path.realpath(folder)))

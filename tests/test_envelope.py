@@ -6,14 +6,13 @@ import json
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from trees import Machine, write_skill
+from users import ordinary_user
 
 from skillshelf import Session, SkillLoader
 
@@ -203,30 +202,6 @@ def test_an_unknown_name_is_not_found(machine: Machine, name: str) -> None:
     assert [*problems(result.text, {"name": name})] == []
     assert (result.ok, result.data["error"]["code"]) == (False, "NOT_FOUND")
     assert name in result.data["text"]
-
-
-@contextmanager
-def ordinary_user() -> Iterator[None]:
-    """Take the rights of nobody in particular while they matter: root may read everything."""
-    if os.geteuid() != 0:
-        yield
-        return
-    group = os.getegid()
-    os.setegid(65534)
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(group)
-
-
-@pytest.fixture
-def reachable_machine() -> Iterator[Machine]:
-    """A machine in a folder that every user may pass through."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        os.chmod(folder, 0o755)
-        yield Machine(Path(os.path.realpath(folder)))
 
 
 REFRESH = pytest.mark.parametrize("refresh", ["true", "false"], ids=["refresh on call", "no refresh"])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from trees import Machine, write_skill
+from users import ordinary_user
 
 from skillshelf import SkillLoader, files, scratch, writing
 from skillshelf.limits import FIRST_READ, FRONTMATTER_BYTES, SKILL_FILE_BYTES
@@ -266,30 +267,6 @@ def test_inside_means_whole_components(path: str, folder: str, inside: bool) -> 
 
 
 # What may not be read -----------------------------------------------------------------------------
-
-
-@contextmanager
-def ordinary_user() -> Iterator[None]:
-    """Take the rights of nobody in particular while they matter: root may read everything."""
-    if os.geteuid() != 0:
-        yield
-        return
-    group = os.getegid()
-    os.setegid(65534)
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(group)
-
-
-@pytest.fixture
-def reachable_machine() -> Iterator[Machine]:
-    """A machine in a folder that every user may pass through."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        os.chmod(folder, 0o755)
-        yield Machine(Path(os.path.realpath(folder)))
 
 
 def test_unreadable_files_and_folders_cost_one_error_each_and_no_neighbour(reachable_machine: Machine) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_files import ordinary_user
 from trees import SOURCE
+from users import ordinary_user
 
 from skillshelf.journal import Journal, verify
 

@@ -2,57 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from races import swapping
 from trees import Machine, write_skill
 
 TOKEN = "token-that-must-stay-outside"
-
-SWAP = """
-import os, sys
-
-place, inside, outside, kind = sys.argv[1:]
-spare = os.path.join(os.path.dirname(inside), "spare")
-print("ready", flush=True)
-while True:
-    if kind == "replace":
-        # One step: a hard link to the file inside, then a link to the file outside.
-        os.link(inside, spare)
-        os.replace(spare, place)
-        os.symlink(outside, spare)
-        os.replace(spare, place)
-    elif kind == "relink":
-        for target in (inside, outside):
-            os.symlink(target, spare)
-            os.replace(spare, place)
-    else:
-        # A folder cannot be replaced in one step.
-        os.rename(place, spare)
-        os.symlink(outside, place)
-        os.unlink(place)
-        os.rename(spare, place)
-"""
-
-
-@contextmanager
-def swapping(place: Path, *, inside: Path, outside: Path, how: str) -> Iterator[None]:
-    """Another process that keeps putting a link to the outside where something of ours was."""
-    words = [sys.executable, "-c", SWAP, str(place), str(inside), str(outside), how]
-    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline() == b"ready\n"
-            yield
-            assert process.poll() is None, "the other process ended early: there was no race"
-        finally:
-            process.kill()
-
 
 RACES = ["file", "folder", "folder above", "root", "target of a link"]
 

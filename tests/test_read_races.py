@@ -6,15 +6,13 @@ Each race runs for a fraction of a second, or as long as SKILLSHELF_RACE_SECONDS
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from races import swapping
 from trees import Machine, write_skill
 
 from skillshelf import Shelf, SkillError
@@ -23,45 +21,6 @@ from skillshelf.resources import list_files
 TOKEN = "token-that-must-stay-outside"
 INSIDE = "what the author wrote"
 SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.5"))
-
-SWAP = """
-import os, sys
-
-place, spare, outside, kind = sys.argv[1:]
-parent = os.getppid()
-print("ready", flush=True)
-while os.getppid() == parent:
-    if kind == "file":
-        # One step each: the file again, as a hard link to a copy, then a link to the file outside.
-        os.link(spare, spare + ".next")
-        os.replace(spare + ".next", place)
-        os.symlink(outside, spare + ".next")
-        os.replace(spare + ".next", place)
-    else:
-        # A folder cannot be replaced in one step.
-        os.rename(place, spare)
-        os.symlink(outside, place)
-        os.unlink(place)
-        os.rename(spare, place)
-"""
-
-
-@contextmanager
-def swapping(place: Path, *, spare: Path, outside: Path) -> Iterator[None]:
-    """Another process that keeps putting a link to the outside where something of the skill was."""
-    kind = "folder" if place.is_dir() else "file"
-    if kind == "file":
-        # A copy: putting a hard link in the place of its own file does nothing.
-        spare.write_bytes(place.read_bytes())
-    words = [sys.executable, "-c", SWAP, str(place), str(spare), str(outside), kind]
-    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline() == b"ready\n"
-            yield
-            assert process.poll() is None, "the other process ended early: there was no race"
-        finally:
-            process.kill()
 
 
 def lay_out(machine: Machine) -> tuple[Path, Path]:
@@ -107,7 +66,13 @@ def test_nothing_from_outside_is_read_while_links_come_and_go(machine: Machine, 
     met: Counter[tuple[str, str]] = Counter()
     needed = {(reader, state) for reader in AFFECTED[swapped] for state in ("served", "refused")}
 
-    with swapping(inside / swapped, spare=machine.base / "spare", outside=outside / swapped):
+    place, parked = inside / swapped, machine.base / "parked" / "copy"
+    parked.parent.mkdir()
+    if place.is_file():
+        # A copy: putting a hard link in the place of its own file does nothing.
+        parked.write_bytes(place.read_bytes())
+    how = "replace" if place.is_file() else "rename"
+    with swapping(place, inside=parked, outside=outside / swapped, how=how):
         end = time.monotonic() + SECONDS
         # The count only ends a run on a stuck machine.
         for _ in range(100_000):
