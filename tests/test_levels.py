@@ -13,6 +13,7 @@ import pytest
 from trees import SOURCE, Machine, write_skill
 
 import skillshelf
+from skillshelf import cache
 from skillshelf.profiles import SYSTEMS
 from skillshelf.version import VERSION
 
@@ -287,3 +288,23 @@ def test_the_package_ships_its_schemas_and_types() -> None:
         path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (PACKAGE / "json_schemas").glob("*.json")
     }
     assert {"scope", "metadata", "load-error", "catalog", "search-result", "skill", "failure"} <= set(schemas)
+
+
+def closure_of(*names: str) -> set[str]:
+    """The modules that some modules import, directly or through others."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        if (name := waiting.pop()) not in found:
+            found.add(name)
+            waiting += imported_modules(tree_of(PACKAGE / f"{name}.py"))
+    return found
+
+
+def test_what_is_remembered_of_a_file_is_given_up_with_every_module_that_decides_it() -> None:
+    # A profile is part of the key by its value, and what the settings say is asked anew.
+    others = {"config", "errors", "files", "hosts", "ownprofiles", "place", "profile", "profiles", "rulebook"}
+
+    deciding = closure_of("judging", "accepting") - others
+
+    assert deciding | {"cache"} == set(cache._DECIDING)

@@ -30,7 +30,19 @@ _TABLE = (
 _FORGET = "DELETE FROM roots WHERE written < (SELECT written FROM roots ORDER BY written DESC LIMIT 1 OFFSET ?)"
 
 # The modules that decide the entry of a file; with another version of one of them, entries are made anew.
-_DECIDING = ("cache", "catalog", "discovery", "document", "hidden", "limits", "rules", "text", "values", "yamltext")
+_DECIDING = (
+    "accepting",
+    "cache",
+    "discovery",
+    "document",
+    "hidden",
+    "judging",
+    "limits",
+    "rules",
+    "standing",
+    "values",
+    "yamltext",
+)
 
 
 class Cache:

@@ -123,7 +123,11 @@ def entries_in(folder: int) -> list[tuple[str, bool]]:
             entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in scan]
     finally:
         os.close(descriptor)
-    entries.sort(key=lambda entry: os.fsencode(entry[0]))
+    # For valid text the order of characters is that of their bytes.
+    if all(name.isascii() for name, _ in entries):
+        entries.sort()
+    else:
+        entries.sort(key=lambda entry: os.fsencode(entry[0]))
     return entries if _UTF8 else [(from_system(name), is_folder) for name, is_folder in entries]
 
 

@@ -40,34 +40,41 @@ class Screen(NamedTuple):
         self, rows: Iterable[Sequence[str]], styles: Sequence[Style | None], *, indent: int = 0, wrap: bool = False
     ) -> list[str]:
         """The rows as lines with aligned columns; the last column is cut to fit, or goes on below it."""
-        safe = [[visible(cell) for cell in row] for row in rows]
-        if not safe:
+        columns = [[visible(cell) for cell in column] for column in zip(*rows, strict=True)]
+        if not columns:
             return []
-        widths = [max(width(row[column]) for row in safe) for column in range(len(safe[0]) - 1)]
-        used = indent + sum(cells + _GAP for cells in widths)
-        return [line for row in safe for line in self._lines(row, widths, styles, indent, used, wrap)]
+        *aligned, last = columns
+        heads, used = [" " * indent] * len(last), indent
+        for column, style in zip(aligned, styles, strict=False):
+            widths = [width(cell) for cell in column]
+            cells = max(widths) + _GAP
+            used += cells
+            heads = [
+                head + self.paint(cell, style) + " " * (cells - taken)
+                for head, cell, taken in zip(heads, column, widths, strict=True)
+            ]
+        style = styles[len(aligned)]
+        if wrap and self.columns is not None:
+            rest = zip(heads, last, strict=True)
+            return [
+                line for head, text in rest for line in self._wrapped(head, text, style, indent, used, self.columns)
+            ]
+        if self.columns is not None:
+            room = max(20, self.columns - used)
+            last = [shorten(text, room) for text in last]
+        return [(head + self.paint(text, style)).rstrip() for head, text in zip(heads, last, strict=True)]
 
-    def _lines(
-        self, row: list[str], widths: list[int], styles: Sequence[Style | None], indent: int, used: int, wrap: bool
-    ) -> list[str]:
-        head = " " * indent
-        for cell, cells, style in zip(row, widths, styles, strict=False):
-            head += self.paint(cell, style) + " " * (cells - width(cell) + _GAP)
-        style = styles[len(row) - 1]
-        if self.columns is None:
-            return [(head + self.paint(row[-1], style)).rstrip()]
-        if not wrap:
-            return [(head + self.paint(shorten(row[-1], max(20, self.columns - used)), style)).rstrip()]
-        room = self.columns - used
+    def _wrapped(self, head: str, text: str, style: Style | None, indent: int, used: int, columns: int) -> list[str]:
+        room = columns - used
         if room >= _NARROW:
-            first, *rest = _wrapped(row[-1], room) or [""]
+            first, *rest = _wrapped(text, room) or [""]
             return [
                 (head + self.paint(first, style)).rstrip(),
                 *(" " * used + self.paint(line, style) for line in rest),
             ]
         # Too narrow for a column: the text goes below its row.
         below = " " * (indent + 4)
-        lines = _wrapped(row[-1], max(_NARROW, self.columns - indent - 4))
+        lines = _wrapped(text, max(_NARROW, columns - indent - 4))
         return [head.rstrip(), *(below + self.paint(line, style) for line in lines)]
 
 

@@ -53,7 +53,10 @@ def _escape(point: int) -> str:
 
 def fold(text: str) -> str:
     """The text with each run of blanks, line ends and controls as one blank."""
-    if not text.isprintable():
+    if text.isprintable():
+        if "  " not in text and text.isascii():
+            return text.strip()
+    else:
         text = "".join(" " if c < " " or "\x7f" <= c < "\xa0" or c in "\u2028\u2029" else c for c in text)
     return " ".join(text.split())
 
