@@ -278,11 +278,17 @@ def test_a_command_that_is_told_to_end_records_it_and_leaves_nothing(machine: Ma
     temporary = machine.base / "tmp"
     temporary.mkdir()
     words = ["run", "deploy", "hello.sh", "--home", str(machine.home), "--journal", "run.jsonl"]
+
+    def heed() -> None:
+        # Whoever runs these tests may ignore the signal, as `nohup` does, and a command would then ignore it too.
+        signal.signal(number, signal.SIG_DFL)
+
     with subprocess.Popen(
         [sys.executable, "-m", "skillshelf", *words],
         cwd=machine.repo,
         env={**os.environ, "TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
+        preexec_fn=heed,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"begun\n"
