@@ -118,7 +118,7 @@ def _hosts(values: Mapping[str, Any]) -> int:
 
 
 def _link(values: Mapping[str, Any]) -> int:
-    from skillshelf.hostcommands import link
+    from skillshelf.linkcommand import link
 
     return link(values)
 

@@ -20,7 +20,7 @@ from skillshelf.profile import Profile
 from skillshelf.progress import watched
 from skillshelf.prompt import CatalogText, catalog_text, told_to_models
 from skillshelf.roots import Roots, resolve_roots
-from skillshelf.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Root, Shadowed
+from skillshelf.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Finding, Root, Shadowed
 
 __all__ = ["HostView", "Sighting", "Survey", "base_of", "sight", "take_survey"]
 
@@ -59,7 +59,7 @@ class Sighting(NamedTuple):
 
 
 class HostView(NamedTuple):
-    """What one host makes of a place, ready to be asked about a path."""
+    """What one host makes of a place, ready to be asked about a path; `below` is how every path in a root begins."""
 
     profile: Profile
     roots: tuple[Root, ...]
@@ -72,16 +72,20 @@ class HostView(NamedTuple):
     losers: Mapping[str, Sequence[str]]
     filtered: Mapping[str, Filtered]
     text: CatalogText
+    cut: frozenset[str]
     dropped: frozenset[str]
+    below: tuple[str, ...]
 
 
 class Survey(NamedTuple):
-    """Everything one look at the disk gave, through the eyes of every host asked."""
+    """Everything one look at the disk gave, through the eyes of every host asked; `by_path` knows every way."""
 
     place: Place
     sightings: tuple[Sighting, ...]
+    by_path: Mapping[str, Sighting]
     views: Mapping[str, HostView]
     documents: Documents
+    bodies: dict[str, Finding | None]
     unseen: tuple[Diagnostic, ...]
 
 
@@ -104,10 +108,13 @@ def take_survey(
     asked = watched(hosts, "Asking hosts", progress, len(hosts))
     views = {name: _view(HOSTS[name], resolved[name], heads, documents) for name in asked}
     ordered = sorted(sightings.values(), key=lambda sighting: (sighting.folder, sighting.path))
-    return Survey(place, tuple(ordered), views, documents, tuple(unseen))
+    by_path = {way: sighting for sighting in ordered for way in (*sighting.ways, sighting.real_path)}
+    return Survey(place, tuple(ordered), by_path, views, documents, {}, tuple(unseen))
 
 
-def _view(profile: Profile, roots: Roots, heads: Heads, documents: Documents) -> HostView:
+def _view(profile: Profile, resolved: Roots, heads: Heads, documents: Documents) -> HostView:
+    # A host that asks for trust does not read a folder without it: what lies there takes no name from anybody.
+    roots = resolved._replace(roots=tuple(root for root in resolved.roots if root.trusted))
     found = discover(roots.roots, profile, repository=roots.repository, heads=heads)
     catalog = build(found, roots, profile, Settings(), documents=documents)
     by_name: dict[str, list[CatalogSkill]] = {}
@@ -121,7 +128,7 @@ def _view(profile: Profile, roots: Roots, heads: Heads, documents: Documents) ->
     told = told_to_models(catalog.skills)
     return HostView(
         profile,
-        roots.roots,
+        resolved.roots,
         catalog,
         {skill.real_path: skill for skill in catalog.skills},
         by_name,
@@ -131,7 +138,9 @@ def _view(profile: Profile, roots: Roots, heads: Heads, documents: Documents) ->
         losers,
         {left_out.path: left_out for left_out in catalog.filtered},
         text,
+        frozenset(text.cut),
         frozenset(skill.path for skill in told[len(told) - text.omitted :]),
+        tuple(f"{root.path}/" for root in resolved.roots),
     )
 
 
