@@ -66,9 +66,8 @@ def build(
     parts = _Parts([], [], list(settings.warnings), [], [])
     for problem in roots.problems:
         _report(parts, problem, profile)
-    taken = notes or [{} for _ in roots.roots]
     read = {} if documents is None else documents
-    accepted = _accept(found, roots.roots, profile, settings, parts, taken, read)
+    accepted = _accept(found, roots.roots, profile, settings, parts, notes, read)
     kept = SETTLEMENTS[profile.filter_order](accepted, roots.roots, profile, settings, parts)
     kept.sort(key=_order_key(profile, roots.roots))
     return _catalog(kept, roots, profile, parts)
@@ -116,7 +115,7 @@ def _accept(
     profile: Profile,
     settings: Settings,
     parts: _Parts,
-    notes: Notes,
+    notes: Notes | None,
     documents: Documents,
 ) -> list[CatalogSkill]:
     """The skills whose text the profile accepts; everything else goes to where it is explained."""
@@ -128,7 +127,8 @@ def _accept(
             kept = _remembered(item, roots[item.root], settings, parts, profile)
             accepted.append(kept)
             by_file[kept.real_path] = kept
-            notes[item.root][item.path] = item.entry
+            if notes:
+                notes[item.root][item.path] = item.entry
         elif isinstance(item, Candidate):
             told = len(parts.warnings)
             skill = _skill(item, roots[item.root], profile, settings, parts, documents)
@@ -137,7 +137,8 @@ def _accept(
             else:
                 accepted.append(skill)
                 by_file[item.real_path] = skill
-                notes[item.root][item.path] = _entry(skill, item, parts.warnings[told:])
+                if notes:
+                    notes[item.root][item.path] = _entry(skill, item, parts.warnings[told:])
         elif isinstance(item, Repeat):
             again = _again(item, by_file, refused, roots[item.root], profile, settings, parts, documents)
             if again is not None:

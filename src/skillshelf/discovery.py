@@ -170,7 +170,18 @@ class _Walk:
                 if kept is not None:
                     yield kept
                     continue
+            if counts and is_folder and (known := self._known_skill(place, name)) is not None:
+                yield from self._read(folder, SKILL_FILE, known, f"{known.real_path}/{SKILL_FILE}")
+                continue
             yield from self._child(folder, place, name)
+
+    def _known_skill(self, place: _Place, name: str) -> _Place | None:
+        """The place of a child whose SKILL.md another walk of the same look has read, where nothing below it counts."""
+        if not self.heads or self.profile.below_skill == "enter" or self.account:
+            return None
+        head = self.heads.get(f"{place.real_path}/{name}/{SKILL_FILE}")
+        below = self._below(place, name) if head is not None and head.data is not None else None
+        return below if below is not None and below.verdict is None else None
 
     def _loose_files(self, folder: int, place: _Place, names: list[str]) -> Iterator[Found]:
         """Markdown files that count as skills without being called SKILL.md, where a root has such."""

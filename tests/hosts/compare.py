@@ -32,13 +32,20 @@ from skillshelf.survey import Sighting, take_survey
 from skillshelf.verdicts import judge
 
 SECONDS = 120
-ENVIRONMENT = {"NO_COLOR": "1", "GEMINI_API_KEY": "placeholder", "PI_OFFLINE": "1"}
+ENVIRONMENT = {
+    "NO_COLOR": "1",
+    "GEMINI_API_KEY": "placeholder",
+    "ANTHROPIC_API_KEY": "placeholder",
+    "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "PI_OFFLINE": "1",
+}
 
 
 class Host(NamedTuple):
     """How a host is asked for its list, and how its answer is read: real paths of SKILL.md files, or names.
 
-    A host that has to be spoken to is told `say`, and its answer is the line that begins with `answer`.
+    A host that goes on after its answer is told `say`, and its answer is the line that begins with `answer`.
     """
 
     program: str
@@ -70,7 +77,17 @@ def _pi(out: str) -> set[str]:
     return {command["sourceInfo"]["path"] for command in commands if command["source"] == "skill"}
 
 
+def _claude(out: str) -> set[str]:
+    # Its list `skills` lacks those without a description, of which its model is told all the same.
+    return set(json.loads(out.splitlines()[-1])["slash_commands"])
+
+
 HOSTS = {
+    "claude-code": Host(
+        *("claude", ("-p", "hi", "--output-format", "stream-json", "--verbose"), _claude),
+        by="name",
+        answer='{"type":"system","subtype":"init"',
+    ),
     "codex": Host(
         *("codex", ("app-server",), _codex),
         say='{"id":1,"method":"initialize","params":{"clientInfo":{"name":"compare","version":"1"}}}\n'
@@ -93,7 +110,7 @@ def ask(host: Host, program: str, cwd: Path, home: Path) -> set[str]:
     """What the real program lists."""
     environment = {**ENVIRONMENT, "PATH": os.environ["PATH"], "HOME": str(home)}
     words = [program, *host.words]
-    if host.say:
+    if host.answer:
         return host.read(_conversation(words, host, cwd, environment))
     return host.read(_output(words, cwd, environment))
 
@@ -121,6 +138,8 @@ def _conversation(words: list[str], host: Host, cwd: Path, environment: dict[str
         assert process.stdout is not None
         process.stdin.write(host.say.replace("CWD", json.dumps(str(cwd))))
         process.stdin.flush()
+        if not host.say:
+            process.stdin.close()
         watch = threading.Timer(SECONDS, process.kill)
         watch.start()
         lines = []
@@ -162,6 +181,7 @@ def compare(name: str, program: str) -> list[str]:
     """The cases in which the program and our profile list different files."""
     host = HOSTS[name]
     differences = []
+    own = _own_skills(host, program)
     for title, build in trees(name):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             machine = Machine(Path(folder).resolve())
@@ -169,7 +189,7 @@ def compare(name: str, program: str) -> list[str]:
             seen = take_survey(Place(str(cwd), str(machine.home), {}), [name])
             verdicts = [(_key(host, sighting), judge(sighting, seen.views[name], seen)) for sighting in seen.sightings]
             try:
-                listed = ask(host, program, cwd, machine.home)
+                listed = ask(host, program, cwd, machine.home) - own
             except (subprocess.TimeoutExpired, ValueError) as error:
                 differences.append(f"{title}: no answer ({type(error).__name__})")
                 continue
@@ -180,6 +200,13 @@ def compare(name: str, program: str) -> list[str]:
         if listed - unknown != predicted - unknown:
             differences.append(f"{title}: listed {sorted(listed)}, predicted {sorted(predicted)}")
     return differences
+
+
+def _own_skills(host: Host, program: str) -> set[str]:
+    """What a host lists where there is no skill but those it brings along."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        machine = Machine(Path(folder).resolve())
+        return ask(host, program, machine.repo, machine.home)
 
 
 def _key(host: Host, sighting: Sighting) -> str:
