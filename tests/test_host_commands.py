@@ -278,6 +278,12 @@ def test_eighty_skills_show_what_each_list_costs_and_who_loses_descriptions(mach
         if host != "codelia"
     }
     assert found["codex"]["chars"] <= found["codex"]["budget"] == 8000
+    assert found["copilot-cli"]["cut_skills"] == [f"probe-{number:02}" for number in range(30, 80)]
+    assert [host for host, cost in found.items() if cost["least_used_first"]] == ["claude-code"]
+    assert found["codelia"]["dropped_skills"][-1] == "probe-79"
+    told = run("hosts")[1]
+    assert "claude-code has no room for 22 descriptions: those of the skills used least" in told
+    assert "copilot-cli has no room for the description of probe-30, probe-31, probe-32 and 47 more" in told
     assert 0 < found["codelia"]["dropped"] < 80
     dropped = verdicts(run, str(machine.repo / ".agents/skills/probe-79"), "--host", "codelia")
     assert dropped == {"codelia": "over-budget"}
