@@ -110,6 +110,7 @@ def _not_found(wanted: str, survey: "Survey", *, as_json: bool) -> int:
         note(f"there is nothing at {wanted}{hint}")
     for miss in near_miss_lines(survey, where):
         note(miss)
+    _say_unseen(survey)
     if not close:
         note("every skill that any host sees: skillshelf hosts; a new one: skillshelf new NAME")
     return NOT_FOUND
@@ -261,4 +262,4 @@ def _say_unseen(survey: "Survey") -> None:
     from skillshelf.hostfinding import note
 
     for problem in survey.unseen:
-        note(f"{problem.path}: {problem.message}")
+        note(f"not everything was looked at: {problem.path}: {problem.message}")

@@ -136,7 +136,7 @@ _CLAUDE_CODE = _HOST._replace(
     description_shown=1_536,
     arguments="substitute",
     tells=_tells(invalid="nothing", collision="nothing", budget="nothing"),
-    on_change="sees it by itself; restart it where its skills folder is new",
+    on_change="sees it by itself; restart it if its skills folder is new",
 )
 
 _OPENCODE = _HOST._replace(

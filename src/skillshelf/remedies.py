@@ -65,12 +65,17 @@ _BY_HAND: Mapping[str, str] = {
 }
 
 
+_READABLE = "make the file readable for yourself"
+
+
 def fix_for(verdict: Verdict, sighting: Sighting, view: HostView, place: Place) -> str | None:
     """What to do so that this host sees the file; None where there is nothing to do, or nobody knows."""
     if verdict.visible or verdict.verdict == "unknown":
         return None
     if verdict.verdict in _FIXES:
         return _FIXES[verdict.verdict](verdict, view)
+    if sighting.problem:
+        return _READABLE
     if sighting.file_name != SKILL_FILE:
         return _BY_HAND["file-name"]
     if verdict.verdict in _PLACES and verdict.rule != "root-file" and link_roots(sighting, view, place):
@@ -118,6 +123,8 @@ _FIXES: Mapping[VerdictName, Callable[[Verdict, HostView], str | None]] = {
 
 def remedies(sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey) -> list[Remedy]:
     """What to do, the most helpful first; a host counts where nothing else would keep the skill from it."""
+    if sighting.problem:
+        return [Remedy("hand", f"{_READABLE} ({sighting.problem})", tuple(verdict.host for verdict in verdicts))]
     by_what: dict[tuple[Kind, str], list[str]] = {}
     to_link = []
     for verdict in verdicts:

@@ -31,7 +31,7 @@ class Sighting(NamedTuple):
     """One file that is a skill or was meant as one: where it really is, every way to it, and its first bytes.
 
     `declared` is the name it gives itself, `base` the folder whose skills it is among: the home folder for a `user`'s,
-    else one of the project.
+    else one of the project. `problem` is why it could not be read.
     """
 
     real_path: str
@@ -41,6 +41,7 @@ class Sighting(NamedTuple):
     kind: Literal["project", "user"] = "project"
     base: str = ""
     declared: str = ""
+    problem: str = ""
 
     @property
     def path(self) -> str:
@@ -161,7 +162,7 @@ _EVERYTHING = Profile(
 
 
 def _census(resolved: Iterable[Roots], heads: Heads) -> tuple[dict[str, Sighting], list[Diagnostic]]:
-    """Every SKILL.md and every near miss below any root of any host, by real path, and where a limit was hit."""
+    """Every SKILL.md and every near miss below any root of any host, by real path, and where nobody could look."""
     roots: dict[str, Root] = {}
     for host_roots in resolved:
         for root in host_roots.roots:
@@ -179,11 +180,12 @@ def _census(resolved: Iterable[Roots], heads: Heads) -> tuple[dict[str, Sighting
         elif isinstance(item, Repeat):
             known = found[item.real_path]
             found[item.real_path] = known._replace(ways=(*known.ways, item.path))
-        elif isinstance(item, Diagnostic) and item.rule == "walk-limit":
-            unseen.append(item)
-        elif isinstance(item, Diagnostic) and _is_file(item) and (seen := sight(item.path)) is not None:
-            found.setdefault(seen.real_path, seen)
-    return found, unseen
+        elif isinstance(item, Diagnostic):
+            if _is_file(item) and (seen := sight(item.path)) is not None:
+                found.setdefault(seen.real_path, seen)
+            elif item.rule in ("walk-limit", "unreadable", "root-unreadable"):
+                unseen.append(item._replace(path=item.path.removesuffix(f"/{SKILL_FILE}")))
+    return found, list(dict.fromkeys(unseen))
 
 
 def base_of(root: Root) -> str:
@@ -203,8 +205,9 @@ def sight(path: str) -> Sighting | None:
     if files.kind_at(path) is None:
         return None
     real = files.real_path(path)
+    problem = ""
     try:
         data = files.read_file(real, limit=SKILL_FILE_BYTES, links="never")
-    except OSError:
-        data = None
-    return Sighting(real, (path,), data or b"", len(data or b""))
+    except OSError as error:
+        data, problem = None, (error.strerror or str(error)).lower()
+    return Sighting(real, (path,), data or b"", len(data or b""), problem=problem)

@@ -188,7 +188,8 @@ def _refusal(error: Diagnostic, way: str, profile: Profile) -> Answer:
         return Answer("wrong-type", error.message, way, error.rule, error.line)
     verdict = RULE_VERDICTS.get(error.rule, "unknown")
     if verdict == "unknown":
-        return Answer("unknown", f"skillshelf itself does not read this: {error.message}", way, error.rule, error.line)
+        reason = "cannot be read" if error.rule == "unreadable" else "skillshelf itself does not read this"
+        return Answer("unknown", f"{reason}: {error.message}", way, error.rule, error.line)
     # What we would read instead does not matter to a host that reads nothing.
     return Answer(verdict, where + error.message.partition("; read as: ")[0], way, error.rule, error.line)
 
