@@ -5,7 +5,7 @@ host then goes through the same stages as a listing, with its own profile.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TextIO
 
 from skillshelf import files
@@ -22,9 +22,10 @@ from skillshelf.prompt import CatalogText, catalog_text, told_to_models
 from skillshelf.roots import Roots, resolve_roots
 from skillshelf.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Finding, Root, Shadowed
 
-__all__ = ["HostView", "Sighting", "Survey", "base_of", "sight", "take_survey"]
+__all__ = ["HostView", "Sighting", "Survey", "base_of", "glance", "sight", "take_survey"]
 
 Heads = dict[str, files.Head]
+Only = Mapping[str, Collection[str]]
 
 
 class Sighting(NamedTuple):
@@ -94,10 +95,50 @@ def take_survey(
     place: Place, hosts: Sequence[str], *, path: str | None = None, progress: TextIO | None = None
 ) -> Survey:
     """Look at a place as these hosts do; `path` adds a file that may lie outside every root."""
+    return _survey(place, hosts, _roots_of_all(place), None, path, progress)
+
+
+def glance(place: Place, hosts: Sequence[str], path: str, rivals: Iterable[str] = ()) -> Survey:
+    """Look at one skill only, and at those that have its folder's name or are known to have its name.
+
+    So verdicts on one of thousands are there at once. They leave open what only all skills together tell: budgets,
+    limits of a walk, and a rival that nobody knows of.
+    """
+    resolved = _roots_of_all(place)
+    folder = os.path.basename(os.path.dirname(path))
+    only: dict[str, set[str]] = {}
+    for root in {root.path for roots in resolved.values() for root in roots.roots}:
+        only.setdefault(root, set()).add(folder)
+        for file in (path, *rivals):
+            if file.startswith(f"{root}/"):
+                _lead_to(file, root, only)
+    return _survey(place, hosts, resolved, only, path, None)
+
+
+def _lead_to(file: str, root: str, only: dict[str, set[str]]) -> None:
+    """Add every step from a root to a file."""
+    here = root
+    for name in file[len(root) + 1 :].split("/"):
+        only.setdefault(here, set()).add(name)
+        here = f"{here}/{name}"
+    only[os.path.dirname(file)].add(SKILL_FILE)
+
+
+def _roots_of_all(place: Place) -> dict[str, Roots]:
+    return {name: resolve_roots(profile, place, Settings(), trust="all") for name, profile in HOSTS.items()}
+
+
+def _survey(
+    place: Place,
+    hosts: Sequence[str],
+    resolved: Mapping[str, Roots],
+    only: Only | None,
+    path: str | None,
+    progress: TextIO | None,
+) -> Survey:
     heads: Heads = {}
     documents: Documents = {}
-    resolved = {name: resolve_roots(profile, place, Settings(), trust="all") for name, profile in HOSTS.items()}
-    sightings, unseen = _census(resolved.values(), heads)
+    sightings, unseen = _census(resolved.values(), heads, only)
     if path is not None and (named := sight(path)) is not None and named.real_path not in sightings:
         sightings[named.real_path] = named
     # Parsed plainly first: most hosts read most files just so.
@@ -107,16 +148,16 @@ def take_survey(
         if isinstance(name := document.fields.get("name"), str):
             sightings[real_path] = sighting._replace(declared=name)
     asked = watched(hosts, "Asking hosts", progress, len(hosts))
-    views = {name: _view(HOSTS[name], resolved[name], heads, documents) for name in asked}
+    views = {name: _view(HOSTS[name], resolved[name], heads, documents, only) for name in asked}
     ordered = sorted(sightings.values(), key=lambda sighting: (sighting.folder, sighting.path))
     by_path = {way: sighting for sighting in ordered for way in (*sighting.ways, sighting.real_path)}
     return Survey(place, tuple(ordered), by_path, views, documents, {}, tuple(unseen))
 
 
-def _view(profile: Profile, resolved: Roots, heads: Heads, documents: Documents) -> HostView:
+def _view(profile: Profile, resolved: Roots, heads: Heads, documents: Documents, only: Only | None) -> HostView:
     # A host that asks for trust does not read a folder without it: what lies there takes no name from anybody.
     roots = resolved._replace(roots=tuple(root for root in resolved.roots if root.trusted))
-    found = discover(roots.roots, profile, repository=roots.repository, heads=heads)
+    found = discover(roots.roots, profile, repository=roots.repository, heads=heads, only=only)
     catalog = build(found, roots, profile, Settings(), documents=documents)
     by_name: dict[str, list[CatalogSkill]] = {}
     for skill in catalog.skills:
@@ -161,7 +202,7 @@ _EVERYTHING = Profile(
 """A walk that leaves nothing out, because some host may look there."""
 
 
-def _census(resolved: Iterable[Roots], heads: Heads) -> tuple[dict[str, Sighting], list[Diagnostic]]:
+def _census(resolved: Iterable[Roots], heads: Heads, only: Only | None) -> tuple[dict[str, Sighting], list[Diagnostic]]:
     """Every SKILL.md and every near miss below any root of any host, by real path, and where nobody could look."""
     roots: dict[str, Root] = {}
     for host_roots in resolved:
@@ -171,7 +212,7 @@ def _census(resolved: Iterable[Roots], heads: Heads) -> tuple[dict[str, Sighting
     found: dict[str, Sighting] = {}
     unseen: list[Diagnostic] = []
     ordered = list(roots.values())
-    for item in discover(ordered, _EVERYTHING, repository="/", heads=heads):
+    for item in discover(ordered, _EVERYTHING, repository="/", heads=heads, only=only):
         if isinstance(item, Candidate):
             root = ordered[item.root]
             kind: Literal["project", "user"] = "user" if root.kind == "user" else "project"
