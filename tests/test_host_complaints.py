@@ -134,7 +134,7 @@ def test_8_a_host_that_is_running_is_told_what_makes_it_see_a_new_skill(
     assert (status, capfd.readouterr().out.splitlines()) == (
         0,
         [
-            "gemini-cli: linked .agents/skills/deploy (leads to ../../.claude/skills/deploy) - it sees the skill",
+            "gemini-cli: linked .agents/skills/deploy (leads to ../../.claude/skills/deploy) - its model is told of it",
             "pi: sees it already, as .agents/skills/deploy/SKILL.md",
             "codex: sees it already, as .agents/skills/deploy/SKILL.md",
             "If it is running now - gemini-cli: /skills reload",
@@ -187,7 +187,7 @@ def test_12_a_skill_outside_the_workspace_folder_or_kept_from_git(machine: Machi
     assert (outside.verdict, outside.told, outside.detail) == (
         "outside-boundary",
         False,
-        f"it reads .agents/skills of the working directory only, not in {machine.repo}",
+        f"not in {machine.repo}: it reads .agents/skills of the working directory only",
     )
     assert Answers(machine, mine, below)["vscode"].verdict == "visible"
     assert Answers(machine, path)["vscode"].visible is True

@@ -229,6 +229,7 @@ def _skill(
     description = description_of(document.fields)
     if not description and profile.description_from == "or-body":
         description = _first_line(candidate.head)
+    hidden = _hidden(name, candidate.path, candidate.real_path, document.fields, root, settings, profile)
     return CatalogSkill(
         name=name,
         description=description,
@@ -240,9 +241,9 @@ def _skill(
         root=candidate.root,
         mtime_ns=candidate.stamp[3],
         size=candidate.size,
-        enabled=not _is_disabled(name, candidate.path, candidate.real_path, settings),
+        enabled=hidden != "disabled",
         trusted=root.trusted,
-        hidden=_hidden(name, candidate.path, candidate.real_path, document.fields, root, settings, profile),
+        hidden=hidden,
         frontmatter=document.fields,
     )
 

@@ -198,9 +198,8 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _cost(count: HostCount) -> str:
-    text = f"{count.chars:,} chars, ~{count.tokens:,} tokens"
-    if count.budget is not None:
-        text += f" of {count.budget:,}"
+    budget = f" of {count.budget:,}" if count.budget is not None else ""
+    text = f"{count.chars:,}{budget} chars, ~{count.tokens:,} tokens"
     lost = [f"{len(count.cut)} cut"] if count.cut else []
     lost += [f"{len(count.dropped)} dropped"] if count.dropped else []
     return text + (f": {', '.join(lost)}" if lost else "")

@@ -79,7 +79,8 @@ def _verified(
         verdicts = verdicts_of(found[0], survey, [one.host]) if found else []
         seen[one.host] = verdicts[0].visible if verdicts else False
         for verdict in verdicts if one.how != "nothing" or not one.detail else ():
-            now = verdict.detail if verdict.visible else f"still {verdict.verdict}: {verdict.detail}"
+            is_listed = verdict.visible or verdict.verdict == "hidden-from-model"
+            now = verdict.detail if is_listed else f"still {verdict.verdict}: {verdict.detail}"
             told[number] = one._replace(detail="; ".join(said for said in (one.detail, now) if said))
     status = _report(wanted, told, seen, place, json=json)
     survey, (again, *_) = find(sighting.real_path, place, list(before))

@@ -40,7 +40,7 @@ def made_line(one: Made, seen: bool | None = None) -> str:
     words = {"link": "linked", "copy": "copied", "removed": "removed", "nothing": "nothing done"}
     if one.how == "nothing" and seen:
         return visible(f"{one.host}: sees it already, as {one.path}{f' ({one.detail})' if one.detail else ''}")
-    now = {True: " - it sees the skill", False: " - it does not see the skill", None: ""}[seen]
+    now = {True: " - its model is told of it", False: " - its model is not told of it", None: ""}[seen]
     detail = f" ({one.detail})" if one.detail else ""
     return visible(f"{one.host}: {words[one.how]}{' ' + one.path if one.path else ''}{detail}{now}")
 

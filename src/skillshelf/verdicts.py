@@ -243,9 +243,8 @@ def _no_root(question: Question) -> Answer:
             if not found:
                 continue
             if base != place.cwd and files.is_inside(base, place.cwd) and profile.nested == "on-use":
-                said = "skills of a folder below may count once files there are in use"
-                return Answer("unknown", said, way)
-            said = f"it reads {label} {_reach(profile)}, not in {shown_path(base, question) or '.'}"
+                return Answer("unknown", "maybe, once files there are in use", way)
+            said = f"not in {shown_path(base, question) or '.'}: it reads {label} {_reach(profile)}"
             return Answer("outside-boundary", said, way)
     home = place.home
     at_home = home is not None and question.sighting.path.startswith(home.rstrip("/") + "/.")
