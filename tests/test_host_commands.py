@@ -230,6 +230,19 @@ def test_a_skill_of_a_package_below_is_found_by_its_name(machine: Machine, run: 
     assert (found["opencode"], found["claude-code"], found["codex"]) == ("outside-boundary", "unknown", "root-not-read")
 
 
+def test_a_project_too_large_to_be_searched_is_told(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skillshelf.hostfinding.STRAY_FOLDERS", 3)
+    for name in ("a", "b", "c"):
+        (machine.repo / name).mkdir()
+    write_skill(machine.repo / "d/.claude/skills", "deploy")
+
+    status, _, err = run("why", "deploy")
+
+    assert (status, "only the first 3 folders below were searched" in err) == (3, True)
+
+
 def test_a_folder_of_one_host_is_no_near_miss_when_another_is_asked(machine: Machine, run: Run) -> None:
     write_skill(machine.repo / ".opencode/skill", "deploy")
 

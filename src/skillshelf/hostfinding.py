@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from skillshelf import files
@@ -16,6 +16,7 @@ from skillshelf.place import Place, locate
 from skillshelf.remedies import link_name
 from skillshelf.survey import Sighting, Survey, sight, take_survey
 from skillshelf.text import visible
+from skillshelf.values import Diagnostic
 from skillshelf.verdicts import Verdict, judge
 from skillshelf.views import Where
 
@@ -78,8 +79,11 @@ def find(wanted: str, place: Place, hosts: Sequence[str]) -> tuple[Survey, list[
     survey = take_survey(place, hosts, progress=sys.stderr)
     if found := [sighting for sighting in survey.sightings if wanted in _names_of(sighting, survey)]:
         return survey, found
-    stray = next(_strays(wanted, survey), None)
-    return _at(stray, place, hosts) if stray is not None else (survey, [])
+    folders, problems = _folders_below(place.cwd)
+    stray = next(_strays(wanted, survey, folders), None)
+    if stray is not None:
+        return _at(stray, place, hosts)
+    return survey._replace(unseen=(*survey.unseen, *problems)), []
 
 
 def _at(path: str, place: Place, hosts: Sequence[str]) -> tuple[Survey, list[Sighting]]:
@@ -120,23 +124,27 @@ _LABELS = sorted(
 )
 
 
-def _strays(wanted: str, survey: Survey) -> Iterator[str]:
-    """Skills of that name in a folder that is spelt wrong, or in a project's folder below this one."""
-    roots = [path for miss in near_misses(survey) for path in (miss.path, f"{miss.path}/skills")]
-    for root in (*roots, *_roots_below(survey.place.cwd)):
+def _strays(wanted: str, survey: Survey, folders: Iterable[str]) -> Iterator[str]:
+    """Skills of that name in a folder that is spelt wrong, or among those of the folders below."""
+    misspelt = [path for miss in near_misses(survey) for path in (miss.path, f"{miss.path}/skills")]
+    for root in chain(misspelt, (f"{folder}/{label}" for folder in folders for label in _LABELS)):
         if files.kind_at(f"{root}/{wanted}/{SKILL_FILE}") is not None:
             yield f"{root}/{wanted}"
 
 
-def _roots_below(base: str) -> Iterator[str]:
-    """Folders of skills in the folders below, the nearest first, as far as a question may look."""
-    waiting = [base]
+def _folders_below(base: str) -> tuple[list[str], list[Diagnostic]]:
+    """The folders below that hold a folder of some host, the nearest first, and that there were too many to look at."""
+    tops = {label.split("/")[0] for label in _LABELS}
+    waiting, found = [base], []
     # The list grows while it is gone through.
     for folder in islice(waiting, STRAY_FOLDERS):
-        folders = [name for name, is_folder in entries_in(folder) if is_folder]
-        if folder != base:
-            yield from (f"{folder}/{label}" for label in _LABELS if label.split("/")[0] in folders)
-        waiting += [f"{folder}/{name}" for name in folders if not name.startswith(".") and name != "node_modules"]
+        names = [name for name, is_folder in entries_in(folder) if is_folder]
+        found += [folder] if tops.intersection(names) and folder != base else []
+        waiting += [f"{folder}/{name}" for name in names if not name.startswith(".") and name != "node_modules"]
+    if len(waiting) <= STRAY_FOLDERS:
+        return found, []
+    message = f"only the first {STRAY_FOLDERS:,} folders below were searched for skills that no host knows"
+    return found, [Diagnostic(base, "walk-limit", message)]
 
 
 def note(message: str) -> None:
