@@ -177,6 +177,9 @@ class _Walk:
             if counts and is_folder and (known := self._known_skill(place, name)) is not None:
                 yield from self._read(folder, SKILL_FILE, known, f"{known.real_path}/{SKILL_FILE}")
                 continue
+            if self.heads and name == SKILL_FILE and f"{place.real_path}/{name}" in self.heads:
+                self._charge(place, "file")
+                continue
             yield from self._child(folder, place, name)
 
     def _named(self, folder: int, only: Mapping[str, Collection[str]], place: _Place) -> list[tuple[str, bool]]:

@@ -130,8 +130,7 @@ def _notes(question: Question, skill: CatalogSkill) -> Iterator[Answer]:
     for finding in document.findings:
         if finding.rule in ("yaml-colon", "yaml-brackets", "yaml-tab", "yaml-lines", "yaml", "frontmatter-missing"):
             yield Answer("repaired", finding.message, rule=finding.rule, line=finding.line)
-    root = own_root(skill.path, view.roots)
-    if root is not None and root.prefix:
+    if ":" in skill.name and (root := own_root(skill.path, view.roots)) is not None and root.prefix:
         yield Answer("renamed-by-plugin", f"called {skill.name!r} here")
     if lost := _lost(question, skill):
         yield Answer("description-cut", lost)
