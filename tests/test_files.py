@@ -17,6 +17,10 @@ from users import ordinary_user
 
 from skillshelf import SkillLoader, files, scratch, writing
 from skillshelf.limits import FIRST_READ, FRONTMATTER_BYTES, SKILL_FILE_BYTES
+from skillshelf.place import Place
+from skillshelf.remedies import remedies
+from skillshelf.survey import take_survey
+from skillshelf.verdicts import judge
 
 NO_FOLDER = "Too many levels of symbolic links|Not a directory"
 """What systems answer when a path that must be a folder is a link or something else."""
@@ -290,6 +294,27 @@ def test_unreadable_files_and_folders_cost_one_error_each_and_no_neighbour(reach
         (str(root / "secret-folder" / "SKILL.md"), "unreadable", "permission denied"),
     ]
     assert catalog.warnings == ()
+
+
+def test_a_survey_of_hosts_tells_where_it_could_not_look_and_what_it_could_not_read(reachable_machine: Machine) -> None:
+    root = reachable_machine.repo / ".agents" / "skills"
+    path = write_skill(root, "secret-file")
+    path.chmod(0)
+    write_skill(root, "secret-folder").parent.chmod(0)
+    place = Place(str(reachable_machine.repo), str(reachable_machine.home), {})
+    take_survey(place, ["codex"])
+
+    with ordinary_user():
+        survey = take_survey(place, ["codex"])
+        verdicts = [judge(sighting, survey.views["codex"], survey) for sighting in survey.sightings]
+
+    assert [(one.at, one.verdict, one.detail) for one in verdicts] == [
+        (str(path), "unknown", "cannot be read: permission denied")
+    ]
+    assert [remedy.what for remedy in remedies(survey.sightings[0], verdicts, survey)] == [
+        "make the file readable for yourself (permission denied)"
+    ]
+    assert [(one.path, one.message) for one in survey.unseen] == [(str(root / "secret-folder"), "permission denied")]
 
 
 @pytest.mark.parametrize("mode", [0, 0o111, 0o444], ids=["nothing", "pass", "list"])

@@ -76,11 +76,29 @@ def broken(machine: Machine) -> None:
 def missing(machine: Machine) -> None:
     """Another skill than the one asked for, and a folder that is spelt wrong."""
     write_skill(machine.repo / ".agents/skills", "deploy")
-    write_skill(machine.repo / ".claude/skill", "deploi")
+    write_skill(machine.repo / ".claude/skill", "review")
+
+
+def stray(machine: Machine) -> None:
+    """A skill in a folder that is spelt wrong."""
+    write_skill(machine.repo / ".claude/skill", "deploy")
+
+
+def copied(machine: Machine) -> None:
+    """Three copies of one name, one of them in the home folder."""
+    for place in ("repo/.agents/skills", "repo/.claude/skills", "home/.claude/skills"):
+        write_skill(machine.base / place, "deploy", skill(f"name: deploy\ndescription: {place}\n"))
 
 
 @pytest.mark.parametrize(
-    ("build", "name", "status"), [(fine, "deploy", 0), (broken, "release-notes", 1), (missing, "deploi", 3)]
+    ("build", "name", "status"),
+    [
+        (fine, "deploy", 0),
+        (broken, "release-notes", 1),
+        (missing, "deploi", 3),
+        (stray, "deploy", 1),
+        (copied, "deploy", 0),
+    ],
 )
 def test_an_answer_fits_one_screen_and_says_what_to_do(
     machine: Machine, run: Run, build: Callable[[Machine], None], name: str, status: int
@@ -171,6 +189,66 @@ def test_the_matrix_counts_who_misses_what_and_who_says_nothing(machine: Machine
     assert found["skills"][0]["hosts"]["cursor"] is None
 
 
+def test_an_empty_machine_is_told_where_to_begin(machine: Machine, run: Run) -> None:
+    status, out, err = run("hosts")
+
+    assert (status, err) == (0, "")
+    assert out.startswith("No skill lies where any of 13 hosts looks")
+    assert "skillshelf new NAME" in out
+
+
+def test_rows_of_one_name_are_told_apart_by_their_paths(machine: Machine, run: Run) -> None:
+    for place in ("repo/.agents/skills", "home/.agents/skills"):
+        write_skill(machine.base / place, "deploy")
+
+    out = run("hosts")[1]
+
+    assert "deploy  .agents/skills/deploy/SKILL.md" in out
+    assert "deploy  ~/.agents/skills/deploy/SKILL.md" in out
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (".agents/skills", "there is no SKILL.md in the folder .agents/skills"),
+        ("./nowhere", "there is nothing at ./nowhere"),
+    ],
+)
+def test_a_path_that_holds_no_skill_is_called_that(machine: Machine, run: Run, path: str, said: str) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+
+    status, _, err = run("why", path)
+
+    assert (status, err.splitlines()[0]) == (3, f"skillshelf: {said}")
+
+
+def test_a_skill_of_a_package_below_is_found_by_its_name(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / "packages/api/.claude/skills", "deploy")
+
+    found = verdicts(run, "deploy")
+
+    assert (found["opencode"], found["claude-code"], found["codex"]) == ("outside-boundary", "unknown", "root-not-read")
+
+
+def test_a_project_too_large_to_be_searched_is_told(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skillshelf.hostfinding.STRAY_FOLDERS", 3)
+    for name in ("a", "b", "c"):
+        (machine.repo / name).mkdir()
+    write_skill(machine.repo / "d/.claude/skills", "deploy")
+
+    status, _, err = run("why", "deploy")
+
+    assert (status, "only the first 3 folders below were searched" in err) == (3, True)
+
+
+def test_a_folder_of_one_host_is_no_near_miss_when_another_is_asked(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".opencode/skill", "deploy")
+
+    assert "not read by any host" not in run("why", "nothing-like-it", "--host", "codex")[2]
+
+
 def test_two_hosts_can_be_compared(machine: Machine, run: Run) -> None:
     write_skill(machine.repo / ".claude/skills", "deploy")
     write_skill(machine.repo / ".agents/skills", "review")
@@ -213,6 +291,12 @@ def test_eighty_skills_show_what_each_list_costs_and_who_loses_descriptions(mach
         if host != "codelia"
     }
     assert found["codex"]["chars"] <= found["codex"]["budget"] == 8000
+    assert found["copilot-cli"]["cut_skills"] == [f"probe-{number:02}" for number in range(30, 80)]
+    assert [host for host, cost in found.items() if cost["least_used_first"]] == ["claude-code"]
+    assert found["codelia"]["dropped_skills"][-1] == "probe-79"
+    told = run("hosts")[1]
+    assert "claude-code has no room for 22 descriptions: those of the skills used least" in told
+    assert "copilot-cli has no room for the description of probe-30, probe-31, probe-32 and 47 more" in told
     assert 0 < found["codelia"]["dropped"] < 80
     dropped = verdicts(run, str(machine.repo / ".agents/skills/probe-79"), "--host", "codelia")
     assert dropped == {"codelia": "over-budget"}
@@ -283,8 +367,27 @@ def test_a_link_says_what_still_keeps_the_skill_out(machine: Machine, run: Run) 
     status, out, _ = run("link", "deploy", "--to", "opencode", "--to", "gemini-cli")
 
     assert status == 1
-    assert "opencode: nothing done" in out
-    assert "still missing-name" in out
+    assert "opencode: nothing done .claude/skills/deploy/SKILL.md (no link would help; add `name: deploy`)" in out
+    assert "gemini-cli: linked .agents/skills/deploy (leads to ../../.claude/skills/deploy; still untrusted" in out
+
+
+def test_a_file_that_is_not_called_skill_md_is_renamed_not_linked(machine: Machine, run: Run) -> None:
+    folder = write_skill(machine.repo / ".claude/skills", "deploy").parent
+    (folder / "SKILL.md").rename(folder / "skill.md")
+
+    status, out, err = run("link", "deploy", "--to", "codex")
+
+    assert (status, err) == (1, "")
+    assert "no link would help; rename the file to SKILL.md" in out
+    assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
+
+
+def test_a_link_says_that_a_host_ignores_what_the_author_holds_back(machine: Machine, run: Run) -> None:
+    text = skill("name: deploy\ndescription: D.\ndisable-model-invocation: true\n")
+    write_skill(machine.repo / ".claude/skills", "deploy", text)
+
+    assert "link deploy --to codex" not in run("why", "deploy")[1]
+    assert "ignores disable-model-invocation: its model may call it" in run("link", "deploy", "--to", "codex")[1]
 
 
 @pytest.mark.parametrize("words", [["link"], ["link", "deploy"], ["link", "deploy", "--to", "nonsense"]])

@@ -1,18 +1,18 @@
-"""What people complain about most, and the answer a verdict gives them.
-
-Budgets, near misses, links and repairs are in `test_host_commands`.
-"""
+"""What people complain about most, by number, and the answer they get."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from host_cases import linked_folder, skill, trust
 from trees import Machine, write_skill
 
+from skillshelf.cli import main
 from skillshelf.document import Document
 from skillshelf.hosts import HOSTS
+from skillshelf.nearmisses import NearMiss, near_misses
 from skillshelf.place import Place
 from skillshelf.portability import portability
 from skillshelf.remedies import fix_for, remedies
@@ -23,8 +23,10 @@ from skillshelf.verdicts import Verdict, judge
 class Answers:
     """What every host says about one file, and what helps."""
 
-    def __init__(self, machine: Machine, path: Path, cwd: Path | None = None) -> None:
-        place = Place(str(cwd or machine.repo), str(machine.home), {})
+    def __init__(
+        self, machine: Machine, path: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> None:
+        place = Place(str(cwd or machine.repo), str(machine.home), dict(env or {}))
         self.survey = take_survey(place, tuple(HOSTS), path=str(path))
         ways = {str(path), str(path.resolve())}
         (self.sighting,) = [s for s in self.survey.sightings if ways & {s.real_path, *s.ways}]
@@ -80,6 +82,29 @@ def test_4_links_are_followed_by_some(machine: Machine, agents: Path) -> None:
     assert [host for host, verdict in got.verdicts.items() if verdict.verdict == "dir-link-skipped"] == ["codelia"]
 
 
+def test_5_too_many_skills_cost_descriptions_and_entries_that_are_named(machine: Machine, agents: Path) -> None:
+    for number in range(80):
+        text = skill(f"name: probe-{number:02}\ndescription: {'d' * 400}\n")
+        for root in (agents, machine.repo / ".claude/skills"):
+            write_skill(root, f"probe-{number:02}", text)
+    first = Answers(machine, agents / "probe-00/SKILL.md")
+    last = Answers(machine, agents / "probe-79/SKILL.md")
+    theirs = Answers(machine, machine.repo / ".claude/skills/probe-00/SKILL.md")
+
+    assert (first["codex"].verdict, first["codex"].detail) == (
+        "description-cut",
+        "its list is full at 8,000 characters: a part of the description is left",
+    )
+    assert first["copilot-cli"].verdict == "unknown"
+    assert (last["codelia"].verdict, last.fix("codelia")) == (
+        "over-budget",
+        "shorten descriptions, here or of other skills",
+    )
+    assert theirs["claude-code"].detail == (
+        "its list is full at 24,400 characters: 22 of 80 lose the description, the least used first"
+    )
+
+
 def test_6_copies_that_say_the_same_are_told_from_those_that_do_not(machine: Machine, agents: Path) -> None:
     mine = write_skill(machine.home / ".agents/skills", "x")
     write_skill(agents, "x")
@@ -98,6 +123,26 @@ def test_7_a_boundary_is_named(machine: Machine, agents: Path) -> None:
     assert "working directory only" in got["goose"].detail
 
 
+def test_8_a_host_that_is_running_is_told_what_makes_it_see_a_new_skill(
+    machine: Machine, agents: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_skill(machine.repo / ".claude/skills", "deploy")
+    hosts = [word for host in ("gemini-cli", "pi", "codex") for word in ("--to", host)]
+
+    status = main(["link", "deploy", *hosts, "--cwd", str(machine.repo), "--home", str(machine.home)])
+
+    assert (status, capfd.readouterr().out.splitlines()) == (
+        0,
+        [
+            "gemini-cli: linked .agents/skills/deploy (leads to ../../.claude/skills/deploy) - its model is told of it",
+            "pi: sees it already, as .agents/skills/deploy/SKILL.md",
+            "codex: sees it already, as .agents/skills/deploy/SKILL.md",
+            "If it is running now - gemini-cli: /skills reload",
+        ],
+    )
+    assert [name for name, host in HOSTS.items() if not host.on_change] == ["kiro"]
+
+
 def test_9_a_byte_order_mark_is_seen_before_anything_else(machine: Machine, agents: Path) -> None:
     got = Answers(machine, write_skill(agents, "x", b"\xef\xbb\xbf" + skill().encode()))
 
@@ -114,6 +159,38 @@ def test_10_an_argument_hint_that_is_a_list_is_a_matter_of_type(machine: Machine
         "wrong-type",
         "put quotes around the value that is not text",
     )
+
+
+def test_11_a_folder_at_home_is_ignored_for_its_spelling_or_for_a_variable(machine: Machine) -> None:
+    path = write_skill(machine.home / ".config/opencode/skills", "x")
+    write_skill(machine.home / ".claude/Skills", "y")
+
+    got = Answers(machine, path)
+    assert (got["opencode"].verdict, got["codex"].verdict) == ("visible", "root-not-read")
+    assert got["codex"].detail == "reads ~/.codex/skills, ~/.agents/skills"
+    assert near_misses(got.survey) == [
+        NearMiss(f"{machine.home}/.claude/Skills", "is not read by any host: the folder must be called skills")
+    ]
+
+    moved = Answers(machine, path, env={"XDG_CONFIG_HOME": str(machine.home / "elsewhere")})
+    assert moved["opencode"].verdict == "root-not-read"
+
+
+def test_12_a_skill_outside_the_workspace_folder_or_kept_from_git(machine: Machine, agents: Path) -> None:
+    path = write_skill(agents, "x")
+    mine = write_skill(machine.home / ".copilot/skills", "y")
+    (machine.repo / ".gitignore").write_text(".agents/\n")
+    below = machine.repo / "packages/api"
+    below.mkdir(parents=True)
+
+    outside = Answers(machine, path, below)["vscode"]
+    assert (outside.verdict, outside.told, outside.detail) == (
+        "outside-boundary",
+        False,
+        f"not in {machine.repo}: it reads .agents/skills of the working directory only",
+    )
+    assert Answers(machine, mine, below)["vscode"].verdict == "visible"
+    assert Answers(machine, path)["vscode"].visible is True
 
 
 def test_13_every_host_that_misses_a_skill_says_what_to_do(machine: Machine) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from host_cases import COLUMNS, PLACE_CASES, ROOTS, TEXT_CASES, PlaceCase, TextCase, trust
-from trees import Machine
+from host_cases import COLUMNS, PLACE_CASES, ROOTS, TEXT_CASES, PlaceCase, TextCase, skill, trust
+from trees import Machine, write_skill
 
 from skillshelf.hosts import HOSTS
 from skillshelf.place import Place
@@ -81,3 +81,32 @@ def test_one_skill_in_different_places(case: PlaceCase, machine: Machine) -> Non
     assert {place: " ".join(map(letter, row)) for place, row in verdicts.items()} == case.expected, "\n".join(
         str(verdict) for row in verdicts.values() for verdict in row
     )
+
+
+@pytest.mark.parametrize("host", ["gemini-cli", "pi"])
+def test_a_folder_that_a_host_does_not_trust_takes_no_name_and_breaks_no_rule(machine: Machine, host: str) -> None:
+    mine = write_skill(machine.home / ".agents/skills", "review")
+    theirs = write_skill(machine.repo / ".agents/skills", "review", skill("name: review\ndescription: a: b\n"))
+
+    seen = survey(machine, machine.repo, host)
+
+    assert verdict_on(mine, host, seen).verdict == "visible"
+    assert (verdict_on(theirs, host, seen).verdict, verdict_on(theirs, host, seen).told) == ("untrusted", False)
+
+
+def test_what_an_author_holds_back_is_told_where_a_host_ignores_it(machine: Machine) -> None:
+    text = skill("name: deploy\ndescription: D.\ndisable-model-invocation: true\n")
+    path = write_skill(machine.repo / ".claude/skills", "deploy", text)
+    seen = survey(machine, machine.repo)
+
+    told = {host: verdict_on(path, host, seen).detail for host in ("goose", "opencode", "openskills")}
+
+    assert set(told.values()) == {"ignores disable-model-invocation: its model may call it"}
+
+
+def test_what_nobody_tried_is_said_once(machine: Machine) -> None:
+    path = write_skill(machine.repo / ".agents/skills", "deploy", b"\xef\xbb\xbf" + skill().encode())
+
+    verdict = verdict_on(path, "vscode", survey(machine, machine.repo, "vscode"))
+
+    assert (verdict.visible, verdict.detail.count("nobody has tried it")) == (None, 1)

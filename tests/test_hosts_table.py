@@ -16,7 +16,7 @@ from skillshelf.portability import portability
 from skillshelf.profile import Profile
 from skillshelf.profiles import SYSTEMS, find_profile
 from skillshelf.rulebook import RULES
-from skillshelf.survey import take_survey
+from skillshelf.survey import glance, take_survey
 from skillshelf.values import Finding
 from skillshelf.verdicts import RULE_VERDICTS, VERDICTS, judge
 
@@ -76,6 +76,36 @@ def test_why_and_a_listing_with_the_profile_agree(case: PlaceCase, machine: Mach
         for sighting in survey.sightings:
             verdict = judge(sighting, view, survey)
             assert verdict.visible is None or verdict.visible == (sighting.real_path in listed), verdict
+
+
+@pytest.mark.parametrize("case", PLACE_CASES, ids=lambda case: f"{case.number} {case.title}")
+def test_a_glance_at_one_skill_and_its_rivals_gives_the_same_verdicts(case: PlaceCase, machine: Machine) -> None:
+    case.build(machine)
+    cwd = machine.base / case.cwd
+    cwd.mkdir(parents=True, exist_ok=True)
+    trust(machine, cwd)
+    place = Place(str(cwd), str(machine.home), {})
+    whole = take_survey(place, tuple(HOSTS))
+
+    for sighting in whole.sightings:
+        rivals = [way for other in whole.sightings for way in other.ways]
+        quick = glance(place, tuple(HOSTS), sighting.path, rivals)
+        for host in HOSTS:
+            got = judge(quick.by_path[sighting.real_path], quick.views[host], quick)
+            assert got == judge(sighting, whole.views[host], whole)
+
+
+def test_a_glance_looks_at_nothing_else(machine: Machine) -> None:
+    root = machine.repo / ".agents/skills"
+    path = write_skill(root, "deploy", folder="ops/deploy")
+    write_skill(root, "deploy")
+    write_skill(root, "review")
+    place = Place(str(machine.repo), str(machine.home), {})
+
+    seen = glance(place, ["codex"], str(path))
+
+    assert [sighting.path for sighting in seen.sightings] == [str(root / "deploy/SKILL.md"), str(path)]
+    assert judge(seen.by_path[str(path)], seen.views["codex"], seen).verdict == "ambiguous"
 
 
 def test_a_host_can_be_the_start_of_a_profile_of_ones_own(machine: Machine) -> None:

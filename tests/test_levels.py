@@ -43,9 +43,11 @@ LAYERS = (
     ("catalog", "tools"),
     ("envelope", "results", "searchview", "survey", "views"),
     # Who sees what, and what helps.
+    ("questions",),
+    ("listings",),
     ("verdicts",),
     ("hostviews", "nearmisses", "remedies"),
-    ("linking",),
+    ("hostfinding", "linking"),
     # One conversation: what is recorded, what is allowed, what is run and handed over.
     ("delivery", "logviews", "recorder", "rpcmessages"),
     ("guard",),
@@ -69,7 +71,7 @@ LAYERS = (
     ("mcp_server.command",),
     # What a person chooses from.
     ("errands", "picking"),
-    ("panels", "stock"),
+    ("linkcommand", "panels", "stock"),
     ("picker",),
     ("pickcommand",),
     # The JSON-RPC server.

@@ -277,12 +277,13 @@ def hosts_text() -> str:
     """Every host with its roots, and how that is known."""
     from skillshelf.hosts import HOSTS
 
-    rows = [["host", "version", "as of", "known by", "source", "roots in its order", "a name twice", "not established"]]
+    head = ["host", "version", "as of", "known by", "source", "roots in its order", "a name twice"]
+    rows = [[*head, "if it is running", "not established"]]
     for host in HOSTS.values():
         roots = "<br>".join(_root(rule) for rule in host.roots)
         doubts = " ".join(f"`{doubt}`" for doubt in host.unknown) or "-"
         row = [f"`{host.name}`", host.version or "-", host.as_of, host.grade, host.evidence, roots]
-        rows.append([*row, host.collision, doubts])
+        rows.append([*row, host.collision, host.on_change or "not known", doubts])
     return _markdown(rows)
 
 

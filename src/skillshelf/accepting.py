@@ -20,7 +20,8 @@ def accept(found: Iterable[Found], ground: Ground) -> list[CatalogSkill]:
             kept = _remembered(item, ground)
             accepted.append(kept)
             by_file[kept.real_path] = kept
-            notes[item.root][item.path] = item.entry
+            if notes:
+                notes[item.root][item.path] = item.entry
         elif isinstance(item, Candidate):
             # Imported here: the parser and its rules take longer to load than a thousand entries of the cache.
             from skillshelf.judging import judge
@@ -32,7 +33,8 @@ def accept(found: Iterable[Found], ground: Ground) -> list[CatalogSkill]:
             else:
                 accepted.append(skill)
                 by_file[item.real_path] = skill
-                notes[item.root][item.path] = _entry(skill, item, parts.warnings[told:])
+                if notes:
+                    notes[item.root][item.path] = _entry(skill, item, parts.warnings[told:])
         elif isinstance(item, Repeat):
             from skillshelf.judging import judge_again
 

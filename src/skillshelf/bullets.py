@@ -11,18 +11,18 @@ __all__ = ["Bullets", "bullets"]
 
 
 class Bullets(NamedTuple):
-    """The lines, how many skills are not among them, and how many lost a part of their description."""
+    """The lines, how many skills are not among them, and the paths of those that lost some of their description."""
 
     lines: list[str]
     omitted: int
-    cut: int
+    cut: tuple[str, ...] = ()
 
 
 def bullets(
     skills: Sequence[CatalogSkill],
     *,
     most: float,
-    overflow: Literal["none", "shorten", "drop-descriptions"],
+    overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"],
     shown: int | None,
     with_file: bool,
 ) -> Bullets:
@@ -30,7 +30,7 @@ def bullets(
     entries = [_Entry(skill, _description(skill, shown), skill.path if with_file else "") for skill in skills]
     lines = [entry.line() for entry in entries]
     if _size(lines) <= most:
-        return Bullets(lines, 0, 0)
+        return Bullets(lines, 0)
     return OVERFLOWS[overflow](entries, most)
 
 
@@ -56,7 +56,7 @@ def _size(lines: Sequence[str]) -> int:
 
 
 def _everything(entries: Sequence[_Entry], most: float) -> Bullets:
-    return Bullets([entry.line() for entry in entries], 0, 0)
+    return Bullets([entry.line() for entry in entries], 0)
 
 
 def _shortened(entries: Sequence[_Entry], most: float) -> Bullets:
@@ -72,15 +72,15 @@ def _shortened(entries: Sequence[_Entry], most: float) -> Bullets:
     while kept < len(lines) and room >= len(lines[kept]) + 1:
         room -= len(lines[kept]) + 1
         kept += 1
-    shorter = sum(len(entry.description) > low for entry in entries[:kept])
-    return Bullets(lines[:kept], len(lines) - kept, shorter)
+    shorter = [entry.skill.path for entry in entries[:kept] if len(entry.description) > low]
+    return Bullets(lines[:kept], len(lines) - kept, tuple(shorter))
 
 
 def _without_descriptions(entries: Sequence[_Entry], most: float) -> Bullets:
     """Every name stays; descriptions stay in order as long as there is room."""
     room = most - _size([entry.line(0) for entry in entries])
     lines = []
-    lost = 0
+    lost = []
     for entry in entries:
         needed = len(entry.line()) - len(entry.line(0))
         if needed <= room:
@@ -88,13 +88,14 @@ def _without_descriptions(entries: Sequence[_Entry], most: float) -> Bullets:
             lines.append(entry.line())
         else:
             room = min(room, 0)
-            lost += bool(entry.description)
+            lost += [entry.skill.path] if entry.description else []
             lines.append(entry.line(0))
-    return Bullets(lines, 0, lost)
+    return Bullets(lines, 0, tuple(lost))
 
 
 OVERFLOWS: Mapping[str, Callable[[Sequence[_Entry], float], Bullets]] = {
     "none": _everything,
     "shorten": _shortened,
     "drop-descriptions": _without_descriptions,
+    "drop-least-used": _without_descriptions,
 }

@@ -31,9 +31,8 @@ def build(
     parts = Parts([], list(settings.warnings), [], [])
     for problem in roots.problems:
         report(parts, problem, profile)
-    taken = notes or [{} for _ in roots.roots]
     read = {} if documents is None else documents
-    accepted = accept(found, Ground(roots.roots, profile, settings, parts, taken, read))
+    accepted = accept(found, Ground(roots.roots, profile, settings, parts, notes, read))
     kept = SETTLEMENTS[profile.filter_order](accepted, roots.roots, profile, settings, parts)
     kept.sort(key=_order_key(profile, roots.roots))
     return _catalog(kept, roots, profile, parts)

@@ -186,7 +186,7 @@ COMMANDS: Mapping[str, Command] = {
             Option("--remove", "take back what was made for these hosts"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
-        _later("hostcommands", "link"),
+        _later("linkcommand", "link"),
     ),
     "prompt": Command("the catalog as a model is told of it", (*SHARED, _TRUST), (), commands.prompt),
     "tools": Command("the tools a model is offered, with their schemas", (*SHARED, _TRUST), (), commands.tools),

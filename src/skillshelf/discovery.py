@@ -6,7 +6,7 @@ the whole scan. A folder that holds no SKILL.md is listed and walked.
 
 import errno
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from skillshelf import files
@@ -43,11 +43,13 @@ def discover(
     account: bool = False,
     remembered: Remembered = lambda root: {},
     heads: dict[str, files.Head] | None = None,
+    only: Mapping[str, Collection[str]] | None = None,
 ) -> Iterator[Found]:
     """Everything the roots hold, root by root in order; `account` also tells what lies where no skill is looked for.
 
     A file of which an entry is `remembered`, and which has not changed since, is not read again. `heads` keeps what
-    was read by real path, for looks of several profiles at one disk.
+    was read by real path, for looks of several profiles at one disk. With `only` nothing is listed: it has the names to
+    look at in each folder, by the folder's path.
     """
     reachable = [repository, *(root.real_path for root in roots if root.real_path)]
     seen: set[str] = set()
@@ -55,6 +57,7 @@ def discover(
         if root.real_path is not None:
             walk = _Walk(index, root, profile, reachable, seen, account, remembered)
             walk.heads = heads
+            walk.only = only
             yield from walk.run()
 
 
@@ -109,6 +112,7 @@ class _Walk:
         self.too_deep = 0
         self.followed: set[str] = set()
         self.heads: dict[str, files.Head] | None = None
+        self.only: Mapping[str, Collection[str]] | None = None
         self.remembered = remembered
         self.entries: Mapping[str, Entry] | None = None
         self.files = 0
@@ -149,7 +153,7 @@ class _Walk:
         """What lies below a folder that is itself no skill, or below a skill where that counts."""
         counts = place.verdict is None
         try:
-            entries = files.entries_in(folder)
+            entries = files.entries_in(folder) if self.only is None else self._named(folder, self.only, place)
         except OSError as error:
             rule = "unreadable" if place.depth else "root-unreadable"
             yield Diagnostic(place.path, rule, _reason(error))
@@ -170,7 +174,31 @@ class _Walk:
                 if kept is not None:
                     yield kept
                     continue
+            if counts and is_folder and (known := self._known_skill(place, name)) is not None:
+                yield from self._read(folder, SKILL_FILE, known, f"{known.real_path}/{SKILL_FILE}")
+                continue
+            if self.heads and name == SKILL_FILE and f"{place.real_path}/{name}" in self.heads:
+                self._charge(place, "file")
+                continue
             yield from self._child(folder, place, name)
+
+    def _named(self, folder: int, only: Mapping[str, Collection[str]], place: _Place) -> list[tuple[str, bool]]:
+        """Those of the names to look at that a folder holds, each with whether it is a folder itself."""
+        found = []
+        for name in sorted(only.get(place.path, ()), key=os.fsencode):
+            try:
+                found.append((name, files.kind_of(files.stat_at(folder, name).st_mode) == "folder"))
+            except FileNotFoundError:
+                continue
+        return found
+
+    def _known_skill(self, place: _Place, name: str) -> _Place | None:
+        """The place of a child whose SKILL.md another walk of the same look has read, where nothing below it counts."""
+        if not self.heads or self.profile.below_skill == "enter" or self.account:
+            return None
+        head = self.heads.get(f"{place.real_path}/{name}/{SKILL_FILE}")
+        below = self._below(place, name) if head is not None and head.data is not None else None
+        return below if below is not None and below.verdict is None else None
 
     def _loose_files(self, folder: int, place: _Place, names: list[str]) -> Iterator[Found]:
         """Markdown files that count as skills without being called SKILL.md, where a root has such."""

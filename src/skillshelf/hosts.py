@@ -13,42 +13,32 @@ __all__ = ["HOSTS", "find_host"]
 
 _RUN = "2026-11-15"
 
-_CARELESS: dict[str, Severity] = {
-    "name-missing": "off",
-    "name-type": "off",
-    "name-length": "off",
-    "name-pattern": "off",
-    "name-directory": "off",
-    "description-type": "off",
-    "description-length": "off",
-    "compatibility-type": "off",
-    "compatibility-length": "off",
-    "metadata-type": "off",
-    "allowed-tools-type": "off",
-    "root-file": "reject",
-    "bom": "off",
-    "crlf": "off",
-    "fence-blanks": "off",
-}
+_CARELESS = (
+    *("name-missing", "name-type", "name-length", "name-pattern", "name-directory"),
+    *("description-type", "description-length", "compatibility-type", "compatibility-length"),
+    *("metadata-type", "allowed-tools-type", "bom", "crlf", "fence-blanks"),
+)
 """What most hosts do not look at."""
 
-_NO_REPAIR: dict[str, Severity] = {"yaml-colon": "reject", "yaml-brackets": "reject", "yaml-tab": "reject"}
+_NO_REPAIR = ("yaml-colon", "yaml-brackets", "yaml-tab")
 _OPEN_FORM = (
-    "bom",
-    "fence-blanks",
-    "frontmatter-missing",
-    "frontmatter-unclosed",
-    "frontmatter-type",
-    "yaml",
-    "yaml-colon",
-    "yaml-brackets",
-    "yaml-tab",
-    "description-type",
-    "name-type",
+    *("bom", "fence-blanks", "frontmatter-missing", "frontmatter-unclosed", "frontmatter-type"),
+    *("yaml", *_NO_REPAIR, "description-type", "name-type"),
 )
 """Mistakes in the form of a file that nobody tried on a host which was not run."""
 
-_NOBODY_SAYS: dict[str, Telling] = {"place": "nothing", "link": "nothing", "trust": "nothing"}
+
+def _rules(*, reject: tuple[str, ...] = (), off: tuple[str, ...] = ()) -> dict[str, Severity]:
+    """The weight of every rule: by which a host leaves a skill out, and what it does not mind besides the usual."""
+    weights: dict[str, Severity] = {**dict.fromkeys((*_CARELESS, *off), "off"), "root-file": "reject"}
+    return severities({**weights, **dict.fromkeys(reject, "reject")})
+
+
+def _tells(*, invalid: Telling, collision: Telling, budget: Telling | None = None) -> dict[str, Telling]:
+    """Where a host says what: nobody says that it does not look somewhere, follow a link or trust a folder."""
+    told: dict[str, Telling] = {"place": "nothing", "link": "nothing", "trust": "nothing"}
+    told |= {"invalid": invalid, "collision": collision}
+    return told if budget is None else {**told, "budget": budget}
 
 
 def _roots(*rules: tuple[str, str, str]) -> tuple[RootRule, ...]:
@@ -70,12 +60,12 @@ _HOST = Profile(
     other_links="follow",
     fields=("name", "description"),
     hides_on=(),
-    rules=severities(_CARELESS),
+    rules=_rules(),
     order=("name", "root", "path"),
     catalog_budget=(),
     catalog_form="with-location",
     description_shown=None,
-    tells=_NOBODY_SAYS,
+    tells=_tells(invalid="nothing", collision="nothing"),
 )
 """What hosts have in common: one level, every link followed, hardly anything checked."""
 
@@ -102,15 +92,7 @@ _CODEX = _HOST._replace(
     max_directories=2_000,
     body_text="utf-8",
     name_form="one-blank",
-    rules=severities(
-        {
-            **_CARELESS,
-            "bom": "reject",
-            "body-encoding": "reject",
-            "name-length": "reject",
-            "description-type": "reject",
-        }
-    ),
+    rules=_rules(reject=("bom", "body-encoding", "name-length", "description-type")),
     collision="keep-all",
     order=("scope", "name", "path"),
     catalog_form="bullets-with-file",
@@ -119,7 +101,8 @@ _CODEX = _HOST._replace(
     overflow="shorten",
     description_shown=1_024,
     mentions="dollar",
-    tells={**_NOBODY_SAYS, "invalid": "screen", "collision": "nothing", "budget": "screen"},
+    tells=_tells(invalid="screen", collision="nothing", budget="screen"),
+    on_change="sees it by itself after about ten seconds",
 )
 
 _CLAUDE_CODE = _HOST._replace(
@@ -143,23 +126,17 @@ _CLAUDE_CODE = _HOST._replace(
         *("hooks", "paths", "shell"),
     ),
     hides_on=("disable-model-invocation",),
-    rules=severities(
-        {
-            **_CARELESS,
-            "frontmatter-missing": "off",
-            "frontmatter-unclosed": "off",
-            "frontmatter-type": "off",
-            "yaml": "off",
-            "description-missing": "off",
-        }
+    rules=_rules(
+        off=("frontmatter-missing", "frontmatter-unclosed", "frontmatter-type", "yaml", "description-missing")
     ),
     catalog_form="bullets",
     catalog_budget=("chars",),
     budget_chars=24_400,
-    overflow="drop-descriptions",
+    overflow="drop-least-used",
     description_shown=1_536,
     arguments="substitute",
-    tells={**_NOBODY_SAYS, "invalid": "nothing", "collision": "nothing", "budget": "nothing"},
+    tells=_tells(invalid="nothing", collision="nothing", budget="nothing"),
+    on_change="sees it by itself; restart it if its skills folder is new",
 )
 
 _OPENCODE = _HOST._replace(
@@ -185,19 +162,13 @@ _OPENCODE = _HOST._replace(
     root_file="skill",
     repaired_keys="words",
     description_from="or-hide",
-    rules=severities(
-        {
-            **_CARELESS,
-            "yaml-brackets": "reject",
-            "name-missing": "reject",
-            "name-type": "reject",
-            "description-type": "reject",
-            "description-missing": "off",
-        }
+    rules=_rules(
+        reject=("yaml-brackets", "name-missing", "name-type", "description-type"), off=("description-missing",)
     ),
     collision="race",
     arguments="substitute",
-    tells={**_NOBODY_SAYS, "invalid": "nothing", "collision": "log"},
+    tells=_tells(invalid="nothing", collision="log"),
+    on_change="restart it",
 )
 
 _GEMINI_CLI = _HOST._replace(
@@ -220,11 +191,12 @@ _GEMINI_CLI = _HOST._replace(
     root_file="skill",
     yaml_fallback="lines",
     name_form="file-name",
-    rules=severities({**_CARELESS, "bom": "reject", "fence-blanks": "reject", "name-missing": "reject"}),
+    rules=_rules(reject=("bom", "fence-blanks", "name-missing")),
     folder_order="reversed",
     collision="last",
     order=("root", "path"),
-    tells={**_NOBODY_SAYS, "invalid": "nothing", "collision": "screen"},
+    tells=_tells(invalid="nothing", collision="screen"),
+    on_change="/skills reload",
 )
 
 _GOOSE = _HOST._replace(
@@ -247,20 +219,14 @@ _GOOSE = _HOST._replace(
     opening_fence="anywhere",
     closing_fence="anywhere",
     body_text="utf-8",
-    rules=severities(
-        {
-            **_CARELESS,
-            **_NO_REPAIR,
-            "body-encoding": "reject",
-            "name-missing": "reject",
-            "description-type": "reject",
-            "description-missing": "off",
-        }
+    rules=_rules(
+        reject=(*_NO_REPAIR, "body-encoding", "name-missing", "description-type"), off=("description-missing",)
     ),
     collision_doubt="same-root",
     catalog_form="bullets",
     arguments="substitute",
-    tells={**_NOBODY_SAYS, "invalid": "log", "collision": "nothing"},
+    tells=_tells(invalid="log", collision="nothing"),
+    on_change="start a new session",
 )
 
 _PI = _HOST._replace(
@@ -284,11 +250,12 @@ _PI = _HOST._replace(
     odd_name="folder",
     fields=("name", "description", "disable-model-invocation"),
     hides_on=("disable-model-invocation",),
-    rules=severities({**_CARELESS, **_NO_REPAIR, "description-type": "reject"}),
+    rules=_rules(reject=(*_NO_REPAIR, "description-type")),
     order=("root", "path"),
     arguments="append",
     commands="slash-skill",
-    tells={**_NOBODY_SAYS, "invalid": "screen", "collision": "screen"},
+    tells=_tells(invalid="screen", collision="screen"),
+    on_change="/reload",
 )
 
 _OH_MY_PI = _HOST._replace(
@@ -313,9 +280,9 @@ _OH_MY_PI = _HOST._replace(
     odd_name="folder",
     fields=("name", "description", "disable-model-invocation", "hide"),
     hides_on=("disable-model-invocation", "hide"),
-    rules=severities({**_CARELESS, "frontmatter-missing": "off"}),
+    rules=_rules(off=("frontmatter-missing",)),
     commands="slash-skill",
-    tells={**_NOBODY_SAYS, "invalid": "nothing", "collision": "nothing"},
+    on_change="restart it",
 )
 
 _CODELIA = _HOST._replace(
@@ -338,24 +305,24 @@ _CODELIA = _HOST._replace(
     other_links="never",
     linked_file="skip",
     yaml_mode="lines",
-    rules=severities(
-        {
-            **_CARELESS,
-            "bom": "reject",
-            "fence-blanks": "reject",
-            "name-missing": "reject",
-            "name-length": "reject",
-            "name-pattern": "reject",
-            "name-directory": "reject",
-            "description-length": "reject",
-        }
+    rules=_rules(
+        reject=(
+            "bom",
+            "fence-blanks",
+            "name-missing",
+            "name-length",
+            "name-pattern",
+            "name-directory",
+            "description-length",
+        )
     ),
     collision="keep-all",
     order=("name", "scope", "path"),
     catalog_form="skills-context",
     catalog_budget=("entries", "bytes"),
     mentions="dollar",
-    tells={**_NOBODY_SAYS, "invalid": "screen", "collision": "screen", "budget": "nothing"},
+    tells=_tells(invalid="screen", collision="screen", budget="nothing"),
+    on_change="reload its skills",
 )
 
 _OPENSKILLS = _HOST._replace(
@@ -372,16 +339,9 @@ _OPENSKILLS = _HOST._replace(
     yaml_mode="lines",
     opening_fence="anywhere",
     name_source="directory",
-    rules=severities(
-        {
-            **_CARELESS,
-            "frontmatter-missing": "off",
-            "frontmatter-unclosed": "off",
-            "description-missing": "off",
-        }
-    ),
+    rules=_rules(off=("frontmatter-missing", "frontmatter-unclosed", "description-missing")),
     order=("root", "name"),
-    tells={**_NOBODY_SAYS, "invalid": "nothing", "collision": "nothing"},
+    on_change="openskills sync",
 )
 
 _COPILOT_CLI = _HOST._replace(
@@ -402,25 +362,36 @@ _COPILOT_CLI = _HOST._replace(
     text_fields=("name", "description", "argument-hint"),
     fields=("name", "description", "license", "allowed-tools", "argument-hint", "disable-model-invocation"),
     hides_on=("disable-model-invocation",),
-    rules=severities(
-        {
-            **_CARELESS,
-            **_NO_REPAIR,
-            "name-length": "reject",
-            "description-length": "reject",
-            "description-missing": "off",
-            "field-type": "reject",
-        }
-    ),
+    rules=_rules(reject=(*_NO_REPAIR, "name-length", "description-length", "field-type"), off=("description-missing",)),
     collision_doubt="same-kind",
     catalog_form="bullets",
     catalog_budget=("chars",),
     budget_chars=13_100,
     overflow="drop-descriptions",
-    tells={**_NOBODY_SAYS, "invalid": "screen", "collision": "nothing", "budget": "nothing"},
+    tells=_tells(invalid="screen", collision="nothing", budget="nothing"),
+    on_change="/skills reload",
 )
 
-_VSCODE = _HOST._replace(
+_NOT_RUN = _HOST._replace(
+    as_of="2026-08-22",
+    grade="D",
+    name_source="directory",
+    rules=_rules(off=("description-missing", "frontmatter-missing", "yaml")),
+    unknown=(*_OPEN_FORM, "linked_file", "encoding"),
+)
+"""A host of which only source or documentation is known."""
+
+_DOCUMENTED = _NOT_RUN._replace(
+    tells={"place": "nothing", "link": "unknown", "trust": "unknown", "invalid": "unknown", "collision": "unknown"},
+    unknown=(
+        *(*_NOT_RUN.unknown, "links", "below_skill", "root-file", "skip_directories"),
+        *("name-missing", "name-pattern", "name-directory", "name-length"),
+        *("description-missing", "description-length"),
+    ),
+)
+"""A host whose documentation is all that is known."""
+
+_VSCODE = _NOT_RUN._replace(
     name="vscode",
     summary="VS Code with Copilot: `.github`, `.agents` and `.claude` of the workspace folder and of home, one level.",
     evidence="read: promptSyntax of microsoft/vscode at 00eacc9; agent-skills page of vscode-docs",
@@ -430,24 +401,20 @@ _VSCODE = _HOST._replace(
         RootRule("project", "cwd", (".github/skills", ".agents/skills", ".claude/skills")),
         RootRule("user", "home", (".copilot/skills", ".agents/skills", ".claude/skills")),
     ),
-    name_source="directory",
     description_shown=1_024,
     fields=(
         *("name", "description", "argument-hint", "user-invocable", "disable-model-invocation", "context"),
         "allowed-tools",
     ),
     hides_on=("disable-model-invocation",),
-    rules=severities({**_CARELESS, "description-missing": "off", "frontmatter-missing": "off", "yaml": "off"}),
-    tells={**_NOBODY_SAYS, "invalid": "log", "collision": "log"},
-    unknown=(*_OPEN_FORM, "linked_file", "encoding"),
+    tells=_tells(invalid="log", collision="log"),
+    on_change="sees it by itself",
 )
 
-_CURSOR = _HOST._replace(
+_CURSOR = _DOCUMENTED._replace(
     name="cursor",
     summary="Cursor: `.agents`, `.cursor`, `.claude` and `.codex` of the repository and of home, any depth.",
     evidence="cursor.com/docs/skills and its changelog",
-    as_of="2026-08-22",
-    grade="D",
     roots=(
         RootRule("project", "chain", (".agents/skills", ".cursor/skills", ".claude/skills", ".codex/skills")),
         RootRule("user", "home", (".agents/skills", ".cursor/skills", ".claude/skills", ".codex/skills")),
@@ -455,39 +422,22 @@ _CURSOR = _HOST._replace(
     nested="on-use",
     max_depth=None,
     hidden="skip",
-    name_source="directory",
     fields=(
         *("name", "description", "paths", "globs", "disable-model-invocation", "user-invocable", "icon", "color"),
         *("metadata", "license", "compatibility"),
     ),
     hides_on=("disable-model-invocation",),
-    rules=severities({**_CARELESS, "description-missing": "off", "frontmatter-missing": "off", "yaml": "off"}),
     collision_doubt="always",
-    tells={"place": "nothing", "link": "unknown", "trust": "unknown", "invalid": "unknown", "collision": "unknown"},
-    unknown=(
-        *_OPEN_FORM,
-        *("above-cwd", "links", "linked_file", "below_skill", "root-file", "skip_directories", "encoding"),
-        *("name-missing", "name-pattern", "name-directory", "name-length"),
-        *("description-missing", "description-length"),
-    ),
+    unknown=(*_DOCUMENTED.unknown, "above-cwd"),
+    on_change="restart it",
 )
 
-_KIRO = _HOST._replace(
+_KIRO = _DOCUMENTED._replace(
     name="kiro",
     summary="Kiro: `.kiro/skills` of the workspace, which wins, and of home.",
     evidence="kiro.dev/docs/skills",
-    as_of="2026-08-22",
-    grade="D",
     roots=_roots(("project", "cwd", ".kiro/skills"), ("user", "home", ".kiro/skills")),
-    name_source="directory",
-    rules=severities({**_CARELESS, "description-missing": "off", "frontmatter-missing": "off", "yaml": "off"}),
-    tells={"place": "nothing", "link": "unknown", "trust": "unknown", "invalid": "unknown", "collision": "unknown"},
-    unknown=(
-        *_OPEN_FORM,
-        *("max_depth", "hidden", "links", "linked_file", "below_skill", "root-file", "skip_directories", "encoding"),
-        *("name-missing", "name-pattern", "name-directory", "name-length", "hides_on"),
-        *("description-missing", "description-length"),
-    ),
+    unknown=(*_DOCUMENTED.unknown, "max_depth", "hidden", "hides_on"),
 )
 
 HOSTS: dict[str, Profile] = {

@@ -1,5 +1,6 @@
 """Verdicts, counts and links to what a person is shown about hosts."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -27,58 +28,75 @@ class Asked(NamedTuple):
 # One skill ----------------------------------------------------------------------------------------
 
 _FIXES_SHOWN = 4
+_COPIES_SHOWN = 3
 
 
 def why_view(name: str, asked: Sequence[Asked], where: Where, screen: Screen) -> str:
-    """For each file that is meant: a line for each host, the failing ones first, and what to do."""
-    lines: list[str] = []
-    for file in asked:
-        seen = sum(verdict.visible is True for verdict in file.verdicts)
-        lines += [
-            *([""] if lines else []),
-            screen.paint(visible(name), "bold") + f"  {visible(where.short(file.path))}",
-            f"{seen} of {len(file.verdicts)} hosts tell their model about it.",
-        ]
-        lines += _verdict_lines(file.verdicts, screen, fold_seen=len(asked) > 1)
-        lines += _help_lines(file, screen)
-    doubts = sorted({verdict.host for file in asked for verdict in file.verdicts if HOSTS[verdict.host].grade != "R"})
-    if doubts:
-        lines += ["", screen.paint(f"Not run, but read or documented: {', '.join(doubts)}. More: docs/hosts.md", "dim")]
+    """A line for each host, the failing ones first, and what to do; with a column for each copy of a name."""
+    lines = list(_one(name, asked[0], where, screen) if len(asked) == 1 else _several(name, asked, where, screen))
     return "\n".join(lines) + "\n"
 
 
-def _verdict_lines(verdicts: Sequence[Verdict], screen: Screen, *, fold_seen: bool) -> Iterator[str]:
-    rank = {False: 0, None: 1, True: 2}
-    ordered = sorted(verdicts, key=lambda verdict: rank[verdict.visible])
-    plain = [verdict.host for verdict in ordered if verdict.verdict == "visible"]
-    if not fold_seen and len(plain) < len(verdicts):
-        plain = []
+def _one(name: str, file: Asked, where: Where, screen: Screen) -> Iterator[str]:
+    yield screen.paint(visible(name), "bold") + f"  {visible(where.short(file.path))}"
+    yield _told_by(file)
+    yield from _verdict_lines(file.verdicts, screen)
+    if file.help:
+        yield "What helps:"
+        rows = [(_count(hosts), what) for hosts, what in file.help[:_FIXES_SHOWN]]
+        yield from screen.table(rows, ("bold", "green"), indent=2, wrap=True)
+        if len(file.help) > _FIXES_SHOWN:
+            yield f"  … and {len(file.help) - _FIXES_SHOWN} more: --json"
+    doubts = [verdict.host for verdict in file.verdicts if HOSTS[verdict.host].grade != "R"]
+    if doubts:
+        yield from ("", screen.paint(f"Not run, but read or documented: {', '.join(sorted(doubts))}.", "dim"))
+
+
+def _several(name: str, asked: Sequence[Asked], where: Where, screen: Screen) -> Iterator[str]:
+    shown = asked[:_COPIES_SHOWN]
+    yield screen.paint(visible(name), "bold") + f"  {len(asked)} skills have this name"
+    copies = [(str(n), f"{where.short(file.path)}: {_told_by(file)}") for n, file in enumerate(shown, 1)]
+    yield from screen.table(copies, ("bold", None), indent=2)
+    by_host = zip(*(file.verdicts for file in shown), strict=True)
+    ordered = sorted(by_host, key=lambda row: sum(_RANK[verdict.visible] for verdict in row))
+    rows = [(row[0].host, *(_side(verdict) for verdict in row)) for row in ordered]
+    head = ("HOST", *(number for number, _ in copies))
+    yield from screen.table([head, *rows], ("bold", *(None for _ in shown)))
+    room = _FIXES_SHOWN // len(shown)
+    helping = [(n, _count(h), what) for (n, _), file in zip(copies, shown, strict=True) for h, what in file.help[:room]]
+    if helping:
+        yield "What helps:"
+        yield from screen.table(helping, ("bold", None, "green"), indent=2, wrap=True)
+    more = f"{len(asked) - len(shown)} more: --json.  " if len(asked) > len(shown) else ""
+    yield f"{more}One of them with all details: skillshelf why PATH"
+
+
+def _told_by(file: Asked) -> str:
+    seen = sum(verdict.visible is True for verdict in file.verdicts)
+    return f"{seen} of {len(file.verdicts)} hosts tell their model about it."
+
+
+_RANK = {False: 0, None: 1, True: 2}
+
+
+def _verdict_lines(verdicts: Sequence[Verdict], screen: Screen) -> Iterator[str]:
+    ordered = sorted(verdicts, key=lambda verdict: _RANK[verdict.visible])
+    if all(verdict.verdict == "visible" and not verdict.detail for verdict in verdicts):
+        names = ", ".join(verdict.host for verdict in ordered)
+        yield from screen.table([("visible:", names)], ("green", None), wrap=True)
+        return
     rows = [
         (verdict.host, _WORDS[verdict.visible], verdict.verdict, _told(verdict), fold(verdict.detail) or "-")
         for verdict in ordered
-        if verdict.host not in plain
     ]
-    if rows:
-        head = ("HOST", "SEES", "VERDICT", "SAYS SO", "DETAIL")
-        yield from screen.table([head, *rows], ("bold", None, None, "dim", None))
-    if plain:
-        yield from screen.table([("visible:", ", ".join(plain))], ("green", None), wrap=True)
+    head = ("HOST", "SEES", "VERDICT", "SAYS SO", "DETAIL")
+    yield from screen.table([head, *rows], ("bold", None, None, "dim", None))
 
 
 def _told(verdict: Verdict) -> str:
     if verdict.visible is not False or verdict.verdict == "hidden-from-model":
         return "-"
     return _WORDS[verdict.told]
-
-
-def _help_lines(file: Asked, screen: Screen) -> Iterator[str]:
-    if not file.help:
-        return
-    yield "What helps:"
-    rows = [(_count(hosts), what) for hosts, what in file.help[:_FIXES_SHOWN]]
-    yield from screen.table(rows, ("bold", "green"), indent=2, wrap=True)
-    if len(file.help) > _FIXES_SHOWN:
-        yield f"  … and {len(file.help) - _FIXES_SHOWN} more: --json"
 
 
 def _count(hosts: Sequence[str]) -> str:
@@ -89,7 +107,7 @@ def _count(hosts: Sequence[str]) -> str:
 
 
 class HostCount(NamedTuple):
-    """How many skills of a place one host sees and misses, and what its list costs."""
+    """How many skills of a place one host sees and misses, what its list costs, and which skills pay for that."""
 
     host: str
     seen: int
@@ -98,8 +116,8 @@ class HostCount(NamedTuple):
     chars: int
     tokens: int
     budget: int | None
-    cut: int
-    dropped: int
+    cut: Sequence[str]
+    dropped: Sequence[str]
 
 
 _SKILLS_SHOWN = 40
@@ -113,47 +131,88 @@ class Row(NamedTuple):
     hosts: Mapping[str, bool | None]
 
 
-def hosts_view(
-    counts: Sequence[HostCount],
-    rows: Sequence[Row],
-    *,
-    expensive: Sequence[tuple[str, int]],
-    warnings: Sequence[str],
-    screen: Screen,
-) -> str:
+class Beside(NamedTuple):
+    """What is said below the table: the longest descriptions, and folders that are spelt nearly right."""
+
+    expensive: Sequence[tuple[str, int]]
+    warnings: Sequence[str]
+
+
+def hosts_view(counts: Sequence[HostCount], rows: Sequence[Row], beside: Beside, where: Where, screen: Screen) -> str:
     """Who sees how many, then a line for each skill with a mark for each host."""
+    lines = _matrix(counts, rows, where, screen) if rows else _nothing(counts)
+    lines += [line for count in counts for line in _losses(count)]
+    if beside.expensive:
+        dear = ", ".join(f"{visible(name)} ({chars:,})" for name, chars in beside.expensive)
+        lines.append(f"Longest descriptions, in characters: {dear}")
+    lines += [screen.paint(f"warning: {visible(warning)}", "yellow") for warning in beside.warnings]
+    return "\n".join(lines) + "\n"
+
+
+def _nothing(counts: Sequence[HostCount]) -> list[str]:
+    return [
+        f"No skill lies where any of {len(counts)} hosts looks, here or at home.",
+        "Where they look: skillshelf profile host:NAME.  A first skill: skillshelf new NAME",
+    ]
+
+
+def _matrix(counts: Sequence[HostCount], rows: Sequence[Row], where: Where, screen: Screen) -> list[str]:
     keys = {count.host: chr(ord("a") + number) for number, count in enumerate(counts)}
     head = ("", "HOST", "SEES", "MISSES", "SILENTLY", "ITS LIST")
     table = [(keys[c.host], c.host, str(c.seen), str(c.missing), str(c.silent), _cost(c)) for c in counts]
     lines = screen.table([head, *table], ("dim", "bold", None, None, "yellow", None))
-    uneven = sorted(rows, key=lambda row: all(row.hosts.values()))
+    names = _told_apart(rows, where)
+    uneven = sorted(zip(rows, names, strict=True), key=lambda pair: all(pair[0].hosts.values()))
     shown = uneven[:_SKILLS_SHOWN]
-    marks = [(" ".join(_MARKS[row.hosts[host]] for host in keys), row.name) for row in shown]
+    marks = [(" ".join(_MARKS[row.hosts[host]] for host in keys), name) for row, name in shown]
     lines += ["", *screen.table([(" ".join(keys.values()), "SKILL"), *marks], (None, "bold"))]
     if len(uneven) > len(shown):
         lines.append(f"… and {len(uneven) - len(shown)} more: --json")
-    lines += ["", "+ told to the model, - not, ? not established.  One skill: skillshelf why NAME"]
-    if expensive:
-        dear = ", ".join(f"{visible(name)} ({chars:,})" for name, chars in expensive)
-        lines.append(f"Longest descriptions, in characters: {dear}")
-    lines += [screen.paint(f"warning: {visible(warning)}", "yellow") for warning in warnings]
-    return "\n".join(lines) + "\n"
+    return [*lines, "", "+ told to the model, - not, ? not established.  One skill: skillshelf why NAME"]
+
+
+def _told_apart(rows: Sequence[Row], where: Where) -> list[str]:
+    """The name of each row, with its path where several have the name."""
+    several = Counter(row.name for row in rows)
+    return [f"{row.name}  {where.short(row.path)}" if several[row.name] > 1 else row.name for row in rows]
+
+
+_NAMES_SHOWN = 3
+
+
+def _losses(count: HostCount) -> Iterator[str]:
+    """Which skills a list that is too long costs their description or their place."""
+    if count.cut and HOSTS[count.host].overflow == "drop-descriptions":
+        yield f"{count.host} has no room for the description of {_some(count.cut)}"
+    elif count.cut and HOSTS[count.host].overflow == "drop-least-used":
+        yield f"{count.host} has no room for {len(count.cut)} descriptions: those of the skills used least"
+    elif count.cut:
+        yield f"{count.host} shortens the description of {_some(count.cut)}"
+    if count.dropped:
+        yield f"{count.host} leaves out {_some(count.dropped)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return visible(", ".join(names[:_NAMES_SHOWN])) + more
 
 
 def _cost(count: HostCount) -> str:
-    text = f"{count.chars:,} chars, ~{count.tokens:,} tokens"
-    if count.budget is not None:
-        text += f" of {count.budget:,}"
-    lost = [f"{count.cut} cut"] if count.cut else []
-    lost += [f"{count.dropped} dropped"] if count.dropped else []
+    budget = f" of {count.budget:,}" if count.budget is not None else ""
+    text = f"{count.chars:,}{budget} chars, ~{count.tokens:,} tokens"
+    lost = [f"{len(count.cut)} cut"] if count.cut else []
+    lost += [f"{len(count.dropped)} dropped"] if count.dropped else []
     return text + (f": {', '.join(lost)}" if lost else "")
 
 
-def diff_view(first: str, second: str, rows: Sequence[tuple[str, Verdict, Verdict]], screen: Screen) -> str:
+def diff_view(
+    first: str, second: str, rows: Sequence[tuple[Row, Verdict, Verdict]], where: Where, screen: Screen
+) -> str:
     """The skills that two hosts treat differently."""
     if not rows:
         return f"{first} and {second} see the same skills here.\n"
-    table = [(name, _side(one), _side(two)) for name, one, two in rows]
+    names = _told_apart([row for row, _, _ in rows], where)
+    table = [(name, _side(one), _side(two)) for name, (_, one, two) in zip(names, rows, strict=True)]
     lines = screen.table([("SKILL", first, second), *table], ("bold", None, None))
     return "\n".join([*lines, "", "Why: skillshelf why NAME"]) + "\n"
 

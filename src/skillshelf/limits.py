@@ -66,6 +66,7 @@ __all__ = [
     "SCRIPT_BYTES",
     "SETTLED_NS",
     "SKILL_FILE_BYTES",
+    "STRAY_FOLDERS",
     "STREAMS_AT_ONCE",
     "SURVEY_DIRECTORIES",
     "WALK_DEPTH",
@@ -94,6 +95,9 @@ COPIED_BYTES = 64 * 1024 * 1024
 
 SURVEY_DIRECTORIES = 5_000
 """Folders without a skill that one root may hold before a survey of all hosts goes on with the next root."""
+
+STRAY_FOLDERS = 1_000
+"""Folders of a project that `why` looks into for a skill of which no host knows."""
 
 WALK_DEPTH = 64
 """Where a walk ends whose profile sets no depth: each level holds one descriptor open."""

@@ -16,9 +16,10 @@ from skillshelf.limits import CONFIG_BYTES, COPIED_BYTES, LISTED_ENTRIES, SKILL_
 from skillshelf.place import Place
 from skillshelf.remedies import link_name, link_roots
 from skillshelf.survey import HostView, Sighting
+from skillshelf.text import visible
 from skillshelf.values import Root
 
-__all__ = ["RECORD", "Made", "make", "take_back"]
+__all__ = ["RECORD", "Made", "made_line", "make", "take_back"]
 
 RECORD = ".skillshelf-made.json"
 
@@ -32,6 +33,16 @@ class Made(NamedTuple):
     how: How
     path: str
     detail: str
+
+
+def made_line(one: Made, seen: bool | None = None) -> str:
+    """What was done, for a person, and whether the host sees the skill now."""
+    words = {"link": "linked", "copy": "copied", "removed": "removed", "nothing": "nothing done"}
+    if one.how == "nothing" and seen:
+        return visible(f"{one.host}: sees it already, as {one.path}{f' ({one.detail})' if one.detail else ''}")
+    now = {True: " - its model is told of it", False: " - its model is not told of it", None: ""}[seen]
+    detail = f" ({one.detail})" if one.detail else ""
+    return visible(f"{one.host}: {words[one.how]}{' ' + one.path if one.path else ''}{detail}{now}")
 
 
 def make(sighting: Sighting, view: HostView, place: Place) -> Made:

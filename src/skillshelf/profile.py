@@ -142,11 +142,12 @@ class Profile(NamedTuple):
     catalog_condition: Literal["always", "read-tool"] = "always"
     budget_env: str | None = None
     budget_chars: int | None = None
-    overflow: Literal["none", "shorten", "drop-descriptions"] = "none"
+    overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"] = "none"
     description_shown: int | None = DESCRIPTION_SHOWN
     # What is known of a host
     tells: Mapping[str, Telling] = {}
     unknown: tuple[str, ...] = ()
+    on_change: str = ""
     # Tools, and what a load gives
     tools: tuple[ToolName, ...] = ()
     ranking: Ranking = "relevance"

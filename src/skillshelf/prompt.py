@@ -23,13 +23,13 @@ __all__ = [
 
 
 class CatalogText(NamedTuple):
-    """The text, how many skills are in it, how many are not, whether anything was cut for the budget, and how often."""
+    """The text, how many skills are in it, how many are not, whether anything was cut for the budget, and in which."""
 
     text: str
     entries: int
     omitted: int
     truncated: bool
-    cut: int = 0
+    cut: tuple[str, ...] = ()
 
     @property
     def chars(self) -> int:

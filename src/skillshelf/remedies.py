@@ -5,14 +5,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from skillshelf import files
+from skillshelf.discovery import SKILL_FILE
 from skillshelf.document import parse
 from skillshelf.hosts import HOSTS
 from skillshelf.place import Place
+from skillshelf.questions import document_of, ignored_safeguard
 from skillshelf.survey import HostView, Sighting, Survey, base_of
 from skillshelf.values import Root, VerdictName
 from skillshelf.verdicts import Verdict, refusals
 
-__all__ = ["Remedy", "fix_for", "link_name", "link_roots", "remedies"]
+__all__ = ["Remedy", "fix_for", "link_name", "link_roots", "remedies", "wants_link"]
 
 Kind = Literal["link", "text", "hand"]
 """`link` is done by `link`, `text` changes bytes of the file that mean nothing, `hand` needs a person."""
@@ -63,15 +65,27 @@ _BY_HAND: Mapping[str, str] = {
 }
 
 
+_READABLE = "make the file readable for yourself"
+
+
 def fix_for(verdict: Verdict, sighting: Sighting, view: HostView, place: Place) -> str | None:
     """What to do so that this host sees the file; None where there is nothing to do, or nobody knows."""
     if verdict.visible or verdict.verdict == "unknown":
         return None
     if verdict.verdict in _FIXES:
         return _FIXES[verdict.verdict](verdict, view)
+    if sighting.problem:
+        return _READABLE
+    if sighting.file_name != SKILL_FILE:
+        return _BY_HAND["file-name"]
     if verdict.verdict in _PLACES and verdict.rule != "root-file" and link_roots(sighting, view, place):
         return f"skillshelf link {link_name(sighting)} --to {view.profile.name}"
     return _in_words(verdict.rule, verdict.line, sighting)
+
+
+def wants_link(sighting: Sighting, verdict: Verdict, view: HostView, place: Place) -> bool:
+    """Whether a link is what this host lacks."""
+    return (fix_for(verdict, sighting, view, place) or "").startswith("skillshelf link ")
 
 
 def _in_words(rule: str, line: int | None, sighting: Sighting) -> str | None:
@@ -109,6 +123,8 @@ _FIXES: Mapping[VerdictName, Callable[[Verdict, HostView], str | None]] = {
 
 def remedies(sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey) -> list[Remedy]:
     """What to do, the most helpful first; a host counts where nothing else would keep the skill from it."""
+    if sighting.problem:
+        return [Remedy("hand", f"{_READABLE} ({sighting.problem})", tuple(verdict.host for verdict in verdicts))]
     by_what: dict[tuple[Kind, str], list[str]] = {}
     to_link = []
     for verdict in verdicts:
@@ -122,9 +138,16 @@ def remedies(sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey) ->
             kind: Kind = "text" if verdict.rule in _TEXT_RULES or fix.startswith("put quotes around") else "hand"
             by_what.setdefault((kind, fix), []).append(verdict.host)
     found = [Remedy(kind, what, tuple(hosts)) for (kind, what), hosts in by_what.items()]
-    found += _links(sighting, to_link, survey)
-    found += _hidden_behind(sighting, to_link, survey, found)
+    found += _links(sighting, [host for host in to_link if _keeps_safeguards(sighting, host, survey)], survey)
+    untrusted = [verdict.host for verdict in verdicts if verdict.verdict == "untrusted"]
+    found += _hidden_behind(sighting, [*to_link, *untrusted], survey, found)
     return sorted(found, key=lambda remedy: (-len(remedy.hosts), remedy.what))
+
+
+def _keeps_safeguards(sighting: Sighting, host: str, survey: Survey) -> bool:
+    """Whether a host heeds what the author holds back: nobody is advised to hand a skill to one that does not."""
+    profile = survey.views[host].profile
+    return not ignored_safeguard(document_of(sighting, profile, survey).fields, profile)
 
 
 def _links(sighting: Sighting, hosts: Iterable[str], survey: Survey) -> list[Remedy]:

@@ -34,7 +34,7 @@ class Ground(NamedTuple):
     profile: Profile
     settings: Settings
     parts: Parts
-    notes: Notes
+    notes: Notes | None
     documents: Documents
 
 

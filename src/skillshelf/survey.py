@@ -5,7 +5,7 @@ host then goes through the same stages as a listing, with its own profile.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TextIO
 
 from skillshelf import files
@@ -21,18 +21,19 @@ from skillshelf.progress import watched
 from skillshelf.prompt import CatalogText, catalog_text, told_to_models
 from skillshelf.roots import Roots, resolve_roots
 from skillshelf.standing import Documents
-from skillshelf.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Root, Shadowed
+from skillshelf.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Finding, Root, Shadowed
 
-__all__ = ["HostView", "Sighting", "Survey", "base_of", "sight", "take_survey"]
+__all__ = ["HostView", "Sighting", "Survey", "base_of", "glance", "sight", "take_survey"]
 
 Heads = dict[str, files.Head]
+Only = Mapping[str, Collection[str]]
 
 
 class Sighting(NamedTuple):
     """One file that is a skill or was meant as one: where it really is, every way to it, and its first bytes.
 
     `declared` is the name it gives itself, `base` the folder whose skills it is among: the home folder for a `user`'s,
-    else one of the project.
+    else one of the project. `problem` is why it could not be read.
     """
 
     real_path: str
@@ -42,6 +43,7 @@ class Sighting(NamedTuple):
     kind: Literal["project", "user"] = "project"
     base: str = ""
     declared: str = ""
+    problem: str = ""
 
     @property
     def path(self) -> str:
@@ -60,7 +62,7 @@ class Sighting(NamedTuple):
 
 
 class HostView(NamedTuple):
-    """What one host makes of a place, ready to be asked about a path."""
+    """What one host makes of a place, ready to be asked about a path; `below` is how every path in a root begins."""
 
     profile: Profile
     roots: tuple[Root, ...]
@@ -73,16 +75,20 @@ class HostView(NamedTuple):
     losers: Mapping[str, Sequence[str]]
     filtered: Mapping[str, Filtered]
     text: CatalogText
+    cut: frozenset[str]
     dropped: frozenset[str]
+    below: tuple[str, ...]
 
 
 class Survey(NamedTuple):
-    """Everything one look at the disk gave, through the eyes of every host asked."""
+    """Everything one look at the disk gave, through the eyes of every host asked; `by_path` knows every way."""
 
     place: Place
     sightings: tuple[Sighting, ...]
+    by_path: Mapping[str, Sighting]
     views: Mapping[str, HostView]
     documents: Documents
+    bodies: dict[str, Finding | None]
     unseen: tuple[Diagnostic, ...]
 
 
@@ -90,10 +96,50 @@ def take_survey(
     place: Place, hosts: Sequence[str], *, path: str | None = None, progress: TextIO | None = None
 ) -> Survey:
     """Look at a place as these hosts do; `path` adds a file that may lie outside every root."""
+    return _survey(place, hosts, _roots_of_all(place), None, path, progress)
+
+
+def glance(place: Place, hosts: Sequence[str], path: str, rivals: Iterable[str] = ()) -> Survey:
+    """Look at one skill only, and at those that have its folder's name or are known to have its name.
+
+    So verdicts on one of thousands are there at once. They leave open what only all skills together tell: budgets,
+    limits of a walk, and a rival that nobody knows of.
+    """
+    resolved = _roots_of_all(place)
+    folder = os.path.basename(os.path.dirname(path))
+    only: dict[str, set[str]] = {}
+    for root in {root.path for roots in resolved.values() for root in roots.roots}:
+        only.setdefault(root, set()).add(folder)
+        for file in (path, *rivals):
+            if file.startswith(f"{root}/"):
+                _lead_to(file, root, only)
+    return _survey(place, hosts, resolved, only, path, None)
+
+
+def _lead_to(file: str, root: str, only: dict[str, set[str]]) -> None:
+    """Add every step from a root to a file."""
+    here = root
+    for name in file[len(root) + 1 :].split("/"):
+        only.setdefault(here, set()).add(name)
+        here = f"{here}/{name}"
+    only[os.path.dirname(file)].add(SKILL_FILE)
+
+
+def _roots_of_all(place: Place) -> dict[str, Roots]:
+    return {name: resolve_roots(profile, place, Settings(), trust="all") for name, profile in HOSTS.items()}
+
+
+def _survey(
+    place: Place,
+    hosts: Sequence[str],
+    resolved: Mapping[str, Roots],
+    only: Only | None,
+    path: str | None,
+    progress: TextIO | None,
+) -> Survey:
     heads: Heads = {}
     documents: Documents = {}
-    resolved = {name: resolve_roots(profile, place, Settings(), trust="all") for name, profile in HOSTS.items()}
-    sightings, unseen = _census(resolved.values(), heads)
+    sightings, unseen = _census(resolved.values(), heads, only)
     if path is not None and (named := sight(path)) is not None and named.real_path not in sightings:
         sightings[named.real_path] = named
     # Parsed plainly first: most hosts read most files just so.
@@ -103,13 +149,16 @@ def take_survey(
         if isinstance(name := document.fields.get("name"), str):
             sightings[real_path] = sighting._replace(declared=name)
     asked = watched(hosts, "Asking hosts", progress, len(hosts))
-    views = {name: _view(HOSTS[name], resolved[name], heads, documents) for name in asked}
+    views = {name: _view(HOSTS[name], resolved[name], heads, documents, only) for name in asked}
     ordered = sorted(sightings.values(), key=lambda sighting: (sighting.folder, sighting.path))
-    return Survey(place, tuple(ordered), views, documents, tuple(unseen))
+    by_path = {way: sighting for sighting in ordered for way in (*sighting.ways, sighting.real_path)}
+    return Survey(place, tuple(ordered), by_path, views, documents, {}, tuple(unseen))
 
 
-def _view(profile: Profile, roots: Roots, heads: Heads, documents: Documents) -> HostView:
-    found = discover(roots.roots, profile, repository=roots.repository, heads=heads)
+def _view(profile: Profile, resolved: Roots, heads: Heads, documents: Documents, only: Only | None) -> HostView:
+    # A host that asks for trust does not read a folder without it: what lies there takes no name from anybody.
+    roots = resolved._replace(roots=tuple(root for root in resolved.roots if root.trusted))
+    found = discover(roots.roots, profile, repository=roots.repository, heads=heads, only=only)
     catalog = build(found, roots, profile, Settings(), documents=documents)
     by_name: dict[str, list[CatalogSkill]] = {}
     for skill in catalog.skills:
@@ -122,7 +171,7 @@ def _view(profile: Profile, roots: Roots, heads: Heads, documents: Documents) ->
     told = told_to_models(catalog.skills)
     return HostView(
         profile,
-        roots.roots,
+        resolved.roots,
         catalog,
         {skill.real_path: skill for skill in catalog.skills},
         by_name,
@@ -132,7 +181,9 @@ def _view(profile: Profile, roots: Roots, heads: Heads, documents: Documents) ->
         losers,
         {left_out.path: left_out for left_out in catalog.filtered},
         text,
+        frozenset(text.cut),
         frozenset(skill.path for skill in told[len(told) - text.omitted :]),
+        tuple(f"{root.path}/" for root in resolved.roots),
     )
 
 
@@ -152,8 +203,8 @@ _EVERYTHING = Profile(
 """A walk that leaves nothing out, because some host may look there."""
 
 
-def _census(resolved: Iterable[Roots], heads: Heads) -> tuple[dict[str, Sighting], list[Diagnostic]]:
-    """Every SKILL.md and every near miss below any root of any host, by real path, and where a limit was hit."""
+def _census(resolved: Iterable[Roots], heads: Heads, only: Only | None) -> tuple[dict[str, Sighting], list[Diagnostic]]:
+    """Every SKILL.md and every near miss below any root of any host, by real path, and where nobody could look."""
     roots: dict[str, Root] = {}
     for host_roots in resolved:
         for root in host_roots.roots:
@@ -162,7 +213,7 @@ def _census(resolved: Iterable[Roots], heads: Heads) -> tuple[dict[str, Sighting
     found: dict[str, Sighting] = {}
     unseen: list[Diagnostic] = []
     ordered = list(roots.values())
-    for item in discover(ordered, _EVERYTHING, repository="/", heads=heads):
+    for item in discover(ordered, _EVERYTHING, repository="/", heads=heads, only=only):
         if isinstance(item, Candidate):
             root = ordered[item.root]
             kind: Literal["project", "user"] = "user" if root.kind == "user" else "project"
@@ -171,11 +222,12 @@ def _census(resolved: Iterable[Roots], heads: Heads) -> tuple[dict[str, Sighting
         elif isinstance(item, Repeat):
             known = found[item.real_path]
             found[item.real_path] = known._replace(ways=(*known.ways, item.path))
-        elif isinstance(item, Diagnostic) and item.rule == "walk-limit":
-            unseen.append(item)
-        elif isinstance(item, Diagnostic) and _is_file(item) and (seen := sight(item.path)) is not None:
-            found.setdefault(seen.real_path, seen)
-    return found, unseen
+        elif isinstance(item, Diagnostic):
+            if _is_file(item) and (seen := sight(item.path)) is not None:
+                found.setdefault(seen.real_path, seen)
+            elif item.rule in ("walk-limit", "unreadable", "root-unreadable"):
+                unseen.append(item._replace(path=item.path.removesuffix(f"/{SKILL_FILE}")))
+    return found, list(dict.fromkeys(unseen))
 
 
 def base_of(root: Root) -> str:
@@ -195,8 +247,9 @@ def sight(path: str) -> Sighting | None:
     if files.kind_at(path) is None:
         return None
     real = files.real_path(path)
+    problem = ""
     try:
         data = files.read_file(real, limit=SKILL_FILE_BYTES, links="never")
-    except OSError:
-        data = None
-    return Sighting(real, (path,), data or b"", len(data or b""))
+    except OSError as error:
+        data, problem = None, (error.strerror or str(error)).lower()
+    return Sighting(real, (path,), data or b"", len(data or b""), problem=problem)

@@ -250,13 +250,19 @@ class WhyForm(TypedDict):
 
 
 class HostCatalogForm(TypedDict):
-    """What a host's list of skills costs; `budget` is in characters, null where there is none."""
+    """What a host's list of skills costs, and who pays; `budget` is in characters, null where there is none.
+
+    `least_used_first` means that a host cuts those which were used least, so that `cut_skills` tells only how many.
+    """
 
     chars: int
     tokens: int
     budget: int | None
     cut: int
     dropped: int
+    cut_skills: list[str]
+    dropped_skills: list[str]
+    least_used_first: bool
 
 
 class HostForm(TypedDict):
@@ -295,6 +301,7 @@ class MadeForm(TypedDict):
     path: str
     detail: str
     visible: bool | None
+    on_change: str
 
 
 class LinkForm(TypedDict):

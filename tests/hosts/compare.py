@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -31,16 +32,28 @@ from skillshelf.survey import Sighting, take_survey
 from skillshelf.verdicts import judge
 
 SECONDS = 120
+ENVIRONMENT = {
+    "NO_COLOR": "1",
+    "GEMINI_API_KEY": "placeholder",
+    "ANTHROPIC_API_KEY": "placeholder",
+    "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "PI_OFFLINE": "1",
+}
 
 
 class Host(NamedTuple):
-    """How a host is asked for its list, and how its answer is read: real paths of SKILL.md files, or names."""
+    """How a host is asked for its list, and how its answer is read: real paths of SKILL.md files, or names.
+
+    A host that goes on after its answer is told `say`, and its answer is the line that begins with `answer`.
+    """
 
     program: str
     words: tuple[str, ...]
     read: Callable[[str], set[str]]
     say: str = ""
     by: str = "path"
+    answer: str = ""
 
 
 def _codex(out: str) -> set[str]:
@@ -59,14 +72,35 @@ def _copilot(out: str) -> set[str]:
     return {f"{skill['path']}/SKILL.md" for skill in skills if skill["source"] != "builtin"}
 
 
+def _pi(out: str) -> set[str]:
+    commands = json.loads(out.splitlines()[-1])["data"]["commands"]
+    return {command["sourceInfo"]["path"] for command in commands if command["source"] == "skill"}
+
+
+def _claude(out: str) -> set[str]:
+    # Its list `skills` lacks those without a description, of which its model is told all the same.
+    return set(json.loads(out.splitlines()[-1])["slash_commands"])
+
+
 HOSTS = {
+    "claude-code": Host(
+        *("claude", ("-p", "hi", "--output-format", "stream-json", "--verbose"), _claude),
+        by="name",
+        answer='{"type":"system","subtype":"init"',
+    ),
     "codex": Host(
         *("codex", ("app-server",), _codex),
-        '{"id":1,"method":"initialize","params":{"clientInfo":{"name":"compare","version":"1"}}}\n'
+        say='{"id":1,"method":"initialize","params":{"clientInfo":{"name":"compare","version":"1"}}}\n'
         '{"method":"initialized"}\n{"id":2,"method":"skills/list","params":{"cwds":[CWD],"forceReload":true}}\n',
+        answer='{"id":2',
     ),
     "opencode": Host("opencode", ("debug", "skill"), _opencode),
     "gemini-cli": Host("gemini", ("skills", "list"), lambda out: set(re.findall(r"Location: +(\S.*)", out))),
+    "pi": Host(
+        *("pi", ("--mode", "rpc"), _pi),
+        say='{"id":"2","type":"get_commands"}\n',
+        answer='{"id":"2"',
+    ),
     "copilot-cli": Host("copilot", ("skill", "list", "--json"), _copilot),
     "openskills": Host("openskills", ("list",), lambda out: set(re.findall(r"^  (\S+) +\(", out, re.M)), by="name"),
 }
@@ -74,10 +108,10 @@ HOSTS = {
 
 def ask(host: Host, program: str, cwd: Path, home: Path) -> set[str]:
     """What the real program lists."""
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "NO_COLOR": "1", "GEMINI_API_KEY": "placeholder"}
+    environment = {**ENVIRONMENT, "PATH": os.environ["PATH"], "HOME": str(home)}
     words = [program, *host.words]
-    if host.say:
-        return host.read(_conversation(words, host.say.replace("CWD", json.dumps(str(cwd))), cwd, environment))
+    if host.answer:
+        return host.read(_conversation(words, host, cwd, environment))
     return host.read(_output(words, cwd, environment))
 
 
@@ -89,8 +123,8 @@ def _output(words: list[str], cwd: Path, environment: dict[str, str]) -> str:
     return done.stdout + done.stderr
 
 
-def _conversation(words: list[str], say: str, cwd: Path, environment: dict[str, str]) -> str:
-    """What a program answers line by line, up to the answer to the second question."""
+def _conversation(words: list[str], host: Host, cwd: Path, environment: dict[str, str]) -> str:
+    """What a program answers line by line, up to the answer that was wanted."""
     with subprocess.Popen(
         words,
         cwd=cwd,
@@ -102,13 +136,18 @@ def _conversation(words: list[str], say: str, cwd: Path, environment: dict[str, 
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(say)
+        process.stdin.write(host.say.replace("CWD", json.dumps(str(cwd))))
         process.stdin.flush()
+        if not host.say:
+            process.stdin.close()
+        watch = threading.Timer(SECONDS, process.kill)
+        watch.start()
         lines = []
         for line in process.stdout:
             lines.append(line)
-            if line.startswith('{"id":2'):
+            if line.startswith(host.answer):
                 break
+        watch.cancel()
         process.kill()
     return "".join(lines)
 
@@ -142,14 +181,15 @@ def compare(name: str, program: str) -> list[str]:
     """The cases in which the program and our profile list different files."""
     host = HOSTS[name]
     differences = []
+    own = _own_skills(host, program)
     for title, build in trees(name):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             machine = Machine(Path(folder).resolve())
             cwd = build(machine)
             seen = take_survey(Place(str(cwd), str(machine.home), {}), [name])
             verdicts = [(_key(host, sighting), judge(sighting, seen.views[name], seen)) for sighting in seen.sightings]
             try:
-                listed = ask(host, program, cwd, machine.home)
+                listed = ask(host, program, cwd, machine.home) - own
             except (subprocess.TimeoutExpired, ValueError) as error:
                 differences.append(f"{title}: no answer ({type(error).__name__})")
                 continue
@@ -160,6 +200,13 @@ def compare(name: str, program: str) -> list[str]:
         if listed - unknown != predicted - unknown:
             differences.append(f"{title}: listed {sorted(listed)}, predicted {sorted(predicted)}")
     return differences
+
+
+def _own_skills(host: Host, program: str) -> set[str]:
+    """What a host lists where there is no skill but those it brings along."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        machine = Machine(Path(folder).resolve())
+        return ask(host, program, machine.repo, machine.home)
 
 
 def _key(host: Host, sighting: Sighting) -> str:
@@ -173,14 +220,14 @@ def main() -> int:
     parser.add_argument("hosts", nargs="*", choices=[*HOSTS, []], metavar="HOST")
     parser.add_argument("--bin", action="append", default=[], help="a folder with programs of hosts")
     given = parser.parse_args()
-    path = os.pathsep.join([*given.bin, os.environ["PATH"]])
+    path = os.environ["PATH"] = os.pathsep.join([*given.bin, os.environ["PATH"]])
     status = 0
     for name in given.hosts or HOSTS:
         program = shutil.which(HOSTS[name].program, path=path)
         if program is None:
             print(f"{name}: skipped, {HOSTS[name].program} is not installed")
             continue
-        with tempfile.TemporaryDirectory() as home:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
             version = _output([program, "--version"], Path(home), {"PATH": path, "HOME": home}).strip().split("\n")[0]
         differences = compare(name, program)
         cases = sum(1 for _ in trees(name))
