@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,7 +71,9 @@ def test_a_client_sees_a_skill_that_comes_while_the_server_runs_and_is_told_of_i
 
 
 def test_what_is_no_message_is_answered_and_the_next_message_is_served(machine: Machine) -> None:
-    write_skill(machine.home / ".agents/skills", "alpha")
+    folder = write_skill(machine.home / ".agents/skills", "alpha").parent
+    # A name that is no text cannot be written as JSON, and must not end the server.
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff.md")).touch()
     lines = {
         b"nonsense": (-32700, None),
         b"[" * 100_000: (-32700, None),
@@ -86,10 +90,12 @@ def test_what_is_no_message_is_answered_and_the_next_message_is_served(machine: 
         "io.modelcontextprotocol/clientCapabilities": {},
     }
     good = {"jsonrpc": "2.0", "id": 9, "method": "skills/list", "params": {"_meta": meta}}
-    unknown = json.dumps({"jsonrpc": "2.0", "id": 8, "method": "nonsense", "params": {"_meta": meta}}).encode()
+    unknown = {"jsonrpc": "2.0", "id": 8, "method": "nonsense", "params": {"_meta": meta}}
+    odd = {"name": "skill_load", "arguments": {"name": "alpha"}, "_meta": meta}
+    load = {"jsonrpc": "2.0", "id": 10, "method": "tools/call", "params": odd}
 
     answers = []
-    for line in (*lines, unknown, b"", json.dumps(good).encode()):
+    for line in (*lines, json.dumps(unknown).encode(), b"", json.dumps(load).encode(), json.dumps(good).encode()):
         process.stdin.write(line + b"\n")
         process.stdin.flush()
         if line:
@@ -97,7 +103,8 @@ def test_what_is_no_message_is_answered_and_the_next_message_is_served(machine: 
     process.stdin.close()
 
     assert process.wait(30) == 0
-    assert [(answer["error"]["code"], answer["id"]) for answer in answers[:-1]] == [*lines.values(), (-32601, 8)]
+    assert [(answer["error"]["code"], answer["id"]) for answer in answers[:-2]] == [*lines.values(), (-32601, 8)]
+    assert answers[-2]["result"]["structuredContent"]["files"] == ["\\xff.md"]
     assert answers[-1]["result"]["skills"][0]["uri"] == "skill://alpha/SKILL.md"
     events = [json.loads(line)["type"] for line in (machine.base / "run.jsonl").read_text().splitlines()]
     assert (events[0], events[-1]) == ("session_started", "session_ended")

@@ -104,7 +104,10 @@ def answered(listening: Listening, *headers: tuple[str, str], app: Any = None) -
         *((LOCAL, host, 200) for host in ("127.0.0.1:8000", "localhost:8000", "[::1]:8000", "LOCALHOST")),
         *(
             (LOCAL, host, 421)
-            for host in ("evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1", "")
+            for host in (
+                *("evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1", ""),
+                *("evil@localhost", "localhost/x", "localhost?x", "localhost#x", "localhost:x", "localhost,evil"),
+            )
         ),
         *((OPEN, host, 200) for host in ("10.0.0.1:8000", "skills.example", "localhost")),
         *((OPEN, host, 421) for host in ("evil.example", "skills.example.evil.example", "[", "skills.example@evil")),
@@ -126,6 +129,10 @@ def test_a_host_that_is_missing_or_named_twice_is_refused() -> None:
     [
         *((origin, 200) for origin in ("http://localhost:3000", "http://127.0.0.1:8000")),
         *((origin, 403) for origin in ("https://evil.example", "null", "http://localhost.evil.example", "x")),
+        *(
+            (origin, 403)
+            for origin in ("http://[", "http://evil@localhost", "http://localhost/x", "", "http://10.0.0.1")
+        ),
     ],
 )
 def test_only_pages_of_this_machine_may_ask(origin: str, status: int) -> None:
@@ -133,15 +140,34 @@ def test_only_pages_of_this_machine_may_ask(origin: str, status: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("10.0.0.1", "http://10.0.0.1:8000", 200),
+        ("10.0.0.1", "https://skills.example", 200),
+        ("10.0.0.1", "http://10.0.0.2", 403),
+        ("10.0.0.1", "http://localhost:3000", 403),
+    ],
+    ids=["its own", "one that is allowed", "another address", "the machine of the client"],
+)
+def test_a_server_for_other_machines_takes_only_its_own_pages(host: str, origin: str, status: int) -> None:
+    authorization = ("authorization", f"Bearer {TOKEN}")
+
+    assert answered(OPEN, ("host", host), ("origin", origin), authorization) == status
+
+
+@pytest.mark.parametrize(
     ("given", "status"),
     [
         ((("authorization", f"Bearer {TOKEN}"),), 200),
+        ((("authorization", f"bearer {TOKEN}"),), 200),
+        ((("authorization", f"Bearer {TOKEN.upper()}"),), 401),
+        ((("authorization", f"Basic {TOKEN}"),), 401),
         ((("authorization", f"Bearer {TOKEN}x"),), 401),
         ((("authorization", TOKEN),), 401),
         ((), 401),
         ((("authorization", f"Bearer {TOKEN}"), ("authorization", "Bearer other")), 401),
     ],
-    ids=["right", "wrong", "no bearer", "none", "two"],
+    ids=["right", "another spelling of bearer", "upper case", "basic", "wrong", "no bearer", "none", "two"],
 )
 def test_who_has_no_token_is_refused(given: tuple[tuple[str, str], ...], status: int) -> None:
     assert answered(OPEN, ("host", "skills.example"), *given) == status

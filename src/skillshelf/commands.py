@@ -271,6 +271,23 @@ def tools(values: Values) -> int:
 
 def mcp(values: Values) -> int:
     """Serve the skills over the Model Context Protocol."""
+    import gc
+
+    # What is made until the server runs stays as long as it does; to look through it again and again for what can go
+    # takes a third of the start.
+    gc.disable()
+    try:
+        serve = _mcp_server()
+        shelf = _open(values, trust="all" if values["trust"] else "ask")
+        _held_back(shelf)
+        gc.freeze()
+    finally:
+        gc.enable()
+    serve(shelf, values)
+    return DONE
+
+
+def _mcp_server() -> "Callable[[Shelf, Values], None]":
     try:
         from skillshelf.mcp_server.command import serve
     except ModuleNotFoundError as error:
@@ -278,10 +295,7 @@ def mcp(values: Values) -> int:
             raise
         wanted = "pip install 'skillshelf[mcp]'"
         raise ConfigurationError(f"this needs the package {error.name}; install it with: {wanted}") from None
-    shelf = _open(values, trust="all" if values["trust"] else "ask")
-    _held_back(shelf)
-    serve(shelf, values)
-    return DONE
+    return serve
 
 
 def chat(values: Values) -> int:

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -161,9 +162,12 @@ class Library:
 
 
 def _index_of(source: Sequence[CatalogSkill]) -> _Index:
-    told = tuple(told_to_models(source))
-    names: dict[str, int] = {}
-    for skill in told:
-        names[skill.name] = names.get(skill.name, 0) + 1
+    names = Counter(skill.name for skill in told_to_models(source))
+
+    def order(skill: CatalogSkill) -> tuple[str, str]:
+        # By name and id, so that a page can begin after a skill that has gone meanwhile. An id is a digest.
+        return skill.name, skill.id if names[skill.name] > 1 else ""
+
+    told = tuple(sorted(told_to_models(source), key=order))
     bases = {skill.path: (skill.name,) if names[skill.name] == 1 else (skill.id, skill.name) for skill in told}
     return _Index(source, told, bases, {bases[skill.path]: skill for skill in told})

@@ -28,6 +28,7 @@ from skillshelf.limits import PAGE_BYTES, PAGE_ENTRIES, PROMPTS_LISTED, STREAMS_
 from skillshelf.mcp_server.library import Library, Place
 from skillshelf.mcp_server.pages import WrongCursor, cursor_after, key_in, names_after, skills_after
 from skillshelf.mcp_server.publishing import Entry, LeftOut, Look, Published, address
+from skillshelf.mcp_server.sending import only_text
 from skillshelf.mcp_server.tools import Masks, call_tool, held_back_note, offered_tools
 from skillshelf.resources import CONTENT_TYPES, SKILL_FILE
 from skillshelf.session import COMMAND
@@ -120,6 +121,7 @@ class SkillServer:
         server.add_request_handler("skills/get", _UriParams, self._get_skill)
         server.add_request_handler("resources/directory/read", _DirectoryParams, self._read_directory)
         server.middleware.append(self._watch_handshake)
+        server.middleware.append(only_text)
         return server
 
     def _instructions(self) -> str:
@@ -257,6 +259,7 @@ class SkillServer:
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
+        _only_page(params)
         template = types.ResourceTemplate(
             name="file-of-a-skill",
             title="A file of a skill",
@@ -327,7 +330,7 @@ class SkillServer:
         result = self.library.lanes.command(f"{COMMAND}{name} {arguments.get('args', '')}".rstrip())
         if result is None or not result.ok:
             why = result.error.message if result is not None and result.error else "it cannot be invoked"
-            raise MCPError(code=types.INVALID_PARAMS, message=self._masks.message(why))
+            raise MCPError(code=types.INVALID_PARAMS, message=visible(self._masks.message(why)))
         message = types.PromptMessage(role="user", content=types.TextContent(text=self._masks.text(result.text)))
         return types.GetPromptResult(description=fold(skill.description), messages=[message])
 
@@ -405,7 +408,8 @@ def _type_of(path: str) -> str:
 
 
 def _wrong(message: str, uri: str) -> MCPError:
-    return MCPError(code=types.INVALID_PARAMS, message=f"{message}: {visible(uri)[:200]}", data={"uri": uri[:4096]})
+    told = f"{visible(message)}: {visible(uri)[:200]}"
+    return MCPError(code=types.INVALID_PARAMS, message=told, data={"uri": uri[:4096]})
 
 
 def say(message: str) -> None:
