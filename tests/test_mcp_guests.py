@@ -107,10 +107,8 @@ def test_a_stream_ends_at_once_and_well_when_the_server_does(
             headers = f"Host: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n"
             await stream.send(f"GET /mcp HTTP/1.1\r\n{headers}\r\n".encode())
             assert b"200 OK" in await stream.receive()
-        rest = b""
-        with pytest.raises(anyio.EndOfStream):
-            while True:
-                rest += await stream.receive()
+        async with stream:
+            rest = b"".join([part async for part in stream])
         assert rest.endswith(b"0\r\n\r\n")
 
     run(check)

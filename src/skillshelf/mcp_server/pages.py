@@ -44,9 +44,9 @@ def key_in(listing: str, cursor: str | None, *, length: int) -> list[str] | None
 
 def skills_after(skills: Sequence[CatalogSkill], key: Sequence[str] | None) -> Sequence[CatalogSkill]:
     """The skills, which are sorted by name and id, from the first after that name and id."""
-    return (
-        skills if key is None else skills[bisect_right(skills, tuple(key), key=lambda skill: (skill.name, skill.id)) :]
-    )
+    if key is None:
+        return skills
+    return skills[bisect_right(skills, tuple(key), key=lambda skill: (skill.name, skill.id)) :]
 
 
 def names_after(names: Sequence[str], key: Sequence[str] | None) -> list[str]:
