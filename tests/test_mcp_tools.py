@@ -126,6 +126,30 @@ def test_a_listing_for_a_model_comes_in_pages(machine: Machine) -> None:
     run(check)
 
 
+@pytest.mark.parametrize("method", ["tools/call", "skills/list", "resources/list"])
+def test_a_listing_records_the_catalog_if_it_is_another_one_and_nothing_else(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr("skillshelf.mcp_server.library._LOOK_AGAIN_SECONDS", 0)
+    journal = machine.base / "run.jsonl"
+    write_skill(user_root(machine), "alpha")
+
+    async def check() -> None:
+        given = {"name": "skill_list", "arguments": {}} if method == "tools/call" else {}
+        async with client_of(machine, journal=journal) as client:
+            await ask(client, method, **given)
+            write_skill(user_root(machine), "beta")
+            await ask(client, method, **given)
+            await ask(client, method, **given)
+
+    run(check)
+    events = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert [event["type"] for event in events] == [
+        *("session_started", "skill_catalog_updated", "skill_catalog_updated", "session_ended")
+    ]
+    assert [event["count"] for event in events[1:3]] == [1, 2]
+
+
 MISTAKES: dict[str, tuple[str, dict[str, Any], str]] = {
     "a near miss": ("skill_load", {"name": "alpa"}, "did you mean alpha?"),
     "no name": ("skill_load", {}, "name or path is required"),

@@ -71,6 +71,13 @@ class Library:
             self._refresh_after(_LOOK_AGAIN_SECONDS)
         return self._indexed().told
 
+    def listed(self) -> tuple[CatalogSkill, ...]:
+        """The same for a client that asks for a listing; a session records the catalog if it is another one."""
+        told = self.told
+        with self.lanes.session() as session:
+            session.look()
+        return told
+
     @property
     def held_back(self) -> int:
         """How many skills a model is not told of because nobody trusts their folder."""

@@ -179,7 +179,7 @@ class SkillServer:
         page: list[dict[str, Any]] = []
         left_out: list[dict[str, str]] = []
         weight = 0
-        rest = _rest("skills/list", self.library.told, cursor)
+        rest = _rest("skills/list", self.library.listed(), cursor)
         for number, skill in enumerate(rest, 1):
             for found in self.library.entries(skill):
                 if isinstance(found, LeftOut):
@@ -245,7 +245,7 @@ class SkillServer:
 
     def _page_of_resources(self, cursor: str | None) -> types.ListResourcesResult:
         resources: list[types.Resource] = []
-        rest = _rest("resources/list", self.library.told, cursor)
+        rest = _rest("resources/list", self.library.listed(), cursor)
         for number, skill in enumerate(rest, 1):
             resources += [_as_resource(found) for found in self._published(skill)]
             if len(resources) >= PAGE_ENTRIES and number < len(rest):
