@@ -133,7 +133,9 @@ def rpc_process(machine: Machine, *words: str) -> Iterator[RpcClient]:
 
 
 @contextmanager
-def rpc_in_process(machine: Machine, *, started: Mapping[str, Any] | None = None, **options: Any) -> Iterator[RpcClient]:
+def rpc_in_process(
+    machine: Machine, *, started: Mapping[str, Any] | None = None, **options: Any
+) -> Iterator[RpcClient]:
     """A client of a server in this process, which was started with these words."""
     (read, to_server), (from_server, write) = os.pipe(), os.pipe()
     words = Options(str(machine.repo), home=str(machine.home))._replace(**(started or {}))

@@ -1,4 +1,4 @@
-"""The real command: a client that starts it, messages that are none, changes on disk, and how it ends."""
+"""The real command: messages that are none, how it ends, and words that it cannot follow."""
 
 from __future__ import annotations
 
@@ -6,68 +6,30 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcps import ERAS, ask, command_of, run, text_of
+from mcps import command_of
 from trees import SOURCE, Machine, write_skill
 
-import anyio  # isort: skip
-from mcp import Client  # isort: skip
 from skillshelf.errors import ConfigurationError
 from skillshelf.mcp_server.command import serve
 
+Process = subprocess.Popen[bytes]
 
-def started(machine: Machine, *words: str) -> subprocess.Popen[bytes]:
+
+def started(machine: Machine, *words: str, program: Sequence[str] = ("-m", "skillshelf", "mcp")) -> Process:
     """The command as a process whose messages a test writes by hand."""
     parameters = command_of(machine, *words)
     return subprocess.Popen(
-        [parameters.command, *parameters.args],
+        [parameters.command, *program, *parameters.args[3:]],
         env=parameters.env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-
-
-@pytest.mark.parametrize("era", ERAS)
-def test_a_client_sees_a_skill_that_comes_while_the_server_runs_and_is_told_of_it(machine: Machine, era: str) -> None:
-    root = machine.home / ".agents/skills"
-    write_skill(root, "alpha")
-    heard = anyio.Event()
-
-    async def on_message(message: Any) -> None:
-        if "resources/list_changed" in getattr(message, "method", ""):
-            heard.set()
-
-    async def listen(client: Client) -> None:
-        async with client.listen(resources_list_changed=True) as events:
-            async for _ in events:
-                heard.set()
-
-    async def check() -> None:
-        async with (
-            Client(command_of(machine), mode=ERAS[era], message_handler=on_message) as client,
-            anyio.create_task_group() as group,
-        ):
-            before = (await ask(client, "skills/list"))["skills"]
-            if era == "newer":
-                group.start_soon(listen, client)
-            while not heard.is_set():
-                # Again and again: the folder may not be watched yet.
-                write_skill(root, "beta").touch()
-                with anyio.move_on_after(1):
-                    await heard.wait()
-            after = (await ask(client, "skills/list"))["skills"]
-            loaded = await text_of(client, "skill_load", name="beta")
-            group.cancel_scope.cancel()
-
-        assert [skill["uri"] for skill in before] == ["skill://alpha/SKILL.md"]
-        assert [skill["uri"] for skill in after] == ["skill://alpha/SKILL.md", "skill://beta/SKILL.md"]
-        assert str(machine.home) in loaded
-
-    run(check)
 
 
 def test_what_is_no_message_is_answered_and_the_next_message_is_served(machine: Machine) -> None:
@@ -113,22 +75,6 @@ def test_what_is_no_message_is_answered_and_the_next_message_is_served(machine: 
     process.stderr.close()
 
 
-def test_a_signal_ends_the_server_well_though_its_client_stays(machine: Machine) -> None:
-    journal = machine.base / "run.jsonl"
-    with started(machine, "--journal", str(journal)) as process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write(b"nonsense\n")
-        process.stdin.flush()
-        process.stdout.readline()
-        process.terminate()
-        assert process.wait(30) == 0
-        assert process.stderr
-        assert b"Traceback" not in process.stderr.read()
-
-    assert json.loads(journal.read_text().splitlines()[-1])["type"] == "session_ended"
-
-
 def test_without_the_extra_the_command_says_what_to_install(machine: Machine) -> None:
     program = "import sys; sys.modules['mcp'] = None\nfrom skillshelf.cli import main\nsys.exit(main(['mcp']))"
     done = subprocess.run(
@@ -145,30 +91,38 @@ def test_without_the_extra_the_command_says_what_to_install(machine: Machine) ->
     assert done.stdout == ""
 
 
-@pytest.mark.req("C-08", "C-110", "S-07")
-def test_the_server_answers_and_never_reaches_for_the_network(machine: Machine) -> None:
-    write_skill(machine.home / ".agents/skills", "alpha")
-    program = """
+WATCHED = """
 import os, sys
 def heard(event, arguments):
     if event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"):
         os._exit(99)
 sys.addaudithook(heard)
 from skillshelf.cli import main
-sys.exit(main(["mcp"]))
+sys.exit(main(sys.argv[1:]))
 """
-    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        input=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening}) + "\n",
-        env={"PYTHONPATH": SOURCE, "HOME": str(machine.home)},
-        cwd=machine.repo,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
-    assert done.returncode == 0, done.stderr
+
+@pytest.mark.req("C-08", "C-110", "S-07")
+def test_a_server_that_never_reached_for_the_network_ends_well_at_a_signal_though_its_client_stays(
+    machine: Machine,
+) -> None:
+    write_skill(machine.home / ".agents/skills", "alpha")
+    journal = machine.base / "run.jsonl"
+    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening}
+    with started(machine, "--journal", str(journal), program=["-c", WATCHED, "mcp"]) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(json.dumps(hello).encode() + b"\n")
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline())
+        process.terminate()
+        assert process.wait(30) == 0
+        assert process.stderr.read() == b""
+
+    assert answer["result"]["serverInfo"]["name"] == "skillshelf"
+    assert json.loads(journal.read_text().splitlines()[-1])["type"] == "session_ended"
 
 
 @pytest.mark.parametrize(
