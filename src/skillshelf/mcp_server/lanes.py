@@ -29,11 +29,12 @@ class _Lane:
         self.acts = 0
         self.size = 0
         self.loaded = False
+        self.asked_for = False
 
     @property
     def is_spent(self) -> bool:
-        """Whether it holds so many texts that a new session should take its place."""
-        return self.acts >= _MOST_ACTS or self.size >= _MOST_BYTES
+        """Whether a new session should take its place: it holds many texts, or a wish that is not everybody's."""
+        return self.asked_for or self.acts >= _MOST_ACTS or self.size >= _MOST_BYTES
 
 
 class Lanes:
@@ -59,13 +60,11 @@ class Lanes:
             return result
 
     def command(self, text: str) -> ToolResult | None:
-        """What a command of a user gives."""
+        """What a command of a user gives; that a user asked for a skill opens it to no other client."""
         with self._lane() as lane:
             self._forget(lane)
-            result = lane.session.command(text)
-            lane.loaded = result is not None and result.ok
-            lane.size += len(result.text) if result else 0
-            return result
+            lane.asked_for = True
+            return lane.session.command(text)
 
     def fetch(self, uri: str, path: str) -> Resource:
         """A whole file of the skill at a path; raises what a read raises."""
@@ -97,6 +96,8 @@ class Lanes:
     def _forget(lane: _Lane) -> None:
         if lane.loaded:
             lane.session.compact()
+            for name in tuple(lane.session.active):
+                lane.session.deactivate(name)
             lane.loaded = False
 
     @contextmanager
