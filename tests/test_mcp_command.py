@@ -134,9 +134,13 @@ def test_a_server_that_never_reached_for_the_network_ends_well_at_a_signal_thoug
         ({"http": "127.0.0.1:0", "token_file": "/nonexistent"}, "cannot be read"),
         ({"http": "127.0.0.1:0", "token_file": "/dev/null"}, "at least 16"),
         ({"http": "192.0.2.1:1", "token_file": __file__}, "ASCII|cannot listen"),
+        (
+            {"http": "127.0.0.1:0", "allow_host": ["https://skills.example/"]},
+            "--allow-host takes the name of a machine",
+        ),
         ({"paths": True}, "--paths is for --http"),
     ],
-    ids=["open to all", "no address", "no port", "no token file", "an empty token", "no token", "no HTTP"],
+    ids=["open to all", "no address", "no port", "no token file", "an empty token", "no token", "no name", "no HTTP"],
 )
 def test_words_that_cannot_be_followed_are_wrong_usage(machine: Machine, words: dict[str, Any], message: str) -> None:
     values: dict[str, Any] = {

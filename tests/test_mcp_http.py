@@ -17,7 +17,7 @@ from trees import Machine, write_skill
 
 import anyio  # isort: skip
 from mcp import Client  # isort: skip
-from skillshelf.mcp_server.http import Door, Listening
+from skillshelf.mcp_server.http import Door, Listening, listening_for
 
 TOKEN = "a-token-of-enough-characters"
 LOCAL = Listening("127.0.0.1", 8000, None, frozenset())
@@ -117,6 +117,12 @@ def test_only_names_of_this_server_are_answered(listening: Listening, host: str,
     authorization = ("authorization", f"Bearer {TOKEN}")
 
     assert answered(listening, ("host", host), authorization) == status
+
+
+def test_a_name_that_is_allowed_may_be_given_with_its_port_and_in_any_case() -> None:
+    words = {"http": "127.0.0.1:0", "token_file": None, "allow_host": ["Skills.Example:8443"]}
+
+    assert answered(listening_for(words, {}), ("host", "skills.example")) == 200
 
 
 def test_a_host_that_is_missing_or_named_twice_is_refused() -> None:

@@ -186,6 +186,45 @@ def test_what_the_extension_may_not_publish_is_left_out_with_the_reason_and_serv
     run(check)
 
 
+def test_a_skill_whose_files_a_rule_denies_to_read_is_left_out_with_the_reason(machine: Machine) -> None:
+    for name in ("alpha", "beta"):
+        write_skill(user_root(machine), name)
+    rule = {"deny": [{"tool": "skill_read", "skill_name": "alpha"}]}
+
+    async def check() -> None:
+        async with client_of(machine, policy=rule) as client:
+            page = await ask(client, "skills/list")
+            listed = (await ask(client, "resources/list"))["resources"]
+            code = await code_of(client, "resources/read", uri="skill://alpha/SKILL.md")
+
+        assert [entry["uri"] for entry in page["skills"]] == ["skill://beta/SKILL.md"]
+        assert [resource["uri"] for resource in listed] == ["skill://beta/SKILL.md"]
+        assert page["_meta"]["skillshelf.server/left-out"] == [
+            {"uri": "skill://alpha/SKILL.md", "reason": "a rule denies that its files are read"}
+        ]
+        assert code == WRONG_PARAMETERS
+
+    run(check)
+
+
+def test_standard_error_names_the_first_that_are_left_out_and_where_the_others_are(
+    machine: Machine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(30):
+        write_skill(user_root(machine), f"Bad_{number:02}")
+
+    async def check() -> None:
+        async with client_of(machine) as client:
+            for _ in range(2):
+                page = await ask(client, "skills/list")
+        assert len(page["_meta"]["skillshelf.server/left-out"]) == 30
+
+    run(check)
+    lines = capfd.readouterr().err.splitlines()
+    assert [line.split(": ")[2] for line in lines[:-1]] == [f"skill://Bad_{n:02}/SKILL.md" for n in range(20)]
+    assert lines[-1].startswith("skillshelf: more are not in skills/list")
+
+
 def test_more_files_than_may_be_published_are_left_out_with_the_reason(machine: Machine) -> None:
     folder = write_skill(user_root(machine), "many").parent
     for number in range(512):

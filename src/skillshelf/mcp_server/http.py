@@ -64,7 +64,7 @@ def listening_for(values: Mapping[str, Any], env: Mapping[str, str]) -> Listenin
     """What the words of the command ask for; an error says what is missing."""
     host, port = _host_and_port(str(values["http"]))
     token = _token(values["token_file"], env)
-    listening = Listening(host, port, token, frozenset(name.lower() for name in values["allow_host"]))
+    listening = Listening(host, port, token, frozenset(map(_allowed, values["allow_host"])))
     if token is None and not listening.is_local:
         raise ConfigurationError(
             f"{host} can be reached from other machines, so a token is needed: put one into a file and name it with "
@@ -79,6 +79,13 @@ def _host_and_port(text: str) -> tuple[str, int]:
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise ConfigurationError(f"--http takes HOST:PORT, for example 127.0.0.1:8000, not {text!r}")
     return host, int(port)
+
+
+def _allowed(text: str) -> str:
+    name = _host_in(text)
+    if name is None:
+        raise ConfigurationError(f"--allow-host takes the name of a machine, for example skills.example, not {text!r}")
+    return name
 
 
 def _token(path: str | None, env: Mapping[str, str]) -> str | None:

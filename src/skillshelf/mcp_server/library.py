@@ -144,8 +144,18 @@ class Library:
         look = self.look(place)
         if look is None:
             yield LeftOut(address(*place.base, "SKILL.md"), "its folder is gone")
+        elif self._is_unreadable(skill):
+            yield LeftOut(address(*place.base, "SKILL.md"), "a rule denies that its files are read")
         else:
             yield from self._publisher.skills(look)
+
+    def _is_unreadable(self, skill: CatalogSkill) -> bool:
+        """Whether a rule denies every read of its files: an entry promises them."""
+        with self.lanes.session() as session:
+            if not session.policy.deny:
+                return False
+            decision = session.decide("skill_read", {"uri": address(skill.name)})
+        return decision.verdict == "deny" and decision.rule is not None
 
     def entries(self, skill: CatalogSkill) -> list[Entry | LeftOut]:
         """The entry of a skill and of those inside it, all of one look at its folder."""

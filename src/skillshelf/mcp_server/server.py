@@ -48,7 +48,7 @@ _TTL_MS = 2_000
 _SCOPE: Literal["private"] = "private"
 _COMPLETED = 100
 _AT_WORK = 16
-_LEFT_OUT_TOLD = 1_000
+_LEFT_OUT_TOLD = 20
 _ANNOUNCED = 1_000
 _TELL_SECONDS = 1.0
 
@@ -193,8 +193,12 @@ class SkillServer:
         return _page("skills", page, left_out, None)
 
     def _say_left_out(self, found: LeftOut) -> None:
-        if found not in self._told_left_out and len(self._told_left_out) < _LEFT_OUT_TOLD:
-            self._told_left_out.add(found)
+        if found in self._told_left_out or len(self._told_left_out) > _LEFT_OUT_TOLD:
+            return
+        self._told_left_out.add(found)
+        if len(self._told_left_out) > _LEFT_OUT_TOLD:
+            say(f"more are not in skills/list; each page of it names them, with the reason, in _meta[{LEFT_OUT!r}]")
+        else:
             say(f"not in skills/list, though the tools have it: {found.uri}: {found.reason}")
 
     async def _get_skill(self, ctx: Context, params: _UriParams) -> dict[str, Any]:

@@ -23,6 +23,8 @@ async def watch(server: SkillServer) -> None:
     stop = anyio.Event()
     async with anyio.create_task_group() as group:
         group.start_soon(_set_when_cancelled, stop)
+        # Thousands of folders take a while to watch, and whoever starts a server asks it something at once.
+        await anyio.sleep(_LOOK_MS / 2000)
         await _watch_forever(server, stop)
 
 
