@@ -89,9 +89,11 @@ def test_an_older_client_that_comes_takes_the_place_of_the_one_that_rests_longes
     async def check() -> None:
         async with serving(machine) as port:
             names = [(await asked(port, HELLO))[1] for _ in range(2)]
-            # The first is used once more, so the second rests longer.
-            await asked(port, PING, names[0])
-            names += [(await asked(port, HELLO))[1] for _ in range(1)]
+            # Who opens no session takes nobody's place.
+            assert (await asked(port, PING))[0] == 400
+            # The first is used last, so the second rests longer.
+            assert [(await asked(port, PING, name))[0] for name in reversed(names)] == [200, 200]
+            names.append((await asked(port, HELLO))[1])
             assert [(await asked(port, PING, name))[0] for name in names] == [200, 404, 200]
 
     run(check)

@@ -39,20 +39,23 @@ class Sessions:
     Such a client need not say when it leaves, and most do not.
     """
 
-    def __init__(self, app: App, most: int) -> None:
+    def __init__(self, app: App, path: str, most: int) -> None:
         self._app = app
+        self._path = path
         self._most = most
         self._at_work: dict[str, int] = {}
 
     async def make_room(self, scope: Scope) -> None:
-        """End the session that rests longest, if there are as many as there may be."""
-        resting = next((name for name, requests in self._at_work.items() if not requests), None)
-        if resting is None or len(self._at_work) < self._most:
+        """End the session that rests longest, if there are more than there may be; never the newest."""
+        older = list(self._at_work)[:-1] if len(self._at_work) > self._most else []
+        resting = next((name for name in older if not self._at_work[name]), None)
+        if resting is None:
             return
         self.forget(resting)
         headers = [(key, value) for key, value in scope["headers"] if key == b"host"]
         headers += [(b"mcp-session-id", resting.encode("latin-1")), (b"accept", b"application/json, text/event-stream")]
-        await self._app({**scope, "method": "DELETE", "headers": headers}, _no_body, _nobody_hears)
+        goodbye = {**scope, "method": "DELETE", "path": self._path, "headers": headers}
+        await self._app(goodbye, _no_body, _nobody_hears)
 
     def begin(self, name: str | None) -> None:
         """A request of a session comes in."""

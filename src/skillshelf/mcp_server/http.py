@@ -33,7 +33,6 @@ TOKEN_VARIABLE = "SKILLSHELF_MCP_TOKEN"
 _TOKEN_CHARS = 16
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _SHUTDOWN_SECONDS = 3
-_MOST: "dict[Kind, int]" = {"request": REQUESTS_AT_ONCE, "stream": STREAMS_AT_ONCE}
 _WAITING = 128
 # Nothing but a name and a port: what else an address may hold says who asks, not who is asked.
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{0,5})?")
@@ -41,6 +40,8 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(.+)")
 
 Kind = Literal["request", "stream"]
 """What is answered and done, and what stays open for announcements."""
+
+_MOST: Mapping[Kind, int] = {"request": REQUESTS_AT_ONCE, "stream": STREAMS_AT_ONCE}
 
 
 class Listening(NamedTuple):
@@ -112,7 +113,7 @@ async def serve_http(
     app = server.server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=REQUEST_BYTES,
-        # The door makes room before that; only so many more can come in at the same moment.
+        # The door ends those that are more; only so many can come in at the same moment.
         max_sessions=STREAMS_AT_ONCE + REQUESTS_AT_ONCE,
         # The door below has looked at Host and Origin.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
@@ -183,7 +184,7 @@ class Door:
         self._app = app
         self._listening = listening
         self._at_work: dict[Kind, set[anyio.CancelScope]] = {"request": set(), "stream": set()}
-        self._sessions = Sessions(app, STREAMS_AT_ONCE)
+        self._sessions = Sessions(app, PATH, STREAMS_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve or refuse one request."""
@@ -204,19 +205,18 @@ class Door:
         session = headers.one("mcp-session-id")
         self._sessions.begin(session)
         try:
-            if session is None:
-                await self._sessions.make_room(scope)
             await self._serve(scope, receive, send, kind)
         finally:
             self._sessions.end(session)
             if scope["method"] == "DELETE":
                 self._sessions.forget(session)
+        await self._sessions.make_room(scope)
 
     def close(self) -> None:
         """End what stays open at once, and what is under way soon."""
-        for limit in self._at_work["stream"]:
+        for limit in tuple(self._at_work["stream"]):
             limit.cancel()
-        for limit in self._at_work["request"]:
+        for limit in tuple(self._at_work["request"]):
             limit.deadline = min(limit.deadline, anyio.current_time() + _SHUTDOWN_SECONDS)
 
     def _refusal(self, headers: "_Headers") -> tuple[int | None, str]:
