@@ -77,8 +77,8 @@ def status_of(url: str, body: bytes, **headers: str) -> int:
         connection.close()
 
 
-def answered(listening: Listening, *headers: tuple[str, str], app: Any = None) -> int:
-    """The status that the door, or what is behind it, gives to a request with these headers."""
+def answered(listening: Listening, *headers: tuple[str, str], app: Any = None, doors: list[Door] | None = None) -> int:
+    """The status that the door, which `doors` gets, or what is behind it gives to a request with these headers."""
 
     async def welcome(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -94,7 +94,10 @@ def answered(listening: Listening, *headers: tuple[str, str], app: Any = None) -
 
     raw = [(name.encode(), value.encode()) for name, value in headers]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": raw}
-    anyio.run(Door(app or welcome, listening), scope, receive, send)
+    door = Door(app or welcome, listening)
+    if doors is not None:
+        doors.append(door)
+    anyio.run(door, scope, receive, send)
     return statuses[0]
 
 
@@ -210,6 +213,17 @@ def test_a_request_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch)
         await anyio.sleep_forever()
 
     assert answered(LOCAL, ("host", "localhost"), app=never) == 504
+
+
+def test_a_request_that_is_not_done_when_the_server_ends_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillshelf.mcp_server.http._SHUTDOWN_SECONDS", 0.01)
+    doors: list[Door] = []
+
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        doors[0].close()
+        await anyio.sleep_forever()
+
+    assert answered(LOCAL, ("host", "localhost"), app=never, doors=doors) == 503
 
 
 def test_a_client_that_does_not_send_what_it_announced_has_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,6 +185,7 @@ class Door:
         self._listening = listening
         self._at_work: dict[Kind, set[anyio.CancelScope]] = {"request": set(), "stream": set()}
         self._sessions = Sessions(app, PATH, STREAMS_AT_ONCE)
+        self._is_ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve or refuse one request."""
@@ -214,6 +215,7 @@ class Door:
 
     def close(self) -> None:
         """End what stays open at once, and what is under way soon."""
+        self._is_ending = True
         for limit in tuple(self._at_work["stream"]):
             limit.cancel()
         for limit in tuple(self._at_work["request"]):
@@ -262,8 +264,10 @@ class Door:
                 await self._app(scope, _Patient(receive), sending)
             finally:
                 self._at_work[kind].discard(limit)
-        if limit.cancelled_caught and not started:
-            await _refuse(send, 504, f"not done after {REQUEST_SECONDS} seconds, or the server ends")
+        if limit.cancelled_caught and not started and self._is_ending:
+            await _refuse(send, 503, "the server ends")
+        elif limit.cancelled_caught and not started:
+            await _refuse(send, 504, f"not done after {REQUEST_SECONDS} seconds")
         elif limit.cancelled_caught and not ended:
             await send({"type": "http.response.body", "body": b""})
 
