@@ -18,7 +18,8 @@ from skillshelf.tools import ToolResult
 __all__ = ["Lanes"]
 
 _MOST_ACTS = 1_000
-_MOST_BYTES = 32 * 1024 * 1024
+# A session keeps each text for a recall, which nobody can ask for over this protocol.
+_MOST_BYTES = 2 * 1024 * 1024
 
 
 class _Lane:
