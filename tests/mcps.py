@@ -24,6 +24,7 @@ from pydantic import ConfigDict
 
 from skillshelf.mcp_server.library import Library
 from skillshelf.mcp_server.server import SkillServer
+from skillshelf.mcp_server.watching import watch
 
 ERAS = {"older": "legacy", "newer": "2026-07-28"}
 """The two eras of the protocol, and how a client is told to speak each."""
@@ -58,13 +59,19 @@ async def client_of(
     journal: Path | None = None,
     policy: Any = None,
     show_paths: bool = True,
+    watching: bool = False,
+    **options: Any,
 ) -> AsyncIterator[Client]:
     """A client on a server of this process, which sees the machine as the command does."""
     shelf = machine.shelf(profile, trust="ask")
     library = Library(shelf, partial(shelf.session, policy, journal=journal))
+    server = SkillServer(library, show_paths=show_paths)
     try:
-        async with Client(SkillServer(library, show_paths=show_paths).server, mode=ERAS[era]) as client:
+        async with anyio.create_task_group() as group, Client(server.server, mode=ERAS[era], **options) as client:
+            if watching:
+                group.start_soon(watch, server)
             yield client
+            group.cancel_scope.cancel()
     finally:
         library.lanes.close()
 

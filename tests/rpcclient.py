@@ -8,7 +8,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from typing import IO, Any
@@ -133,10 +133,13 @@ def rpc_process(machine: Machine, *words: str) -> Iterator[RpcClient]:
 
 
 @contextmanager
-def rpc_in_process(machine: Machine, **options: Any) -> Iterator[RpcClient]:
-    """A client of a server in this process."""
+def rpc_in_process(
+    machine: Machine, *, started: Mapping[str, Any] | None = None, **options: Any
+) -> Iterator[RpcClient]:
+    """A client of a server in this process, which was started with these words."""
     (read, to_server), (from_server, write) = os.pipe(), os.pipe()
-    server = Server(Options(str(machine.repo), home=str(machine.home)), read=read, write=write, **options)
+    words = Options(str(machine.repo), home=str(machine.home))._replace(**(started or {}))
+    server = Server(words, read=read, write=write, **options)
 
     def serve() -> None:
         server.serve()

@@ -63,7 +63,10 @@ LAYERS = (
     ("replayviews",),
     ("logcommands",),
     # A shelf to a server.
-    ("mcp_server.__init__", "mcp_server.lanes", "mcp_server.pages", "mcp_server.publishing"),
+    (
+        *("mcp_server.__init__", "mcp_server.guests", "mcp_server.lanes"),
+        *("mcp_server.pages", "mcp_server.publishing", "mcp_server.sending"),
+    ),
     ("mcp_server.library",),
     ("mcp_server.tools",),
     ("mcp_server.server",),

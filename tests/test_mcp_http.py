@@ -17,7 +17,7 @@ from trees import Machine, write_skill
 
 import anyio  # isort: skip
 from mcp import Client  # isort: skip
-from skillshelf.mcp_server.http import Door, Listening
+from skillshelf.mcp_server.http import Door, Listening, listening_for
 
 TOKEN = "a-token-of-enough-characters"
 LOCAL = Listening("127.0.0.1", 8000, None, frozenset())
@@ -77,8 +77,8 @@ def status_of(url: str, body: bytes, **headers: str) -> int:
         connection.close()
 
 
-def answered(listening: Listening, *headers: tuple[str, str], app: Any = None) -> int:
-    """The status that the door, or what is behind it, gives to a request with these headers."""
+def answered(listening: Listening, *headers: tuple[str, str], app: Any = None, doors: list[Door] | None = None) -> int:
+    """The status that the door, which `doors` gets, or what is behind it gives to a request with these headers."""
 
     async def welcome(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -94,7 +94,10 @@ def answered(listening: Listening, *headers: tuple[str, str], app: Any = None) -
 
     raw = [(name.encode(), value.encode()) for name, value in headers]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": raw}
-    anyio.run(Door(app or welcome, listening), scope, receive, send)
+    door = Door(app or welcome, listening)
+    if doors is not None:
+        doors.append(door)
+    anyio.run(door, scope, receive, send)
     return statuses[0]
 
 
@@ -104,7 +107,10 @@ def answered(listening: Listening, *headers: tuple[str, str], app: Any = None) -
         *((LOCAL, host, 200) for host in ("127.0.0.1:8000", "localhost:8000", "[::1]:8000", "LOCALHOST")),
         *(
             (LOCAL, host, 421)
-            for host in ("evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1", "")
+            for host in (
+                *("evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1", ""),
+                *("evil@localhost", "localhost/x", "localhost?x", "localhost#x", "localhost:x", "localhost,evil"),
+            )
         ),
         *((OPEN, host, 200) for host in ("10.0.0.1:8000", "skills.example", "localhost")),
         *((OPEN, host, 421) for host in ("evil.example", "skills.example.evil.example", "[", "skills.example@evil")),
@@ -114,6 +120,12 @@ def test_only_names_of_this_server_are_answered(listening: Listening, host: str,
     authorization = ("authorization", f"Bearer {TOKEN}")
 
     assert answered(listening, ("host", host), authorization) == status
+
+
+def test_a_name_that_is_allowed_may_be_given_with_its_port_and_in_any_case() -> None:
+    words = {"http": "127.0.0.1:0", "token_file": None, "allow_host": ["Skills.Example:8443"]}
+
+    assert answered(listening_for(words, {}), ("host", "skills.example")) == 200
 
 
 def test_a_host_that_is_missing_or_named_twice_is_refused() -> None:
@@ -126,6 +138,10 @@ def test_a_host_that_is_missing_or_named_twice_is_refused() -> None:
     [
         *((origin, 200) for origin in ("http://localhost:3000", "http://127.0.0.1:8000")),
         *((origin, 403) for origin in ("https://evil.example", "null", "http://localhost.evil.example", "x")),
+        *(
+            (origin, 403)
+            for origin in ("http://[", "http://evil@localhost", "http://localhost/x", "", "http://10.0.0.1")
+        ),
     ],
 )
 def test_only_pages_of_this_machine_may_ask(origin: str, status: int) -> None:
@@ -133,15 +149,34 @@ def test_only_pages_of_this_machine_may_ask(origin: str, status: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("10.0.0.1", "http://10.0.0.1:8000", 200),
+        ("10.0.0.1", "https://skills.example", 200),
+        ("10.0.0.1", "http://10.0.0.2", 403),
+        ("10.0.0.1", "http://localhost:3000", 403),
+    ],
+    ids=["its own", "one that is allowed", "another address", "the machine of the client"],
+)
+def test_a_server_for_other_machines_takes_only_its_own_pages(host: str, origin: str, status: int) -> None:
+    authorization = ("authorization", f"Bearer {TOKEN}")
+
+    assert answered(OPEN, ("host", host), ("origin", origin), authorization) == status
+
+
+@pytest.mark.parametrize(
     ("given", "status"),
     [
         ((("authorization", f"Bearer {TOKEN}"),), 200),
+        ((("authorization", f"bearer {TOKEN}"),), 200),
+        ((("authorization", f"Bearer {TOKEN.upper()}"),), 401),
+        ((("authorization", f"Basic {TOKEN}"),), 401),
         ((("authorization", f"Bearer {TOKEN}x"),), 401),
         ((("authorization", TOKEN),), 401),
         ((), 401),
         ((("authorization", f"Bearer {TOKEN}"), ("authorization", "Bearer other")), 401),
     ],
-    ids=["right", "wrong", "no bearer", "none", "two"],
+    ids=["right", "another spelling of bearer", "upper case", "basic", "wrong", "no bearer", "none", "two"],
 )
 def test_who_has_no_token_is_refused(given: tuple[tuple[str, str], ...], status: int) -> None:
     assert answered(OPEN, ("host", "skills.example"), *given) == status
@@ -178,6 +213,17 @@ def test_a_request_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch)
         await anyio.sleep_forever()
 
     assert answered(LOCAL, ("host", "localhost"), app=never) == 504
+
+
+def test_a_request_that_is_not_done_when_the_server_ends_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillshelf.mcp_server.http._SHUTDOWN_SECONDS", 0.01)
+    doors: list[Door] = []
+
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        doors[0].close()
+        await anyio.sleep_forever()
+
+    assert answered(LOCAL, ("host", "localhost"), app=never, doors=doors) == 503
 
 
 def test_a_client_that_does_not_send_what_it_announced_has_left(monkeypatch: pytest.MonkeyPatch) -> None:

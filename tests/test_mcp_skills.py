@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
+import json
+from base64 import b64decode, urlsafe_b64encode
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,14 @@ LEFT_OUT = {
     ),
     "Bad_Name": ("---\nname: Bad_Name\ndescription: Bad.\n---\n", "its name breaks the standard: 'Bad_Name'"),
     "12": ("---\nname: 12\ndescription: A number.\n---\n", "its frontmatter has no `name` that is text"),
+    "wordy": (
+        f"---\nname: wordy\ndescription: {'x' * 1025}\n---\n",
+        "its `description` has 1025 characters, and the standard allows 1024",
+    ),
+    "picky": (
+        f"---\nname: picky\ndescription: Picky.\ncompatibility: {'x' * 501}\n---\n",
+        "its `compatibility` has 501 characters, and the standard allows 500",
+    ),
 }
 
 
@@ -175,6 +184,45 @@ def test_what_the_extension_may_not_publish_is_left_out_with_the_reason_and_serv
         assert "# The body" in loaded
 
     run(check)
+
+
+def test_a_skill_whose_files_a_rule_denies_to_read_is_left_out_with_the_reason(machine: Machine) -> None:
+    for name in ("alpha", "beta"):
+        write_skill(user_root(machine), name)
+    rule = {"deny": [{"tool": "skill_read", "skill_name": "alpha"}]}
+
+    async def check() -> None:
+        async with client_of(machine, policy=rule) as client:
+            page = await ask(client, "skills/list")
+            listed = (await ask(client, "resources/list"))["resources"]
+            code = await code_of(client, "resources/read", uri="skill://alpha/SKILL.md")
+
+        assert [entry["uri"] for entry in page["skills"]] == ["skill://beta/SKILL.md"]
+        assert [resource["uri"] for resource in listed] == ["skill://beta/SKILL.md"]
+        assert page["_meta"]["skillshelf.server/left-out"] == [
+            {"uri": "skill://alpha/SKILL.md", "reason": "a rule denies that its files are read"}
+        ]
+        assert code == WRONG_PARAMETERS
+
+    run(check)
+
+
+def test_standard_error_names_the_first_that_are_left_out_and_where_the_others_are(
+    machine: Machine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(30):
+        write_skill(user_root(machine), f"Bad_{number:02}")
+
+    async def check() -> None:
+        async with client_of(machine) as client:
+            for _ in range(2):
+                page = await ask(client, "skills/list")
+        assert len(page["_meta"]["skillshelf.server/left-out"]) == 30
+
+    run(check)
+    lines = capfd.readouterr().err.splitlines()
+    assert [line.split(": ")[2] for line in lines[:-1]] == [f"skill://Bad_{n:02}/SKILL.md" for n in range(20)]
+    assert lines[-1].startswith("skillshelf: more are not in skills/list")
 
 
 def test_more_files_than_may_be_published_are_left_out_with_the_reason(machine: Machine) -> None:
@@ -296,11 +344,17 @@ def test_the_children_of_a_folder_come_in_pages_too(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    "method", ["skills/list", "resources/list", "resources/directory/read", "tools/list", "prompts/list"]
+    "method",
+    [
+        *("skills/list", "resources/list", "resources/directory/read"),
+        *("tools/list", "prompts/list", "resources/templates/list"),
+    ],
 )
 def test_a_cursor_that_was_never_given_is_refused(machine: Machine, method: str) -> None:
     write_skill(user_root(machine), "alpha")
-    cursors = ("", "nonsense", "bm9uc2Vuc2U=", "W10=", "x" * 10_000)
+    # The last ones say the right listing, and then a number or no key at all.
+    made_up = [urlsafe_b64encode(json.dumps([method, *rest]).encode()).decode() for rest in ([1, 2], ["a", None], [])]
+    cursors = ("", "nonsense", "bm9uc2Vuc2U=", "W10=", "x" * 10_000, *made_up)
 
     async def check() -> None:
         async with client_of(machine) as client:
@@ -367,12 +421,41 @@ def test_skills_of_one_name_have_addresses_of_their_own(machine: Machine) -> Non
     async def check() -> None:
         async with client_of(machine, profile="lab") as client:
             skills = (await ask(client, "skills/list"))["skills"]
-            read = [(await ask(client, "resources/read", uri=skill["uri"]))["contents"][0]["text"] for skill in skills]
-            loaded = await text_of(client, "skill_load", name=skills[1]["uri"])
+            read = {
+                skill["frontmatter"]["description"]: await ask(client, "resources/read", uri=skill["uri"])
+                for skill in skills
+            }
+            other = next(skill for skill in skills if skill["frontmatter"]["description"] == "The other.")
+            loaded = await text_of(client, "skill_load", name=other["uri"])
 
         assert len({skill["uri"] for skill in skills}) == 2
         assert all(skill["uri"].endswith("/alpha/SKILL.md") for skill in skills)
-        assert read == [file.read_text() for file in files]
+        assert read["The other."]["contents"][0]["text"] == files[1].read_text()
+        assert {found["contents"][0]["text"] for found in read.values()} == {file.read_text() for file in files}
         assert "# Other" in loaded
+
+    run(check)
+
+
+def test_a_page_begins_after_a_skill_that_is_gone_and_leaves_out_none_of_its_name(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skillshelf.mcp_server.server.PAGE_ENTRIES", 1)
+    monkeypatch.setattr("skillshelf.mcp_server.library._LOOK_AGAIN_SECONDS", 0)
+    machine.configure('[profiles.lab]\nextends = "standard"\ncollision = "keep-all"\n')
+    for root in (".agents", ".claude"):
+        write_skill(machine.home / root / "skills", "alpha").write_text(
+            f"---\nname: alpha\ndescription: Of {root}.\n---\n"
+        )
+
+    async def check() -> None:
+        async with client_of(machine, profile="lab") as client:
+            first = await ask(client, "skills/list")
+            gone = first["skills"][0]["frontmatter"]["description"]
+            root, stays = (".agents", ".claude") if gone == "Of .agents." else (".claude", ".agents")
+            (machine.home / root / "skills/alpha/SKILL.md").unlink()
+            second = await ask(client, "skills/list", cursor=first["nextCursor"])
+
+        assert [skill["frontmatter"]["description"] for skill in second["skills"]] == [f"Of {stays}."]
 
     run(check)

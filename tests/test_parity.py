@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 from players import PLAYS, Player, play_agent_session
 from policies import put
-from rpcclient import rpc_process
+from rpcclient import rpc_in_process
 from trees import Machine
 
 from skillshelf import Session, SkillError
@@ -105,9 +105,9 @@ def a_client_of_the_mcp_server(machine: Machine, act: Act, journal: Path) -> Non
 
 
 def a_session_over_json_rpc(machine: Machine, act: Act, journal: Path) -> None:
-    """A tool call through `skillshelf rpc`, to a client whose user says no."""
+    """A tool call through the server of `skillshelf rpc`, to a client whose user says no."""
     tool = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}[act.kind]
-    with rpc_process(machine, "--journal", str(journal)) as client:
+    with rpc_in_process(machine, started={"journal": str(journal)}) as client:
         client.confirm = lambda question: False
         client.ask("session.call", session=client.open(), tool=tool, arguments=dict(act.arguments))
 

@@ -1,4 +1,4 @@
-"""The methods of `skillshelf rpc`, asked of a real process."""
+"""The methods of `skillshelf rpc`, and what each of them gives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 import jsonschema
 import pytest
 from policies import put
-from rpcclient import RpcClient, rpc_process
+from rpcclient import RpcClient, rpc_in_process, rpc_process
 from trees import SOURCE, Machine, write_skill
 
 from skillshelf import __version__
@@ -25,16 +25,16 @@ from skillshelf.schemas import RPC_SCHEMA, SCHEMAS
 PAGE = Path(__file__).parent.parent / "docs" / "rpc.md"
 
 
-def checked(method: str, result: Any) -> Any:
-    """The result of a method, after a look at its schema."""
-    jsonschema.validate(result, {**RPC_SCHEMA["$defs"][f"{method} result"]})
-    return result
+# The schema itself is checked once, below.
+REQUESTS = jsonschema.Draft202012Validator(RPC_SCHEMA)
 
 
 def asked(client: RpcClient, method: str, **params: Any) -> Any:
     """What a request gives; request and result are held against the schema."""
-    jsonschema.validate({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, RPC_SCHEMA)
-    return checked(method, client.ask(method, **params))
+    REQUESTS.validate({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    result = client.ask(method, **params)
+    jsonschema.Draft202012Validator(RPC_SCHEMA["$defs"][f"{method} result"]).validate(result)
+    return result
 
 
 # What there is ------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def test_the_list_is_what_the_command_prints(machine: Machine) -> None:
     write_skill(machine.home / ".agents/skills", "alpha")
     write_skill(machine.repo / ".agents/skills", "stranger")
     write_skill(machine.repo / ".agents/skills", "broken", "no frontmatter")
-    with rpc_process(machine) as client:
+    with rpc_in_process(machine) as client:
         listed = asked(client, "skills.list")
 
     assert listed == machine.run_json("list")
@@ -79,7 +79,7 @@ def test_the_catalog_of_each_folder_is_kept_until_a_reload_is_asked_for(machine:
     def names(**params: Any) -> list[str]:
         return [skill["name"] for skill in asked(client, "skills.list", **params)["skills"]]
 
-    with rpc_process(machine) as client:
+    with rpc_in_process(machine) as client:
         assert names() == ["outside"]
         assert names(cwd="inner") == names(cwd=str(inner)) == ["inside", "outside"]
         write_skill(inner / ".agents/skills", "later")
@@ -93,7 +93,7 @@ def test_the_catalog_of_each_folder_is_kept_until_a_reload_is_asked_for(machine:
 
 def test_a_reload_reads_the_configuration_too_and_open_sessions_see_the_disk_anew(machine: Machine) -> None:
     write_skill(machine.home / ".agents/skills", "alpha")
-    with rpc_process(machine) as client:
+    with rpc_in_process(machine) as client:
         session = client.open()
         write_skill(machine.home / ".agents/skills", "beta")
         before = client.ask("session.call", session=session, tool="skill_load", arguments={"name": "beta"})
@@ -111,7 +111,7 @@ def test_the_state_has_the_catalog_and_the_versions_that_were_loaded(machine: Ma
     paths = {name: write_skill(machine.home / ".agents/skills", name) for name in ("alpha", "beta", "gamma", "delta")}
     for number, path in enumerate(paths.values()):
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
-    with rpc_process(machine) as client:
+    with rpc_in_process(machine) as client:
         nothing = asked(client, "context.inspect", include_skills=False)
         before = asked(client, "context.inspect")["skills"]
         client.ask("skills.load", name="alpha")
@@ -141,7 +141,7 @@ def test_the_state_has_the_catalog_and_the_versions_that_were_loaded(machine: Ma
 def test_without_a_session_skills_are_searched_loaded_and_read_as_the_commands_do(machine: Machine) -> None:
     skill = write_skill(machine.home / ".agents/skills", "release-notes").parent
     (skill / "style.md").write_text("Be brief.\n")
-    with rpc_process(machine) as client:
+    with rpc_in_process(machine) as client:
         found = asked(client, "skills.search", query="release", limit=3, scope="user")
         loaded = asked(client, "skills.load", name="release-notes")
         again = asked(client, "skills.load", path=str(skill))
@@ -157,7 +157,7 @@ def test_what_a_rule_denies_is_denied_without_a_session_too(machine: Machine, me
     write_skill(machine.home / ".agents/skills", "alpha")
     machine.configure("permissions.deny = [{ tool = 'skill_load' }, { tool = 'skill_search' }]\n")
     params = {"skills.search": {"query": "alpha"}, "skills.load": {"name": "alpha"}}
-    with rpc_process(machine) as client:
+    with rpc_in_process(machine) as client:
         code = client.fail(method, **params.get(method, {"uri": "skill://alpha/SKILL.md"}))
 
     assert code == (-32000, "denied")
@@ -165,7 +165,7 @@ def test_what_a_rule_denies_is_denied_without_a_session_too(machine: Machine, me
 
 def test_skills_that_nobody_trusts_are_listed_and_held_back_unless_the_run_trusts_them(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "stranger")
-    with rpc_process(machine) as client:
+    with rpc_in_process(machine) as client:
         assert client.ask("skills.list")["skills"][0]["hidden"] == "untrusted"
         assert client.ask("skills.search", query="stranger")["results"] == []
         assert client.ask("session.system_prompt", session=client.open())["text"] == ""
@@ -198,7 +198,7 @@ def test_a_session_does_what_one_in_python_does(machine: Machine) -> None:
     skill = put(machine.home / ".agents/skills", "deploy", "allowed-tools: Read\n")
     put(machine.home / ".agents/skills", "review")
     here = machine.shelf(trust="ask").session(confirm=lambda *question: False)
-    with rpc_process(machine) as client:
+    with rpc_in_process(machine) as client:
         name = client.open()
 
         def same(method: str, expected: Any, **params: Any) -> None:
@@ -231,7 +231,7 @@ def test_a_session_does_what_one_in_python_does(machine: Machine) -> None:
 
 def test_a_snapshot_is_restored_and_says_what_changed(machine: Machine) -> None:
     path = write_skill(machine.repo / "skills", "deploy")
-    with rpc_process(machine, "--trust") as client:
+    with rpc_in_process(machine, started={"trust": "all"}) as client:
         name = client.open(profile="mycodeagent")
         client.ask("session.call", session=name, tool="Skill", arguments={"name": "deploy"})
         snapshot = client.ask("session.snapshot", session=name)
@@ -250,7 +250,7 @@ def test_a_snapshot_is_restored_and_says_what_changed(machine: Machine) -> None:
 
 def test_a_policy_and_preloaded_skills_are_those_of_the_session(machine: Machine) -> None:
     put(machine.home / ".agents/skills", "deploy")
-    with rpc_process(machine) as client:
+    with rpc_in_process(machine) as client:
         name = client.open(policy={"deny": [{"tool": "skill_run"}]}, preload=["deploy"])
         verdict = client.ask("session.decide", session=name, tool="skill_run", arguments={"name": "deploy"})["verdict"]
         text = client.ask("session.system_prompt", session=name)["text"]
@@ -290,7 +290,7 @@ def test_what_was_done_without_a_session_can_be_replayed_in_every_profile(machin
     root = {"swiftagent": ".agent/skills", "omp": ".omp/agent/skills"}.get(profile, ".agents/skills")
     path = write_skill(machine.home / root, "alpha")
     journal = machine.base / "run.jsonl"
-    with rpc_process(machine, "--profile", profile, "--journal", str(journal)) as client:
+    with rpc_in_process(machine, started={"profile": profile, "journal": str(journal)}) as client:
         for method, params in (
             ("skills.search", {"query": "alpha", "limit": 2}),
             ("skills.load", {"name": "alpha"}),

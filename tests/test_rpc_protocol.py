@@ -94,7 +94,7 @@ def test_an_error_says_what_may_have_been_meant(machine: Machine) -> None:
     for root in (machine.home / ".agents/skills", machine.repo / ".agents/skills"):
         write_skill(root, "release-notes")
     paths = [str(base / ".agents/skills/release-notes/SKILL.md") for base in (machine.repo, machine.home)]
-    with rpc_process(machine, "--profile", "codelia", "--trust") as client:
+    with rpc_in_process(machine, started={"profile": "codelia", "trust": "all"}) as client:
         unknown = client.start("skills.load", name="release-note")()["error"]
         ambiguous = client.start("skills.load", name="release-notes")()["error"]
         misspelt = client.start("skills.load", nam="x")()["error"]
@@ -122,7 +122,7 @@ def test_half_a_character_is_replaced_before_it_reaches_anybody(machine: Machine
 
 def test_a_notification_is_done_and_not_answered(machine: Machine) -> None:
     write_skill(machine.home / ".agents/skills", "alpha")
-    with rpc_process(machine) as client:
+    with rpc_in_process(machine) as client:
         session = client.open()
         client.send({"method": "session.call", "params": {"session": session, "tool": "nonsense"}})
         client.send({"method": "nonsense"})
@@ -226,7 +226,7 @@ def test_only_yes_means_yes(machine: Machine, answer: Any, is_yes: bool) -> None
 
 def test_an_error_instead_of_an_answer_means_no_and_an_answer_to_nothing_is_dropped(machine: Machine) -> None:
     put(machine.repo / ".agents/skills", "stranger")
-    with rpc_process(machine) as client:
+    with rpc_in_process(machine) as client:
         client.send({"id": "confirm-1", "result": True})
         client.send({"id": 7, "result": True})
         waiting = client.start("skills.load", name="stranger")
@@ -252,7 +252,7 @@ def test_no_answer_in_time_means_no_and_a_late_one_changes_nothing(machine: Mach
 def test_others_are_answered_while_a_question_is_open(machine: Machine) -> None:
     put(machine.repo / ".agents/skills", "stranger")
     put(machine.home / ".agents/skills", "deploy")
-    with rpc_process(machine) as client:
+    with rpc_in_process(machine) as client:
         first, second = client.open(), client.open()
         waiting = client.start("session.call", session=first, tool="skill_load", arguments={"name": "stranger"})
         behind = client.start("session.snapshot", session=first)
@@ -286,10 +286,14 @@ def test_opening_a_session_may_ask_and_keeps_nobody_waiting(machine: Machine) ->
 # Limits -------------------------------------------------------------------------------------------
 
 
-def test_there_are_so_many_sessions_and_closing_one_makes_room(machine: Machine) -> None:
+def test_there_are_so_many_sessions_and_closing_one_makes_room(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 16
+    monkeypatch.setattr("skillshelf.rpcserver.RPC_SESSIONS", most)
     write_skill(machine.home / ".agents/skills", "alpha")
     with rpc_in_process(machine) as client:
-        sessions = [client.open() for _ in range(limits.RPC_SESSIONS)]
+        sessions = [client.open() for _ in range(most)]
         refused = client.fail("session.open")
         client.ask("session.close", session=sessions[7])
         loaded = [
@@ -301,13 +305,15 @@ def test_there_are_so_many_sessions_and_closing_one_makes_room(machine: Machine)
     assert refused == (-32000, "too_large")
 
 
-def test_what_waits_is_bounded_and_room_comes_back(machine: Machine) -> None:
+def test_what_waits_is_bounded_and_room_comes_back(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Three long lines and the call before them, as with the limits that the server has.
+    monkeypatch.setattr("skillshelf.rpcserver.RPC_WAITING_BYTES", 400_000)
     put(machine.repo / ".agents/skills", "stranger")
     with rpc_in_process(machine) as client:
         session = client.open()
         first = client.start("session.call", session=session, tool="skill_load", arguments={"name": "stranger"})
         question = client.questions.get(timeout=WAIT)
-        long = "x" * (limits.RPC_LINE_BYTES - 1000)
+        long = "x" * 100_000
         waiting = [client.start("session.mentions", session=session, text=long) for _ in range(4)]
         client.send({"id": question["id"], "result": True})
         answers = [wait() for wait in (first, *waiting)]

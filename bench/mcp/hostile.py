@@ -14,12 +14,15 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from serving import command, fixture, http_server
+
+from skillshelf.limits import SILENT_SECONDS
 
 CODES = {-32700, -32600, -32601, -32602, -32603, -32000, -32001, -32020, -32021, -32022}
 PATHS = (
@@ -48,6 +51,9 @@ METHODS = (
     ),
 )
 VALUES = (None, True, -1, 2**70, 1e308, "", "x" * 5000, [], {}, [[]], {"uri": 1}, {"cursor": 5}, {"cursor": "nonsense"})
+
+SESSIONS, HALVES = 400, 700
+"""More than the server has places for."""
 
 Maker = Callable[[random.Random], bytes]
 
@@ -148,10 +154,22 @@ def on_http(base: Path, messages: int) -> bool:
             thread.start()
         for thread in threads:
             thread.join()
-        status, answer = _post(where, json.dumps({**GOOD, "params": {"_meta": META}}).encode(), MODERN)
-    print(f"HTTP: {messages} messages, {dict(sorted(statuses.items()))}; then a good client: {status}")
+        print(f"HTTP: {messages} messages, {dict(sorted(statuses.items()))}")
+        opened = Counter(_post(where, json.dumps(OPENING).encode(), {})[0] for _ in range(SESSIONS))
+        print(f"  {SESSIONS} sessions of the older era that nobody ends: {dict(opened)}")
+        lingering = [_half_a_request(where) for _ in range(HALVES)]
+        time.sleep(SILENT_SECONDS + 3)
+        modern = _post(where, json.dumps({**GOOD, "params": {"_meta": META}}).encode(), MODERN)
+        older, _ = _post(where, json.dumps(OPENING).encode(), {})
+        print(
+            f"  {HALVES} halves of requests; after {SILENT_SECONDS + 3} seconds good clients get {modern[0]}, {older}"
+        )
+        for connection in lingering:
+            connection.close()
     failed = sum(number for what, number in statuses.items() if what.startswith("5"))
-    return status == 200 and b"alpha" in answer and not failed
+    calm = "Traceback" not in (base / "server.log").read_text()
+    good = (modern[0], older, set(opened)) == (200, 200, {200}) and b"alpha" in modern[1]
+    return good and calm and not failed
 
 
 META = {
@@ -198,6 +216,12 @@ def _post(where: object, body: bytes, headers: dict[str, str]) -> tuple[int, byt
         return answer.status, answer.read()
     finally:
         connection.close()
+
+
+def _half_a_request(where: object) -> socket.socket:
+    raw = socket.create_connection((where.hostname, where.port), timeout=10)  # type: ignore[attr-defined]
+    raw.sendall(b"POST /mcp HTTP/1.1\r\nHost: local")
+    return raw
 
 
 def _garbage(where: object, chance: random.Random) -> None:

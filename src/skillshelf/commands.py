@@ -5,7 +5,7 @@ Imports stand inside the functions: a command loads what it needs and nothing el
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -272,6 +272,23 @@ def tools(values: Values) -> int:
 
 def mcp(values: Values) -> int:
     """Serve the skills over the Model Context Protocol."""
+    import gc
+
+    # What is made until the server runs stays as long as it does; to look through it again and again for what can go
+    # takes a third of the start.
+    gc.disable()
+    try:
+        serve = _mcp_server()
+        shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
+        _held_back(shelf)
+        gc.freeze()
+    finally:
+        gc.enable()
+    serve(shelf, values)
+    return DONE
+
+
+def _mcp_server() -> "Callable[[Shelf, Values], None]":
     try:
         from skillshelf.mcp_server.command import serve
     except ModuleNotFoundError as error:
@@ -279,10 +296,7 @@ def mcp(values: Values) -> int:
             raise
         wanted = "pip install 'skillshelf[mcp]'"
         raise ConfigurationError(f"this needs the package {error.name}; install it with: {wanted}") from None
-    shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
-    _held_back(shelf)
-    serve(shelf, values)
-    return DONE
+    return serve
 
 
 def chat(values: Values) -> int:

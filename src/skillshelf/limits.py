@@ -65,6 +65,7 @@ __all__ = [
     "RUN_WORK_FILES",
     "SCRIPT_BYTES",
     "SETTLED_NS",
+    "SILENT_SECONDS",
     "SKILL_FILE_BYTES",
     "STRAY_FOLDERS",
     "STREAMS_AT_ONCE",
@@ -152,6 +153,9 @@ STREAMS_AT_ONCE = 256
 
 BODY_SECONDS = 30
 """How long a client may take to send one request."""
+
+SILENT_SECONDS = 15
+"""How long a connection over HTTP may be without a request whose headers are all there; then it is closed."""
 
 ADDRESS_CHARS = 4096
 ADDRESS_SEGMENTS = 32

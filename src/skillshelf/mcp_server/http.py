@@ -2,12 +2,12 @@
 
 import ipaddress
 import os
+import re
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hmac import compare_digest
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import Any, Literal, NamedTuple
 
 import anyio
 import uvicorn
@@ -15,7 +15,15 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from skillshelf import files
 from skillshelf.errors import ConfigurationError
-from skillshelf.limits import BODY_SECONDS, REQUEST_BYTES, REQUEST_SECONDS, REQUESTS_AT_ONCE, STREAMS_AT_ONCE
+from skillshelf.limits import (
+    BODY_SECONDS,
+    REQUEST_BYTES,
+    REQUEST_SECONDS,
+    REQUESTS_AT_ONCE,
+    SILENT_SECONDS,
+    STREAMS_AT_ONCE,
+)
+from skillshelf.mcp_server.guests import App, Message, Receive, Scope, Send, Sessions, send_away_the_silent
 from skillshelf.mcp_server.server import SkillServer
 
 __all__ = ["Listening", "bind", "listening_for", "serve_http"]
@@ -26,12 +34,14 @@ _TOKEN_CHARS = 16
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _SHUTDOWN_SECONDS = 3
 _WAITING = 128
+# Nothing but a name and a port: what else an address may hold says who asks, not who is asked.
+_AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{0,5})?")
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(.+)")
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Kind = Literal["request", "stream"]
+"""What is answered and done, and what stays open for announcements."""
+
+_MOST: Mapping[Kind, int] = {"request": REQUESTS_AT_ONCE, "stream": STREAMS_AT_ONCE}
 
 
 class Listening(NamedTuple):
@@ -55,7 +65,7 @@ def listening_for(values: Mapping[str, Any], env: Mapping[str, str]) -> Listenin
     """What the words of the command ask for; an error says what is missing."""
     host, port = _host_and_port(str(values["http"]))
     token = _token(values["token_file"], env)
-    listening = Listening(host, port, token, frozenset(name.lower() for name in values["allow_host"]))
+    listening = Listening(host, port, token, frozenset(map(_allowed, values["allow_host"])))
     if token is None and not listening.is_local:
         raise ConfigurationError(
             f"{host} can be reached from other machines, so a token is needed: put one into a file and name it with "
@@ -70,6 +80,13 @@ def _host_and_port(text: str) -> tuple[str, int]:
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise ConfigurationError(f"--http takes HOST:PORT, for example 127.0.0.1:8000, not {text!r}")
     return host, int(port)
+
+
+def _allowed(text: str) -> str:
+    name = _host_in(text)
+    if name is None:
+        raise ConfigurationError(f"--allow-host takes the name of a machine, for example skills.example, not {text!r}")
+    return name
 
 
 def _token(path: str | None, env: Mapping[str, str]) -> str | None:
@@ -96,36 +113,42 @@ async def serve_http(
     app = server.server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=REQUEST_BYTES,
-        max_sessions=STREAMS_AT_ONCE,
+        # The door ends those that are more; only so many can come in at the same moment.
+        max_sessions=STREAMS_AT_ONCE + REQUESTS_AT_ONCE,
         # The door below has looked at Host and Origin.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
+    door = Door(app, listening)
     web = _Web(
         uvicorn.Config(
-            Door(app, listening),
+            door,
+            http="h11",
+            ws="none",
             log_level="error",
             access_log=False,
             lifespan="on",
             server_header=False,
-            timeout_keep_alive=15,
-            timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+            timeout_keep_alive=SILENT_SECONDS,
+            timeout_graceful_shutdown=2 * _SHUTDOWN_SECONDS,
             limit_concurrency=2 * (REQUESTS_AT_ONCE + STREAMS_AT_ONCE),
         )
     )
     host = f"[{listening.host}]" if ":" in listening.host else listening.host
     say(f"serving {len(server.library.told)} skills at http://{host}:{bound.getsockname()[1]}{PATH}")
     async with anyio.create_task_group() as group:
-        group.start_soon(_stop_when_cancelled, web, server)
+        group.start_soon(_stop_when_cancelled, web, server, door)
+        group.start_soon(send_away_the_silent, web.server_state.connections, SILENT_SECONDS)
         with anyio.CancelScope(shield=True):
             await web.serve(sockets=[bound])
         group.cancel_scope.cancel()
 
 
-async def _stop_when_cancelled(web: "_Web", server: SkillServer) -> None:
+async def _stop_when_cancelled(web: "_Web", server: SkillServer, door: "Door") -> None:
     try:
         await anyio.sleep_forever()
     finally:
         server.listening.close()
+        door.close()
         web.should_exit = True
 
 
@@ -160,7 +183,9 @@ class Door:
     def __init__(self, app: App, listening: Listening) -> None:
         self._app = app
         self._listening = listening
-        self._at_work = {"request": 0, "stream": 0}
+        self._at_work: dict[Kind, set[anyio.CancelScope]] = {"request": set(), "stream": set()}
+        self._sessions = Sessions(app, PATH, STREAMS_AT_ONCE)
+        self._is_ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve or refuse one request."""
@@ -171,70 +196,95 @@ class Door:
             return
         headers = _Headers(scope["headers"])
         status, reason = self._refusal(headers)
-        kind = (
-            "stream" if scope["method"] == "GET" or headers.one("mcp-method") == "subscriptions/listen" else "request"
-        )
-        most = {"request": REQUESTS_AT_ONCE, "stream": STREAMS_AT_ONCE}[kind]
-        if status is None and self._at_work[kind] >= most:
-            status, reason = 503, f"more than {most} at one time; try again"
+        stays = scope["method"] == "GET" or headers.one("mcp-method") == "subscriptions/listen"
+        kind: Kind = "stream" if stays else "request"
+        if status is None and len(self._at_work[kind]) >= _MOST[kind]:
+            status, reason = 503, f"more than {_MOST[kind]} at one time; try again"
         if status is not None:
             await _refuse(send, status, reason)
             return
-        self._at_work[kind] += 1
+        session = headers.one("mcp-session-id")
+        self._sessions.begin(session)
         try:
-            await self._serve(scope, receive, send, seconds=None if kind == "stream" else REQUEST_SECONDS)
+            await self._serve(scope, receive, send, kind)
         finally:
-            self._at_work[kind] -= 1
+            self._sessions.end(session)
+            if scope["method"] == "DELETE":
+                self._sessions.forget(session)
+        await self._sessions.make_room(scope)
+
+    def close(self) -> None:
+        """End what stays open at once, and what is under way soon."""
+        self._is_ending = True
+        for limit in tuple(self._at_work["stream"]):
+            limit.cancel()
+        for limit in tuple(self._at_work["request"]):
+            limit.deadline = min(limit.deadline, anyio.current_time() + _SHUTDOWN_SECONDS)
 
     def _refusal(self, headers: "_Headers") -> tuple[int | None, str]:
         """The status and the reason of a no; no status for a yes."""
-        if not self._is_own(headers.one("host")):
+        host = _host_in(headers.one("host"))
+        if not self._is_own(host):
             return 421, "this Host is not the name of this server; --allow-host adds a name"
         origin = headers.one("origin")
-        if origin is not None and not self._is_own(urlsplit(origin).netloc):
+        if origin is not None and not self._is_from_here(origin, host):
             return 403, "this Origin may not ask; --allow-host adds a name"
         token = self._listening.token
-        if token is not None and not _is_same(headers.one("authorization"), f"Bearer {token}"):
+        if token is not None and not _has_token(headers.one("authorization"), token):
             return 401, "a bearer token is needed"
         return None, ""
 
-    def _is_own(self, authority: str | None) -> bool:
+    def _is_own(self, host: str | None) -> bool:
         """Whether a client names this server, and no name that somebody made lead here."""
-        try:
-            host = (urlsplit(f"//{authority or ''}").hostname or "").lower()
-        except ValueError:
-            return False
         if host in _LOOPBACK or host in self._listening.names:
             return True
-        return not self._listening.is_local and (host == self._listening.host or _is_number(host))
+        return not self._listening.is_local and (host == self._listening.host or _is_number(host or ""))
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, *, seconds: float | None) -> None:
+    def _is_from_here(self, origin: str, host: str | None) -> bool:
+        """Whether a page comes from this server, from a name that is allowed, or from the machine that both are on."""
+        found = _ORIGIN.fullmatch(origin.lower())
+        named = _host_in(found[1]) if found else None
+        if named is None:
+            return False
+        return named == host or named in self._listening.names or (self._listening.is_local and named in _LOOPBACK)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, kind: Kind) -> None:
         """Let a request through; one that takes too long is answered so, or cut off."""
-        started = False
+        started, ended = False, False
 
         async def sending(message: Message) -> None:
-            nonlocal started
-            started = True
+            nonlocal started, ended
+            started, ended = True, message["type"] == "http.response.body" and not message.get("more_body", False)
+            self._sessions.opened(message)
             await send(message)
 
-        with anyio.move_on_after(seconds) as limit:
-            await self._app(scope, _Patient(receive), sending)
-        if limit.cancelled_caught and not started:
-            await _refuse(send, 504, f"not done after {seconds} seconds")
+        with anyio.move_on_after(REQUEST_SECONDS if kind == "request" else None) as limit:
+            self._at_work[kind].add(limit)
+            try:
+                await self._app(scope, _Patient(receive), sending)
+            finally:
+                self._at_work[kind].discard(limit)
+        if limit.cancelled_caught and not started and self._is_ending:
+            await _refuse(send, 503, "the server ends")
+        elif limit.cancelled_caught and not started:
+            await _refuse(send, 504, f"not done after {REQUEST_SECONDS} seconds")
+        elif limit.cancelled_caught and not ended:
+            await send({"type": "http.response.body", "body": b""})
 
 
 class _Patient:
-    """What a client sends, as long as it does not take too long over it."""
+    """What a client sends, as long as it does not take too long over all of it."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._is_complete = False
+        self._until = anyio.current_time() + BODY_SECONDS
 
     async def __call__(self) -> Message:
         """The next part; a client that does not send it has left."""
         if self._is_complete:
             return await self._receive()
-        with anyio.move_on_after(BODY_SECONDS):
+        with anyio.move_on_after(max(0.0, self._until - anyio.current_time())):
             message = await self._receive()
             self._is_complete = not message.get("more_body", False)
             return message
@@ -253,8 +303,15 @@ class _Headers:
         return values[0] if len(values) == 1 else None if not values else ","
 
 
-def _is_same(given: str | None, wanted: str) -> bool:
-    return compare_digest((given or "").encode("utf-8", "replace"), wanted.encode())
+def _host_in(authority: str | None) -> str | None:
+    """The name in a Host header or an address; None where there is anything else."""
+    found = _AUTHORITY.fullmatch((authority or "").lower())
+    return found[1].strip("[]") if found else None
+
+
+def _has_token(given: str | None, token: str) -> bool:
+    scheme, _, rest = (given or "").partition(" ")
+    return scheme.lower() == "bearer" and compare_digest(rest.strip().encode("utf-8", "replace"), token.encode())
 
 
 def _is_number(host: str) -> bool:

@@ -18,7 +18,8 @@ from skillshelf.tools import ToolResult
 __all__ = ["Lanes"]
 
 _MOST_ACTS = 1_000
-_MOST_BYTES = 32 * 1024 * 1024
+# A session keeps each text for a recall, which nobody can ask for over this protocol.
+_MOST_BYTES = 2 * 1024 * 1024
 
 
 class _Lane:
@@ -29,11 +30,12 @@ class _Lane:
         self.acts = 0
         self.size = 0
         self.loaded = False
+        self.asked_for = False
 
     @property
     def is_spent(self) -> bool:
-        """Whether it holds so many texts that a new session should take its place."""
-        return self.acts >= _MOST_ACTS or self.size >= _MOST_BYTES
+        """Whether a new session should take its place: it holds many texts, or a wish that is not everybody's."""
+        return self.asked_for or self.acts >= _MOST_ACTS or self.size >= _MOST_BYTES
 
 
 class Lanes:
@@ -59,13 +61,11 @@ class Lanes:
             return result
 
     def command(self, text: str) -> ToolResult | None:
-        """What a command of a user gives."""
+        """What a command of a user gives; that a user asked for a skill opens it to no other client."""
         with self._lane() as lane:
             self._forget(lane)
-            result = lane.session.command(text)
-            lane.loaded = result is not None and result.ok
-            lane.size += len(result.text) if result else 0
-            return result
+            lane.asked_for = True
+            return lane.session.command(text)
 
     def fetch(self, uri: str, path: str) -> Resource:
         """A whole file of the skill at a path; raises what a read raises."""
@@ -97,6 +97,8 @@ class Lanes:
     def _forget(lane: _Lane) -> None:
         if lane.loaded:
             lane.session.compact()
+            for name in tuple(lane.session.active):
+                lane.session.deactivate(name)
             lane.loaded = False
 
     @contextmanager

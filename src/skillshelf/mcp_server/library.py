@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -70,6 +71,13 @@ class Library:
             self._refresh_after(_LOOK_AGAIN_SECONDS)
         return self._indexed().told
 
+    def listed(self) -> tuple[CatalogSkill, ...]:
+        """The same for a client that asks for a listing; a session records the catalog if it is another one."""
+        told = self.told
+        with self.lanes.session() as session:
+            session.look()
+        return told
+
     @property
     def held_back(self) -> int:
         """How many skills a model is not told of because nobody trusts their folder."""
@@ -136,8 +144,18 @@ class Library:
         look = self.look(place)
         if look is None:
             yield LeftOut(address(*place.base, "SKILL.md"), "its folder is gone")
+        elif self._is_unreadable(skill):
+            yield LeftOut(address(*place.base, "SKILL.md"), "a rule denies that its files are read")
         else:
             yield from self._publisher.skills(look)
+
+    def _is_unreadable(self, skill: CatalogSkill) -> bool:
+        """Whether a rule denies every read of its files: an entry promises them."""
+        with self.lanes.session() as session:
+            if not session.policy.deny:
+                return False
+            decision = session.decide("skill_read", {"uri": address(skill.name)})
+        return decision.verdict == "deny" and decision.rule is not None
 
     def entries(self, skill: CatalogSkill) -> list[Entry | LeftOut]:
         """The entry of a skill and of those inside it, all of one look at its folder."""
@@ -161,9 +179,12 @@ class Library:
 
 
 def _index_of(source: Sequence[CatalogSkill]) -> _Index:
-    told = tuple(told_to_models(source))
-    names: dict[str, int] = {}
-    for skill in told:
-        names[skill.name] = names.get(skill.name, 0) + 1
+    names = Counter(skill.name for skill in told_to_models(source))
+
+    def order(skill: CatalogSkill) -> tuple[str, str]:
+        # By name and id, so that a page can begin after a skill that has gone meanwhile. An id is a digest.
+        return skill.name, skill.id if names[skill.name] > 1 else ""
+
+    told = tuple(sorted(told_to_models(source), key=order))
     bases = {skill.path: (skill.name,) if names[skill.name] == 1 else (skill.id, skill.name) for skill in told}
     return _Index(source, told, bases, {bases[skill.path]: skill for skill in told})

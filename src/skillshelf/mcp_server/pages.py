@@ -6,6 +6,7 @@ nothing: what stays is listed once.
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from skillshelf.values import CatalogSkill
@@ -34,22 +35,18 @@ def key_in(listing: str, cursor: str | None, *, length: int) -> list[str] | None
         parts = json.loads(urlsafe_b64decode(cursor.encode()).decode())
         if not isinstance(parts, list) or len(parts) != length + 1 or parts[0] != listing:
             raise ValueError
-    except ValueError:
+        if not all(isinstance(part, str) for part in parts):
+            raise ValueError
+    except (ValueError, RecursionError):
         raise WrongCursor("this cursor is not one of this listing; begin again without a cursor") from None
-    return [str(part) for part in parts[1:]]
+    return parts[1:]
 
 
 def skills_after(skills: Sequence[CatalogSkill], key: Sequence[str] | None) -> Sequence[CatalogSkill]:
-    """The skills of a catalog, which are sorted by name, from the one after that name and id."""
+    """The skills, which are sorted by name and id, from the first after that name and id."""
     if key is None:
         return skills
-    name, identity = key
-    for number, skill in enumerate(skills):
-        if skill.name > name:
-            return skills[number:]
-        if skill.name == name and skill.id == identity:
-            return skills[number + 1 :]
-    return ()
+    return skills[bisect_right(skills, tuple(key), key=lambda skill: (skill.name, skill.id)) :]
 
 
 def names_after(names: Sequence[str], key: Sequence[str] | None) -> list[str]:

@@ -31,6 +31,8 @@ NOT_SERVED = frozenset({".git", ".hg", ".jj", ".svn", "__pycache__", ".DS_Store"
 """What tools leave in a folder and nobody means to be part of a skill."""
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_LONGEST = {"description": 1024, "compatibility": 500}
+"""Characters that the standard lets a field have."""
 _REPAIRS = ("yaml-colon", "yaml-brackets", "yaml-tab")
 _TRIES = 5
 _MOST_DIGESTS = 200_000
@@ -193,7 +195,16 @@ def _frontmatter(data: bytes, expected: str) -> tuple[Mapping[str, Any], str | N
     description = fields.get("description")
     if not isinstance(description, str) or not description.strip():
         return fields, "its frontmatter has no `description` that is text"
-    return fields, None
+    return fields, _too_long(fields)
+
+
+def _too_long(fields: Mapping[str, Any]) -> str | None:
+    """Which field is longer than the standard lets it be."""
+    for field, most in _LONGEST.items():
+        value = fields.get(field)
+        if isinstance(value, str) and len(value.strip()) > most:
+            return f"its `{field}` has {len(value.strip())} characters, and the standard allows {most}"
+    return None
 
 
 def _too_much(look: Look, folder: str) -> str | None:

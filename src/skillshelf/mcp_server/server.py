@@ -28,6 +28,7 @@ from skillshelf.limits import PAGE_BYTES, PAGE_ENTRIES, PROMPTS_LISTED, STREAMS_
 from skillshelf.mcp_server.library import Library, Place
 from skillshelf.mcp_server.pages import WrongCursor, cursor_after, key_in, names_after, skills_after
 from skillshelf.mcp_server.publishing import Entry, LeftOut, Look, Published, address
+from skillshelf.mcp_server.sending import only_text
 from skillshelf.mcp_server.tools import Masks, call_tool, held_back_note, offered_tools
 from skillshelf.resources import CONTENT_TYPES, SKILL_FILE
 from skillshelf.session import COMMAND
@@ -47,7 +48,7 @@ _TTL_MS = 2_000
 _SCOPE: Literal["private"] = "private"
 _COMPLETED = 100
 _AT_WORK = 16
-_LEFT_OUT_TOLD = 1_000
+_LEFT_OUT_TOLD = 20
 _ANNOUNCED = 1_000
 _TELL_SECONDS = 1.0
 
@@ -120,6 +121,7 @@ class SkillServer:
         server.add_request_handler("skills/get", _UriParams, self._get_skill)
         server.add_request_handler("resources/directory/read", _DirectoryParams, self._read_directory)
         server.middleware.append(self._watch_handshake)
+        server.middleware.append(only_text)
         return server
 
     def _instructions(self) -> str:
@@ -177,7 +179,7 @@ class SkillServer:
         page: list[dict[str, Any]] = []
         left_out: list[dict[str, str]] = []
         weight = 0
-        rest = _rest("skills/list", self.library.told, cursor)
+        rest = _rest("skills/list", self.library.listed(), cursor)
         for number, skill in enumerate(rest, 1):
             for found in self.library.entries(skill):
                 if isinstance(found, LeftOut):
@@ -191,8 +193,12 @@ class SkillServer:
         return _page("skills", page, left_out, None)
 
     def _say_left_out(self, found: LeftOut) -> None:
-        if found not in self._told_left_out and len(self._told_left_out) < _LEFT_OUT_TOLD:
-            self._told_left_out.add(found)
+        if found in self._told_left_out or len(self._told_left_out) > _LEFT_OUT_TOLD:
+            return
+        self._told_left_out.add(found)
+        if len(self._told_left_out) > _LEFT_OUT_TOLD:
+            say(f"more are not in skills/list; each page of it names them, with the reason, in _meta[{LEFT_OUT!r}]")
+        else:
             say(f"not in skills/list, though the tools have it: {found.uri}: {found.reason}")
 
     async def _get_skill(self, ctx: Context, params: _UriParams) -> dict[str, Any]:
@@ -243,7 +249,7 @@ class SkillServer:
 
     def _page_of_resources(self, cursor: str | None) -> types.ListResourcesResult:
         resources: list[types.Resource] = []
-        rest = _rest("resources/list", self.library.told, cursor)
+        rest = _rest("resources/list", self.library.listed(), cursor)
         for number, skill in enumerate(rest, 1):
             resources += [_as_resource(found) for found in self._published(skill)]
             if len(resources) >= PAGE_ENTRIES and number < len(rest):
@@ -257,6 +263,7 @@ class SkillServer:
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
+        _only_page(params)
         template = types.ResourceTemplate(
             name="file-of-a-skill",
             title="A file of a skill",
@@ -327,7 +334,7 @@ class SkillServer:
         result = self.library.lanes.command(f"{COMMAND}{name} {arguments.get('args', '')}".rstrip())
         if result is None or not result.ok:
             why = result.error.message if result is not None and result.error else "it cannot be invoked"
-            raise MCPError(code=types.INVALID_PARAMS, message=self._masks.message(why))
+            raise MCPError(code=types.INVALID_PARAMS, message=visible(self._masks.message(why)))
         message = types.PromptMessage(role="user", content=types.TextContent(text=self._masks.text(result.text)))
         return types.GetPromptResult(description=fold(skill.description), messages=[message])
 
@@ -405,7 +412,8 @@ def _type_of(path: str) -> str:
 
 
 def _wrong(message: str, uri: str) -> MCPError:
-    return MCPError(code=types.INVALID_PARAMS, message=f"{message}: {visible(uri)[:200]}", data={"uri": uri[:4096]})
+    told = f"{visible(message)}: {visible(uri)[:200]}"
+    return MCPError(code=types.INVALID_PARAMS, message=told, data={"uri": uri[:4096]})
 
 
 def say(message: str) -> None:

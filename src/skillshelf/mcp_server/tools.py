@@ -169,11 +169,12 @@ def _listed(library: Library, arguments: Mapping[str, Any]) -> ToolResult:
         decision = session.decide("skill_search", {"query": "*"})
     if decision.verdict == "deny":
         return failure("denied", f"skills may not be listed: {decision.reason}")
+    told = library.listed()
     try:
-        rest = skills_after(library.told, key_in("skill_list", page, length=2))
+        rest = skills_after(told, key_in("skill_list", page, length=2))
     except WrongCursor as error:
         return failure("invalid_params", str(error))
-    shown, total = rest[:PAGE_ENTRIES], len(library.told)
+    shown, total = rest[:PAGE_ENTRIES], len(told)
     data: dict[str, Any] = {
         "skills": [_row(library, skill) for skill in shown],
         "total": total,

@@ -20,11 +20,28 @@ _STEP_MS = 50
 
 async def watch(server: SkillServer) -> None:
     """Watch the folders of skills until cancelled; where the system cannot, the library looks again by itself."""
+    stop = anyio.Event()
+    async with anyio.create_task_group() as group:
+        group.start_soon(_set_when_cancelled, stop)
+        # Thousands of folders take a while to watch, and whoever starts a server asks it something at once.
+        await anyio.sleep(_LOOK_MS / 2000)
+        await _watch_forever(server, stop)
+
+
+async def _set_when_cancelled(stop: anyio.Event) -> None:
+    # The thread that waits for changes hears of nothing else, and is waited for.
+    try:
+        await anyio.sleep_forever()
+    finally:
+        stop.set()
+
+
+async def _watch_forever(server: SkillServer, stop: anyio.Event) -> None:
     library = server.library
     while True:
         folders = await anyio.to_thread.run_sync(_folders, library)
         try:
-            await _watch(server, folders)
+            await _watch(server, folders, stop)
         except (OSError, RuntimeError):
             # A folder went away at once, or the system has no more watches to give.
             library.watched = False
@@ -32,15 +49,14 @@ async def watch(server: SkillServer) -> None:
             await _tell(server, set())
 
 
-async def _watch(server: SkillServer, folders: frozenset[str]) -> None:
+async def _watch(server: SkillServer, folders: frozenset[str], stop: anyio.Event) -> None:
     """Watch these folders until other ones should be."""
     library = server.library
+    library.watched = False
     if not folders:
-        library.watched = False
         await anyio.sleep(_LOOK_MS / 1000)
         await _tell(server, set())
         return
-    library.watched = True
     changes = awatch(
         *folders,
         watch_filter=None,
@@ -49,12 +65,13 @@ async def _watch(server: SkillServer, folders: frozenset[str]) -> None:
         rust_timeout=_LOOK_MS,
         yield_on_timeout=True,
         ignore_permission_denied=True,
+        stop_event=stop,
     )
-    # What changed between the last look and the first watch.
-    await _tell(server, set())
     async for changed in changes:
-        if changed:
+        # The first time also without a change: there may have been one after the last look and before the watch began.
+        if changed or not library.watched:
             await _tell(server, {path for _, path in changed})
+            library.watched = True
         # A root may have come that was not there, or a link to a skill elsewhere.
         if await anyio.to_thread.run_sync(_folders, library) != folders:
             await _tell(server, set())
@@ -82,9 +99,12 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
 
 def _addresses(library: Library, paths: set[str]) -> set[str]:
     """The addresses that these files have, as far as they belong to a skill that is told of."""
+    skills = {skill.real_dir: skill for skill in library.told} if paths else {}
     found = set()
-    for skill in library.told if paths else ():
-        base = skill.real_dir + os.sep
-        inside = [path for path in paths if path.startswith(base)]
-        found |= {library.uri_in(skill, path.removeprefix(base)) for path in inside}
+    for path in paths:
+        above = os.path.dirname(path)
+        while above not in skills and len(above) > 1:
+            above = os.path.dirname(above)
+        if above in skills:
+            found.add(library.uri_in(skills[above], path[len(above) + 1 :]))
     return found
