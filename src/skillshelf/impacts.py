@@ -6,7 +6,6 @@ saturation, once for name and description together and once for the body, added.
 """
 
 from collections.abc import Mapping
-from operator import concat
 from typing import NamedTuple
 
 from skillshelf.terms import Analyzer
@@ -44,7 +43,7 @@ def entry(name: str, description: str, body: str, analyzer: Analyzer, weights: W
     impacts = {times: weights.body * _saturated(times / length, weights.saturation) for times in {0, *counts.values()}}
     steps = {times: _step(impact) for times, impact in impacts.items()}
     tokens = [term + _step(impact + impacts[counts.pop(term, 0)]) for term, impact in told.items()]
-    tokens += map(concat, counts, map(steps.__getitem__, counts.values()))
+    tokens += map(str.__add__, counts, map(steps.__getitem__, counts.values()))
     return " ".join(tokens)
 
 

@@ -60,6 +60,7 @@ class Shelf:
         self._catalog: Catalog | None = None
         self._cache = Cache(self.cache, profile) if use_cache else None
         self._finder: tuple[Catalog, Finder] | None = None
+        self._look: tuple[Catalog, int, catalogs.Notes] | None = None
         self._lock = threading.RLock()
 
     @property
@@ -95,6 +96,7 @@ class Shelf:
         catalog = catalogs.build(self._watched(found), roots, self.profile, self.settings, notes)
         for root, entries in zip(roots.roots, notes, strict=True):
             cache.keep(root, entries, looked_at_ns=now)
+        self._look = catalog, now, notes
         return catalog
 
     @property
@@ -147,11 +149,13 @@ class Shelf:
         if self._finder is None or self._finder[0] is not catalog:
 
             def opened() -> "SkillIndex":
-                from skillshelf.index import folder_for, open_index
+                from skillshelf.index import Look, folder_for, open_index
 
                 roots = [root.path for root in catalog.roots]
                 folder = folder_for(self.cache, roots, self.profile.name) if self.cache else None
-                return open_index(catalog.skills, folder, stream=self.progress)
+                seen = self._look if self._look and self._look[0] is catalog else None
+                look = Look(*seen[1:]) if seen else None
+                return open_index(catalog.skills, folder, look=look, stream=self.progress)
 
             scopes = scopes_of(self.profile)
             ranking = self.profile.ranking

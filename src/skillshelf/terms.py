@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from operator import concat
 from typing import NamedTuple
 
 __all__ = ["STOP_WORDS", "Analyzer", "Word", "analyzer", "is_single"]
@@ -100,11 +99,11 @@ class Analyzer(dict[str, str]):
             return self._plain(chunk)
         from unicodedata import normalize
 
-        terms = []
+        terms: list[str] = []
         for word in _WORD.findall(normalize("NFKC", chunk)):
             parts = _JOINED.split(word)
             for run in parts[1::2]:
-                terms += map(concat, run, run[1:])
+                terms += map(str.__add__, run, run[1:])
                 # The last is a single character: who asks for one finds it wherever it stands.
                 terms.append(run[-1])
             for part in filter(None, parts[::2]):
