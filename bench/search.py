@@ -15,6 +15,7 @@ import math
 import os
 import random
 import re
+import resource
 import sqlite3
 import statistics
 import subprocess
@@ -267,10 +268,10 @@ def starts(root: Path, home: Path) -> float:
 
 def cpu_of(words: Sequence[str]) -> float:
     """CPU seconds of a process."""
-    before = os.times()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
-    after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def peak_memory() -> float:

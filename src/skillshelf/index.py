@@ -19,9 +19,8 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf import files, resources
 from skillshelf.document import body
@@ -66,12 +65,11 @@ class Look(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """An index with the stamps of its skills, in the order of the catalog it was made for, and the sum of that."""
+    """An index with the stamps of its skills."""
 
     base: "tantivy.Index"
     schema: "tantivy.Schema"
     stamps: Sequence[int]
-    sum: bytes
 
 
 class _Postings(NamedTuple):
@@ -79,6 +77,9 @@ class _Postings(NamedTuple):
 
     steps: tuple[tuple[str, int], ...]
     skills: int
+
+
+_NOWHERE = _Postings((), 0)
 
 
 class SkillIndex:
@@ -91,7 +92,10 @@ class SkillIndex:
         positions: Mapping[int, int],
         coverage: float,
     ) -> None:
+        from tantivy import Query
+
         self.coverage = coverage
+        self._term_query = Query.term_query
         self._searcher = searcher
         self._schema = schema
         self._positions = positions
@@ -111,8 +115,9 @@ class SkillIndex:
         """The scores and positions of the skills that fit weighted terms best, in no order where scores are equal."""
         from tantivy import Occur, Query
 
+        should, with_score = Occur.Should, Query.const_score_query
         clauses = [
-            (Occur.Should, Query.const_score_query(self._token(token), float(round(_UNIT * weight * step / PER_UNIT))))
+            (should, with_score(self._token(token), float(round(_UNIT * weight * step / PER_UNIT))))
             for term, weight in asked.items()
             for token, step in self._postings(term).steps
         ]
@@ -125,9 +130,7 @@ class SkillIndex:
         return [(int(score), self._positions[int(stamp or 0)]) for (score, _), stamp in zip(found, stamps, strict=True)]
 
     def _token(self, token: str) -> "tantivy.Query":
-        from tantivy import Query
-
-        return Query.term_query(self._schema, "terms", token, index_option="basic")
+        return self._term_query(self._schema, "terms", token, index_option="basic")
 
     def _postings(self, term: str) -> _Postings:
         known = self._known.get(term)
@@ -135,14 +138,15 @@ class SkillIndex:
             # A single character of a run is at the beginning of every pair it stands in, or at the end of the run.
             single = is_single(term)
             found = self._searcher.terms_with_prefix("terms", term if single else f"{term}/")
+            if not found:
+                return _NOWHERE
             counted = self._whole and not single
             skills = sum(skills for _, skills in found) if counted else self._count([token for token, _ in found])
             steps = tuple((token, int(token.rpartition("/")[2])) for token, _ in found)
             known = _Postings(steps, skills)
-            if steps:
-                if len(self._known) >= _REMEMBERED:
-                    self._known.clear()
-                self._known[term] = known
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[term] = known
         return known
 
     def _count(self, tokens: Sequence[str]) -> int:
@@ -186,7 +190,7 @@ def open_index(
             # Read-only, full, held by another for long, or damaged even after it was made anew.
             pass
     with _failures():
-        return work.settle(_Found(*_new_index(None), (), b""))
+        return work.settle(_Found(*_new_index(None), ()))
 
 
 def _open_kept(work: "_Work", folder: str) -> SkillIndex:
@@ -227,11 +231,9 @@ class _Kept:
             told = (seal or b"")[_SUM_BYTES:]
             if seal != _sum(told) + told:
                 return None
-            state, total, stamps = marshal.loads(told)
-            if state != self._looked_at:
-                return None
             with _failures():
-                return _Found(*_new_index(self._files), stamps, total)
+                state, stamps = marshal.loads(told)
+                return _Found(*_new_index(self._files), stamps) if state == self._looked_at else None
         except (OSError, _Damaged):
             return None
 
@@ -244,11 +246,11 @@ class _Kept:
         files.remove_folder(self._files)
         files.make_own_folder(self._files)
         with _failures():
-            return _Found(*_new_index(self._files), (), b"")
+            return _Found(*_new_index(self._files), ())
 
     def seal(self, work: "_Work") -> None:
         """Write down what the files are now, and of which skills."""
-        told = marshal.dumps((self._state(), work.sum, work.stamps))
+        told = marshal.dumps((self._state(), work.stamps))
         files.replace_file(self._seal, _sum(told) + told)
 
     def _state(self) -> bytes:
@@ -309,29 +311,19 @@ class _Work:
         self._skills = skills
         self._weights = weights
         self._stream = stream
-        # Columns and not rows: thousands of new tuples would set off the search for cyclic garbage.
         self._seen = _seen(skills, look)
         # Two changes within one tick of the clock leave the same state: a file that had just changed is read again.
         latest = look.at_ns - SETTLED_NS
-        self._once = [0 if seen is None or seen[4] <= latest else look.at_ns for seen in self._seen]
-        texts = [[skill.path for skill in skills], [skill.name for skill in skills]]
-        self.sum = _sum(_bytes_of([*texts, [skill.description for skill in skills], self._seen, self._once]))
-
-    @cached_property
-    def stamps(self) -> list[int]:
-        """A number for each skill that stands for it with its file as it is."""
-        return list(map(_stamp, self._skills, self._seen, self._once))
+        once = [0 if seen is None or seen[4] <= latest else look.at_ns for seen in self._seen]
+        self.stamps = list(map(_stamp, skills, self._seen, once))
 
     def fits(self, found: _Found) -> bool:
         """Whether an index needs no change."""
-        return self.sum == found.sum or set(found.stamps) == set(self.stamps)
+        return set(found.stamps) == set(self.stamps)
 
     def asking(self, found: _Found) -> SkillIndex:
         """An index that fits, for asking."""
-        return self._opened(found, found.stamps if self.sum == found.sum else self.stamps)
-
-    def _opened(self, found: _Found, stamps: Sequence[int]) -> SkillIndex:
-        positions = dict(zip(stamps, range(len(stamps)), strict=True))
+        positions = dict(zip(self.stamps, range(len(self.stamps)), strict=True))
         return SkillIndex(found.base.searcher(), found.schema, positions, self._weights.coverage)
 
     def settle(self, found: _Found) -> SkillIndex:
@@ -346,7 +338,7 @@ class _Work:
         writer.commit()
         writer.wait_merging_threads()
         found.base.reload()
-        return self._opened(found, self.stamps)
+        return self.asking(found)
 
     def _add(self, writer: "tantivy.IndexWriter", missing: Sequence[int], bar: Progress) -> None:
         from tantivy import Document
@@ -357,7 +349,6 @@ class _Work:
             if files.stamp_at(skill.real_path) != seen:
                 # Written after it was seen: what was read may be half of it.
                 self.stamps[position] = _stamp(skill, seen, time.time_ns())
-                self.sum = b""
             document = Document()
             document.add_integer("stamp", self.stamps[position])
             terms = entry(skill.name, skill.description, text, analyzer(), self._weights)
@@ -377,17 +368,10 @@ def _seen(skills: Sequence[CatalogSkill], look: Look) -> list[Stamp | None]:
 
 def _stamp(skill: CatalogSkill, seen: Stamp | None, once: int) -> int:
     """A number that stands for a skill with its file as it is; with `once`, one that no later look will find."""
-    told = _bytes_of((skill.path, skill.name, skill.description, seen, once))
-    return int.from_bytes(blake2b(told, digest_size=8).digest(), "big", signed=True)
-
-
-def _bytes_of(told: Any) -> bytes:
-    try:
-        # Version 0 writes the same bytes for equal values, whatever else refers to them.
-        return marshal.dumps(told, 0)
-    except ValueError:
-        # A program may have registered a skill whose name is its own kind of text.
-        return repr(told).encode("utf-8", "surrogatepass")
+    # Numbers have the same hash in every process, which costs a tenth of writing them down.
+    told = f"{skill.path}\0{skill.name}\0{skill.description}\0{hash(seen) if seen else None}\0{once}"
+    digest = blake2b(told.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
 
 
 def body_of(skill: CatalogSkill) -> str:
