@@ -15,6 +15,7 @@ import math
 import os
 import random
 import re
+import resource
 import sqlite3
 import statistics
 import subprocess
@@ -107,9 +108,14 @@ def percentile(numbers: Sequence[float], share: int) -> float:
 
 def our_shelf(root: Path, *, home: Path, ranking: str = "relevance", use_cache: bool = True) -> skillshelf.Shelf:
     """The shelf of all skills below a folder, every copy of a name kept."""
-    profile = {"extends": "standard", "collision": "keep-all", "max_depth": 24, "ranking": ranking}
-    config = {"skills": {"custom_directories": [str(root)]}, "profiles": {"bench": profile}}
+    config = our_settings(root, ranking)
     return skillshelf.open_shelf(home, "bench", home=home, env={}, config=config, use_cache=use_cache)
+
+
+def our_settings(root: Path, ranking: str = "relevance") -> dict[str, Any]:
+    """A profile that keeps all skills of one name, and where they are."""
+    profile = {"extends": "standard", "collision": "keep-all", "max_depth": 24, "ranking": ranking}
+    return {"skills": {"custom_directories": [str(root)]}, "profiles": {"bench": profile}}
 
 
 def ours(shelf: skillshelf.Shelf, root: Path) -> Answer:
@@ -175,12 +181,12 @@ def quality_table(root: Path, queries: Sequence[Query], home: Path, peers: str |
 # Cost ---------------------------------------------------------------------------------------------
 
 
-def cost_table(sizes: Sequence[int], queries: Sequence[Query], real: Path) -> list[list[str]]:
+def cost_table(sizes: Sequence[int], queries: Sequence[Query], real: Path, cap: int) -> list[list[str]]:
     """What an index costs at several sizes; each in a process of its own, so that memory is its own."""
     rows = [
         [
             *("skills", "build, CPU s (wall)", "after one edit, CPU ms (wall)", "rebuild / edit"),
-            *("ms a query, p50 / p99", "index MB", "peak memory MiB"),
+            *("ms a query, p50 / p99", "new process, bare starts", "index MB", "peak memory MiB"),
         ]
     ]
     for size in sizes:
@@ -189,8 +195,13 @@ def cost_table(sizes: Sequence[int], queries: Sequence[Query], real: Path) -> li
             mixed_tree(real, root, size)
             work = {"root": str(root), "home": folder, "queries": [query.text for query in queries]}
             words = [sys.executable, __file__, "--one-size"]
-            done = subprocess.run(words, input=json.dumps(work), capture_output=True, text=True, check=True)
-            rows.append([f"{size:,}", *json.loads(done.stdout)])
+            try:
+                done = subprocess.run(words, input=json.dumps(work), stdout=-1, text=True, check=True, timeout=cap)
+                cells = json.loads(done.stdout)
+            except subprocess.TimeoutExpired:
+                cells = [f"over {cap} s", *[""] * (len(rows[0]) - 2)]
+            rows.append([f"{size:,}", *cells])
+            print(rows[-1], file=sys.stderr, flush=True)
     return rows
 
 
@@ -235,9 +246,32 @@ def one_size(work: Mapping[str, Any]) -> list[str]:
         f"{1000 * edit[0]:.0f} ({1000 * edit[1]:.0f})",
         f"{build[0] / edit[0]:.0f}",
         f"{statistics.median(times):.1f} / {percentile(times, 99):.1f}",
+        f"{starts(root, home):.1f}",
         f"{size / 1e6:.1f}",
         f"{peak_memory():.0f} ({before:.0f} before)",
     ]
+
+
+def starts(root: Path, home: Path) -> float:
+    """What a search in a new process costs, in starts of a bare Python; the least CPU time of both counts."""
+    lines = [f"{table} = {json.dumps(value)}" for table, value in our_settings(root)["skills"].items()]
+    profile = [f"{key} = {json.dumps(value)}" for key, value in our_settings(root)["profiles"]["bench"].items()]
+    config = home / "bench.toml"
+    config.write_text("\n".join(["[skills]", *lines, "[profiles.bench]", *profile]), encoding="utf-8")
+    options = ["--config", str(config), "--profile", "bench", "--home", str(home), "--cwd", str(home), "--json"]
+    search = [sys.executable, "-m", "skillshelf", "search", "draft release notes", *options]
+    least = {}
+    for name, words in (("bare", [sys.executable, "-c", "pass"]), ("search", search)):
+        least[name] = min(cpu_of(words) for _ in range(7))
+    return least["search"] / least["bare"]
+
+
+def cpu_of(words: Sequence[str]) -> float:
+    """CPU seconds of a process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def peak_memory() -> float:
@@ -353,6 +387,7 @@ def main() -> None:
     parser.add_argument("--queries", type=Path, help="a file of JSON lines")
     parser.add_argument("--peers", help="a Python with the peers installed")
     parser.add_argument("--sizes", default="", help="numbers of skills for the costs, such as 3000,10000,50000")
+    parser.add_argument("--cap", type=int, default=900, help="seconds after which a size is given up")
     parser.add_argument("--cross-validate", action="store_true")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/search.md")
     parser.add_argument("--one-size", action="store_true", help=argparse.SUPPRESS)
@@ -384,7 +419,7 @@ def tables(
     yield "quality", quality_table(root, queries, home, given.peers)
     sizes = [int(size) for size in given.sizes.split(",") if size]
     if sizes:
-        yield "cost", cost_table(sizes, queries, root)
+        yield "cost", cost_table(sizes, queries, root, given.cap)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from trees import Machine, write_skill
 
 from skillshelf import CatalogSkill, ConfigurationError, SearchReport
 from skillshelf.limits import QUERY_CHARS
+from skillshelf.terms import analyzer
 
 
 def put(machine: Machine, name: str, description: str, body: str = "", *, where: str = "repo", more: str = "") -> Path:
@@ -344,3 +345,18 @@ def test_a_scorer_that_forgets_a_skill_is_an_error(machine: Machine) -> None:
 
     with pytest.raises(ConfigurationError, match="the scorer gave 0 numbers for 1 skills"):
         machine.shelf().search("paint", scorer=Forgetful())
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("deploy Deploys, DEPLOYED!", {"deploy": 3}),
+        ("GitHub GitHub git_hub", {"github": 2, "git": 3, "hub": 3}),
+        ("東京都へ 東京都へ Ｇｉｔ", {"東京": 2, "京都": 2, "都へ": 2, "へ": 2, "git": 1}),
+        ("使用Git工具", {"使用": 1, "用": 1, "git": 1, "工具": 1, "具": 1}),
+        ("→ ── " + "x" * 65, {}),
+        ("2024 v2 GPT4O", {"2024": 1, "v2": 1, "gpt4o": 1}),
+    ],
+)
+def test_the_terms_of_a_text_are_counted_each(text: str, counts: dict[str, int]) -> None:
+    assert analyzer().count(text) == counts

@@ -5,6 +5,7 @@ The races run for a moment, or as long as SKILLSHELF_RACE_SECONDS says; the numb
 
 from __future__ import annotations
 
+import marshal
 import os
 import random
 import resource
@@ -14,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from trees import SOURCE, Machine, write_skill
 
 from skillshelf import CatalogSkill, Shelf, files, writing
 from skillshelf import index as indexes
+from skillshelf.values import Stamp
 
 SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.5"))
 KILLS = int(os.environ.get("SKILLSHELF_KILLS", "4"))
@@ -147,6 +150,52 @@ def test_only_what_changed_is_read_again(machine: Machine, monkeypatch: pytest.M
     put(skills_of(machine), "skill-99", ["marimba"])
     machine.shelf().search("deploy")
     assert sorted(read) == ["skill-03", "skill-99"]
+
+
+def test_what_the_look_at_the_disk_saw_is_not_looked_at_again(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexes, "SETTLED_NS", 50_000_000)
+    fill(machine, 12, seed=1)
+    time.sleep(0.06)
+    machine.shelf().search("deploy")
+    shelf = machine.shelf()
+    assert len(shelf.catalog.skills) == 12
+    looked_at: list[str] = []
+    stamp_at = files.stamp_at
+
+    def counted(path: str) -> Stamp | None:
+        looked_at.append(path)
+        return stamp_at(path)
+
+    monkeypatch.setattr(files, "stamp_at", counted)
+
+    assert shelf.search("deploy").count
+    assert [path for path in looked_at if path.endswith("SKILL.md")] == []
+
+
+def test_an_edit_between_the_look_and_the_search_is_seen_by_the_next_look(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexes, "SETTLED_NS", 50_000_000)
+    put(skills_of(machine), "alpha", ["x", "y", "kettle"])
+    time.sleep(0.06)
+    early = machine.shelf()
+    assert early.catalog.skills
+    put(skills_of(machine), "alpha", ["x", "y", "teapot"])
+    early.search("teapot")
+    put(skills_of(machine), "alpha", ["x", "y", "saucer"])
+
+    assert [machine.shelf().search(word).count for word in ("kettle", "teapot", "saucer")] == [0, 0, 1]
+
+
+def test_a_whole_seal_that_means_nothing_to_this_version_is_no_seal(machine: Machine) -> None:
+    fill(machine, 3, seed=1)
+    machine.shelf().search("deploy")
+    told = marshal.dumps(("another", "version", "of it"))
+    (index_folder(machine) / "seal").write_bytes(blake2b(told, digest_size=16).digest() + told)
+
+    assert answers(machine.shelf()) == fresh(machine)
 
 
 def test_an_edit_that_keeps_size_and_time_is_seen(machine: Machine) -> None:

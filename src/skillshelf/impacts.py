@@ -40,12 +40,10 @@ def entry(name: str, description: str, body: str, analyzer: Analyzer, weights: W
     told = _metadata(analyzer.count(name), analyzer.count(description), weights)
     counts = analyzer.count(body)
     length = _length(sum(counts.values()), weights.body_terms, weights.body_slope)
-    impacts = {
-        times: weights.body * _saturated(times / length, weights.saturation) for times in set(counts.values()) | {0}
-    }
+    impacts = {times: weights.body * _saturated(times / length, weights.saturation) for times in {0, *counts.values()}}
     steps = {times: _step(impact) for times, impact in impacts.items()}
-    tokens = [term + steps[times] for term, times in counts.items() if term not in told]
-    tokens += [term + _step(impact + impacts[counts.get(term, 0)]) for term, impact in told.items()]
+    tokens = [term + _step(impact + impacts[counts.pop(term, 0)]) for term, impact in told.items()]
+    tokens += map(str.__add__, counts, map(steps.__getitem__, counts.values()))
     return " ".join(tokens)
 
 

@@ -3,13 +3,17 @@
 An index holds one document a skill: a stamp, which stands for the file as it was read and for the name and
 description the catalog gives it, and the skill's terms with their impacts (`impacts.entry`). What has to be
 done to an index follows from its stamps alone: those that no skill has any more go, those that are missing
-come. Scores are sums of whole numbers, so that they do not depend on the order or the segments in which the
-documents came, and frequencies are counted among the documents that are there, not among those deleted.
+come. The states of the files are those seen by the look at the disk that gave the catalog.
+
+Scores are sums of whole numbers, so that they do not depend on the order or the segments in which the documents
+came, and frequencies are counted among the documents that are there, not among those deleted.
 
 On disk an index lies in a folder of its own with a seal beside it, which says what its files were after the
-last commit. An index whose files do not fit its seal was damaged, or its writer was killed: it is made anew.
+last commit, and of which skills it is. An index whose files do not fit its seal was damaged, or its writer was
+killed: it is made anew.
 """
 
+import marshal
 import math
 import os
 import time
@@ -25,16 +29,16 @@ from skillshelf.impacts import PER_UNIT, WEIGHTS, Weights, entry
 from skillshelf.limits import INDEX_WAIT_SECONDS, INDEXES_KEPT, SETTLED_NS, SKILL_FILE_BYTES
 from skillshelf.progress import Progress, progress
 from skillshelf.terms import analyzer, is_single
-from skillshelf.values import CatalogSkill, Stamp
+from skillshelf.values import CatalogSkill, Entry, Stamp
 
 if TYPE_CHECKING:
     from typing import TextIO
 
     import tantivy
 
-__all__ = ["SkillIndex", "body_of", "folder_for", "open_index"]
+__all__ = ["Look", "SkillIndex", "body_of", "folder_for", "open_index"]
 
-FORMAT = 1
+FORMAT = 2
 """Changes whenever an index of an earlier version would give other answers."""
 
 _UNIT = 256
@@ -45,10 +49,27 @@ _SMALL_HEAP_BYTES = 15_000_000
 _FEW = 200
 _REMEMBERED = 50_000
 _LOCKS = ".tantivy"
+_SEAL_BYTES = 1 << 26
+_SUM_BYTES = 16
 
 
 class _Damaged(Exception):
     """What lies on disk is no index of ours, or one that cannot be used."""
+
+
+class Look(NamedTuple):
+    """What a look at the disk saw: when it began, and the entries of each root by their paths."""
+
+    at_ns: int
+    entries: Sequence[Mapping[str, Entry]]
+
+
+class _Found(NamedTuple):
+    """An index with the stamps of its skills."""
+
+    base: "tantivy.Index"
+    schema: "tantivy.Schema"
+    stamps: Sequence[int]
 
 
 class _Postings(NamedTuple):
@@ -56,6 +77,9 @@ class _Postings(NamedTuple):
 
     steps: tuple[tuple[str, int], ...]
     skills: int
+
+
+_NOWHERE = _Postings((), 0)
 
 
 class SkillIndex:
@@ -68,7 +92,10 @@ class SkillIndex:
         positions: Mapping[int, int],
         coverage: float,
     ) -> None:
+        from tantivy import Query
+
         self.coverage = coverage
+        self._term_query = Query.term_query
         self._searcher = searcher
         self._schema = schema
         self._positions = positions
@@ -88,8 +115,9 @@ class SkillIndex:
         """The scores and positions of the skills that fit weighted terms best, in no order where scores are equal."""
         from tantivy import Occur, Query
 
+        should, with_score = Occur.Should, Query.const_score_query
         clauses = [
-            (Occur.Should, Query.const_score_query(self._token(token), float(round(_UNIT * weight * step / PER_UNIT))))
+            (should, with_score(self._token(token), float(round(_UNIT * weight * step / PER_UNIT))))
             for term, weight in asked.items()
             for token, step in self._postings(term).steps
         ]
@@ -102,9 +130,7 @@ class SkillIndex:
         return [(int(score), self._positions[int(stamp or 0)]) for (score, _), stamp in zip(found, stamps, strict=True)]
 
     def _token(self, token: str) -> "tantivy.Query":
-        from tantivy import Query
-
-        return Query.term_query(self._schema, "terms", token, index_option="basic")
+        return self._term_query(self._schema, "terms", token, index_option="basic")
 
     def _postings(self, term: str) -> _Postings:
         known = self._known.get(term)
@@ -112,14 +138,15 @@ class SkillIndex:
             # A single character of a run is at the beginning of every pair it stands in, or at the end of the run.
             single = is_single(term)
             found = self._searcher.terms_with_prefix("terms", term if single else f"{term}/")
+            if not found:
+                return _NOWHERE
             counted = self._whole and not single
             skills = sum(skills for _, skills in found) if counted else self._count([token for token, _ in found])
             steps = tuple((token, int(token.rpartition("/")[2])) for token, _ in found)
             known = _Postings(steps, skills)
-            if steps:
-                if len(self._known) >= _REMEMBERED:
-                    self._known.clear()
-                self._known[term] = known
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[term] = known
         return known
 
     def _count(self, tokens: Sequence[str]) -> int:
@@ -147,14 +174,15 @@ def open_index(
     skills: Sequence[CatalogSkill],
     folder: str | None,
     *,
+    look: Look | None = None,
     stream: "TextIO | None" = None,
     weights: Weights = WEIGHTS,
 ) -> SkillIndex:
-    """An index of exactly these skills as they are on disk now.
+    """An index of exactly these skills as the look that found them saw them, or as they are on disk now.
 
     Without a folder, or where nothing can be kept there, it is made in memory.
     """
-    work = _Work(skills, weights, stream)
+    work = _Work(skills, look or Look(time.time_ns(), ()), weights, stream)
     if folder is not None:
         try:
             return _open_kept(work, folder)
@@ -162,16 +190,15 @@ def open_index(
             # Read-only, full, held by another for long, or damaged even after it was made anew.
             pass
     with _failures():
-        index, schema = _new_index(None)
-        return work.settle(index, schema, {})
+        return work.settle(_Found(*_new_index(None), ()))
 
 
 def _open_kept(work: "_Work", folder: str) -> SkillIndex:
     """The index in a folder: as it is if nothing changed, or else with what changed."""
     writing.make_own_folder(folder)
     kept = _Kept(folder)
-    if (found := kept.look()) and work.fits(found[2]):
-        return work.asking(*found[:2])
+    if (found := kept.look()) and work.fits(found):
+        return work.asking(found)
     with writing.locked_within(f"{folder}/lock", INDEX_WAIT_SECONDS) as held:
         if not held:
             raise BlockingIOError("another process is busy with this index")
@@ -180,12 +207,11 @@ def _open_kept(work: "_Work", folder: str) -> SkillIndex:
         if found is None:
             _forget_others(folder)
             found = kept.start()
-        index, schema, have = found
-        if work.fits(have):
-            return work.asking(index, schema)
+        if work.fits(found):
+            return work.asking(found)
         with _failures():
-            settled = work.settle(index, schema, have)
-        kept.seal()
+            settled = work.settle(found)
+        kept.seal(work)
         return settled
 
 
@@ -197,15 +223,17 @@ class _Kept:
         self._seal = f"{folder}/seal"
         self._looked_at = b""
 
-    def look(self) -> "tuple[tantivy.Index, tantivy.Schema, dict[int, None]] | None":
-        """The index as its seal describes it, with its stamps; None for everything else."""
+    def look(self) -> _Found | None:
+        """The index as its seal describes it; None for everything else."""
         try:
             self._looked_at = self._state()
-            if self._looked_at != files.read_file(self._seal, limit=1 << 20, links="never"):
+            seal = files.read_file(self._seal, limit=_SEAL_BYTES, links="never")
+            told = (seal or b"")[_SUM_BYTES:]
+            if seal != _sum(told) + told:
                 return None
             with _failures():
-                index, schema = _new_index(self._files)
-                return index, schema, _stamps_of(index.searcher())
+                state, stamps = marshal.loads(told)
+                return _Found(*_new_index(self._files), stamps) if state == self._looked_at else None
         except (OSError, _Damaged):
             return None
 
@@ -213,17 +241,17 @@ class _Kept:
         """Whether the files are others than at the last look."""
         return self._looked_at != self._state()
 
-    def start(self) -> "tuple[tantivy.Index, tantivy.Schema, dict[int, None]]":
+    def start(self) -> _Found:
         """An empty index in the place of what is there."""
         writing.remove_folder(self._files)
         writing.make_own_folder(self._files)
         with _failures():
-            index, schema = _new_index(self._files)
-        return index, schema, {}
+            return _Found(*_new_index(self._files), ())
 
-    def seal(self) -> None:
-        """Write down what the files are now."""
-        writing.replace_file(self._seal, self._state())
+    def seal(self, work: "_Work") -> None:
+        """Write down what the files are now, and of which skills."""
+        told = marshal.dumps((self._state(), work.stamps))
+        writing.replace_file(self._seal, _sum(told) + told)
 
     def _state(self) -> bytes:
         stamps = files.stamps_in(self._files)
@@ -256,14 +284,8 @@ def _new_index(folder: str | None) -> "tuple[tantivy.Index, tantivy.Schema]":
     return index, schema
 
 
-def _stamps_of(searcher: "tantivy.Searcher") -> dict[int, None]:
-    from tantivy import Query
-
-    if not searcher.num_docs:
-        return {}
-    found = searcher.search(Query.all_query(), limit=searcher.num_docs, count=False).hits
-    stamps = searcher.fast_field_values("stamp", [address for _, address in found])
-    return dict.fromkeys(int(stamp or 0) for stamp in stamps)
+def _sum(data: bytes) -> bytes:
+    return blake2b(data, digest_size=_SUM_BYTES).digest()
 
 
 @contextmanager
@@ -285,51 +307,50 @@ def _failures() -> Iterator[None]:
 class _Work:
     """The skills an index shall hold, by the stamps they have now."""
 
-    def __init__(self, skills: Sequence[CatalogSkill], weights: Weights, stream: "TextIO | None") -> None:
+    def __init__(self, skills: Sequence[CatalogSkill], look: Look, weights: Weights, stream: "TextIO | None") -> None:
         self._skills = skills
         self._weights = weights
         self._stream = stream
-        now = time.time_ns()
-        self._seen = [files.stamp_at(skill.real_path) for skill in skills]
-        self._positions = {
-            _stamp(skill, seen, once=None if _is_settled(seen, now) else now): position
-            for position, (skill, seen) in enumerate(zip(skills, self._seen, strict=True))
-        }
+        self._seen = _seen(skills, look)
+        # Two changes within one tick of the clock leave the same state: a file that had just changed is read again.
+        latest = look.at_ns - SETTLED_NS
+        once = [0 if seen is None or seen[4] <= latest else look.at_ns for seen in self._seen]
+        self.stamps = list(map(_stamp, skills, self._seen, once))
 
-    def fits(self, have: Mapping[int, None]) -> bool:
-        """Whether an index with these stamps needs no change."""
-        return have.keys() == self._positions.keys()
+    def fits(self, found: _Found) -> bool:
+        """Whether an index needs no change."""
+        return set(found.stamps) == set(self.stamps)
 
-    def asking(self, index: "tantivy.Index", schema: "tantivy.Schema") -> SkillIndex:
+    def asking(self, found: _Found) -> SkillIndex:
         """An index that fits, for asking."""
-        return SkillIndex(index.searcher(), schema, self._positions, self._weights.coverage)
+        positions = dict(zip(self.stamps, range(len(self.stamps)), strict=True))
+        return SkillIndex(found.base.searcher(), found.schema, positions, self._weights.coverage)
 
-    def settle(self, index: "tantivy.Index", schema: "tantivy.Schema", have: Mapping[int, None]) -> SkillIndex:
+    def settle(self, found: _Found) -> SkillIndex:
         """Take out of an index what is no longer there, put in what is missing, and commit."""
-        missing = [(stamp, position) for stamp, position in self._positions.items() if stamp not in have]
-        writer = index.writer(_HEAP_BYTES if len(missing) > _FEW else _SMALL_HEAP_BYTES, 1)
-        for stamp in have.keys() - self._positions.keys():
+        have, wanted = set(found.stamps), set(self.stamps)
+        missing = [position for position, stamp in enumerate(self.stamps) if stamp not in have]
+        writer = found.base.writer(_HEAP_BYTES if len(missing) > _FEW else _SMALL_HEAP_BYTES, 1)
+        for stamp in have - wanted:
             writer.delete_documents_by_term("stamp", stamp)
         with progress("Indexing skills", len(missing), self._stream) as bar:
             self._add(writer, missing, bar)
         writer.commit()
         writer.wait_merging_threads()
-        index.reload()
-        return SkillIndex(index.searcher(), schema, self._positions, self._weights.coverage)
+        found.base.reload()
+        return self.asking(found)
 
-    def _add(self, writer: "tantivy.IndexWriter", missing: Sequence[tuple[int, int]], bar: Progress) -> None:
+    def _add(self, writer: "tantivy.IndexWriter", missing: Sequence[int], bar: Progress) -> None:
         from tantivy import Document
 
-        for stamp, position in missing:
+        for position in missing:
             skill, seen = self._skills[position], self._seen[position]
             text = body_of(skill)
             if files.stamp_at(skill.real_path) != seen:
-                # Written while it was read: what was read may be half of it.
-                del self._positions[stamp]
-                stamp = _stamp(skill, seen, once=time.time_ns())
-                self._positions[stamp] = position
+                # Written after it was seen: what was read may be half of it.
+                self.stamps[position] = _stamp(skill, seen, time.time_ns())
             document = Document()
-            document.add_integer("stamp", stamp)
+            document.add_integer("stamp", self.stamps[position])
             terms = entry(skill.name, skill.description, text, analyzer(), self._weights)
             # The token that every document has: it tells how many there are, deleted ones included.
             document.add_text("terms", f"/ {terms}")
@@ -337,17 +358,20 @@ class _Work:
             bar.advance()
 
 
-def _stamp(skill: CatalogSkill, seen: Stamp | None, *, once: int | None) -> int:
+def _seen(skills: Sequence[CatalogSkill], look: Look) -> list[Stamp | None]:
+    """The states of the files of some skills; those that the look did not read are looked at now."""
+    known = [look.entries[skill.root].get(skill.path) if look.entries else None for skill in skills]
+    return [
+        entry.stamp if entry else files.stamp_at(skill.real_path) for entry, skill in zip(known, skills, strict=True)
+    ]
+
+
+def _stamp(skill: CatalogSkill, seen: Stamp | None, once: int) -> int:
     """A number that stands for a skill with its file as it is; with `once`, one that no later look will find."""
-    file = "%d %d %d %d %d" % seen if seen else ""  # noqa: UP031 - half the time of an f-string, for every skill.
-    told = f"{skill.path}\0{skill.name}\0{skill.description}\0{file}\0{once}"
+    # Numbers have the same hash in every process, which costs a tenth of writing them down.
+    told = f"{skill.path}\0{skill.name}\0{skill.description}\0{hash(seen) if seen else None}\0{once}"
     digest = blake2b(told.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
-
-
-def _is_settled(seen: Stamp | None, now: int) -> bool:
-    """Whether another change would show; two within one tick of the clock leave the same stamp."""
-    return seen is None or now - max(seen[3:]) > SETTLED_NS
 
 
 def body_of(skill: CatalogSkill) -> str:

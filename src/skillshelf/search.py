@@ -11,6 +11,7 @@ import os
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -112,11 +113,11 @@ class Finder:
         self._ranking = ranking
         self._open_index = open_index
         self._index: SkillIndex | None = None
-        rank = {scope: n for n, scope in enumerate(scopes)}
-        self._place = [(rank.get(skill.scope, len(rank)), skill.path) for skill in skills]
-        self._names = sorted((skill.name.lower(), position) for position, skill in enumerate(skills))
+        self._rank = {scope: n for n, scope in enumerate(scopes)}
+        names = [skill.name.lower() for skill in skills]
+        self._by_name = sorted(range(len(skills)), key=names.__getitem__)
+        self._names = [names[position] for position in self._by_name]
         self._paths = {skill.path: position for position, skill in enumerate(skills)}
-        self._name_terms: dict[int, tuple[str, ...]] = {}
 
     @property
     def index(self) -> "SkillIndex":
@@ -125,14 +126,10 @@ class Finder:
             self._index = self._open_index()
         return self._index
 
-    def name_terms(self, position: int) -> tuple[str, ...]:
-        """The terms of a skill's name, as a query for it would have them."""
-        terms = self._name_terms.get(position)
-        if terms is None:
-            from skillshelf.terms import analyzer
-
-            terms = self._name_terms[position] = tuple(analyzer().asked(self.skills[position].name))
-        return terms
+    def _place(self, position: int) -> tuple[int, str]:
+        """What decides between equal scores."""
+        skill = self.skills[position]
+        return self._rank.get(skill.scope, len(self._rank)), skill.path
 
     def search(
         self, query: str, *, limit: int, keep: Callable[[CatalogSkill], bool], scorer: Scorer | None = None
@@ -153,16 +150,18 @@ class Finder:
             asked = _Asked(wanted, lambda n: n not in named and keep(self.skills[n]), limit + 1 - len(found), scorer)
             ranked = RANKINGS[self._ranking](self, asked)
             found += [(score, "token_overlap", position) for score, position in ranked.found]
-        found.sort(key=lambda entry: (-entry[0], self._place[entry[2]]))
+        found.sort(key=lambda entry: (-entry[0], self._place(entry[2])))
         best = tuple(SearchResult(score, reason, self.skills[n]) for score, reason, n in found[:limit])
         return SearchReport(shown, len(best), len(found) > limit, best, notes + ranked.notes, ranked.terms)
 
     def _named(self, query: str) -> dict[int, Reason]:
         """The skills whose path or name the query is, or whose name begins with it, by the best class of each."""
         lowered = query.lower()
-        first = bisect_left(self._names, (lowered, -1))
-        begun = takewhile(lambda entry: entry[0].startswith(lowered), islice(self._names, first, None))
-        reasons: dict[int, Reason] = {n: "exact_name" if name == lowered else "prefix" for name, n in begun}
+        first = bisect_left(self._names, lowered)
+        begun = takewhile(lambda name: name.startswith(lowered), islice(self._names, first, None))
+        reasons: dict[int, Reason] = {
+            self._by_name[at]: "exact_name" if name == lowered else "prefix" for at, name in enumerate(begun, first)
+        }
         path = os.path.normpath(os.path.join(self._cwd, query))
         for place in (path, os.path.join(path, "SKILL.md")):
             if place in self._paths:
@@ -224,9 +223,17 @@ def _covered(
     finder: Finder, rough: Sequence[tuple[int, int]], weights: Mapping[str, float]
 ) -> Iterator[tuple[float, int]]:
     for score, position in rough:
-        name = finder.name_terms(position)
+        name = _name_terms(finder.skills[position].name)
         share = sum(map(weights.__contains__, name)) / len(name) if name else 0.0
         yield score * (1 + finder.index.coverage * share), position
+
+
+@lru_cache(maxsize=1 << 15)
+def _name_terms(name: str) -> tuple[str, ...]:
+    """The terms of a skill's name, as a query for it would have them."""
+    from skillshelf.terms import analyzer
+
+    return tuple(analyzer().asked(name))
 
 
 def _points(score: float) -> float:

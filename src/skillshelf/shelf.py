@@ -17,6 +17,7 @@ from skillshelf.place import Place, find_repository, locate, user_cache_folder
 from skillshelf.profile import Profile, scopes_of
 from skillshelf.profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.roots import Roots, resolve_roots
+from skillshelf.standing import Notes
 from skillshelf.values import Catalog, CatalogSkill, Entry
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Shelf:
         self._catalog: Catalog | None = None
         self._cache = Cache(self.cache, profile) if use_cache else None
         self._finder: tuple[Catalog, Finder] | None = None
+        self._look: tuple[Catalog, int, Notes] | None = None
         self._lock = threading.RLock()
 
     @property
@@ -95,6 +97,7 @@ class Shelf:
         catalog = catalogs.build(self._watched(found), roots, self.profile, self.settings, notes)
         for root, entries in zip(roots.roots, notes, strict=True):
             cache.keep(root, entries, looked_at_ns=now)
+        self._look = catalog, now, notes
         return catalog
 
     @property
@@ -147,11 +150,13 @@ class Shelf:
         if self._finder is None or self._finder[0] is not catalog:
 
             def opened() -> "SkillIndex":
-                from skillshelf.index import folder_for, open_index
+                from skillshelf.index import Look, folder_for, open_index
 
                 roots = [root.path for root in catalog.roots]
                 folder = folder_for(self.cache, roots, self.profile.name) if self.cache else None
-                return open_index(catalog.skills, folder, stream=self.progress)
+                seen = self._look if self._look and self._look[0] is catalog else None
+                look = Look(*seen[1:]) if seen else None
+                return open_index(catalog.skills, folder, look=look, stream=self.progress)
 
             scopes = scopes_of(self.profile)
             ranking = self.profile.ranking
