@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from needs import needs, require
 from trees import SOURCE, Machine, write_skill
 
 import skillshelf
+from skillshelf.chat import breaking_off_waits
 from skillshelf.chatmodels import choose_model
 from skillshelf.cli import main
 from skillshelf.errors import ConfigurationError
@@ -267,10 +269,28 @@ class Screen:
         os.write(self._master, f"{text}\n".encode())
 
 
-@pytest.mark.skipif(
-    "SKILLSHELF_TERMINALS" not in os.environ,
-    reason="it does not end within a minute on every run; SKILLSHELF_TERMINALS=1 runs it",
-)
+def test_a_ctrl_c_that_comes_just_before_a_wait_begins_ends_it_all_the_same() -> None:
+    """A signal that another thread takes does not break off the wait either."""
+    reading, writing = os.pipe()
+    heeded = threading.Event()
+    keys = []
+
+    def interrupt() -> None:
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        if not heeded.wait(10):
+            keys.append(os.write(writing, b"\n"))
+
+    waiting = threading.Timer(0.1, interrupt)
+    with breaking_off_waits():
+        waiting.start()
+        with pytest.raises(KeyboardInterrupt):
+            os.read(reading, 1)
+        heeded.set()
+    waiting.join()
+    assert keys == []
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
 def test_at_a_terminal_scripts_are_asked_for_and_ctrl_c_ends_an_answer_and_then_the_chat(machine: Machine) -> None:
     folder = write_skill(machine.home / ".agents/skills", "deploy").parent
     (folder / "scripts").mkdir()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from trees import Machine, write_skill
 
 from skillshelf.errors import ConfigurationError
 from skillshelf.picking import Look
+from skillshelf.shelf import Shelf
 from skillshelf.stock import Stock
 
 
@@ -112,3 +115,17 @@ def test_a_preview_leaves_no_trace(machine: Machine) -> None:
     stock.about(row)
 
     assert sorted(machine.base.rglob("*")) == before
+
+
+def test_nothing_says_how_far_it_is_on_the_terminal_that_the_picker_draws_on(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+
+    def open_shelf() -> Shelf:
+        shelf = machine.shelf()
+        shelf.progress = sys.stderr
+        return shelf
+
+    stock = Stock(open_shelf)
+    assert stock.shelf.progress is None
+    stock.switch(stock.rows()[0])
+    assert stock.shelf.progress is None

@@ -34,14 +34,20 @@ class Stock:
     """What is on the shelf now; `open_shelf` opens it anew, with the configuration as it is then."""
 
     def __init__(self, open_shelf: "Callable[[], Shelf]") -> None:
-        self._open = open_shelf
+        self._open_shelf = open_shelf
         self._lock = Lock()
-        self.shelf = open_shelf()
+        self.shelf = self._open()
         self.where = Where(self.shelf.place.cwd, self.shelf.place.home)
         self._rows: Sequence[Row] | None = None
         self._is_indexed = False
         self._hosts: _Hosts | None = None
         self._seen: dict[str, frozenset[str]] = {}
+
+    def _open(self) -> "Shelf":
+        """The shelf, silent: a line that says how far it is would be drawn over the picker."""
+        shelf = self._open_shelf()
+        shelf.progress = None
+        return shelf
 
     def rows(self) -> Sequence[Row]:
         """Every row there is; the disk is looked at when they are first asked for."""
