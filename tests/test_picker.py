@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,16 @@ Drive = Callable[[Picker, Pilot[Any]], Awaitable[None]]
 
 def driven(machine: Machine, drive: Drive, *, size: tuple[int, int] = (80, 24), **options: Any) -> tuple[str, int]:
     """Run the picker without a terminal; what was chosen, and the exit status."""
-    app = Picker(Stock(machine.shelf), **options)
+    stock = Stock(machine.shelf)
+    app = Picker(stock, **options)
 
     async def run() -> None:
         async with app.run_test(size=size) as pilot:
-            await until(pilot, lambda: bool(app.query_one(Rows).rows) or bool(options.get("query")))
+            await until(pilot, lambda: not app.query_one(Rows).empty.startswith("looking"))
             await drive(app, pilot)
 
-    asyncio.run(run())
+    with closing(stock):
+        asyncio.run(run())
     chosen: Row | None = app.return_value
     return (chosen.name if chosen else "", app.return_code or 0)
 
@@ -161,14 +164,7 @@ def test_an_empty_place_says_where_to_look(machine: Machine) -> None:
         await until(pilot, lambda: "no skills here" in app.query_one(Rows).empty)
         await pilot.press("enter", "ctrl+t", "down", "escape")
 
-    app = Picker(Stock(machine.shelf))
-
-    async def run() -> None:
-        async with app.run_test() as pilot:
-            await drive(app, pilot)
-
-    asyncio.run(run())
-    assert app.return_code == 1
+    assert driven(machine, drive) == ("", 1)
 
 
 # The command --------------------------------------------------------------------------------------
