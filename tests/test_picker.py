@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -210,3 +212,26 @@ def test_a_wrong_configuration_is_said_before_anything_is_drawn(place: Machine) 
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "nonsense" in done.stderr
+
+
+# The picture --------------------------------------------------------------------------------------
+
+TOOLS = Path(__file__).parent.parent / "tools"
+
+
+def texts_of(picture: str) -> list[str]:
+    """What can be read in a picture; how it is drawn depends on the version of Textual."""
+    return re.findall(r"<text[^>]*>([^<]*)", picture)
+
+
+def test_the_picture_in_the_readme_is_what_the_picker_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    spec = importlib.util.spec_from_file_location("picture", TOOLS / "picture.py")
+    assert spec
+    assert spec.loader
+    picture = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(picture)
+
+    kept = (TOOLS.parent / "docs/picker.svg").read_text(encoding="utf-8")
+
+    assert texts_of(kept) == texts_of(asyncio.run(picture.draw())), "run: python tools/picture.py"

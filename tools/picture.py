@@ -27,6 +27,7 @@ async def draw() -> str:
             picture = app.export_screenshot(title="skillshelf pick")
             await pilot.press("escape")
         picture = picture.replace(str(machine.base), SHOWN_AS)
+    picture = re.sub(r"terminal-\d+-", "picker-", picture)
     return re.sub(r"\s*@font-face \{.*?\}", "", picture, flags=re.DOTALL)
 
 
