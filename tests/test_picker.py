@@ -10,6 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -159,6 +160,26 @@ def test_markup_in_a_skill_is_text(machine: Machine) -> None:
         await pilot.press("escape")
 
     assert driven(machine, drive, size=(130, 40)) == ("", 1)
+
+
+def test_a_host_is_asked_for_as_long_as_it_takes_and_a_later_choice_counts(place: Machine) -> None:
+    async def drive(app: Picker, pilot: Pilot[Any]) -> None:
+        gate = Event()
+        ask, first, second = app.stock.ask_host, *list(app.stock.hosts)[:2]
+        app.stock.ask_host = lambda host: (gate.wait(30), ask(host))  # type: ignore[method-assign,assignment]
+
+        def status() -> str:
+            return app.query_one("#status", Bar).line(0)[0].text
+
+        await pilot.press("ctrl+o", "down", "enter", "down")
+        await until(pilot, lambda: status().endswith(f"asking {first} …"))
+        await pilot.press("ctrl+o", "down", "down", "enter")
+        await until(pilot, lambda: status().endswith(f"asking {second} …"))
+        gate.set()
+        await until(pilot, lambda: status().endswith(f"2 · {second}"))
+        await pilot.press("escape")
+
+    assert driven(place, drive) == ("", 1)
 
 
 def test_an_empty_place_says_where_to_look(machine: Machine) -> None:

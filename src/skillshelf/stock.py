@@ -78,7 +78,8 @@ class Stock:
 
     def ask_host(self, host: str) -> None:
         """Find out what one host tells its model, so that a look can ask for it."""
-        self._seen[host] = self._surveyor.seen_by(host)
+        if host not in self._seen:
+            self._seen[host] = self._surveyor.seen_by(host)
 
     def _verdicts(self, row: Row) -> list[Line]:
         try:
