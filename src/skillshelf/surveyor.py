@@ -6,17 +6,19 @@ and every key would wait.
 
 import os
 import pickle
-import subprocess
 import sys
 from contextlib import suppress
 from threading import Lock
-from typing import IO, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from skillshelf.errors import SkillError
-from skillshelf.hosts import HOSTS
 from skillshelf.place import Place
-from skillshelf.survey import sight, take_survey
-from skillshelf.verdicts import Verdict, judge
+
+# What only the other process needs is imported there.
+if TYPE_CHECKING:
+    import subprocess
+
+    from skillshelf.verdicts import Verdict
 
 __all__ = ["Surveyor", "serve"]
 
@@ -41,7 +43,7 @@ class Surveyor:
         self._ask("look")
         self._is_ready = True
 
-    def verdicts(self, path: str) -> list[Verdict] | None:
+    def verdicts(self, path: str) -> "list[Verdict] | None":
         """What each host makes of a file; None as long as the answer would have to wait for something longer."""
         if not self._is_ready or not self._lock.acquire(blocking=False):
             return None
@@ -81,6 +83,8 @@ class Surveyor:
 
     def _streams(self) -> tuple[IO[bytes], IO[bytes]]:
         """Where questions go and where answers come from."""
+        import subprocess
+
         if self._is_closed:
             raise EOFError
         if self._process is None:
@@ -124,6 +128,9 @@ class _Eyes:
     """One survey of a place, and every path to a file that a host could mean."""
 
     def __init__(self, place: Place) -> None:
+        from skillshelf.hosts import HOSTS
+        from skillshelf.survey import take_survey
+
         self._survey = take_survey(place, list(HOSTS))
         sightings = self._survey.sightings
         self._by_path = {way: sighting for sighting in sightings for way in (*sighting.ways, sighting.real_path)}
@@ -131,13 +138,18 @@ class _Eyes:
     def look(self) -> None:
         """Nothing: the look was taken."""
 
-    def verdicts(self, path: str) -> list[Verdict]:
+    def verdicts(self, path: str) -> "list[Verdict]":
         """What each host makes of a file; nothing where there is none."""
+        from skillshelf.survey import sight
+        from skillshelf.verdicts import judge
+
         sighting = self._by_path.get(path) or sight(path)
         return [judge(sighting, view, self._survey) for view in self._survey.views.values()] if sighting else []
 
     def seen_by(self, host: str) -> list[str]:
         """Every path to a file that a host tells its model about."""
+        from skillshelf.verdicts import judge
+
         view = self._survey.views[host]
         visible = {found.real_path for found in self._survey.sightings if judge(found, view, self._survey).visible}
         return [path for path, sighting in self._by_path.items() if sighting.real_path in visible]
