@@ -254,6 +254,7 @@ class Screen:
     def __init__(self, master: int) -> None:
         self._master = master
         self.shown = ""
+        self.all = ""
 
     def wait_for(self, text: str) -> None:
         """Read until that text is shown after what was waited for before."""
@@ -261,7 +262,9 @@ class Screen:
         while text not in self.shown:
             assert time.monotonic() < deadline, self.shown
             if select.select([self._master], [], [], 1)[0]:
-                self.shown += os.read(self._master, 4096).decode()
+                piece = os.read(self._master, 4096).decode()
+                self.shown += piece
+                self.all += piece
         self.shown = self.shown.partition(text)[2]
 
     def type(self, text: str) -> None:
@@ -303,7 +306,7 @@ def test_at_a_terminal_scripts_are_asked_for_and_ctrl_c_ends_an_answer_and_then_
         os.close(slave)
         screen = Screen(master)
         try:
-            screen.wait_for("1 skills; /skill:NAME or $NAME uses one")
+            screen.wait_for("1 skill; /skill:NAME or $NAME uses one")
             screen.wait_for("> ")
             screen.type("Never mind.")
             screen.wait_for("Run it in a sandbox? [y/N] ")
@@ -326,12 +329,13 @@ def test_at_a_terminal_scripts_are_asked_for_and_ctrl_c_ends_an_answer_and_then_
             screen.wait_for("stopped; Ctrl-C once more leaves")
             screen.wait_for("> ")
             chatting.send_signal(signal.SIGINT)
-            screen.wait_for(f"the journal is {journal}")
+            screen.wait_for(f"\nskillshelf: the journal is {journal}")
             assert chatting.wait(60) == 130
         finally:
             chatting.kill()
             chatting.wait()
             os.close(master)
     answers = [message["content"] for message in server.requests[3]["messages"] if message["role"] == "tool"]
+    assert "pydantic" not in screen.all
     assert answers[0].startswith("Error: deploy may not be used")
     assert "hello" in answers[1]

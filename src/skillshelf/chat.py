@@ -27,7 +27,7 @@ from skillshelf.limits import DESCRIPTION_SHOWN
 from skillshelf.markup import cut
 from skillshelf.shelf import Shelf
 from skillshelf.terminal import ask, can_ask, write, write_piece
-from skillshelf.text import visible
+from skillshelf.text import plural, visible
 
 __all__ = ["breaking_off_waits", "chat"]
 
@@ -46,6 +46,8 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
     if once is not None and not once.strip():
         raise ConfigurationError("--once needs a text; usage: skillshelf chat --once TEXT")
     check_installed()
+    # The framework would print an advertisement on the terminal.
+    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
     name = choose_model(values["model"], os.environ)
     configuration = AgentConfiguration(INSTRUCTIONS, usable_model(name))
     journal = os.path.abspath(values["journal"]) if values["journal"] else None
@@ -100,7 +102,8 @@ class _Talk:
         """Answer line by line until the user leaves."""
         if can_ask():
             skills = len(self._runner.run(self._session.list_skills()))
-            _say(f"{model}, {skills} skills; /skill:NAME or $NAME uses one, Ctrl-C stops an answer, Ctrl-D leaves")
+            count = plural(skills, "skill")
+            _say(f"{model}, {count}; /skill:NAME or $NAME uses one, Ctrl-C stops an answer, Ctrl-D leaves")
         for line in self._lines():
             try:
                 self._turn(line)
@@ -152,14 +155,14 @@ class _Talk:
         with suppress(ImportError):
             # Importing it gives `input` a line editor with a history.
             import readline  # noqa: F401
-        read: Callable[[], str] = (lambda: input("> ")) if can_ask() and sys.stdout.isatty() else _read_line
+        prompts = can_ask() and sys.stdout.isatty()
         while True:
             try:
-                line = read().strip()
-            except EOFError:
-                return
-            except KeyboardInterrupt:
-                if self._interrupts > 1:
+                line = (input("> ") if prompts else _read_line()).strip()
+            except (EOFError, KeyboardInterrupt) as end:
+                # What comes next stands on a line of its own, not behind the prompt.
+                write("\n" if prompts else "")
+                if isinstance(end, EOFError) or self._interrupts > 1:
                     return
                 _say("Ctrl-C once more leaves")
                 continue
