@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from anthropic_server import anthropic_server
 from mcp import Client, StdioServerParameters
+from mcp_types import TextContent
 from mcps import run
 from needs import require
 from trees import Machine, write_skill
@@ -63,7 +64,9 @@ def test_the_command_that_the_recipe_names_serves_skills(machine: Machine) -> No
             loaded = await client.call_tool("skill_load", {"name": "deploy"})
             assert set(options.allowed_tools) <= offered
             [block] = loaded.content
+            assert isinstance(block, TextContent)
             assert '<skill_content name="deploy"' in block.text
+            assert loaded.structured_content
             assert loaded.structured_content["text"] == block.text
 
     run(talk)
