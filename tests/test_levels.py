@@ -73,7 +73,7 @@ LAYERS = (
     ("mcp_server.http", "mcp_server.stdio", "mcp_server.watching"),
     ("mcp_server.command",),
     # What a person chooses from.
-    ("errands", "picking"),
+    ("errands", "picking", "surveyor"),
     ("linkcommand", "panels", "stock"),
     ("picker",),
     ("pickcommand",),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -26,14 +30,16 @@ Drive = Callable[[Picker, Pilot[Any]], Awaitable[None]]
 
 def driven(machine: Machine, drive: Drive, *, size: tuple[int, int] = (80, 24), **options: Any) -> tuple[str, int]:
     """Run the picker without a terminal; what was chosen, and the exit status."""
-    app = Picker(Stock(machine.shelf), **options)
+    stock = Stock(machine.shelf)
+    app = Picker(stock, **options)
 
     async def run() -> None:
         async with app.run_test(size=size) as pilot:
-            await until(pilot, lambda: bool(app.query_one(Rows).rows) or bool(options.get("query")))
+            await until(pilot, lambda: not app.query_one(Rows).empty.startswith("looking"))
             await drive(app, pilot)
 
-    asyncio.run(run())
+    with closing(stock):
+        asyncio.run(run())
     chosen: Row | None = app.return_value
     return (chosen.name if chosen else "", app.return_code or 0)
 
@@ -156,19 +162,32 @@ def test_markup_in_a_skill_is_text(machine: Machine) -> None:
     assert driven(machine, drive, size=(130, 40)) == ("", 1)
 
 
+def test_a_host_is_asked_for_as_long_as_it_takes_and_a_later_choice_counts(place: Machine) -> None:
+    async def drive(app: Picker, pilot: Pilot[Any]) -> None:
+        gate = Event()
+        ask, first, second = app.stock.ask_host, *list(app.stock.hosts)[:2]
+        app.stock.ask_host = lambda host: (gate.wait(30), ask(host))  # type: ignore[method-assign,assignment]
+
+        def status() -> str:
+            return app.query_one("#status", Bar).line(0)[0].text
+
+        await pilot.press("ctrl+o", "down", "enter", "down")
+        await until(pilot, lambda: status().endswith(f"asking {first} …"))
+        await pilot.press("ctrl+o", "down", "down", "enter")
+        await until(pilot, lambda: status().endswith(f"asking {second} …"))
+        gate.set()
+        await until(pilot, lambda: status().endswith(f"2 · {second}"))
+        await pilot.press("escape")
+
+    assert driven(place, drive) == ("", 1)
+
+
 def test_an_empty_place_says_where_to_look(machine: Machine) -> None:
     async def drive(app: Picker, pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: "no skills here" in app.query_one(Rows).empty)
         await pilot.press("enter", "ctrl+t", "down", "escape")
 
-    app = Picker(Stock(machine.shelf))
-
-    async def run() -> None:
-        async with app.run_test() as pilot:
-            await drive(app, pilot)
-
-    asyncio.run(run())
-    assert app.return_code == 1
+    assert driven(machine, drive) == ("", 1)
 
 
 # The command --------------------------------------------------------------------------------------
@@ -214,3 +233,26 @@ def test_a_wrong_configuration_is_said_before_anything_is_drawn(place: Machine) 
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "nonsense" in done.stderr
+
+
+# The picture --------------------------------------------------------------------------------------
+
+TOOLS = Path(__file__).parent.parent / "tools"
+
+
+def texts_of(picture: str) -> list[str]:
+    """What can be read in a picture; how it is drawn depends on the version of Textual."""
+    return re.findall(r"<text[^>]*>([^<]*)", picture)
+
+
+def test_the_picture_in_the_readme_is_what_the_picker_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    spec = importlib.util.spec_from_file_location("picture", TOOLS / "picture.py")
+    assert spec
+    assert spec.loader
+    picture = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(picture)
+
+    kept = (TOOLS.parent / "docs/picker.svg").read_text(encoding="utf-8")
+
+    assert texts_of(kept) == texts_of(asyncio.run(picture.draw())), "run: python tools/picture.py"

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+from contextlib import closing
+
 import pytest
 from trees import Machine, write_skill
 
-from skillshelf.errors import ConfigurationError
+from skillshelf.errors import ConfigurationError, SkillError
 from skillshelf.picking import Look
+from skillshelf.processes import descendants
+from skillshelf.shelf import Shelf
 from skillshelf.stock import Stock
 
 
@@ -84,13 +91,33 @@ def test_what_is_not_in_the_catalog_has_no_switch(machine: Machine) -> None:
 def test_a_look_at_a_host_holds_what_it_tells_its_model(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     write_skill(machine.repo / ".claude/skills", "review")
-    stock = Stock(machine.shelf)
-    stock.ask_hosts()
-    host = next(iter(stock.hosts))
-    stock.ask_host(host)
+    with closing(Stock(machine.shelf)) as stock:
+        host = next(iter(stock.hosts))
+        stock.ask_host(host)
 
-    assert [row.name for row in stock.answer(Look(host=host)).rows] == ["review"]
-    assert [row.name for row in stock.answer(Look("deploy", host=host)).rows] == []
+        assert [row.name for row in stock.answer(Look(host=host)).rows] == ["review"]
+        assert [row.name for row in stock.answer(Look("deploy", host=host)).rows] == []
+
+
+def test_hosts_are_asked_by_a_process_of_its_own_and_a_new_one_where_it_was_killed(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    with closing(Stock(machine.shelf)) as stock:
+        [row] = stock.rows()
+
+        def about_hosts() -> str:
+            return next(line.text for line in stock.about(row) if line.text.startswith(("hosts", "seen by")))
+
+        assert about_hosts() == "hosts    looking …"
+        stock.ask_hosts()
+        assert about_hosts().startswith("seen by ")
+        for process in descendants(os.getpid()):
+            os.kill(process, signal.SIGKILL)
+        ended = "the process that asks them ended (-9); skillshelf hosts may say why"
+        assert about_hosts() == f"hosts    {ended}"
+        stock.ask_hosts()
+        assert about_hosts().startswith("seen by ")
+    with pytest.raises(SkillError, match="no host could be asked"):
+        stock.ask_hosts()
 
 
 def test_before_the_index_is_there_names_are_compared(machine: Machine) -> None:
@@ -112,3 +139,17 @@ def test_a_preview_leaves_no_trace(machine: Machine) -> None:
     stock.about(row)
 
     assert sorted(machine.base.rglob("*")) == before
+
+
+def test_nothing_says_how_far_it_is_on_the_terminal_that_the_picker_draws_on(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+
+    def open_shelf() -> Shelf:
+        shelf = machine.shelf()
+        shelf.progress = sys.stderr
+        return shelf
+
+    stock = Stock(open_shelf)
+    assert stock.shelf.progress is None
+    stock.switch(stock.rows()[0])
+    assert stock.shelf.progress is None

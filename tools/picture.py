@@ -3,6 +3,7 @@
 import asyncio
 import re
 import sys
+from contextlib import closing
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -17,8 +18,8 @@ async def draw() -> str:
     from skillshelf.picker import Picker
     from skillshelf.stock import Stock
 
-    with picker_machine() as machine:
-        app = Picker(Stock(machine.shelf))
+    with picker_machine() as machine, closing(Stock(machine.shelf)) as stock:
+        app = Picker(stock)
         async with app.run_test(size=(100, 30)) as pilot:
             await pilot.press("ctrl+p", "down", "down")
             while "not by" not in "".join(app.query_one(Pane).render_line(y).text for y in range(12)):
@@ -26,6 +27,7 @@ async def draw() -> str:
             picture = app.export_screenshot(title="skillshelf pick")
             await pilot.press("escape")
         picture = picture.replace(str(machine.base), SHOWN_AS)
+    picture = re.sub(r"terminal-\d+-", "picker-", picture)
     return re.sub(r"\s*@font-face \{.*?\}", "", picture, flags=re.DOTALL)
 
 

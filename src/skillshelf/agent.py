@@ -6,7 +6,7 @@ Everything about skills is a session on a shelf; only `prompt` talks to a model,
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar
 
@@ -187,20 +187,23 @@ class AgentSession:
         """
         agent = self._agent()
         async with self._turn:
-            try:
+            with ExitStack() as unless_answered:
+                unless_answered.callback(self._break_off)
                 message = await self._asker.in_thread(self._message, text)
                 result = await agent.run(
                     message,
                     message_history=self._history,
                     event_stream_handler=_streaming(on_text) if on_text else None,
                 )
-            except BaseException:
-                self._asker.stop()
-                self._is_cut = True
-                raise
+                unless_answered.pop_all()
             self._history = result.all_messages()
             await self._asker.in_thread(self._note_active)
             return str(result.output)
+
+    def _break_off(self) -> None:
+        """Leave a turn that failed or was cancelled."""
+        self._asker.stop()
+        self._is_cut = True
 
     def _agent(self) -> "Agent[None, str]":
         model = usable_model(self.configuration.model)

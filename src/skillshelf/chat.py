@@ -14,19 +14,28 @@ from typing import Any
 from skillshelf.agent import AgentConfiguration, AgentSession, check_installed, usable_model
 from skillshelf.chatmodels import choose_model
 from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound
-from skillshelf.events import Event, PermissionDecided, SkillInvoked, SkillLoaded, SkillMentioned, SkillRead
+from skillshelf.events import (
+    Event,
+    PermissionDecided,
+    SkillInvoked,
+    SkillLoaded,
+    SkillMentioned,
+    SkillRead,
+    ToolStarted,
+)
 from skillshelf.limits import DESCRIPTION_SHOWN
 from skillshelf.markup import cut
 from skillshelf.shelf import Shelf
 from skillshelf.terminal import ask, can_ask, write, write_piece
-from skillshelf.text import visible
+from skillshelf.text import plural, visible
 
-__all__ = ["chat"]
+__all__ = ["breaking_off_waits", "chat"]
 
 INSTRUCTIONS = "You are a helpful assistant in a terminal. Answer briefly, in plain text."
 DONE, STOPPED = 0, 130
 _EXIT = ("/exit", "/quit")
 _PATIENCE = 2.0
+_TICK = 0.2
 
 
 def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
@@ -37,6 +46,8 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
     if once is not None and not once.strip():
         raise ConfigurationError("--once needs a text; usage: skillshelf chat --once TEXT")
     check_installed()
+    # The framework would print an advertisement on the terminal.
+    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
     name = choose_model(values["model"], os.environ)
     configuration = AgentConfiguration(INSTRUCTIONS, usable_model(name))
     journal = os.path.abspath(values["journal"]) if values["journal"] else None
@@ -91,7 +102,8 @@ class _Talk:
         """Answer line by line until the user leaves."""
         if can_ask():
             skills = len(self._runner.run(self._session.list_skills()))
-            _say(f"{model}, {skills} skills; /skill:NAME or $NAME uses one, Ctrl-C stops an answer, Ctrl-D leaves")
+            count = plural(skills, "skill")
+            _say(f"{model}, {count}; /skill:NAME or $NAME uses one, Ctrl-C stops an answer, Ctrl-D leaves")
         for line in self._lines():
             try:
                 self._turn(line)
@@ -143,14 +155,14 @@ class _Talk:
         with suppress(ImportError):
             # Importing it gives `input` a line editor with a history.
             import readline  # noqa: F401
-        read: Callable[[], str] = (lambda: input("> ")) if can_ask() and sys.stdout.isatty() else _read_line
+        prompts = can_ask() and sys.stdout.isatty()
         while True:
             try:
-                line = read().strip()
-            except EOFError:
-                return
-            except KeyboardInterrupt:
-                if self._interrupts > 1:
+                line = (input("> ") if prompts else _read_line()).strip()
+            except (EOFError, KeyboardInterrupt) as end:
+                # What comes next stands on a line of its own, not behind the prompt.
+                write("\n" if prompts else "")
+                if isinstance(end, EOFError) or self._interrupts > 1:
                     return
                 _say("Ctrl-C once more leaves")
                 continue
@@ -175,6 +187,9 @@ class _Talk:
         """Say what happens with skills while an answer is made."""
         if isinstance(event, SkillLoaded):
             self.loaded.append(event.name)
+        if isinstance(event, ToolStarted):
+            # A tool may show how far it is, on a line that it takes for itself.
+            self._end_line()
         told = _TOLD.get(type(event))
         if told is not None and (words := told(event)):
             self._end_line()
@@ -200,7 +215,8 @@ class _Talk:
         """Let Ctrl-C stop an answer, and a second one leave."""
         before = signal.signal(signal.SIGINT, self._interrupted)
         try:
-            yield
+            with breaking_off_waits():
+                yield
         finally:
             signal.signal(signal.SIGINT, before)
 
@@ -241,6 +257,25 @@ _TOLD: Mapping[type, Callable[[Any], str]] = {
     ),
 }
 """What is said of an event; nothing where the words are empty."""
+
+
+@contextmanager
+def breaking_off_waits() -> Iterator[None]:
+    """Break off every wait now and then, for a Ctrl-C that came just before it began.
+
+    A signal is heeded between two steps of the program, or where it breaks off a wait. One that comes after the last
+    step and before the wait would be heeded with the next key only: a prompt that is there and deaf.
+    """
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, lambda number, frame: None)
+    signal.setitimer(signal.ITIMER_REAL, _TICK, _TICK)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _read_line() -> str:

@@ -4,7 +4,7 @@ import os
 import sys
 import termios
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.errors import ConfigurationError
@@ -30,8 +30,9 @@ def pick(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") -> int:
 
     # A thread that is busy gives way to a key five times sooner than it would by itself.
     sys.setswitchinterval(0.001)
-    app = Picker(Stock(open_shelf), query=values["query"] or "", takes_problems=values["path"])
-    with _terminal_on_every_stream():
+    stock = Stock(open_shelf)
+    app = Picker(stock, query=values["query"] or "", takes_problems=values["path"])
+    with _terminal_on_every_stream(), closing(stock):
         # Without the mouse: a terminal's own selecting and copying go on working.
         chosen = app.run(mouse=False)
     if app.failure is not None:

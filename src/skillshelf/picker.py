@@ -96,8 +96,9 @@ class _HostMenu(ModalScreen[str]):
     """The hosts there are; the answer is empty for all of them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss", priority=True),
-        Binding("enter", "choose", priority=True),
+        # None with priority: it would overtake keys that were pressed before it.
+        Binding("escape,q", "dismiss"),
+        Binding("enter", "choose"),
         Binding("up", "move(-1)"),
         Binding("down", "move(1)"),
     ]
@@ -152,6 +153,7 @@ class Picker(App[Row]):
         self._look = Look(query)
         self._takes_problems = takes_problems
         self._answer: Answer | None = None
+        self._asked: str | None = None
         self._switches = 0
         self._picks_next = False
         self._part: Part = "search"
@@ -275,7 +277,10 @@ class Picker(App[Row]):
         count = f"{len(self._answer.rows):,}{'+' if self._answer.more else ''}"
         parts = [f"{count} of {self._answer.total:,}" if self.size.width >= 60 else count]
         parts += [*filter(None, (look.scope, look.host)), *_SHOWN_AS[look.shown]]
-        parts += ["searching …"] if self._look != look or not self._answer.ranked else []
+        if self._asked is not None:
+            parts.append(f"asking {self._asked} …")
+        elif self._look != look or not self._answer.ranked:
+            parts.append("searching …")
         status = shorten(" · ".join(parts), max(4, self.size.width - 12))
         bar = self.query_one("#status", Bar)
         bar.styles.width = len(status) + 1
@@ -387,16 +392,20 @@ class Picker(App[Row]):
     def _ask_host(self, choice: str | None) -> None:
         if choice is None:
             return
-        host = choice or None
-        if host is None:
+        self._asked = choice or None
+        if not choice:
             self._change(host=None)
             return
-        self._say(f"asking {host} …")
-        self._asking.ask("host", lambda: self.stock.ask_host(host), lambda result: self._host_answered(host, result))
+        self._say_state()
+        self._asking.ask("host", lambda: self.stock.ask_host(choice), lambda result: self._answered(choice, result))
 
-    def _host_answered(self, host: str, result: object) -> None:
+    def _answered(self, host: str, result: object) -> None:
+        if host != self._asked:
+            # Another one was chosen in the meantime.
+            return
+        self._asked = None
+        self._say_state()
         if not self._failed(result):
-            self._say_keys()
             self._change(host=host)
 
     def action_problems(self) -> None:

@@ -4,17 +4,16 @@ Every call may come from a thread of its own; none of them draws.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from skillshelf.errors import ConfigurationError
+from skillshelf.errors import ConfigurationError, SkillError
 from skillshelf.hosts import HOSTS
 from skillshelf.picking import Answer, Line, Look, Row, answer, details, hosts_of, preview, rows_of
 from skillshelf.place import expand, user_config_path
-from skillshelf.survey import Sighting, Survey, sight, take_survey
+from skillshelf.surveyor import Surveyor
 from skillshelf.userfile import change_list
-from skillshelf.verdicts import Verdict, judge
 from skillshelf.views import Where
 
 if TYPE_CHECKING:
@@ -23,25 +22,24 @@ if TYPE_CHECKING:
 __all__ = ["Stock"]
 
 
-class _Hosts(NamedTuple):
-    """What all hosts make of the place, and every path to a file that one of them could mean."""
-
-    survey: Survey
-    by_path: Mapping[str, Sighting]
-
-
 class Stock:
     """What is on the shelf now; `open_shelf` opens it anew, with the configuration as it is then."""
 
     def __init__(self, open_shelf: "Callable[[], Shelf]") -> None:
-        self._open = open_shelf
+        self._open_shelf = open_shelf
         self._lock = Lock()
-        self.shelf = open_shelf()
+        self.shelf = self._open()
         self.where = Where(self.shelf.place.cwd, self.shelf.place.home)
         self._rows: Sequence[Row] | None = None
         self._is_indexed = False
-        self._hosts: _Hosts | None = None
+        self._surveyor = Surveyor(self.shelf.place)
         self._seen: dict[str, frozenset[str]] = {}
+
+    def _open(self) -> "Shelf":
+        """The shelf, silent: a line that says how far it is would be drawn over the picker."""
+        shelf = self._open_shelf()
+        shelf.progress = None
+        return shelf
 
     def rows(self) -> Sequence[Row]:
         """Every row there is; the disk is looked at when they are first asked for."""
@@ -76,29 +74,25 @@ class Stock:
 
     def ask_hosts(self) -> None:
         """Look at the place as every host does; with thousands of skills that takes seconds."""
-        survey = take_survey(self.shelf.place, self.hosts)
-        by_path = {way: sighting for sighting in survey.sightings for way in (*sighting.ways, sighting.real_path)}
-        self._hosts = _Hosts(survey, by_path)
+        self._surveyor.look()
 
     def ask_host(self, host: str) -> None:
         """Find out what one host tells its model, so that a look can ask for it."""
-        if self._hosts is None:
-            self.ask_hosts()
-        assert self._hosts is not None
-        survey, by_path = self._hosts
-        view = survey.views[host]
-        visible = {sighting.real_path for sighting in survey.sightings if judge(sighting, view, survey).visible}
-        self._seen[host] = frozenset(path for path, sighting in by_path.items() if sighting.real_path in visible)
+        if host not in self._seen:
+            self._seen[host] = self._surveyor.seen_by(host)
 
     def _verdicts(self, row: Row) -> list[Line]:
-        if self._hosts is None:
-            return [Line("hosts    looking …", "quiet")]
-        sighting = self._hosts.by_path.get(row.path) or sight(row.path)
-        if sighting is None:
-            return []
-        survey = self._hosts.survey
-        verdicts: list[Verdict] = [judge(sighting, view, survey) for view in survey.views.values()]
-        return hosts_of(verdicts)
+        try:
+            verdicts = self._surveyor.verdicts(row.path)
+        except SkillError:
+            verdicts = None
+        if self._surveyor.failure:
+            return [Line(f"hosts    {self._surveyor.failure}", "bad", hang=9)]
+        return [Line("hosts    looking …", "quiet")] if verdicts is None else hosts_of(verdicts)
+
+    def close(self) -> None:
+        """End what still goes on."""
+        self._surveyor.close()
 
     # Switches -------------------------------------------------------------------------------------
 

@@ -202,6 +202,10 @@ def held_back_note(library: Library) -> Sequence[str]:
     )
 
 
+_TOLD = frozenset({"text", "instructions", "results", "skills"})
+"""Members of data that hold what the text says. Some clients give their model the data alone, where there is any."""
+
+
 def _wire(masks: Masks, name: str, result: ToolResult) -> types.CallToolResult:
     """A result in the form of the protocol; no word of a skill is changed, but for where its folder lies."""
     if result.error is not None:
@@ -211,6 +215,7 @@ def _wire(masks: Masks, name: str, result: ToolResult) -> types.CallToolResult:
             structured_content=None if name in _OUTPUTS else {"error": error},
             is_error=True,
         )
-    return types.CallToolResult(
-        content=[types.TextContent(text=masks.text(result.text))], structured_content=masks.data(dict(result.data))
-    )
+    text, data = masks.text(result.text), masks.data(dict(result.data))
+    if not _TOLD.intersection(data):
+        data = {**data, "text": text}
+    return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=data)
