@@ -156,6 +156,7 @@ class Picker(App[Row]):
         self._asked: str | None = None
         self._switches = 0
         self._picks_next = False
+        self._pane_tells = False
         self._part: Part = "search"
         self._listing = Errands("picker-list", self.call_later)
         self._reading = Errands("picker-pane", self.call_later)
@@ -225,7 +226,8 @@ class Picker(App[Row]):
             self._ask(follow=row.path if row and self._rows.cursor else None)
 
     def _hosts_answered(self, result: object) -> None:
-        if not self._failed(result):
+        # A message that stands in the preview is not taken away before it was read.
+        if not self._failed(result) and not self._pane_tells:
             self._read(stay=True)
 
     def _nothing(self, look: Look) -> str:
@@ -245,6 +247,7 @@ class Picker(App[Row]):
 
     def _show_pane(self, row: Row, lines: Any, *, stay: bool) -> None:
         if not self._failed(lines) and row is self._rows.row:
+            self._pane_tells = False
             self._pane.show(row.name, lines, stay=stay)
 
     def _failed(self, result: object) -> bool:
@@ -262,6 +265,7 @@ class Picker(App[Row]):
         """One line at the bottom, until the next key; what is longer stands in the preview too."""
         self.query_one("#keys", Bar).say(text, tone)
         if width(visible(text)) > self.size.width:
+            self._pane_tells = True
             self._pane.show("", [Line(visible(text), tone)])
 
     def _say_keys(self) -> None:

@@ -18,6 +18,7 @@ from skillshelf.views import Where
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
+    from skillshelf.verdicts import Verdict
 
 __all__ = ["Stock"]
 
@@ -88,7 +89,19 @@ class Stock:
             verdicts = None
         if self._surveyor.failure:
             return [Line(f"hosts    {self._surveyor.failure}", "bad", hang=9)]
-        return [Line("hosts    looking …", "quiet")] if verdicts is None else hosts_of(verdicts)
+        if verdicts is not None:
+            return hosts_of(verdicts)
+        return [*hosts_of(self._first_verdicts(row)), Line("hosts    looking at their budgets …", "quiet")]
+
+    def _first_verdicts(self, row: Row) -> "list[Verdict]":
+        """What hosts make of one file by a look at it and its rivals, until all files have been looked at."""
+        from skillshelf.survey import glance
+        from skillshelf.verdicts import judge
+
+        rivals = [other.path for other in self.rows() if other.name == row.name]
+        survey = glance(self.shelf.place, self.hosts, row.path, rivals)
+        sighting = survey.by_path.get(row.path)
+        return [judge(sighting, view, survey) for view in survey.views.values()] if sighting else []
 
     def close(self) -> None:
         """End what still goes on."""

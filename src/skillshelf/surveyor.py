@@ -125,15 +125,13 @@ def _answer(eyes: "_Eyes", questions: BinaryIO, answers: BinaryIO) -> None:
 
 
 class _Eyes:
-    """One survey of a place, and every path to a file that a host could mean."""
+    """One survey of a place."""
 
     def __init__(self, place: Place) -> None:
         from skillshelf.hosts import HOSTS
         from skillshelf.survey import take_survey
 
         self._survey = take_survey(place, list(HOSTS))
-        sightings = self._survey.sightings
-        self._by_path = {way: sighting for sighting in sightings for way in (*sighting.ways, sighting.real_path)}
 
     def look(self) -> None:
         """Nothing: the look was taken."""
@@ -143,7 +141,7 @@ class _Eyes:
         from skillshelf.survey import sight
         from skillshelf.verdicts import judge
 
-        sighting = self._by_path.get(path) or sight(path)
+        sighting = self._survey.by_path.get(path) or sight(path)
         return [judge(sighting, view, self._survey) for view in self._survey.views.values()] if sighting else []
 
     def seen_by(self, host: str) -> list[str]:
@@ -152,4 +150,4 @@ class _Eyes:
 
         view = self._survey.views[host]
         visible = {found.real_path for found in self._survey.sightings if judge(found, view, self._survey).visible}
-        return [path for path, sighting in self._by_path.items() if sighting.real_path in visible]
+        return [path for path, sighting in self._survey.by_path.items() if sighting.real_path in visible]
