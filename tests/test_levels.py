@@ -53,6 +53,7 @@ LAYERS = (
     ("guard",),
     ("running",),
     ("desk",),
+    ("mentioning", "snapshots"),
     ("session",),
     ("shelf",),
     # What authors are told.

@@ -69,6 +69,7 @@ LOADING = {
     "skillshelf.loader",
     "skillshelf.markup",
     "skillshelf.memory",
+    "skillshelf.mentioning",
     "skillshelf.patterns",
     "skillshelf.policy",
     "skillshelf.prompt",

@@ -20,7 +20,8 @@ _HOMES = {
     "skillshelf.registry": ("SkillRegistry", "SkillTool", "SkillToolOutput"),
     "skillshelf.resources": ("Resource",),
     "skillshelf.search": ("Scorer", "SearchReport", "SearchResult"),
-    "skillshelf.session": ("Mentions", "Session"),
+    "skillshelf.mentioning": ("Mentions",),
+    "skillshelf.session": ("Session",),
     "skillshelf.tools": ("Tool", "ToolError", "ToolResult"),
     "skillshelf.values": ("Catalog", "CatalogSkill", "Diagnostic", "Filtered", "Shadowed", "SkillMetadata"),
     "skillshelf.profile": ("Profile", "RootRule"),
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from skillshelf.errors import *  # noqa: F403  # its __all__ is the tree of errors
     from skillshelf.events import Event as Event
     from skillshelf.loader import LoadedSkill as LoadedSkill
+    from skillshelf.mentioning import Mentions as Mentions
     from skillshelf.policy import Decision as Decision
     from skillshelf.policy import Policy as Policy
     from skillshelf.profile import Profile as Profile
@@ -77,7 +79,6 @@ if TYPE_CHECKING:
     from skillshelf.search import SearchReport as SearchReport
     from skillshelf.search import SearchResult as SearchResult
     from skillshelf.seeds import *  # noqa: F403  # its __all__ is the names of the seeds
-    from skillshelf.session import Mentions as Mentions
     from skillshelf.session import Session as Session
     from skillshelf.shelf import Shelf as Shelf
     from skillshelf.shelf import open_shelf as open_shelf

@@ -1,13 +1,12 @@
 """A shelf and what a model does with it: one conversation, which remembers what is in its context."""
 
-import re
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillshelf import loader, rendering, resources
+from skillshelf import rendering, resources
 from skillshelf.delivery import cut_result, in_envelope, load_result
 from skillshelf.desk import Desk
 from skillshelf.errors import ConfigurationError, FileReadError, PermissionDenied, SkillError, SkillNotFound
@@ -16,6 +15,7 @@ from skillshelf.limits import DESCRIPTION_SHOWN, RESOURCE_BYTES
 from skillshelf.loader import LoadedSkill
 from skillshelf.markup import cut
 from skillshelf.memory import Memory
+from skillshelf.mentioning import Mentions, is_for_users, names_in, resolve_mentions
 from skillshelf.policy import Confirm, Decision, Policy, make_policy
 from skillshelf.profile import Profile, scopes_of
 from skillshelf.prompt import SYSTEM_RULES, CatalogText, told_to_models
@@ -34,21 +34,10 @@ if TYPE_CHECKING:
     from skillshelf.search import SearchReport
     from skillshelf.shelf import Shelf
 
-__all__ = ["Mentions", "Session"]
+__all__ = ["Session"]
 
 COMMAND = "/skill:"
-_NEAR_MISSES = 10
-# ASCII on both sides: in Japanese or Chinese a mention stands between letters.
-_MENTION = re.compile(r"(?<![A-Za-z0-9_$\\])\$([a-z0-9]+(?:-[a-z0-9]+)*)(?!-*[A-Za-z0-9_])")
 _TRUE_WORDS = ("1", "true", "yes", "y", "on")
-
-
-class Mentions(NamedTuple):
-    """A user's text with its mentions listed for the model, the skills they mean, and near misses."""
-
-    text: str
-    skills: tuple[str, ...]
-    unknown: tuple[str, ...]
 
 
 class Shown(NamedTuple):
@@ -199,7 +188,7 @@ class Session:
         """One slash command for each skill that a user may invoke, for completion."""
         if self.profile.commands == "none" or not self.shelf.settings.commands:
             return []
-        return [COMMAND + skill.name for skill in self.skills if skill.enabled and _is_for_users(skill)]
+        return [COMMAND + skill.name for skill in self.skills if skill.enabled and is_for_users(skill)]
 
     # What the model does --------------------------------------------------------------------------
 
@@ -305,7 +294,7 @@ class Session:
 
     def _commanded(self, name: str, arguments: str) -> ToolResult:
         skill = self._desk.resolve(name)
-        if not _is_for_users(skill):
+        if not is_for_users(skill):
             raise PermissionDenied(f"{skill.name} is not meant to be invoked by a user")
         self._desk.guard.asked_for.add(skill.name)
         self._desk.guard.permit("skill_load", skill, by_user=True)
@@ -395,37 +384,11 @@ class Session:
 
     def resolve_mentions(self, text: str) -> Mentions:
         """The skills that `$name` means in a user's text; what is no skill is no mention."""
-        named = list(dict.fromkeys(_MENTION.findall(text)))
+        named = names_in(text)
         if self.profile.mentions == "none" or not named:
             return Mentions(text, (), ())
         with self._lock:
-            known = {skill.name for skill in self.skills if skill.enabled and _is_for_users(skill)}
-            # Only what resembles a skill: `$100` and `$home` are something else.
-            strange = [name for name in named if name not in known][:_NEAR_MISSES]
-            unknown = tuple(name for name in strange if loader.near_names(name, self.skills))
-            meant = self._mentioned([name for name in named if name in known], unknown)
-        if not meant:
-            return Mentions(text, meant, unknown)
-        block = "\n".join(["<skill_mentions>", *(f"- {name}" for name in meant), "</skill_mentions>"])
-        return Mentions(f"{text}\n\n{block}", meant, unknown)
-
-    def _mentioned(self, names: Sequence[str], unknown: Sequence[str]) -> tuple[str, ...]:
-        """The names that may reach the model; the user asked for them."""
-        if not names and not unknown:
-            return ()
-        self._desk.begin()
-        self._desk.recorder.by_person()
-        self._desk.recorder.note("skill_mentioned", names=list(names), unknown=list(unknown))
-        meant = []
-        for name in names:
-            named = [skill for skill in self.skills if skill.name == name]
-            allowed = [skill for skill in named if self._desk.guard.may_mention(skill)]
-            if allowed:
-                meant.append(name)
-            for skill in allowed:
-                self._desk.recorder.invoked(skill, "", ref=None, repeat=False, tools=self.effective_allowed_tools)
-        self._desk.guard.asked_for.update(meant)
-        return tuple(meant)
+            return resolve_mentions(text, named, self._desk)
 
     # Activation -----------------------------------------------------------------------------------
 
@@ -496,24 +459,17 @@ class Session:
 
     def snapshot(self) -> dict[str, Any]:
         """The session as a JSON value."""
+        from skillshelf.snapshots import take_snapshot
+
         with self._lock:
-            return {
-                "version": 1,
-                "profile": self.profile.name,
-                "active": sorted(self._desk.active),
-                "preloaded": [loaded.skill.name for loaded in self._desk.preloaded],
-                "asked_for": sorted(self._desk.guard.asked_for),
-                **self._desk.memory.to_dict(),
-            }
+            return take_snapshot(self._desk)
 
     @classmethod
     def restore(cls, snapshot: Mapping[str, Any], shelf: "Shelf", **options: Any) -> "Session":
         """The session a snapshot was taken of; `changes` says what is different on disk since then."""
-        members = {"version", "profile", "active", "preloaded", "asked_for", "loaded", "texts"}
-        if not isinstance(snapshot, Mapping) or not members <= set(snapshot):
-            raise ConfigurationError("not a snapshot of a session")
-        if snapshot["version"] != 1 or snapshot["profile"] != shelf.profile.name:
-            raise ConfigurationError("not a snapshot of a session with this profile")
+        from skillshelf.snapshots import check_snapshot, differences
+
+        check_snapshot(snapshot, shelf.profile)
         session = cls(shelf, restored=True, **options)
         session._desk.memory = Memory.from_dict(snapshot)
         for name in snapshot["preloaded"]:
@@ -521,7 +477,7 @@ class Session:
                 session._desk.preload(name)
             except SkillError as error:
                 session.changes += (f"no longer preloaded: {name}: {error}",)
-        session.changes += tuple(session._differences())
+        session.changes += tuple(differences(session._desk))
         for path in snapshot["active"]:
             try:
                 session.activate(path=path)
@@ -529,20 +485,6 @@ class Session:
                 session.changes += (f"no longer active: {path}: {error}",)
         session._desk.guard.asked_for = set(snapshot["asked_for"])
         return session
-
-    def _differences(self) -> Iterable[str]:
-        known = {skill.path: skill for skill in self.skills}
-        for path, sent in self._desk.memory.sent.items():
-            if path not in known:
-                yield f"missing: {sent.name} ({path})"
-                continue
-            try:
-                loaded = self._desk.world.load(known[path], self.profile)
-            except SkillError as error:
-                yield f"broken: {sent.name}: {error}"
-                continue
-            if loaded.digest != sent.digest:
-                yield f"updated: {sent.name} ({path})"
 
     # One act --------------------------------------------------------------------------------------
 
@@ -578,8 +520,3 @@ HANDLERS = {
     "skill_search": Session._search,
     "skill_run": Session._run,
 }
-
-
-def _is_for_users(skill: CatalogSkill) -> bool:
-    flag = skill.frontmatter.get("user-invocable")
-    return not (flag is False or str(flag).strip().lower() in ("false", "no", "off", "0"))
