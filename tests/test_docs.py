@@ -47,21 +47,22 @@ def test_a_page_is_as_the_code_makes_it(page: Path) -> None:
     assert text == _tool().render(text), "run: python tools/docs.py"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "python")], ids=lambda page: page.name)
-def test_python_examples_run_as_written(page: Path) -> None:
-    missing = {block: _missing_package(block) for block in _blocks(page, "python")}
-    for block in (block for block, package in missing.items() if package is None):
-        done = subprocess.run(
-            [sys.executable, "-c", block],
-            cwd=REPOSITORY,
-            env={"PYTHONPATH": SOURCE, "HOME": "/nonexistent"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stderr
-    if absent := sorted({package for package in missing.values() if package}):
-        pytest.skip(f"{', '.join(absent)} is not installed")
+EXAMPLES = {f"{page.name} {number}": block for page in PAGES for number, block in enumerate(_blocks(page, "python"), 1)}
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_python_examples_run_as_written(example: str) -> None:
+    if absent := _missing_package(EXAMPLES[example]):
+        pytest.skip(f"{absent} is not installed")
+    done = subprocess.run(
+        [sys.executable, "-c", EXAMPLES[example]],
+        cwd=REPOSITORY,
+        env={"PYTHONPATH": SOURCE, "HOME": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "toml")], ids=lambda page: page.name)
