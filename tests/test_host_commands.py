@@ -169,6 +169,37 @@ def test_fix_repairs_the_text_and_links_only_for_hosts_that_were_named(machine: 
     assert verdicts(run, "release-notes", "--host", "claude-code") == {"claude-code": "name-from-folder"}
 
 
+def test_fix_writes_nothing_where_a_link_leads_out_of_the_project(machine: Machine, run: Run) -> None:
+    diary = machine.home / "diary.md"
+    diary.write_bytes(b"---\r\nname: a\r\ndescription: b: c\r\n---\r\n")
+    before = diary.read_bytes()
+    folder = machine.repo / ".claude/skills/deploy"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").symlink_to(diary)
+
+    _, _, err = run("why", "deploy", "--fix")
+
+    assert f"was left as it is: a link leads out of this project, to {diary}" in err
+    assert diary.read_bytes() == before
+
+
+def test_what_helps_names_one_of_several_copies_by_its_path(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".claude/skills", "deploy")
+    write_skill(machine.repo / ".agents/skills", "deploy")
+
+    out = run("why", ".claude/skills/deploy", "--host", "kiro")[1]
+
+    assert "skillshelf link .claude/skills/deploy --to kiro" in out
+
+
+def test_a_link_to_nothing_is_called_that(machine: Machine, run: Run) -> None:
+    root = machine.repo / ".claude/skills"
+    root.mkdir(parents=True)
+    (root / "deploy").symlink_to("nowhere")
+
+    assert "the link leads to nothing: remove it, or put back what it led to" in run("why", ".claude/skills/deploy")[1]
+
+
 # Hosts --------------------------------------------------------------------------------------------
 
 
@@ -388,6 +419,46 @@ def test_a_link_says_that_a_host_ignores_what_the_author_holds_back(machine: Mac
 
     assert "link deploy --to codex" not in run("why", "deploy")[1]
     assert "ignores disable-model-invocation: its model may call it" in run("link", "deploy", "--to", "codex")[1]
+
+
+def test_a_link_for_a_host_that_heeds_the_author_hands_the_skill_to_no_other(machine: Machine, run: Run) -> None:
+    text = skill("name: deploy\ndescription: D.\ndisable-model-invocation: true\n")
+    write_skill(machine.repo / ".claude/skills", "deploy", text)
+    before = verdicts(run, "deploy", "--host", "codex")
+
+    run("link", "deploy", "--to", "pi")
+
+    assert (machine.repo / ".pi/skills/deploy").is_symlink()
+    assert verdicts(run, "deploy", "--host", "codex") == before == {"codex": "root-not-read"}
+
+
+def test_what_was_made_for_two_hosts_stays_until_neither_needs_it(machine: Machine, run: Run) -> None:
+    write_skill(machine.home / ".claude/skills", "deploy")
+    link = machine.home / ".agents/skills/deploy"
+    assert run("link", "deploy", "--to", "codex", "--to", "gemini-cli")[0] == 0
+
+    status, out, _ = run("link", "deploy", "--to", "codex", "--remove")
+    assert (status, link.exists()) == (0, True)
+    assert f"{link} stays, for gemini-cli" in out
+
+    assert run("link", "deploy", "--to", "gemini-cli", "--remove")[0] == 0
+    assert not link.is_symlink()
+
+
+def test_what_was_made_for_another_host_is_not_removed(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".claude/skills", "deploy")
+    copy, link = machine.repo / ".agents/skills/deploy", machine.repo / ".codex/skills/deploy"
+    run("link", "deploy", "--to", "codex", "--to", "codelia")
+
+    assert run("link", "deploy", "--to", "codex", "--remove")[0] == 0
+    assert (copy.exists(), link.exists()) == (True, False)
+
+    status, out, _ = run("link", "deploy", "--to", "opencode", "--remove")
+    assert (status, copy.exists()) == (1, True)
+    assert "what there is was made for codelia" in out
+
+    assert run("link", "deploy", "--to", "codelia", "--remove")[0] == 0
+    assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
 
 
 @pytest.mark.parametrize("words", [["link"], ["link", "deploy"], ["link", "deploy", "--to", "nonsense"]])

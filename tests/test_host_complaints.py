@@ -38,7 +38,7 @@ class Answers:
 
     def fix(self, host: str) -> str | None:
         """What to do for one host."""
-        return fix_for(self[host], self.sighting, self.survey.views[host], self.survey.place)
+        return fix_for(self[host], self.sighting, self.survey.views[host], self.survey)
 
     @property
     def first_help(self) -> tuple[str, int]:

@@ -80,7 +80,7 @@ def _why_form(
             "verdict": verdict.verdict,
             "detail": verdict.detail,
             "told": verdict.told,
-            "fix": fix_for(verdict, sighting, survey.views[verdict.host], survey.place),
+            "fix": fix_for(verdict, sighting, survey.views[verdict.host], survey),
             "as_of": host.as_of,
             "grade": host.grade,
         }
@@ -127,29 +127,35 @@ def _fix(found: "Sequence[Sighting]", survey: "Survey", hosts: Sequence[str]) ->
 
     told = False
     for sighting in found:
-        told |= _mend(sighting)
+        told |= _mend(sighting, survey.place)
         for verdict in verdicts_of(sighting, survey, asked_hosts(hosts) if hosts else ()):
             view = survey.views[verdict.host]
-            if verdict.visible is False and wants_link(sighting, verdict, view, survey.place):
+            if verdict.visible is False and wants_link(sighting, verdict, view, survey):
                 note(made_line(make(sighting, view, survey.place)))
                 told = True
     return told
 
 
-def _mend(sighting: "Sighting") -> bool:
+def _mend(sighting: "Sighting", place: "Place") -> bool:
     """Repair the text of a file after each changed line was shown; says whether there was anything to say."""
     from skillshelf import files, writing
     from skillshelf.fixing import Text, repair, unified_diff
     from skillshelf.hostfinding import note
     from skillshelf.limits import SKILL_FILE_BYTES
+    from skillshelf.place import find_repository
     from skillshelf.profiles import DEFAULT_PROFILE, find_profile
 
+    profile = find_profile(DEFAULT_PROFILE)
     data = files.read_file(sighting.real_path, limit=SKILL_FILE_BYTES, links="never")
     if data is None:
         return False
-    repaired = repair(Text(data, sighting.folder, find_profile(DEFAULT_PROFILE), None))
+    repaired = repair(Text(data, sighting.folder, profile, None))
     if repaired.data == data:
         return False
+    here = find_repository(files.real_path(place.cwd), profile.markers) or files.real_path(place.cwd)
+    if sighting.real_path not in sighting.ways and not files.is_inside(sighting.real_path, here):
+        note(f"{sighting.path} was left as it is: a link leads out of this project, to {sighting.real_path}")
+        return True
     if (reason := writing.why_not_replaced(sighting.real_path)) is not None:
         note(f"{sighting.path} was left as it is: {reason}")
         return True

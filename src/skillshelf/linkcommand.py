@@ -8,7 +8,7 @@ from typing import Any
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillNotFound
 from skillshelf.hostfinding import asked_hosts, find, near, needed, note, place_of, verdicts_of
 from skillshelf.hosts import HOSTS
-from skillshelf.linking import Made, made_line, make, take_back
+from skillshelf.linking import Made, keep_for, made_line, make, take_back
 from skillshelf.place import Place
 from skillshelf.remedies import fix_for, link_roots, wants_link
 from skillshelf.survey import HostView, Sighting, take_survey
@@ -51,16 +51,18 @@ def link(values: Mapping[str, Any]) -> int:
 def _made(host: str, sighting: Sighting, before: Verdict, place: Place) -> Made:
     """What is done for one host, if anything has to be."""
     if before.visible:
+        keep_for(host, before.at)
         return Made(host, "nothing", before.at, "")
     # A link for one host may be what the next one needs, too.
     survey, (now, *_) = find(sighting.real_path, place, [host])
     view = survey.views[host]
     (verdict,) = verdicts_of(now, survey, [host])
-    if wants_link(now, verdict, view, place):
+    if wants_link(now, verdict, view, survey):
         return make(now, view, place)
     if verdict.visible:
+        keep_for(host, verdict.at)
         return Made(host, "nothing", verdict.at, "")
-    fix = fix_for(verdict, now, view, place)
+    fix = fix_for(verdict, now, view, survey)
     return Made(host, "nothing", verdict.at, f"no link would help; {fix}" if fix else "no link would help")
 
 

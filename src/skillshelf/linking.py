@@ -19,7 +19,7 @@ from skillshelf.survey import HostView, Sighting
 from skillshelf.text import visible
 from skillshelf.values import Root
 
-__all__ = ["RECORD", "Made", "made_line", "make", "take_back"]
+__all__ = ["RECORD", "Made", "keep_for", "made_line", "make", "take_back"]
 
 RECORD = ".skillshelf-made.json"
 
@@ -74,7 +74,7 @@ def _link(host: str, root: Root, path: str, source: str) -> Made:
     made = writing.make_parents(root.path)
     target = os.path.relpath(source, files.real_path(root.path))
     writing.make_link(path, target)
-    _record(root.path, os.path.basename(path), {"how": "link", "target": target, "folders": len(made)})
+    _record(root.path, os.path.basename(path), {"how": "link", "target": target, "folders": len(made), "for": [host]})
     return Made(host, "link", path, f"leads to {target}")
 
 
@@ -95,7 +95,7 @@ def _copy(host: str, root: Root, path: str, sighting: Sighting) -> Made:
         contents[SKILL_FILE] = files.read_file(sighting.real_path, limit=SKILL_FILE_BYTES, links="never") or b""
     made = writing.make_parents(root.path)
     writing.make_folder(path, contents)
-    entry = {"how": "copy", "digest": _digest(contents), "folders": len(made)}
+    entry = {"how": "copy", "digest": _digest(contents), "folders": len(made), "for": [host]}
     _record(root.path, os.path.basename(path), entry)
     return Made(host, "copy", path, f"{len(contents)} files, since this host follows no such link")
 
@@ -108,22 +108,50 @@ def _digest(contents: Mapping[str, bytes]) -> str:
     return f"sha256:{whole.hexdigest()}"
 
 
+def keep_for(host: str, path: str) -> None:
+    """Note that a host needs what was made for another one, if that is how it sees the skill."""
+    folder = os.path.dirname(path)
+    root, name = os.path.split(folder)
+    entry = _records(root).get(name)
+    if isinstance(entry, dict) and host not in _hosts_of(entry):
+        _record(root, name, {**entry, "for": [*_hosts_of(entry), host]})
+
+
+def _hosts_of(entry: Mapping[str, Any]) -> list[str]:
+    """The hosts that something was made for."""
+    hosts = entry.get("for")
+    return [str(host) for host in hosts] if isinstance(hosts, list) else []
+
+
 # Taking back --------------------------------------------------------------------------------------
 
 
 def take_back(name: str, view: HostView) -> list[Made]:
     """Remove what `make` put into the roots of a host under a name; what was changed since stays."""
     host = view.profile.name
-    done = []
+    done, foreign = [], []
     for root in view.roots:
         entry = _records(root.path).get(name)
-        if isinstance(entry, dict):
+        if isinstance(entry, dict) and (hosts := _hosts_of(entry)) and host not in hosts:
+            foreign += hosts
+        elif isinstance(entry, dict):
             path = f"{root.path}/{name}"
             try:
-                done.append(_remove(host, root.path, path, entry))
+                done.append(_give_up(host, root.path, path, entry))
             except OSError as error:
                 done.append(Made(host, "nothing", path, f"not removed: {(error.strerror or str(error)).lower()}"))
+    if foreign and not done:
+        return [Made(host, "nothing", "", f"what there is was made for {', '.join(foreign)}")]
     return done or [Made(host, "nothing", "", "skillshelf made no link or copy of that name here")]
+
+
+def _give_up(host: str, root: str, path: str, entry: Mapping[str, Any]) -> Made:
+    """Remove what was made for a host, unless another one needs it too."""
+    others = [other for other in _hosts_of(entry) if other != host]
+    if not others:
+        return _remove(host, root, path, entry)
+    _record(root, os.path.basename(path), {**entry, "for": others})
+    return Made(host, "removed", "", f"{path} stays, for {', '.join(others)}")
 
 
 def _remove(host: str, root: str, path: str, entry: Mapping[str, Any]) -> Made:

@@ -1,5 +1,6 @@
 """Verdicts to remedies: what makes a skill visible to a host, and which of them helps the most hosts."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -66,9 +67,10 @@ _BY_HAND: Mapping[str, str] = {
 
 
 _READABLE = "make the file readable for yourself"
+_NOWHERE = "the link leads to nothing: remove it, or put back what it led to"
 
 
-def fix_for(verdict: Verdict, sighting: Sighting, view: HostView, place: Place) -> str | None:
+def fix_for(verdict: Verdict, sighting: Sighting, view: HostView, survey: Survey) -> str | None:
     """What to do so that this host sees the file; None where there is nothing to do, or nobody knows."""
     if verdict.visible or verdict.verdict == "unknown":
         return None
@@ -78,14 +80,14 @@ def fix_for(verdict: Verdict, sighting: Sighting, view: HostView, place: Place) 
         return _READABLE
     if sighting.file_name != SKILL_FILE:
         return _BY_HAND["file-name"]
-    if verdict.verdict in _PLACES and verdict.rule != "root-file" and link_roots(sighting, view, place):
-        return f"skillshelf link {link_name(sighting)} --to {view.profile.name}"
+    if verdict.verdict in _PLACES and verdict.rule != "root-file" and link_roots(sighting, view, survey.place):
+        return f"skillshelf link {asked_as(sighting, survey)} --to {view.profile.name}"
     return _in_words(verdict.rule, verdict.line, sighting)
 
 
-def wants_link(sighting: Sighting, verdict: Verdict, view: HostView, place: Place) -> bool:
+def wants_link(sighting: Sighting, verdict: Verdict, view: HostView, survey: Survey) -> bool:
     """Whether a link is what this host lacks."""
-    return (fix_for(verdict, sighting, view, place) or "").startswith("skillshelf link ")
+    return (fix_for(verdict, sighting, view, survey) or "").startswith("skillshelf link ")
 
 
 def _in_words(rule: str, line: int | None, sighting: Sighting) -> str | None:
@@ -124,12 +126,13 @@ _FIXES: Mapping[VerdictName, Callable[[Verdict, HostView], str | None]] = {
 def remedies(sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey) -> list[Remedy]:
     """What to do, the most helpful first; a host counts where nothing else would keep the skill from it."""
     if sighting.problem:
-        return [Remedy("hand", f"{_READABLE} ({sighting.problem})", tuple(verdict.host for verdict in verdicts))]
+        what = _NOWHERE if "no such file" in sighting.problem else f"{_READABLE} ({sighting.problem})"
+        return [Remedy("hand", what, tuple(verdict.host for verdict in verdicts))]
     by_what: dict[tuple[Kind, str], list[str]] = {}
     to_link = []
     for verdict in verdicts:
         view = survey.views[verdict.host]
-        fix = fix_for(verdict, sighting, view, survey.place)
+        fix = fix_for(verdict, sighting, view, survey)
         if fix is None:
             continue
         if fix.startswith("skillshelf link "):
@@ -152,12 +155,12 @@ def _keeps_safeguards(sighting: Sighting, host: str, survey: Survey) -> bool:
 
 def _links(sighting: Sighting, hosts: Iterable[str], survey: Survey) -> list[Remedy]:
     """The fewest links that reach the hosts a link alone would satisfy, each with the hosts it serves."""
-    name = link_name(sighting)
+    name, open_to_all = asked_as(sighting, survey), _careless_folders(sighting)
     waiting: dict[str, list[_Way]] = {}
     for host in hosts:
         if _passes(sighting, host, survey):
             roots = link_roots(sighting, survey.views[host], survey.place)
-            waiting[host] = [_Way(root.path, root.links == "never") for root in roots]
+            waiting[host] = [_Way(root.path, root.links == "never") for root in roots if root.label not in open_to_all]
     found = []
     while ways := list(dict.fromkeys(way for mine in waiting.values() for way in mine)):
         served = {way: tuple(host for host, mine in waiting.items() if way in mine) for way in ways}
@@ -198,6 +201,20 @@ def link_name(sighting: Sighting) -> str:
     return declared if plain and not declared.startswith(".") else sighting.folder
 
 
+def asked_as(sighting: Sighting, survey: Survey) -> str:
+    """What a command must call a skill by: its name, or the path of its folder where others have that name too."""
+    from shlex import quote
+
+    name = link_name(sighting)
+    alike = [other for other in survey.sightings if name in (other.folder, link_name(other))]
+    return name if len(alike) < 2 else quote(shown_from(os.path.dirname(sighting.path), survey.place.cwd))
+
+
+def shown_from(path: str, folder: str) -> str:
+    """A path as it is typed in a folder."""
+    return path[len(folder) + 1 :] if path.startswith(folder + "/") else path
+
+
 def link_roots(sighting: Sighting, view: HostView, place: Place) -> list[Root]:
     """The roots of a host where a link to the file would fit, the best first: beside the file, then here."""
     name = link_name(sighting)
@@ -208,7 +225,17 @@ def link_roots(sighting: Sighting, view: HostView, place: Place) -> list[Root]:
         if root.kind == sighting.kind and not root.switched_off and base_of(root) in bases
         if files.kind_at(f"{root.path}/{name}") is None
     ]
-    return sorted(roots, key=lambda root: (base_of(root) != sighting.base, -_READERS[root.label]))
+    open_to_all = _careless_folders(sighting)
+    return sorted(
+        roots, key=lambda root: (base_of(root) != sighting.base, root.label in open_to_all, -_READERS[root.label])
+    )
+
+
+def _careless_folders(sighting: Sighting) -> frozenset[str]:
+    """The folders read by a host that would hand the skill to its model although the author holds it back."""
+    fields = parse(sighting.head, whole=len(sighting.head) >= sighting.size).fields
+    careless = [host for host in HOSTS.values() if ignored_safeguard(fields, host)]
+    return frozenset(path for host in careless for rule in host.roots for path in rule.paths)
 
 
 _READERS = Counter(path for host in HOSTS.values() for rule in host.roots for path in dict.fromkeys(rule.paths))
