@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -336,15 +336,31 @@ def test_a_second_scorer_can_lift_what_words_do_not_find(machine: Machine) -> No
     assert names(machine.shelf(scorer=Likes({"beta": 2.0})).search("alpha")) == ["alpha", "beta"]
 
 
-def test_a_scorer_that_forgets_a_skill_is_an_error(machine: Machine) -> None:
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (list, "ConfigurationError: it gave 0 numbers for 2 skills"),
+        (lambda: [math.inf, 1.0], "ConfigurationError: it gave an infinite number"),
+        (lambda: ["x", 1.0], "ValueError: could not convert string to float: 'x'"),
+        (lambda: [][0], "IndexError: list index out of range"),
+    ],
+    ids=["too few", "endless", "no number", "an error"],
+)
+def test_a_scorer_that_fails_costs_its_opinion_and_not_the_answer(
+    machine: Machine, given: Callable[[], Any], said: str
+) -> None:
     put(machine, "alpha", "Paints fences.")
+    put(machine, "beta", "Paints and paints.")
 
-    class Forgetful:
-        def score(self, query: str, skills: Sequence[CatalogSkill]) -> list[float]:
-            return []
+    class Failing:
+        def score(self, query: str, skills: Sequence[CatalogSkill]) -> Any:
+            return given()
 
-    with pytest.raises(ConfigurationError, match="the scorer gave 0 numbers for 1 skills"):
-        machine.shelf().search("paint", scorer=Forgetful())
+    report = machine.shelf().search("paint", scorer=Failing())
+
+    assert report.notes == (f"ranked by words alone, since the second scorer failed: {said}",)
+    assert report.results == machine.shelf().search("paint").results
+    assert machine.shelf(scorer=Failing()).session().call("skill_search", {"query": "paint"}).ok
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,9 @@ def test_a_skill_that_the_project_disables_is_told_to_be_disabled_still(machine:
     write_skill(machine.repo / ".agents/skills", "deploy")
     (machine.repo / "skillshelf.toml").write_text('[skills]\ndisabled = ["deploy"]\n')
 
-    assert "deploy is still disabled, by the project's configuration" in machine.run("enable", "deploy").stderr
+    done = machine.run("enable", "deploy")
+    assert done.returncode == 1
+    assert "deploy is still disabled, by the project's configuration" in done.stderr
 
 
 def test_trust_that_came_by_a_link_is_taken_back_and_trust_from_above_is_told(machine: Machine) -> None:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from skillshelf.commands import DONE, Values, needed, remark, shelf_for
+from skillshelf.commands import DONE, NEGATIVE, Values, needed, remark, shelf_for
 from skillshelf.errors import AmbiguousSkill, SkillDirectoryNotFound, SkillNotFound
 
 if TYPE_CHECKING:
@@ -18,12 +18,14 @@ def enable(values: Values) -> int:
     name = needed(values, "name", "skillshelf enable NAME")
     spellings = _spellings(name, shelf_for(values))
     status = _choose(
-        values, name, lambda names: [other for other in names if other not in spellings], "enabled", "was not disabled"
+        values, name, lambda names: [other for other in names if other not in spellings], "enabled", "was not listed"
     )
-    if any(
-        skill.hidden == "disabled" and {skill.name, skill.dir} & spellings for skill in shelf_for(values).catalog.skills
-    ):
+    meant = [skill for skill in shelf_for(values).catalog.skills if {skill.name, skill.dir} & spellings]
+    if any(skill.hidden == "disabled" for skill in meant):
         remark(f"{name} is still disabled, by the project's configuration or by its name; see skills.disabled there")
+        return NEGATIVE
+    if not meant:
+        remark(f"there is no skill {name} here; skillshelf list shows those there are")
     return status
 
 

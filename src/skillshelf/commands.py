@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DONE",
+    "NEGATIVE",
     "Values",
     "chat",
     "check",

@@ -204,7 +204,14 @@ def _by_relevance(finder: Finder, asked: _Asked) -> _Ranked:
     rarest = sorted((term for term in weights if weights[term]), key=lambda term: (-weights[term], term))[:QUERY_TERMS]
     weights = {term: weights[term] for term in rarest}
     if asked.scorer is not None:
-        return _Ranked(_with_second_opinion(finder, asked, weights), notes, frozenset(weights))
+        try:
+            opinions = _opinions(asked.scorer, asked.query, finder.skills)
+        except Exception as error:
+            # It is somebody else's code: what it does wrong costs its opinion and not the answer.
+            notes = (*notes, f"ranked by words alone, since the second scorer failed: {type(error).__name__}: {error}")
+        else:
+            found = _with_second_opinion(finder, asked, weights, opinions)
+            return _Ranked(found, notes, frozenset(weights))
     most = _FIRST_LOOK
     while True:
         rough = index.best(weights, most)
@@ -246,14 +253,22 @@ _HALF = 25_600.0
 """The score that lies in the middle of its class."""
 
 
-def _with_second_opinion(finder: Finder, asked: _Asked, weights: Mapping[str, float]) -> list[tuple[float, int]]:
-    assert asked.scorer is not None
+def _opinions(scorer: Scorer, query: str, skills: Sequence[CatalogSkill]) -> list[float]:
+    """What a second scorer gives each skill; what is no number, or below zero, is no opinion."""
+    given = [float(number) for number in scorer.score(query, skills)]
+    if len(given) != len(skills):
+        raise ConfigurationError(f"it gave {len(given)} numbers for {len(skills)} skills")
+    if any(map(math.isinf, given)):
+        raise ConfigurationError("it gave an infinite number")
+    return [number if number > 0 else 0.0 for number in given]
+
+
+def _with_second_opinion(
+    finder: Finder, asked: _Asked, weights: Mapping[str, float], opinions: Sequence[float]
+) -> list[tuple[float, int]]:
     by_words = {n: score for score, n in _covered(finder, finder.index.best(weights, len(finder.skills)), weights)}
     top = max(by_words.values(), default=1.0)
-    given = [float(number) for number in asked.scorer.score(asked.query, finder.skills)]
-    if len(given) != len(finder.skills):
-        raise ConfigurationError(f"the scorer gave {len(given)} numbers for {len(finder.skills)} skills")
-    sums = [by_words.get(n, 0.0) / top + (number if number > 0 else 0.0) for n, number in enumerate(given)]
+    sums = [by_words.get(n, 0.0) / top + opinion for n, opinion in enumerate(opinions)]
     return [(_points(_HALF * total), n) for n, total in enumerate(sums) if total > 0 and asked.keep(n)]
 
 
