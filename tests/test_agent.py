@@ -347,6 +347,14 @@ def test_a_conversation_goes_on_from_prompt_to_prompt(here: Machine) -> None:
 
 
 @needs("pydantic_ai")
+def test_a_model_that_calls_tools_which_are_not_there_is_told_so_and_goes_on(here: Machine) -> None:
+    write_skill(here.repo / ".agents/skills", "deploy")
+    player = Player(*[("Bash", {"command": "ls"})] * 3)
+
+    assert with_session(played(player), lambda session: session.prompt("List the files.")) == "done"
+
+
+@needs("pydantic_ai")
 def test_an_answer_is_told_piece_by_piece_when_somebody_listens(here: Machine) -> None:
     write_skill(here.repo / ".agent/skills", "deploy")
     pieces: list[str] = []

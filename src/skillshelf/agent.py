@@ -40,6 +40,9 @@ OnText = Callable[[str], object]
 
 INSTALL = "pip install 'skillshelf[agent]'"
 
+_WRONG_CALLS = 5
+"""How often in a row a model may call a tool that is not there; each time it is told which there are."""
+
 
 class AgentConfiguration(NamedTuple):
     """What an agent is made of. Skills are off where no registry is given and none are discovered.
@@ -212,9 +215,9 @@ class AgentSession:
         from skillshelf.adapters.pydantic_ai import SkillToolset
 
         if self.session is None:
-            return Agent(model, instructions=self.configuration.instructions)
+            return Agent(model, instructions=self.configuration.instructions, retries=_WRONG_CALLS)
         # One text, not one for the agent and one for its tools: many models take a single system message.
-        return Agent(model, toolsets=[SkillToolset(self.session, instructions=self._told)])
+        return Agent(model, toolsets=[SkillToolset(self.session, instructions=self._told)], retries=_WRONG_CALLS)
 
     def _told(self) -> str:
         """The instructions with the skills that the program activated; the model's own loads are in its history."""

@@ -25,6 +25,7 @@ from skillshelf.events import (
 )
 from skillshelf.limits import DESCRIPTION_SHOWN
 from skillshelf.markup import cut
+from skillshelf.prompt import told_to_models
 from skillshelf.shelf import Shelf
 from skillshelf.terminal import ask, can_ask, write, write_piece
 from skillshelf.text import plural, visible
@@ -101,8 +102,8 @@ class _Talk:
     def until_left(self, model: str) -> int:
         """Answer line by line until the user leaves."""
         if can_ask():
-            skills = len(self._runner.run(self._session.list_skills()))
-            count = plural(skills, "skill")
+            session = self._session.session
+            count = plural(len(told_to_models(session.skills)) if session else 0, "skill")
             _say(f"{model}, {count}; /skill:NAME or $NAME uses one, Ctrl-C stops an answer, Ctrl-D leaves")
         for line in self._lines():
             try:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from skillshelf.commands import DONE, NEGATIVE, Values, needed, remark, shelf_for
-from skillshelf.errors import AmbiguousSkill, SkillDirectoryNotFound, SkillNotFound
+from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillNotFound
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
@@ -108,7 +108,7 @@ def trust(values: Values) -> int:
         return DONE
     folder = os.path.abspath(os.path.join(place.cwd, values["dir"] or "."))
     if files.kind_at(files.real_path(folder)) != "folder" and not values["remove"]:
-        raise SkillDirectoryNotFound(folder)
+        raise ConfigurationError(f"there is no folder {folder} to trust")
 
     def real(other: str) -> str:
         return files.real_path(expand(other, place, base=place.cwd))
