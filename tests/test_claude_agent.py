@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 from anthropic_server import anthropic_server
-from mcp import Client, StdioServerParameters
-from mcp_types import TextContent
 from mcps import run
 from needs import require
 from trees import Machine, write_skill
+
+from mcp import Client, StdioServerParameters  # isort: skip
+from mcp_types import TextContent  # isort: skip
 
 ADAPTERS = Path(__file__).parent.parent / "docs" / "adapters.md"
 SCRIPTS = os.path.dirname(sys.executable)
