@@ -226,8 +226,7 @@ class Picker(App[Row]):
             self._ask(follow=row.path if row and self._rows.cursor else None)
 
     def _hosts_answered(self, result: object) -> None:
-        # A message that stands in the preview is not taken away before it was read.
-        if not self._failed(result) and not self._pane_tells:
+        if not self._failed(result):
             self._read(stay=True)
 
     def _nothing(self, look: Look) -> str:
@@ -246,7 +245,8 @@ class Picker(App[Row]):
         self._reading.ask("about", lambda: self.stock.about(row), lambda lines: self._show_pane(row, lines, stay=stay))
 
     def _show_pane(self, row: Row, lines: Any, *, stay: bool) -> None:
-        if not self._failed(lines) and row is self._rows.row:
+        # A message that stands in the preview is not taken away before it was read.
+        if not self._failed(lines) and row is self._rows.row and not (stay and self._pane_tells):
             self._pane_tells = False
             self._pane.show(row.name, lines, stay=stay)
 
