@@ -474,3 +474,20 @@ def test_a_script_does_not_outlive_the_program_that_started_it(machine: Machine,
     while processes_with(marker) and time.monotonic() < end:
         time.sleep(0.02)
     assert processes_with(marker) == []
+
+
+def test_a_signal_in_the_middle_of_a_look_at_the_script_does_not_keep_it_from_ending(
+    machine: Machine, grants: Grants, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(subprocess.Popen[bytes]):
+        def poll(self) -> int | None:
+            # What a signal leaves behind that comes just after the lock was taken.
+            if not self._waitpid_lock.locked():  # type: ignore[attr-defined]
+                self._waitpid_lock.acquire()  # type: ignore[attr-defined]
+                raise KeyboardInterrupt
+            return super().poll()
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_text(machine, "exec sleep 600", name="it.sh", grants=grants, limits=QUICK)

@@ -1,6 +1,7 @@
 """A copied script to a running process: behind walls, or with a keeper where there are none."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -88,7 +89,7 @@ def in_sandbox(
 
         def end() -> None:
             process.kill()
-            process.wait()
+            _reap(process)
             _wait_for(ended)
 
         stack.callback(end)
@@ -132,6 +133,20 @@ def _limit(process: int, limits: Mapping[str, int]) -> None:
             resource.prlimit(process, kind, (most, most))
 
 
+def _reap(process: "Popen[bytes]") -> None:
+    """Come back when a killed process is dead.
+
+    Not by its own `wait`: a signal that comes in the middle of its `poll` leaves a lock taken, for which that would
+    wait for ever.
+    """
+    if process.returncode is None:
+        try:
+            process.returncode = os.waitstatus_to_exitcode(os.waitpid(process.pid, 0)[1])
+        except ChildProcessError:
+            # It was told of its end already, and the signal came before that was noted.
+            process.returncode = -signal.SIGKILL
+
+
 def _wait_for(ended: int) -> None:
     """Come back when a process is dead, and with it, as the first of its namespace, all others there."""
     import select
@@ -162,7 +177,7 @@ def without_sandbox(
 
         def end() -> None:
             leash.close()
-            process.wait()
+            _reap(process)
 
         stack.callback(end)
         yield Started(process, process.pid, "none", end, lambda: True)
