@@ -9,13 +9,14 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from needs import needs_sandbox
 from running import QUICK, processes_with, run_text, said, skill_with
 from trees import Machine
 
-from skillshelf import ConfigurationError, LimitExceeded, PermissionDenied
+from skillshelf import ConfigurationError, LimitExceeded, PermissionDenied, launch
 from skillshelf.limits import RUN_ARGUMENT_BYTES, RUN_ARGUMENTS
 from skillshelf.runner import Grants, find_script, run_script, sandbox_available
 
@@ -479,15 +480,21 @@ def test_a_script_does_not_outlive_the_program_that_started_it(machine: Machine,
 def test_a_signal_in_the_middle_of_a_look_at_the_script_does_not_keep_it_from_ending(
     machine: Machine, grants: Grants, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Interrupted(subprocess.Popen[bytes]):
-        def poll(self) -> int | None:
-            # What a signal leaves behind that comes just after the lock was taken.
-            if not self._waitpid_lock.locked():  # type: ignore[attr-defined]
-                self._waitpid_lock.acquire()  # type: ignore[attr-defined]
-                raise KeyboardInterrupt
-            return super().poll()
+    start = launch._open
 
-    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    def started(*words: Any, **options: Any) -> Any:
+        process: Any = start(*words, **options)
+
+        def interrupted() -> None:
+            # What a signal leaves behind that comes just after the lock was taken.
+            del process.poll
+            process._waitpid_lock.acquire()
+            raise KeyboardInterrupt
+
+        process.poll = interrupted
+        return process
+
+    monkeypatch.setattr(launch, "_open", started)
 
     with pytest.raises(KeyboardInterrupt):
         run_text(machine, "exec sleep 600", name="it.sh", grants=grants, limits=QUICK)
