@@ -9,14 +9,13 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from needs import needs_sandbox
 from running import QUICK, processes_with, run_text, said, skill_with
 from trees import Machine
 
-from skillshelf import ConfigurationError, LimitExceeded, PermissionDenied, launch
+from skillshelf import ConfigurationError, LimitExceeded, PermissionDenied
 from skillshelf.limits import RUN_ARGUMENT_BYTES, RUN_ARGUMENTS
 from skillshelf.runner import Grants, find_script, run_script, sandbox_available
 
@@ -475,26 +474,3 @@ def test_a_script_does_not_outlive_the_program_that_started_it(machine: Machine,
     while processes_with(marker) and time.monotonic() < end:
         time.sleep(0.02)
     assert processes_with(marker) == []
-
-
-def test_a_signal_in_the_middle_of_a_look_at_the_script_does_not_keep_it_from_ending(
-    machine: Machine, grants: Grants, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start = launch._open
-
-    def started(*words: Any, **options: Any) -> Any:
-        process: Any = start(*words, **options)
-
-        def interrupted() -> None:
-            # What a signal leaves behind that comes just after the lock was taken.
-            del process.poll
-            process._waitpid_lock.acquire()
-            raise KeyboardInterrupt
-
-        process.poll = interrupted
-        return process
-
-    monkeypatch.setattr(launch, "_open", started)
-
-    with pytest.raises(KeyboardInterrupt):
-        run_text(machine, "exec sleep 600", name="it.sh", grants=grants, limits=QUICK)
