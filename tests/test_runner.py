@@ -7,16 +7,20 @@ import shutil
 import subprocess
 import sys
 import time
+import uuid
 from collections import Counter
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from needs import needs_sandbox
 from running import QUICK, processes_with, run_text, said, skill_with
 from trees import Machine
 
-from skillshelf import ConfigurationError, LimitExceeded, PermissionDenied
+from skillshelf import ConfigurationError, LimitExceeded, PermissionDenied, launch, runner
 from skillshelf.limits import RUN_ARGUMENT_BYTES, RUN_ARGUMENTS
+from skillshelf.processes import descendants
 from skillshelf.runner import Grants, find_script, run_script, sandbox_available
 
 SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.5"))
@@ -455,6 +459,7 @@ def test_without_a_sandbox_a_script_still_gets_a_copy_and_none_of_our_variables(
 
 KEPT = """
 import os, sys
+from skillshelf.processes import descendants
 from skillshelf.runner import Grants, run_script
 run_script(sys.argv[1], "it.py", [sys.argv[2], "600"], digest=None, grants=Grants(unsandboxed=True),
            on_output=lambda stream, data: os.kill(os.getpid(), 9))
@@ -474,3 +479,51 @@ def test_a_script_does_not_outlive_the_program_that_started_it(machine: Machine,
     while processes_with(marker) and time.monotonic() < end:
         time.sleep(0.02)
     assert processes_with(marker) == []
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("module", "step"),
+    [(launch, "_child"), (launch, "_limit"), (runner, "_follow")],
+    ids=["before its process is known", "before it may go on", "just after"],
+)
+def test_a_script_that_is_interrupted_as_it_starts_is_not_left_behind(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str
+) -> None:
+    monkeypatch.setattr(module, step, _interrupt)
+    marker = f"mark-{uuid.uuid4()}"
+
+    with pytest.raises(KeyboardInterrupt):
+        run_text(machine, "exec sleep 600", marker, name="it.sh")
+
+    assert processes_with(marker) == []
+    assert descendants(os.getpid()) == []
+
+
+def test_an_interrupt_in_the_middle_of_a_look_at_a_script_does_not_keep_it_from_ending(
+    machine: Machine, grants: Grants, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_process = launch._open
+
+    def opened(*words: Any, **options: Any) -> Any:
+        process: Any = open_process(*words, **options)
+
+        def interrupted() -> None:
+            # `poll` takes this lock, and an exception between that and its `try` leaves it taken.
+            del process.poll
+            process._waitpid_lock.acquire()
+            raise KeyboardInterrupt
+
+        process.poll = interrupted
+        return process
+
+    monkeypatch.setattr(launch, "_open", opened)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_text(machine, "exec sleep 600", name="it.sh", grants=grants)
+
+    assert descendants(os.getpid()) == []

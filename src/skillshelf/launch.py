@@ -4,11 +4,12 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
 from skillshelf import keeper, sandbox
 from skillshelf.errors import PermissionDenied, ScriptNotRunnable, SkillError
+from skillshelf.processes import descendants
 from skillshelf.sandbox import Grants
 from skillshelf.staging import Place, Staged
 from skillshelf.text import visible
@@ -74,7 +75,7 @@ def in_sandbox(
             cwd="/",
         )
         stack.enter_context(process)
-        stack.callback(process.kill)
+        stack.callback(_kill_with_children, process)
         tell.close()
         wait.close()
         try:
@@ -88,6 +89,9 @@ def in_sandbox(
         go.write(b".")
 
         def end() -> None:
+            # Bubblewrap takes it along only from a point that it may not have reached yet.
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(ended, signal.SIGKILL)
             process.kill()
             _reap(process)
             _wait_for(ended)
@@ -131,6 +135,31 @@ def _limit(process: int, limits: Mapping[str, int]) -> None:
             hard = resource.prlimit(process, kind)[1]
             most = number if hard == resource.RLIM_INFINITY else min(number, hard)
             resource.prlimit(process, kind, (most, most))
+
+
+def _kill_with_children(process: "Popen[bytes]") -> None:
+    """End a process of which nobody knows yet whether it has children."""
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError, ChildProcessError):
+        os.kill(process.pid, signal.SIGSTOP)
+        # It has no further children from the moment on in which it stands still.
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        for child in descendants(process.pid):
+            with suppress(ProcessLookupError):
+                _kill(child)
+    process.kill()
+    _reap(process)
+
+
+def _kill(number: int) -> None:
+    """Come back when a process that is not our own child is dead."""
+    ended = os.pidfd_open(number)
+    try:
+        signal.pidfd_send_signal(ended, signal.SIGKILL)
+        _wait_for(ended)
+    finally:
+        os.close(ended)
 
 
 def _reap(process: "Popen[bytes]") -> None:
