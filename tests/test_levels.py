@@ -26,9 +26,10 @@ LAYERS = (
     ("events", "files", "lines", "markup", "patterns", "profile", "progress", "rulebook", "terminal", "terms"),
     ("hosts", "scratch", "wire", "writing", "yamltext"),
     # Disk to places, text to documents, profiles as rows.
-    ("agentsmd", "cache", "chain", "document", "impacts", "output", "place", "processes", "profiles", "resources"),
+    ("agentsmd", "cache", "chain", "document", "impacts", "output", "partner", "place", "processes", "profiles"),
+    ("resources",),
     ("rpcforms",),
-    ("schemas", "snippets", "state", "usage"),
+    ("gathering", "schemas", "snippets", "state", "usage"),
     ("discovery", "index", "journal", "keeper", "ownprofiles", "portability", "rules", "scripts", "userfile"),
     ("advice", "bullets", "config", "fixing", "loader", "search", "staging"),
     ("memory", "policy", "prompt", "rendering", "roots", "sandbox"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from trees import Machine, run_command, write_skill
 
-from skillshelf.index import body_of
+from skillshelf.gathering import body_of
 from skillshelf.progress import progress
 from skillshelf.searchview import search_view
 from skillshelf.terminal import Screen

@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import SOURCE, Machine, write_skill
 
-from skillshelf import CatalogSkill, Shelf, files, writing
+from skillshelf import CatalogSkill, Shelf, files, gathering, writing
 from skillshelf import index as indexes
 from skillshelf.values import Stamp
 
@@ -135,13 +135,13 @@ def test_only_what_changed_is_read_again(machine: Machine, monkeypatch: pytest.M
     time.sleep(0.06)
     machine.shelf().search("deploy")
     read: list[str] = []
-    look = indexes.body_of
+    look = gathering.body_of
 
     def counted(skill: CatalogSkill) -> str:
         read.append(skill.name)
         return look(skill)
 
-    monkeypatch.setattr(indexes, "body_of", counted)
+    monkeypatch.setattr(gathering, "body_of", counted)
 
     assert machine.shelf().search("deploy").count
     assert read == []

@@ -100,7 +100,7 @@ def search(values: Values) -> int:
     if values["json"]:
         write(views.as_json(report.to_dict()))
     elif report.results:
-        from skillshelf.index import body_of
+        from skillshelf.gathering import body_of
         from skillshelf.searchview import search_view
 
         write(search_view(report, screen(shelf.place.env), body_of))

@@ -18,17 +18,16 @@ import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillshelf import files, resources, writing
-from skillshelf.document import body
-from skillshelf.errors import SkillError
-from skillshelf.impacts import PER_UNIT, WEIGHTS, Weights, entry
-from skillshelf.limits import INDEX_WAIT_SECONDS, INDEXES_KEPT, SETTLED_NS, SKILL_FILE_BYTES
+from skillshelf import files, writing
+from skillshelf.gathering import gather
+from skillshelf.impacts import PER_UNIT, WEIGHTS, Weights
+from skillshelf.limits import INDEX_WAIT_SECONDS, INDEXES_KEPT, SETTLED_NS
 from skillshelf.progress import Progress, progress
-from skillshelf.terms import analyzer, is_single
+from skillshelf.terms import is_single
 from skillshelf.values import CatalogSkill, Entry, Stamp
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
     import tantivy
 
-__all__ = ["Look", "SkillIndex", "body_of", "folder_for", "open_index"]
+__all__ = ["Look", "SkillIndex", "folder_for", "open_index"]
 
 FORMAT = 2
 """Changes whenever an index of an earlier version would give other answers."""
@@ -343,19 +342,19 @@ class _Work:
     def _add(self, writer: "tantivy.IndexWriter", missing: Sequence[int], bar: Progress) -> None:
         from tantivy import Document
 
-        for position in missing:
-            skill, seen = self._skills[position], self._seen[position]
-            text = body_of(skill)
-            if files.stamp_at(skill.real_path) != seen:
-                # Written after it was seen: what was read may be half of it.
-                self.stamps[position] = _stamp(skill, seen, time.time_ns())
-            document = Document()
-            document.add_integer("stamp", self.stamps[position])
-            terms = entry(skill.name, skill.description, text, analyzer(), self._weights)
-            # The token that every document has: it tells how many there are, deleted ones included.
-            document.add_text("terms", f"/ {terms}")
-            writer.add_document(document)
-            bar.advance()
+        with closing(gather([self._skills[position] for position in missing], self._weights)) as gathered:
+            for place, (terms, after) in gathered:
+                position = missing[place]
+                skill, seen = self._skills[position], self._seen[position]
+                if after != seen:
+                    # Written after it was seen: what was read may be half of it.
+                    self.stamps[position] = _stamp(skill, seen, time.time_ns())
+                document = Document()
+                document.add_integer("stamp", self.stamps[position])
+                # The token that every document has: it tells how many there are, deleted ones included.
+                document.add_text("terms", f"/ {terms}")
+                writer.add_document(document)
+                bar.advance()
 
 
 def _seen(skills: Sequence[CatalogSkill], look: Look) -> list[Stamp | None]:
@@ -372,12 +371,3 @@ def _stamp(skill: CatalogSkill, seen: Stamp | None, once: int) -> int:
     told = f"{skill.path}\0{skill.name}\0{skill.description}\0{hash(seen) if seen else None}\0{once}"
     digest = blake2b(told.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
-
-
-def body_of(skill: CatalogSkill) -> str:
-    """The text after the frontmatter; empty where the file is gone or cannot be read, as a load would say."""
-    try:
-        data = resources.read_skill(skill, limit=SKILL_FILE_BYTES).data
-    except (OSError, SkillError):
-        return ""
-    return body(data).decode("utf-8", "replace")

@@ -5,24 +5,20 @@ and every key would wait.
 """
 
 import os
-import pickle
-import sys
-from contextlib import suppress
+from collections.abc import Callable
 from threading import Lock
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.errors import SkillError
+from skillshelf.partner import Partner, PartnerLost
 from skillshelf.place import Place
 
 # What only the other process needs is imported there.
 if TYPE_CHECKING:
-    import subprocess
-
     from skillshelf.verdicts import Verdict
 
-__all__ = ["Surveyor", "serve"]
+__all__ = ["Surveyor", "answers"]
 
-_PROGRAM = "import sys; sys.path.append(sys.argv[1]); from skillshelf.surveyor import serve; serve()"
 _POLITE = 10
 """How much less than the program that draws the other one counts, where there is too little of the machine for both."""
 
@@ -31,11 +27,9 @@ class Surveyor:
     """Asks the process, which is started with the first question and ended by `close`."""
 
     def __init__(self, place: Place) -> None:
-        self._place = place
+        self._partner = Partner("skillshelf.surveyor", place._replace(env=dict(place.env)))
         self._lock = Lock()
-        self._process: subprocess.Popen[bytes] | None = None
         self._is_ready = False
-        self._is_closed = False
         self.failure = ""
 
     def look(self) -> None:
@@ -56,72 +50,28 @@ class Surveyor:
 
     def close(self) -> None:
         """End the process, whatever it does; nothing can be asked any more."""
-        self._is_closed = True
-        self._end()
-
-    def _end(self) -> int | None:
-        """How the process ended; where it still runs, it is killed."""
-        process, self._process, self._is_ready = self._process, None, False
-        if process is None:
-            return None
-        process.kill()
-        # What was still to be written has no reader.
-        with suppress(OSError):
-            process.communicate()
-        return process.returncode
+        self._partner.close()
 
     def _ask(self, *question: str) -> Any:
         with self._lock:
             try:
-                asked, told = self._streams()
-                pickle.dump(question, asked)
-                asked.flush()
-                return pickle.load(told)
-            except (OSError, EOFError, ValueError, pickle.UnpicklingError):
-                self.failure = f"the process that asks them ended ({self._end()}); skillshelf hosts may say why"
+                answer = self._partner.ask(question)
+            except PartnerLost as lost:
+                self._is_ready = False
+                self.failure = f"the process that asks them {lost}; skillshelf hosts may say why"
                 raise SkillError(f"no host could be asked: {self.failure}") from None
-
-    def _streams(self) -> tuple[IO[bytes], IO[bytes]]:
-        """Where questions go and where answers come from."""
-        import subprocess
-
-        if self._is_closed:
-            raise EOFError
-        if self._process is None:
-            package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-            # A session of its own: Ctrl-C is for the picker. -P: nothing is imported from the folder it is run in.
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _PROGRAM, package],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-            assert self._process.stdin is not None
-            pickle.dump(self._place._replace(env=dict(self._place.env)), self._process.stdin)
             self.failure = ""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        return self._process.stdin, self._process.stdout
+            return answer
 
 
 # The other process --------------------------------------------------------------------------------
 
 
-def serve() -> None:
-    """Answer questions from standard input until it ends."""
+def answers(place: Place) -> Callable[[tuple[str, ...]], Any]:
+    """What the other process answers: a question is the name of a method of its eyes, with words."""
     os.nice(_POLITE)
-    questions, answers = sys.stdin.buffer, sys.stdout.buffer
-    eyes = _Eyes(pickle.load(questions))
-    with suppress(EOFError):
-        while True:
-            _answer(eyes, questions, answers)
-
-
-def _answer(eyes: "_Eyes", questions: BinaryIO, answers: BinaryIO) -> None:
-    name, *words = pickle.load(questions)
-    pickle.dump(getattr(eyes, name)(*words), answers)
-    answers.flush()
+    eyes = _Eyes(place)
+    return lambda question: getattr(eyes, question[0])(*question[1:])
 
 
 class _Eyes:

@@ -1,0 +1,122 @@
+"""What an index keeps of skills: the same from one process and from two, whatever becomes of the second."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trees import Machine, write_skill
+
+from skillshelf import CatalogSkill, gathering, partner
+from skillshelf.gathering import Gathered, gather
+from skillshelf.impacts import WEIGHTS
+from skillshelf.processes import descendants
+
+FEW, MANY = 40, 200
+
+
+@pytest.fixture
+def skills(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Sequence[CatalogSkill]:
+    """More skills than one process is thought to be enough for."""
+    monkeypatch.setattr(gathering, "_MANY", FEW)
+    for number in range(MANY):
+        text = f"---\nname: skill-{number:03}\ndescription: Number {number}.\n---\n{'word ' * number}转换 GitHub\n"
+        write_skill(machine.home / ".agents" / "skills", f"skill-{number:03}", text)
+    return machine.shelf().catalog.skills
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many skills were in each question to the second process, which is had even where there is one core."""
+    questions: list[int] = []
+    ask = partner.Partner.ask
+
+    def noted(self: partner.Partner, question: Any) -> Any:
+        questions.append(len(question))
+        return ask(self, question)
+
+    monkeypatch.setattr(partner, "can_have_partner", lambda: True)
+    monkeypatch.setattr(partner.Partner, "ask", noted)
+    return questions
+
+
+def by_one(skills: Sequence[CatalogSkill]) -> dict[int, Gathered]:
+    """What one process gathers."""
+    return {position: gathering._gathered(skill, WEIGHTS) for position, skill in enumerate(skills)}
+
+
+def test_two_processes_gather_what_one_gathers(skills: Sequence[CatalogSkill], asked: list[int]) -> None:
+    found = list(gather(skills, WEIGHTS))
+
+    assert (len(found), dict(found)) == (MANY, by_one(skills))
+    assert asked
+
+
+def test_a_few_skills_are_not_worth_a_second_process(skills: Sequence[CatalogSkill], asked: list[int]) -> None:
+    few = skills[: FEW - 1]
+
+    assert (dict(gather(few, WEIGHTS)), asked) == (by_one(few), [])
+
+
+def test_a_second_process_that_cannot_start_costs_nothing(
+    skills: Sequence[CatalogSkill], asked: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+
+    found = list(gather(skills, WEIGHTS))
+
+    assert (len(found), dict(found), len(asked)) == (MANY, by_one(skills), 1)
+
+
+def test_what_a_second_process_leaves_undone_is_done_by_the_first(
+    skills: Sequence[CatalogSkill], asked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = partner.Partner.ask
+
+    def killed_before_the_third(self: partner.Partner, question: Any) -> Any:
+        if len(asked) == 2:
+            assert self._process is not None
+            self._process.kill()
+        return ask(self, question)
+
+    monkeypatch.setattr(partner.Partner, "ask", killed_before_the_third)
+
+    found = list(gather(skills, WEIGHTS))
+
+    assert (len(found), dict(found)) == (MANY, by_one(skills))
+    assert len(asked) <= 3
+
+
+def test_who_stops_in_the_middle_leaves_no_process(skills: Sequence[CatalogSkill], asked: list[int]) -> None:
+    gathered = gather(skills, WEIGHTS)
+    next(gathered)
+    gathered.close()
+
+    assert descendants(os.getpid()) == []
+
+
+@pytest.mark.parametrize(
+    ("program", "frozen", "can"),
+    [
+        ("/usr/bin/python3.11", False, True),
+        ("/opt/app/server", False, False),
+        ("", False, False),
+        ("python", True, False),
+    ],
+)
+def test_only_a_python_is_started_a_second_time(
+    monkeypatch: pytest.MonkeyPatch, program: str, frozen: bool, can: bool
+) -> None:
+    monkeypatch.setattr(sys, "executable", program)
+    monkeypatch.setattr(sys, "frozen", frozen, raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+
+    assert partner.can_have_partner() is can
