@@ -161,7 +161,7 @@ def test_one_wrong_letter_in_a_word_nobody_has_is_corrected_and_said(machine: Ma
 
     assert names(report) == ["alpha"]
     assert len(report.notes) == 1
-    assert report.notes[0].endswith("looked for 'deploy'")
+    assert report.notes[0].endswith("looked for 'deployment'")
 
 
 def test_a_word_that_some_skill_has_is_never_corrected(machine: Machine) -> None:

@@ -85,6 +85,24 @@ def test_where_only_the_body_matched_its_line_is_shown(machine: Machine) -> None
     assert "\x1b" not in text
 
 
+def test_a_word_that_is_only_in_the_body_is_shown_beside_one_of_the_description(machine: Machine) -> None:
+    put(machine, "alpha", "Paints fences.", f"# Start\n\n{'First of all, ' * 20}calibrate the telescope with care.\n")
+
+    shown_text = shown(machine, "paint with a telescope", Screen(colour=True, columns=60))
+
+    assert [COLOUR.sub("", line) for line in shown_text.splitlines()[2:]] == [
+        "    Paints fences.",
+        "    in its text: …all, First of all, calibrate the telescope …",
+    ]
+    assert re.findall("\x1b\\[33m(.*?)\x1b", shown_text) == ["Paints", "telescope"]
+
+
+def test_a_word_in_the_part_of_a_description_that_is_cut_off_is_shown(machine: Machine) -> None:
+    put(machine, "alpha", f"Paints {'old and new fences, ' * 20}and telescopes.")
+
+    assert "in its text: …" in shown(machine, "paint telescope", Screen(colour=False, columns=80))
+
+
 @pytest.mark.parametrize("columns", [40, 80, 200])
 def test_no_line_is_wider_than_the_terminal(machine: Machine, columns: int) -> None:
     put(machine, "alpha", "Paints fences " + "and walls, " * 60, "x")
@@ -145,7 +163,7 @@ def test_more_than_the_most_is_cut_and_said(machine: Machine) -> None:
     done = machine.run("search", "paints", "--limit", "99")
 
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 51)
-    assert "--limit is at most 50" in done.stderr
+    assert "a limit is at most 50, so not 51" in done.stderr
 
 
 def test_without_a_cache_nothing_is_kept(machine: Machine) -> None:

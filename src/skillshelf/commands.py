@@ -91,11 +91,9 @@ def search(values: Values) -> int:
     if values["query"] is None:
         raise ConfigurationError("something is missing; usage: skillshelf search QUERY")
     shelf = shelf_for(values)
-    most = shelf.settings.max_limit
     limit = _whole_number(values["limit"], "--limit")
     report = shelf.search(values["query"], limit=limit, scope=values["scope"])
-    notes = [*report.notes, *([f"--limit is at most {most}"] if limit is not None and limit > most else [])]
-    for note in notes:
+    for note in report.notes:
         remark(note)
     if values["json"]:
         write(views.as_json(report.to_dict()))

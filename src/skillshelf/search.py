@@ -72,11 +72,11 @@ class SearchReport(NamedTuple):
         }
 
 
-def checked_limit(limit: int, most: int) -> int:
-    """How many results are given at most, where so many were asked for."""
+def checked_limit(limit: int, most: int) -> tuple[int, tuple[str, ...]]:
+    """How many results are given at most, where so many were asked for, and what is to be said about it."""
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise ConfigurationError(f"a limit is a whole number of at least 1, not {limit!r}")
-    return min(limit, most)
+    return min(limit, most), (f"a limit is at most {most}, so not {limit}",) if limit > most else ()
 
 
 class _Asked(NamedTuple):
@@ -132,13 +132,18 @@ class Finder:
         return self._rank.get(skill.scope, len(self._rank)), skill.path
 
     def search(
-        self, query: str, *, limit: int, keep: Callable[[CatalogSkill], bool], scorer: Scorer | None = None
+        self,
+        query: str,
+        *,
+        limit: int,
+        keep: Callable[[CatalogSkill], bool],
+        scorer: Scorer | None = None,
+        notes: tuple[str, ...] = (),
     ) -> SearchReport:
         """The skills that fit a query, best first; the same answer for the same skills, always."""
-        notes: tuple[str, ...] = ()
         shown = query
         if len(query) > QUERY_CHARS:
-            query, notes = query[:QUERY_CHARS], (f"the query was cut to its first {QUERY_CHARS} characters",)
+            query, notes = query[:QUERY_CHARS], (*notes, f"the query was cut to its first {QUERY_CHARS} characters")
             shown = query + "…"
         wanted = query.strip()
         if not wanted:
@@ -283,15 +288,22 @@ def _corrected(query: str, analyzer: "Analyzer", index: "SkillIndex") -> tuple[d
     better: dict[str, str] = {}
     notes = []
     for term, word in unknown[:_CORRECTED]:
-        near = {analyzer.stem(other) for other in _one_edit_away(word)}
+        near: dict[str, list[str]] = {}
+        for other in _one_edit_away(word):
+            near.setdefault(analyzer.stem(other), []).append(other)
         known = [(-index.skills_with(other), other) for other in near if index.skills_with(other)]
         if known:
             better[term] = min(known)[1]
-            notes.append(f"no skill has {word!r}; looked for {better[term]!r}")
+            notes.append(f"no skill has {word!r}; looked for {_as_a_word(better[term], near[better[term]])!r}")
     result: dict[str, int] = {}
     for term, times in terms.items():
         result[better.get(term, term)] = result.get(better.get(term, term), 0) + times
     return result, tuple(notes)
+
+
+def _as_a_word(term: str, words: Sequence[str]) -> str:
+    """How a term is best shown: itself if it was among the words tried, or else the shortest of them."""
+    return term if term in words else min(words, key=lambda word: (len(word), word))
 
 
 def _one_edit_away(word: str) -> set[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Set
 
 from skillshelf.search import SearchReport, SearchResult
-from skillshelf.snippets import excerpt, places
+from skillshelf.snippets import excerpt, places, terms_in
 from skillshelf.terminal import Screen
 from skillshelf.terms import analyzer
 from skillshelf.text import fold, shorten, visible, width
@@ -15,10 +15,11 @@ _NAME_CELLS = 40
 _DESCRIPTION_LINES = 2
 _INDENT = 4
 _NARROWEST = 30
+_IN_TEXT = "in its text: "
 
 
 def search_view(report: SearchReport, screen: Screen, body_of: Callable[[CatalogSkill], str]) -> str:
-    """The results in their order; where only the body matched, the line of it that shows why."""
+    """The results in their order, each with the line of its text that shows what its description does not."""
     head = ("#", "NAME", "SCORE", "REASON", "SCOPE")
     rows = [
         (str(rank), shorten(result.skill.name, _NAME_CELLS), f"{result.score:.1f}", result.reason, result.skill.scope)
@@ -41,11 +42,21 @@ def _below(result: SearchResult, terms: Set[str], screen: Screen, body_of: Calla
     description = visible(fold(result.skill.description))
     room = max(_NARROWEST, (screen.columns or 80) - _INDENT)
     texts = _wrapped(description, room)
+    told = terms_in(" ".join([result.skill.name, *texts]), terms)
+    if len(told) < len(terms) and (line := excerpt(f"{description}\n{body_of(result.skill)}", terms - told)):
+        texts.append(_IN_TEXT + _around(visible(fold(line)), terms - told, room - len(_IN_TEXT)))
     if result.skill.hidden:
         texts.append(f"a model is not told of it: {result.skill.hidden}")
-    if not places(f"{result.skill.name} {description}", terms) and (line := excerpt(body_of(result.skill), terms)):
-        texts.append(shorten(f"in its text: {visible(fold(line))}", room))
     return [" " * _INDENT + _marked(text, terms, screen) for text in texts]
+
+
+def _around(line: str, terms: Set[str], cells: int) -> str:
+    """As much of a line as there is room for, so that the first of the terms is in it."""
+    start = places(line, terms)[0][0]
+    if width(line) <= cells or width(line[:start]) < cells // 2:
+        return shorten(line, cells)
+    before = line.rfind(" ", 0, max(0, start - cells // 4)) + 1 or start
+    return shorten(f"…{line[before:]}", cells)
 
 
 def _wrapped(text: str, cells: int) -> list[str]:

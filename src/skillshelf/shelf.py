@@ -138,9 +138,11 @@ class Shelf:
             told = skill.hidden is None or not model
             return told and scope in (None, skill.scope) and (keep is None or keep(skill))
 
-        most = checked_limit(self.settings.default_limit if limit is None else limit, self.settings.max_limit)
+        asked = self.settings.default_limit if limit is None else limit
+        most, notes = checked_limit(asked, self.settings.max_limit)
+        finder, scorer = self._current_finder, scorer or self.scorer
         with self._lock:
-            return self._current_finder().search(query, limit=most, keep=wanted, scorer=scorer or self.scorer)
+            return finder().search(query, limit=most, keep=wanted, scorer=scorer, notes=notes)
 
     def _current_finder(self) -> "Finder":
         """The finder of the catalog as it is: a new look at the disk is a new finder."""

@@ -4,7 +4,7 @@ from collections.abc import Set
 
 from skillshelf.terms import analyzer
 
-__all__ = ["excerpt", "places"]
+__all__ = ["excerpt", "places", "terms_in"]
 
 _LINES_LOOKED_AT = 5000
 
@@ -20,11 +20,16 @@ def places(text: str, terms: Set[str]) -> list[tuple[int, int]]:
     return found
 
 
+def terms_in(text: str, terms: Set[str]) -> frozenset[str]:
+    """Those of the terms that a text has."""
+    return frozenset(term for word in analyzer().words(text) for term in word.terms if term in terms)
+
+
 def excerpt(body: str, terms: Set[str]) -> str:
     """The line of a body that has most of the terms, the first of several; empty if none has one."""
     best, most = "", 0
     for line in body.splitlines()[:_LINES_LOOKED_AT]:
-        found = len({term for word in analyzer().words(line) for term in word.terms} & terms)
+        found = len(terms_in(line, terms))
         if found > most:
             best, most = line, found
     return best.strip(" \t#*->|`")
