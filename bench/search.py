@@ -5,8 +5,7 @@
 
 The corpus is unpacked to a temporary folder. Each line of the queries has `query`, `lang` and `gold`, the paths
 of the right skills inside the corpus. `--peers` names a Python that has `bm25s`, `PyStemmer` and
-`agentskills-retrieval`. `--write` puts the tables into docs/search.md. Times are CPU times of this process, unless
-they say otherwise.
+`agentskills-retrieval`. `--write` puts the tables into docs/search.md. Times are CPU times unless they say otherwise.
 """
 
 import argparse
@@ -227,6 +226,7 @@ def one_size(work: Mapping[str, Any]) -> list[str]:
     count = len(shelf.catalog.skills)
     before = peak_memory()
     build = timed(lambda: shelf.search("a first query"))
+    helper = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     edited = Path(shelf.catalog.skills[count // 2].path)
     text = edited.read_text(encoding="utf-8")
     edits = []
@@ -248,7 +248,7 @@ def one_size(work: Mapping[str, Any]) -> list[str]:
         f"{statistics.median(times):.1f} / {percentile(times, 99):.1f}",
         f"{starts(root, home):.1f}",
         f"{size / 1e6:.1f}",
-        f"{peak_memory():.0f} ({before:.0f} before)",
+        f"{peak_memory():.0f} ({before:.0f} before) + {helper:.0f} while building",
     ]
 
 
@@ -268,10 +268,15 @@ def starts(root: Path, home: Path) -> float:
 
 def cpu_of(words: Sequence[str]) -> float:
     """CPU seconds of a process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = cpu_of_children()
     subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return cpu_of_children() - before
+
+
+def cpu_of_children() -> float:
+    """CPU seconds of all processes that this one had started and that ended."""
+    taken = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return taken.ru_utime + taken.ru_stime
 
 
 def peak_memory() -> float:
@@ -281,10 +286,10 @@ def peak_memory() -> float:
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """CPU and wall seconds."""
-    cpu, wall = time.process_time(), time.perf_counter()
+    """CPU seconds, with those of processes that were started for the work, and wall seconds."""
+    cpu, wall = time.process_time() + cpu_of_children(), time.perf_counter()
     work()
-    return time.process_time() - cpu, time.perf_counter() - wall
+    return time.process_time() + cpu_of_children() - cpu, time.perf_counter() - wall
 
 
 # The constants ------------------------------------------------------------------------------------
