@@ -89,9 +89,11 @@ class Partner:
             if self._process is not None:
                 return self._process
             package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-            # A session of its own: Ctrl-C is for us. -P: nothing is imported from the folder it is run in.
+            # Nothing is imported from the folder it is run in, nor from elsewhere if we may not.
+            alone = "-I" if sys.flags.isolated else "-P"
+            # A session of its own: Ctrl-C is for us.
             process = self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _PROGRAM, package, self._module],
+                [sys.executable, alone, "-c", _PROGRAM, package, self._module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
