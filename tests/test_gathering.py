@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -62,17 +63,47 @@ def test_a_few_skills_are_not_worth_a_second_process(skills: Sequence[CatalogSki
     assert (dict(gather(few, WEIGHTS)), asked) == (by_one(few), [])
 
 
-def test_a_second_process_that_cannot_start_costs_nothing(
-    skills: Sequence[CatalogSkill], asked: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("does", ["exit 3", "echo cmodule; echo name; exec cat > /dev/null", "echo; exec sleep 0.1"])
+def test_a_second_process_that_does_something_else_costs_nothing(
+    skills: Sequence[CatalogSkill], asked: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, does: str
 ) -> None:
     program = tmp_path / "python"
-    program.write_text("#!/bin/sh\nexit 3\n")
+    program.write_text(f"#!/bin/sh\n{does}\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
 
     found = list(gather(skills, WEIGHTS))
 
     assert (len(found), dict(found), len(asked)) == (MANY, by_one(skills), 1)
+
+
+def test_where_no_thread_is_to_be_had_one_process_does_it_all(
+    skills: Sequence[CatalogSkill], asked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Thread, "start", refused)
+
+    assert (dict(gather(skills, WEIGHTS)), asked) == (by_one(skills), [])
+
+
+def test_the_second_process_is_the_same_program_and_takes_nothing_else_from_its_surroundings(
+    skills: Sequence[CatalogSkill], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w'); print('cmodule\\nname')")
+    (tmp_path / "skillshelf").mkdir()
+    (tmp_path / "skillshelf" / "__init__.py").write_text("raise SystemExit")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    second = partner.Partner("skillshelf.gathering", WEIGHTS)
+    try:
+        few = [skill._replace(frontmatter={}) for skill in skills[:3]]
+        assert dict(enumerate(second.ask(few))) == by_one(few)
+    finally:
+        second.close()
+    assert not (tmp_path / "ran").exists()
 
 
 def test_what_a_second_process_leaves_undone_is_done_by_the_first(

@@ -29,9 +29,10 @@ LAYERS = (
     ("agentsmd", "cache", "chain", "document", "impacts", "output", "partner", "place", "processes", "profiles"),
     ("resources",),
     ("rpcforms",),
-    ("gathering", "schemas", "snippets", "state", "usage"),
+    ("gathering", "schemas", "scoring", "snippets", "state", "usage"),
     ("discovery", "index", "journal", "keeper", "ownprofiles", "portability", "rules", "scripts", "userfile"),
-    ("advice", "bullets", "config", "fixing", "loader", "search", "staging"),
+    ("advice", "bullets", "config", "correcting", "fixing", "loader", "staging"),
+    ("search",),
     ("memory", "policy", "prompt", "rendering", "roots", "sandbox"),
     # A script to a run of it.
     ("launch", "proposals"),

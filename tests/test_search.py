@@ -164,6 +164,31 @@ def test_one_wrong_letter_in_a_word_nobody_has_is_corrected_and_said(machine: Ma
     assert report.notes[0].endswith("looked for 'deployment'")
 
 
+@pytest.mark.parametrize(
+    ("typo", "said"),
+    [("kuberntes", "kubernetes"), ("securty", "security"), ("tets", "tests"), ("Relase", "release")],
+)
+def test_a_correction_is_a_word_that_stands_in_a_skill(machine: Machine, typo: str, said: str) -> None:
+    put(machine, "alpha", "Gets security tests for a Kubernetes release, with the real relations.")
+    put(machine, "beta", "Gets what is related.")
+
+    assert machine.shelf().search(typo).notes == (f"no skill has {typo.lower()!r}; looked for {said!r}",)
+
+
+@pytest.mark.parametrize("words", ["realese", "FenceActions", "thsi", "usign"])
+def test_what_has_no_word_of_a_skill_near_it_is_not_corrected(machine: Machine, words: str) -> None:
+    put(machine, "alpha", "Use this for the real fence in actions.")
+
+    assert machine.shelf().search(words).notes == ()
+
+
+def test_stop_words_are_known_in_curly_quotes_too(machine: Machine) -> None:
+    put(machine, "alpha", "Paints fences, and I\u2019d say the \u201cwalls\u201d.")
+    put(machine, "beta", "What I\u2019d like the most.")
+
+    assert names(machine.shelf().search("I\u2019d like \u201cthe\u201d fences")) == ["alpha"]
+
+
 def test_a_word_that_some_skill_has_is_never_corrected(machine: Machine) -> None:
     put(machine, "alpha", "Reads a form.")
     put(machine, "beta", "Makes foam.")

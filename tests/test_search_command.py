@@ -92,7 +92,7 @@ def test_a_word_that_is_only_in_the_body_is_shown_beside_one_of_the_description(
 
     assert [COLOUR.sub("", line) for line in shown_text.splitlines()[2:]] == [
         "    Paints fences.",
-        "    in its text: …all, First of all, calibrate the telescope …",
+        "    in its text: …calibrate the telescope with care.",
     ]
     assert re.findall("\x1b\\[33m(.*?)\x1b", shown_text) == ["Paints", "telescope"]
 
@@ -101,6 +101,22 @@ def test_a_word_in_the_part_of_a_description_that_is_cut_off_is_shown(machine: M
     put(machine, "alpha", f"Paints {'old and new fences, ' * 20}and telescopes.")
 
     assert "in its text: …" in shown(machine, "paint telescope", Screen(colour=False, columns=80))
+
+
+@pytest.mark.parametrize("sign", ["\u202e", "\u200b", "\u00ad", "\ufeff"])
+def test_a_sign_that_is_not_to_be_seen_beside_the_word_does_not_cost_the_answer(machine: Machine, sign: str) -> None:
+    put(machine, "alpha", "Does things.", f"Look through the{sign}telescope.")
+
+    assert "in its text: Look through the" in shown(machine, "telescope", Screen(colour=True, columns=80))
+
+
+def test_words_are_highlighted_in_a_profile_that_counts_them_too(machine: Machine) -> None:
+    put(machine, "alpha", "Paints old fences.")
+    report = machine.shelf("codelia").search("paint fences")
+
+    text = search_view(report, Screen(colour=True, columns=80), body_of)
+
+    assert re.findall("\x1b\\[33m(.*?)\x1b", text) == ["Paints", "fences"]
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
@@ -163,7 +179,7 @@ def test_more_than_the_most_is_cut_and_said(machine: Machine) -> None:
     done = machine.run("search", "paints", "--limit", "99")
 
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 51)
-    assert "a limit is at most 50, so not 51" in done.stderr
+    assert "a limit is at most 50, so not 99" in done.stderr
 
 
 def test_without_a_cache_nothing_is_kept(machine: Machine) -> None:

@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import SOURCE, Machine, write_skill
 
-from skillshelf import CatalogSkill, Shelf, files, gathering, writing
+from skillshelf import CatalogSkill, FileReadError, Shelf, files, gathering, writing
 from skillshelf import index as indexes
 from skillshelf.values import Stamp
 
@@ -135,13 +135,13 @@ def test_only_what_changed_is_read_again(machine: Machine, monkeypatch: pytest.M
     time.sleep(0.06)
     machine.shelf().search("deploy")
     read: list[str] = []
-    look = gathering.body_of
+    look = gathering._body
 
     def counted(skill: CatalogSkill) -> str:
         read.append(skill.name)
         return look(skill)
 
-    monkeypatch.setattr(gathering, "body_of", counted)
+    monkeypatch.setattr(gathering, "_body", counted)
 
     assert machine.shelf().search("deploy").count
     assert read == []
@@ -238,6 +238,23 @@ def test_a_skill_that_went_away_since_the_catalog_was_made_is_found_by_its_name_
     path.unlink()
 
     assert [shelf.search(word).count for word in ("kettle", "teapot")] == [1, 0]
+
+
+def test_a_skill_that_the_machine_failed_to_read_is_read_at_the_next_look(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(machine, 6, seed=3)
+    with monkeypatch.context() as patched:
+        patched.setattr(gathering, "_body", failing)
+        notes = machine.shelf().search("deploy release").notes
+
+    assert notes == ("6 skills could not be read, and are found by name and description alone",)
+    assert answers(machine.shelf()) == fresh(machine)
+
+
+def failing(skill: CatalogSkill) -> str:
+    """What the reading of a body comes to on a disk that fails."""
+    raise FileReadError(skill.path, OSError(5, "Input/output error"))
 
 
 def test_each_set_of_roots_has_an_index_of_its_own_and_old_ones_go(
@@ -344,18 +361,70 @@ def test_a_full_disk_is_no_error(machine: Machine) -> None:
     assert answers(machine.shelf()) == fresh(machine)
 
 
-def test_who_waits_too_long_for_another_writer_answers_from_memory(
+def test_while_another_process_writes_the_last_commit_and_what_changed_since_answer_together(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexes, "_MOMENT", 0.02)
+    monkeypatch.setattr(indexes, "SETTLED_NS", 50_000_000)
+    fill(machine, 30, seed=7)
+    time.sleep(0.06)
+    machine.shelf().search("deploy")
+    put(skills_of(machine), "skill-00", ["kettle", "deploy"])
+    put(skills_of(machine), "skill-77", ["kettle", "release", "notes"])
+    (skills_of(machine) / "skill-01" / "SKILL.md").unlink()
+    expected = fresh(machine)
+    read: list[str] = []
+    look = gathering._body
+
+    def counted(skill: CatalogSkill) -> str:
+        read.append(skill.name)
+        return look(skill)
+
+    monkeypatch.setattr(gathering, "_body", counted)
+
+    with writing.locked_within(str(index_folder(machine) / "lock"), 0) as held:
+        assert held
+        assert answers(machine.shelf()) == expected
+    assert sorted(read) == ["skill-00", "skill-77"]
+    assert answers(machine.shelf()) == expected
+
+
+def test_who_waits_too_long_for_the_first_index_answers_from_memory(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexes, "INDEX_WAIT_SECONDS", 0.02)
     fill(machine, 6, seed=7)
     machine.shelf().search("deploy")
-    put(skills_of(machine), "skill-00", ["kettle"])
+    (index_folder(machine) / "seal").unlink()
 
     with writing.locked_within(str(index_folder(machine) / "lock"), 0) as held:
         assert held
         assert answers(machine.shelf()) == fresh(machine)
+
+
+@pytest.mark.parametrize("what", ["a link", "a folder in which others write"])
+def test_what_is_not_ours_alone_in_the_cache_folder_is_left_alone(machine: Machine, what: str, tmp_path: Path) -> None:
+    fill(machine, 6, seed=7)
+    machine.shelf().search("deploy")
+    folder = index_folder(machine)
+    if what == "a link":
+        folder.rename(tmp_path / "elsewhere")
+        folder.symlink_to(tmp_path / "elsewhere")
+    else:
+        folder.chmod(0o777)
+    (folder / "seal").write_bytes(b"")
+    (folder / "index" / "precious").write_bytes(b"kept")
+
     assert answers(machine.shelf()) == fresh(machine)
+    assert (folder / "index" / "precious").read_bytes() == b"kept"
+
+
+def test_folders_made_for_the_index_are_for_nobody_else(machine: Machine) -> None:
+    fill(machine, 1, seed=7)
+    machine.shelf().search("deploy")
+
+    folder = index_folder(machine)
+    assert [oct(place.stat().st_mode & 0o777) for place in (folder, folder.parent)] == ["0o700", "0o700"]
 
 
 # Other processes ----------------------------------------------------------------------------------

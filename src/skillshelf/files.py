@@ -28,6 +28,7 @@ __all__ = [
     "from_system",
     "is_inside",
     "is_own_file",
+    "is_own_folder",
     "kind_at",
     "kind_of",
     "link_target",
@@ -448,6 +449,15 @@ def is_own_file(path: str) -> bool:
     except OSError:
         return False
     return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+
+def is_own_folder(path: str) -> bool:
+    """Whether a path is a folder, and no link to one, that belongs to this user and in which nobody else can write."""
+    try:
+        status = os.lstat(to_system(path))
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def measure(path: str) -> tuple[int, str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf import files, resources
 from skillshelf.document import body
-from skillshelf.errors import SkillError
+from skillshelf.errors import FileReadError, LimitExceeded, PathEscape, ResourceNotFound
 from skillshelf.impacts import Weights, entry
 from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.terms import analyzer
@@ -55,13 +55,18 @@ def _by_two(skills: Sequence[CatalogSkill], weights: Weights, partner: "Partner"
     pieces = deque(range(start, min(start + _PIECE, len(skills))) for start in range(0, len(skills), _PIECE))
     done: SimpleQueue[_Done | None] = SimpleQueue()
     thread = Thread(target=_by_partner, args=(partner, skills, pieces, done.put), daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:
+        # No thread is to be had: we do it all.
+        done.put(None)
     try:
         yield from _from_both_ends(skills, weights, pieces, done)
     finally:
         pieces.clear()
         partner.close()
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
 
 
 def _from_both_ends(
@@ -85,16 +90,18 @@ def _by_partner(
     hand_over: Callable[[_Done | None], None],
 ) -> None:
     """Have pieces done from the back until there are none; a piece that is not answered goes back."""
-    from skillshelf.partner import PartnerLost
-
-    while piece := _take(pieces.pop):
-        try:
+    piece = _take(pieces.pop)
+    try:
+        while piece is not None:
             # What is in the rest of the frontmatter is not searched.
             hand_over((piece, partner.ask([skills[position]._replace(frontmatter={}) for position in piece])))
-        except PartnerLost:
-            pieces.append(piece)
-            break
-    hand_over(None)
+            piece = _take(pieces.pop)
+    except Exception:
+        # Whatever happened to the other process, or on the way to it, costs its help and nothing else.
+        assert piece is not None
+        pieces.append(piece)
+    finally:
+        hand_over(None)
 
 
 def _take(end: Callable[[], range]) -> range | None:
@@ -111,14 +118,30 @@ def answers(weights: Weights) -> Callable[[Sequence[CatalogSkill]], list[Gathere
 
 
 def _gathered(skill: CatalogSkill, weights: Weights) -> Gathered:
-    terms = entry(skill.name, skill.description, body_of(skill), analyzer(), weights)
-    return Gathered(terms, files.stamp_at(skill.real_path))
+    try:
+        text = _body(skill)
+    except FileReadError:
+        # The machine failed. A state that the file does not have makes that the next look reads it again.
+        return Gathered(_entry(skill, "", weights), None)
+    return Gathered(_entry(skill, text, weights), files.stamp_at(skill.real_path))
+
+
+def _entry(skill: CatalogSkill, text: str, weights: Weights) -> str:
+    return entry(skill.name, skill.description, text, analyzer(), weights)
+
+
+def _body(skill: CatalogSkill) -> str:
+    """The text after the frontmatter; empty where the file is gone or refused, as a load would say."""
+    try:
+        data = resources.read_skill(skill, limit=SKILL_FILE_BYTES).data
+    except (IsADirectoryError, ResourceNotFound, PathEscape, LimitExceeded):
+        return ""
+    return body(data).decode("utf-8", "replace")
 
 
 def body_of(skill: CatalogSkill) -> str:
-    """The text after the frontmatter; empty where the file is gone or cannot be read, as a load would say."""
+    """The text after the frontmatter, as far as it can be read, to show some of it."""
     try:
-        data = resources.read_skill(skill, limit=SKILL_FILE_BYTES).data
-    except (OSError, SkillError):
+        return _body(skill)
+    except FileReadError:
         return ""
-    return body(data).decode("utf-8", "replace")

@@ -5,29 +5,25 @@ description the catalog gives it, and the skill's terms with their impacts (`imp
 done to an index follows from its stamps alone: those that no skill has any more go, those that are missing
 come. The states of the files are those seen by the look at the disk that gave the catalog.
 
-Scores are sums of whole numbers, so that they do not depend on the order or the segments in which the documents
-came, and frequencies are counted among the documents that are there, not among those deleted.
-
 On disk an index lies in a folder of its own with a seal beside it, which says what its files were after the
 last commit, and of which skills it is. An index whose files do not fit its seal was damaged, or its writer was
 killed: it is made anew.
 """
 
 import marshal
-import math
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf import files, writing
 from skillshelf.gathering import gather
-from skillshelf.impacts import PER_UNIT, WEIGHTS, Weights
+from skillshelf.impacts import WEIGHTS, Weights
 from skillshelf.limits import INDEX_WAIT_SECONDS, INDEXES_KEPT, SETTLED_NS
 from skillshelf.progress import Progress, progress
-from skillshelf.terms import is_single
+from skillshelf.scoring import SkillIndex
 from skillshelf.values import CatalogSkill, Entry, Stamp
 
 if TYPE_CHECKING:
@@ -35,18 +31,16 @@ if TYPE_CHECKING:
 
     import tantivy
 
-__all__ = ["Look", "SkillIndex", "folder_for", "open_index"]
+__all__ = ["Look", "folder_for", "open_index"]
 
 FORMAT = 2
 """Changes whenever an index of an earlier version would give other answers."""
 
-_UNIT = 256
-"""Parts of a point in which scores are counted; sums stay whole numbers that 32-bit floats hold exactly."""
-
 _HEAP_BYTES = 64_000_000
 _SMALL_HEAP_BYTES = 15_000_000
 _FEW = 200
-_REMEMBERED = 50_000
+_MOMENT = 0.5
+"""Longer than another process takes for a few changes; who has an index need not wait for more, in seconds."""
 _LOCKS = ".tantivy"
 _SEAL_BYTES = 1 << 26
 _SUM_BYTES = 16
@@ -69,93 +63,6 @@ class _Found(NamedTuple):
     base: "tantivy.Index"
     schema: "tantivy.Schema"
     stamps: Sequence[int]
-
-
-class _Postings(NamedTuple):
-    """A term's tokens with their steps, and in how many skills it is."""
-
-    steps: tuple[tuple[str, int], ...]
-    skills: int
-
-
-_NOWHERE = _Postings((), 0)
-
-
-class SkillIndex:
-    """One state of an index, for asking; what others do to the files does not change it."""
-
-    def __init__(
-        self,
-        searcher: "tantivy.Searcher",
-        schema: "tantivy.Schema",
-        positions: Mapping[int, int],
-        coverage: float,
-    ) -> None:
-        from tantivy import Query
-
-        self.coverage = coverage
-        self._term_query = Query.term_query
-        self._searcher = searcher
-        self._schema = schema
-        self._positions = positions
-        self._whole = searcher.doc_freq("terms", "/") == searcher.num_docs
-        self._known: dict[str, _Postings] = {}
-
-    def weight(self, term: str) -> float:
-        """How rare a term is among the skills; 0 if none has it."""
-        skills = self._postings(term).skills
-        return math.log(1 + (len(self._positions) - skills + 0.5) / (skills + 0.5)) if skills else 0.0
-
-    def skills_with(self, term: str) -> int:
-        """In how many skills a term is."""
-        return self._postings(term).skills
-
-    def best(self, asked: Mapping[str, float], most: int) -> list[tuple[int, int]]:
-        """The scores and positions of the skills that fit weighted terms best, in no order where scores are equal."""
-        from tantivy import Occur, Query
-
-        should, with_score = Occur.Should, Query.const_score_query
-        clauses = [
-            (should, with_score(self._token(token), float(round(_UNIT * weight * step / PER_UNIT))))
-            for term, weight in asked.items()
-            for token, step in self._postings(term).steps
-        ]
-        if not clauses:
-            return []
-        found = self._searcher.search(
-            Query.boolean_query(clauses), limit=min(most, len(self._positions)), count=False
-        ).hits
-        stamps = self._searcher.fast_field_values("stamp", [address for _, address in found])
-        return [(int(score), self._positions[int(stamp or 0)]) for (score, _), stamp in zip(found, stamps, strict=True)]
-
-    def _token(self, token: str) -> "tantivy.Query":
-        return self._term_query(self._schema, "terms", token, index_option="basic")
-
-    def _postings(self, term: str) -> _Postings:
-        known = self._known.get(term)
-        if known is None:
-            # A single character of a run is at the beginning of every pair it stands in, or at the end of the run.
-            single = is_single(term)
-            found = self._searcher.terms_with_prefix("terms", term if single else f"{term}/")
-            if not found:
-                return _NOWHERE
-            counted = self._whole and not single
-            skills = sum(skills for _, skills in found) if counted else self._count([token for token, _ in found])
-            steps = tuple((token, int(token.rpartition("/")[2])) for token, _ in found)
-            known = _Postings(steps, skills)
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            self._known[term] = known
-        return known
-
-    def _count(self, tokens: Sequence[str]) -> int:
-        """How many skills have one of the tokens: an index counts deleted documents until it gets rid of them."""
-        from tantivy import Occur, Query
-
-        if not tokens:
-            return 0
-        query = Query.boolean_query([(Occur.Should, self._token(token)) for token in tokens])
-        return int(self._searcher.search(query, limit=1, count=True).count)  # type: ignore[attr-defined]
 
 
 # Opening ------------------------------------------------------------------------------------------
@@ -188,17 +95,24 @@ def open_index(
         except (OSError, _Damaged):
             # Read-only, full, held by another for long, or damaged even after it was made anew.
             pass
-    with _failures():
-        return work.settle(_Found(*_new_index(None), ()))
+    try:
+        with _failures():
+            return work.settle(_Found(*_new_index(None), ()))
+    except _Damaged as error:
+        raise OSError(f"no index for the search can be made: {error}") from error
 
 
 def _open_kept(work: "_Work", folder: str) -> SkillIndex:
     """The index in a folder: as it is if nothing changed, or else with what changed."""
     writing.make_own_folder(folder)
+    if not all(map(files.is_own_folder, (os.path.dirname(folder), folder))):
+        raise PermissionError("what is there belongs to somebody else, or is a link")
     kept = _Kept(folder)
     if (found := kept.look()) and work.fits(found):
         return work.asking(found)
-    with writing.locked_within(f"{folder}/lock", INDEX_WAIT_SECONDS) as held:
+    with writing.locked_within(f"{folder}/lock", INDEX_WAIT_SECONDS if found is None else _MOMENT) as held:
+        if not held and found is not None:
+            return work.beside(found)
         if not held:
             raise BlockingIOError("another process is busy with this index")
         if found is None or kept.changed():
@@ -260,8 +174,9 @@ class _Kept:
 def _forget_others(folder: str) -> None:
     """Remove the indexes that were not changed for longest, where there are too many beside this one."""
     parent = os.path.dirname(folder)
-    seals = {name: files.stamp_at(f"{parent}/{name}/seal") for name in files.stamps_in(parent)}
-    by_age = sorted(seals, key=lambda name: (seals[name] or (0,) * 5)[3], reverse=True)
+    # One that has no seal yet is being made, and as old as its folder.
+    seals = {name: files.stamp_at(f"{parent}/{name}/seal") or made for name, made in files.stamps_in(parent).items()}
+    by_age = sorted(seals, key=lambda name: seals[name][3], reverse=True)
     for name in by_age[INDEXES_KEPT:]:
         if f"{parent}/{name}" != folder:
             writing.remove_folder(f"{parent}/{name}")
@@ -310,6 +225,7 @@ class _Work:
         self._skills = skills
         self._weights = weights
         self._stream = stream
+        self._unread = 0
         self._seen = _seen(skills, look)
         # Two changes within one tick of the clock leave the same state: a file that had just changed is read again.
         latest = look.at_ns - SETTLED_NS
@@ -320,24 +236,44 @@ class _Work:
         """Whether an index needs no change."""
         return set(found.stamps) == set(self.stamps)
 
-    def asking(self, found: _Found) -> SkillIndex:
-        """An index that fits, for asking."""
+    def asking(self, *found: _Found) -> SkillIndex:
+        """Indexes that fit together, for asking."""
         positions = dict(zip(self.stamps, range(len(self.stamps)), strict=True))
-        return SkillIndex(found.base.searcher(), found.schema, positions, self._weights.coverage)
+        outdated = [stamp for one in found for stamp in one.stamps if stamp not in positions]
+        return SkillIndex(
+            [one.base.searcher() for one in found],
+            found[0].schema,
+            positions,
+            coverage=self._weights.coverage,
+            outdated=outdated,
+            unread=self._unread,
+        )
+
+    def beside(self, found: _Found) -> SkillIndex:
+        """An index that another process is busy with as it was committed last, and in memory what it does not have."""
+        new = _Found(*_new_index(None), ())
+        with _failures():
+            self._write(new, set(), self._missing(found))
+        return self.asking(found, new)
 
     def settle(self, found: _Found) -> SkillIndex:
         """Take out of an index what is no longer there, put in what is missing, and commit."""
-        have, wanted = set(found.stamps), set(self.stamps)
-        missing = [position for position, stamp in enumerate(self.stamps) if stamp not in have]
+        self._write(found, set(found.stamps) - set(self.stamps), self._missing(found))
+        return self.asking(found._replace(stamps=self.stamps))
+
+    def _missing(self, found: _Found) -> list[int]:
+        have = set(found.stamps)
+        return [position for position, stamp in enumerate(self.stamps) if stamp not in have]
+
+    def _write(self, found: _Found, gone: Set[int], missing: Sequence[int]) -> None:
         writer = found.base.writer(_HEAP_BYTES if len(missing) > _FEW else _SMALL_HEAP_BYTES, 1)
-        for stamp in have - wanted:
+        for stamp in gone:
             writer.delete_documents_by_term("stamp", stamp)
         with progress("Indexing skills", len(missing), self._stream) as bar:
             self._add(writer, missing, bar)
         writer.commit()
         writer.wait_merging_threads()
         found.base.reload()
-        return self.asking(found)
 
     def _add(self, writer: "tantivy.IndexWriter", missing: Sequence[int], bar: Progress) -> None:
         from tantivy import Document
@@ -346,6 +282,7 @@ class _Work:
             for place, (terms, after) in gathered:
                 position = missing[place]
                 skill, seen = self._skills[position], self._seen[position]
+                self._unread += after is None
                 if after != seen:
                     # Written after it was seen: what was read may be half of it.
                     self.stamps[position] = _stamp(skill, seen, time.time_ns())

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Partner", "PartnerLost", "can_have_partner", "serve"]
 
-_PROGRAM = "import sys; sys.path.append(sys.argv[1]); from skillshelf.partner import serve; serve(sys.argv[2])"
+_PROGRAM = "import sys; sys.path[:] = sys.argv[2:]; from skillshelf.partner import serve; serve(sys.argv[1])"
 
 Answer = Callable[[Any], Any]
 
@@ -47,7 +47,7 @@ class Partner:
         self._is_closed = False
 
     def ask(self, question: object) -> Any:
-        """The answer to a question; PartnerLost where there is none."""
+        """The answer to a question; PartnerLost where there is none, for whatever reason."""
         with self._asking:
             try:
                 process = self._started()
@@ -56,15 +56,20 @@ class Partner:
                 pickle.dump(question, process.stdin)
                 process.stdin.flush()
                 return pickle.load(process.stdout)
-            except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+            except Exception:
                 raise PartnerLost(f"ended ({self._end()})") from None
+            except BaseException:
+                # The answer is still to come, and would be taken for that to the next question.
+                self._end()
+                raise
 
     def close(self) -> None:
         """End the process, whatever it does; nothing can be asked any more."""
         with self._starting:
             self._is_closed = True
-            if self._process is not None:
-                self._process.kill()
+            process = self._process
+        if process is not None:
+            process.kill()
         # Who waits for an answer hears now that there will be none.
         with self._asking:
             self._end()
@@ -88,12 +93,9 @@ class Partner:
                 raise EOFError
             if self._process is not None:
                 return self._process
-            package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-            # Nothing is imported from the folder it is run in, nor from elsewhere if we may not.
-            alone = "-I" if sys.flags.isolated else "-P"
             # A session of its own: Ctrl-C is for us.
             process = self._process = subprocess.Popen(
-                [sys.executable, alone, "-c", _PROGRAM, package, self._module],
+                [sys.executable, *_options(), "-c", _PROGRAM, self._module, *_places()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -104,9 +106,23 @@ class Partner:
         return process
 
 
+def _options() -> list[str]:
+    """What makes the other Python import only what it is told to, and name files as we do."""
+    no_bytecode = ["-B"] if sys.dont_write_bytecode else []
+    return ["-I", "-S", *no_bytecode, "-X", f"utf8={sys.flags.utf8_mode}"]
+
+
+def _places() -> list[str]:
+    """From where the other process imports: from where we do, so that it is the same program."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return [*(place for place in sys.path if isinstance(place, str) and place), package]
+
+
 def serve(module: str) -> None:
     """Answer questions from standard input until it ends: this is what the other process does."""
-    questions, answers = sys.stdin.buffer, sys.stdout.buffer
+    questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    # What an import may print is no answer.
+    os.dup2(2, 1)
     answer: Answer = import_module(module).answers(pickle.load(questions))
     with suppress(EOFError):
         while True:

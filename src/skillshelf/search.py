@@ -21,8 +21,7 @@ from skillshelf.profile import Ranking
 from skillshelf.values import CatalogSkill
 
 if TYPE_CHECKING:
-    from skillshelf.index import SkillIndex
-    from skillshelf.terms import Analyzer
+    from skillshelf.scoring import SkillIndex
 
 __all__ = ["RANKINGS", "Finder", "Scorer", "SearchReport", "SearchResult", "checked_limit"]
 
@@ -188,23 +187,22 @@ def _by_overlap(finder: Finder, asked: _Asked) -> _Ranked:
             shared = words.intersection(_TOKEN.findall(f"{skill.name} {skill.description}".lower()))
             if shared:
                 found.append((float(SCORES["token_overlap"] + len(shared)), position))
-    return _Ranked(found, terms=frozenset(words))
+    return _Ranked(found)
 
 
 # Shared words, weighed ----------------------------------------------------------------------------
 
 _FIRST_LOOK = 128
-_CORRECTED = 4
-_SHORTEST_CORRECTED = 4
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def _by_relevance(finder: Finder, asked: _Asked) -> _Ranked:
     """What the index says of the terms, times how much of the skill's name the query covers."""
-    from skillshelf.terms import analyzer
+    from skillshelf.correcting import corrected
 
     index = finder.index
-    terms, notes = _corrected(asked.query, analyzer(), index)
+    terms, notes = corrected(asked.query, index, finder.skills)
+    if index.unread:
+        notes = (*notes, f"{index.unread} skills could not be read, and are found by name and description alone")
     weights = {term: (1 + math.log(times)) * index.weight(term) for term, times in terms.items()}
     rarest = sorted((term for term in weights if weights[term]), key=lambda term: (-weights[term], term))[:QUERY_TERMS]
     weights = {term: weights[term] for term in rarest}
@@ -275,44 +273,6 @@ def _with_second_opinion(
     top = max(by_words.values(), default=1.0)
     sums = [by_words.get(n, 0.0) / top + opinion for n, opinion in enumerate(opinions)]
     return [(_points(_HALF * total), n) for n, total in enumerate(sums) if total > 0 and asked.keep(n)]
-
-
-def _corrected(query: str, analyzer: "Analyzer", index: "SkillIndex") -> tuple[dict[str, int], tuple[str, ...]]:
-    """The terms of a query, where a word that no skill has gives way to the commonest that is one letter away."""
-    terms = analyzer.asked(query)
-    unknown = [
-        (term, word)
-        for term, word in analyzer.spelled(query).items()
-        if term in terms and len(word) >= _SHORTEST_CORRECTED and not index.skills_with(term)
-    ]
-    better: dict[str, str] = {}
-    notes = []
-    for term, word in unknown[:_CORRECTED]:
-        near: dict[str, list[str]] = {}
-        for other in _one_edit_away(word):
-            near.setdefault(analyzer.stem(other), []).append(other)
-        known = [(-index.skills_with(other), other) for other in near if index.skills_with(other)]
-        if known:
-            better[term] = min(known)[1]
-            notes.append(f"no skill has {word!r}; looked for {_as_a_word(better[term], near[better[term]])!r}")
-    result: dict[str, int] = {}
-    for term, times in terms.items():
-        result[better.get(term, term)] = result.get(better.get(term, term), 0) + times
-    return result, tuple(notes)
-
-
-def _as_a_word(term: str, words: Sequence[str]) -> str:
-    """How a term is best shown: itself if it was among the words tried, or else the shortest of them."""
-    return term if term in words else min(words, key=lambda word: (len(word), word))
-
-
-def _one_edit_away(word: str) -> set[str]:
-    """Everything that one letter more, less, other or swapped makes of a word."""
-    halves = [(word[:n], word[n:]) for n in range(len(word) + 1)]
-    near = {left + right[1:] for left, right in halves}
-    near |= {left + right[1] + right[0] + right[2:] for left, right in halves if len(right) > 1}
-    near |= {left + letter + right[1:] for left, right in halves for letter in _LETTERS}
-    return near | {left + letter + right for left, right in halves for letter in _LETTERS}
 
 
 RANKINGS: Mapping[Ranking, Callable[[Finder, _Asked], _Ranked]] = {"relevance": _by_relevance, "overlap": _by_overlap}

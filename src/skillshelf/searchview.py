@@ -52,7 +52,8 @@ def _below(result: SearchResult, terms: Set[str], screen: Screen, body_of: Calla
 
 def _around(line: str, terms: Set[str], cells: int) -> str:
     """As much of a line as there is room for, so that the first of the terms is in it."""
-    start = places(line, terms)[0][0]
+    # A sign that is not to be seen may have stood between two words, and is now written out as part of one.
+    start = next((start for start, _ in places(line, terms)), 0)
     if width(line) <= cells or width(line[:start]) < cells // 2:
         return shorten(line, cells)
     before = line.rfind(" ", 0, max(0, start - cells // 4)) + 1 or start
@@ -88,5 +89,5 @@ def nothing_found(report: SearchReport, skills: int, near: list[str], scope: str
     where = f" of scope {scope}" if scope else ""
     if not skills:
         return f"there are no skills{where} here; skillshelf list --all says where was looked, and what was left out"
-    looked = f"none of {skills} skills{where} fits {visible(shorten(report.query.strip(), 60))!r}"
+    looked = f"none of {skills} skills{where} fits '{visible(shorten(report.query.strip(), 60))}'"
     return f"{looked}; did you mean {', '.join(near)}?" if near else f"{looked}; skillshelf list shows them all"

@@ -23,11 +23,11 @@ from skillshelf.values import Catalog, CatalogSkill, Entry
 if TYPE_CHECKING:
     from typing import TextIO
 
-    from skillshelf.index import SkillIndex
     from skillshelf.loader import LoadedSkill
     from skillshelf.policy import Confirm, Policy
     from skillshelf.recorder import OnEvent
     from skillshelf.resources import Resource
+    from skillshelf.scoring import SkillIndex
     from skillshelf.search import Finder, Scorer, SearchReport
     from skillshelf.session import Session
 

@@ -32,4 +32,4 @@ def excerpt(body: str, terms: Set[str]) -> str:
         found = len(terms_in(line, terms))
         if found > most:
             best, most = line, found
-    return best.strip(" \t#*->|`")
+    return best.lstrip(" \t#*->|").rstrip(" \t|")

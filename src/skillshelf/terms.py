@@ -69,15 +69,15 @@ class Analyzer(dict[str, str]):
 
     def asked(self, text: str) -> Mapping[str, int]:
         """The terms a text asks for, and how often: stop words only count where there is nothing else."""
-        chunks = _chunks(text)
-        telling = [chunk for chunk in chunks if chunk.lower() not in STOP_WORDS]
-        terms = Counter(term for chunk in telling or chunks for term in self[chunk].split())
+        words = [word for chunk in _chunks(text) for word in _words(chunk)]
+        telling = [word for word in words if word.lower() not in STOP_WORDS]
+        terms = Counter(term for word in telling or words for term in self[word].split())
         # A single character of a run is nearly everywhere: it too counts only where there is nothing else.
         return {term: times for term, times in terms.items() if not is_single(term)} or terms
 
     def spelled(self, text: str) -> dict[str, str]:
-        """The plain words of a text by their terms, as they were written."""
-        return {self[word]: word for chunk in _chunks(text) if _is_plain(word := chunk.lower())}
+        """The plain words of a text by their terms, as they were written; not those that humps divide."""
+        return {self[chunk]: chunk.lower() for chunk in _chunks(text) if _is_plain(chunk) and " " not in self[chunk]}
 
     def stem(self, word: str) -> str:
         """The term of a plain word, which is not remembered."""
@@ -95,12 +95,8 @@ class Analyzer(dict[str, str]):
                 at += len(part)
 
     def _analyze(self, chunk: str) -> list[str]:
-        if chunk.isascii():
-            return self._plain(chunk)
-        from unicodedata import normalize
-
         terms: list[str] = []
-        for word in _WORD.findall(normalize("NFKC", chunk)):
+        for word in _words(chunk):
             parts = _JOINED.split(word)
             for run in parts[1::2]:
                 terms += map(str.__add__, run, run[1:])
@@ -122,6 +118,15 @@ class Analyzer(dict[str, str]):
 
 def _chunks(text: str) -> list[str]:
     return text.encode("utf-8", "replace").translate(_BLANKS).decode("utf-8").split()
+
+
+def _words(chunk: str) -> list[str]:
+    """The words of a chunk: what lies beyond ASCII may have quotes and dashes of its own in it."""
+    if chunk.isascii():
+        return [chunk]
+    from unicodedata import normalize
+
+    return _WORD.findall(normalize("NFKC", chunk))
 
 
 def _is_plain(word: str) -> bool:

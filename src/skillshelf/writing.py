@@ -115,7 +115,14 @@ def is_at(path: str, descriptor: int) -> bool:
 
 def make_own_folder(path: str) -> None:
     """Make a folder that only this user may enter, with those above it, unless it is there."""
-    os.makedirs(to_system(path), mode=0o700, exist_ok=True)
+    above = os.path.dirname(path)
+    if above != path and kind_at(above) is None:
+        make_own_folder(above)
+    try:
+        os.mkdir(to_system(path), 0o700)
+    except FileExistsError:
+        if kind_at(path) != "folder":
+            raise
 
 
 def remove(path: str) -> None:
