@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from skillshelf.place import Place
     from skillshelf.survey import HostView, Sighting, Survey
     from skillshelf.verdicts import Verdict
-    from skillshelf.views import Where
 
 __all__ = ["hosts", "why"]
 
@@ -52,8 +51,7 @@ def why(values: Values) -> int:
         asked = []
         for sighting in found:
             verdicts = judged[sighting.real_path]
-            helping = [(one.hosts, _how(one.what, one.root, where)) for one in remedies(sighting, verdicts, survey)]
-            asked.append(hostviews.Asked(sighting.path, verdicts, helping))
+            asked.append(hostviews.Asked(sighting.path, verdicts, remedies(sighting, verdicts, survey)))
         write(hostviews.why_view(wanted, asked, where, screen(place.env)))
     for path, message in near_misses(survey):
         if any(sighting.path.startswith(f"{path}/") for sighting in found):
@@ -62,15 +60,11 @@ def why(values: Values) -> int:
     return DONE if any(verdict.visible for verdicts in judged.values() for verdict in verdicts) else NEGATIVE
 
 
-def _how(what: str, root: str, where: "Where") -> str:
-    return f"{what}  (into {where.short(root)})" if root else what
-
-
 def _why_form(
     wanted: str, found: "Sequence[Sighting]", judged: "Mapping[str, Sequence[Verdict]]", survey: "Survey"
 ) -> dict[str, Any]:
+    from skillshelf.fixes import fix_for
     from skillshelf.hosts import HOSTS
-    from skillshelf.remedies import fix_for
 
     def form(sighting: "Sighting", verdict: "Verdict") -> dict[str, Any]:
         host = HOSTS[verdict.host]
@@ -121,17 +115,16 @@ def _not_found(wanted: str, survey: "Survey", *, as_json: bool) -> int:
 
 def _fix(found: "Sequence[Sighting]", survey: "Survey", hosts: Sequence[str]) -> bool:
     """Do what needs no guessing, each shown before it is done; a link is made only for a host that was named."""
+    from skillshelf.fixes import wants_put
     from skillshelf.hostfinding import asked_hosts, note, verdicts_of
     from skillshelf.linking import made_line, make
-    from skillshelf.remedies import wants_link
 
     told = False
     for sighting in found:
         told |= _mend(sighting, survey.place)
         for verdict in verdicts_of(sighting, survey, asked_hosts(hosts) if hosts else ()):
-            view = survey.views[verdict.host]
-            if verdict.visible is False and wants_link(sighting, verdict, view, survey):
-                note(made_line(make(sighting, view, survey.place)))
+            if wants_put(verdict, sighting):
+                note(made_line(make(sighting, survey.views[verdict.host], survey.place)))
                 told = True
     return told
 
@@ -208,7 +201,7 @@ def _pair(values: Values) -> list[str]:
 
 def _row(sighting: "Sighting", verdicts: "Sequence[Verdict]") -> "Row":
     from skillshelf.hostviews import Row
-    from skillshelf.remedies import link_name
+    from skillshelf.putting import link_name
 
     return Row(link_name(sighting), sighting.path, {verdict.host: verdict.visible for verdict in verdicts})
 

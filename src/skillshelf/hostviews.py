@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from skillshelf.hosts import HOSTS
+from skillshelf.remedies import Remedy
 from skillshelf.terminal import Screen, Style
 from skillshelf.text import fold, visible
 from skillshelf.verdicts import Verdict
@@ -18,11 +19,11 @@ _MARKS = {True: "+", False: "-", None: "?"}
 
 
 class Asked(NamedTuple):
-    """One file, the verdict of every host asked, and what helps: who would see it, and how."""
+    """One file, the verdict of every host asked, and what helps."""
 
     path: str
     verdicts: Sequence[Verdict]
-    help: Sequence[tuple[tuple[str, ...], str]]
+    help: Sequence[Remedy]
 
 
 # One skill ----------------------------------------------------------------------------------------
@@ -43,7 +44,7 @@ def _one(name: str, file: Asked, where: Where, screen: Screen) -> Iterator[str]:
     yield from _verdict_lines(file.verdicts, screen)
     if file.help:
         yield "What helps:"
-        rows = [(_count(hosts), what) for hosts, what in file.help[:_FIXES_SHOWN]]
+        rows = [(_count(remedy), _how(remedy, where)) for remedy in file.help[:_FIXES_SHOWN]]
         yield from screen.table(rows, ("bold", "green"), indent=2, wrap=True)
         if len(file.help) > _FIXES_SHOWN:
             yield f"  … and {len(file.help) - _FIXES_SHOWN} more: --json"
@@ -63,7 +64,8 @@ def _several(name: str, asked: Sequence[Asked], where: Where, screen: Screen) ->
     head = ("HOST", *(number for number, _ in copies))
     yield from screen.table([head, *rows], ("bold", *(None for _ in shown)))
     room = _FIXES_SHOWN // len(shown)
-    helping = [(n, _count(h), what) for (n, _), file in zip(copies, shown, strict=True) for h, what in file.help[:room]]
+    numbered = [(n, one) for (n, _), file in zip(copies, shown, strict=True) for one in file.help[:room]]
+    helping = [(n, _count(one), _how(one, where)) for n, one in numbered]
     if helping:
         yield "What helps:"
         yield from screen.table(helping, ("bold", None, "green"), indent=2, wrap=True)
@@ -99,8 +101,30 @@ def _told(verdict: Verdict) -> str:
     return _WORDS[verdict.told]
 
 
-def _count(hosts: Sequence[str]) -> str:
-    return hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
+def _count(remedy: Remedy) -> str:
+    """Who will see the skill after a remedy alone."""
+    if len(remedy.hosts) == 1:
+        return remedy.hosts[0]
+    if remedy.hosts:
+        return f"{len(remedy.hosts)} hosts"
+    return "not alone" if remedy.needing else "for people" if remedy.calling else "first"
+
+
+def _how(remedy: Remedy, where: Where) -> str:
+    """What to do, and what else will come of it."""
+    more = "more " if remedy.hosts else ""
+    notes = []
+    if remedy.put:
+        notes.append(f"{'into' if remedy.put.how == 'link' else 'a copy in'} {where.short(remedy.put.root)}")
+    if remedy.calling:
+        notes.append(f"people can then call it in {', '.join(remedy.calling)}")
+    if remedy.asking:
+        notes.append(f"{len(remedy.asking)} {more}would then ask for trust")
+    if remedy.needing:
+        notes.append(f"{len(remedy.needing)} {more}{'needs' if len(remedy.needing) == 1 else 'need'} another step, too")
+    if remedy.doubtful:
+        notes.append(f"{', '.join(remedy.doubtful)} would then have two of that name: which one wins is open")
+    return f"{remedy.what}  ({'; '.join(notes)})" if notes else remedy.what
 
 
 # All skills ---------------------------------------------------------------------------------------
