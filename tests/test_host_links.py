@@ -57,7 +57,7 @@ def test_a_link_of_our_own_gives_way_to_a_copy_that_says_so(machine: Machine, ru
 
     assert (status, place.is_symlink(), (place / "SKILL.md").exists()) == (0, False, True)
     assert "codelia: copied .agents/skills/deploy (in place of the link that skillshelf made; 1 file" in out
-    assert "stays, for codex" in run("link", "deploy", "--to", "codelia", "--remove")[1]
+    assert "(codex needs it)" in run("link", "deploy", "--to", "codelia", "--remove")[1]
     assert run("link", "deploy", "--to", "codex", "--remove")[0] == 0
     assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
 
@@ -194,7 +194,7 @@ def test_what_was_made_for_two_hosts_stays_until_neither_needs_it(machine: Machi
 
     status, out, _ = run("link", "deploy", "--to", "codex", "--remove")
     assert (status, link.exists()) == (0, True)
-    assert f"{link} stays, for gemini-cli" in out
+    assert "codex: left ~/.agents/skills/deploy (gemini-cli needs it)" in out
 
     assert run("link", "deploy", "--to", "gemini-cli", "--remove")[0] == 0
     assert not link.is_symlink()

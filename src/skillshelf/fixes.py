@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 
 from skillshelf.discovery import SKILL_FILE
 from skillshelf.document import parse
-from skillshelf.foresight import after_put
+from skillshelf.foresight import after_put, trusting
 from skillshelf.place import Place
 from skillshelf.putting import in_the_way, link_name, put_for
 from skillshelf.survey import HostView, Sighting, Survey
 from skillshelf.values import VerdictName
-from skillshelf.verdicts import Verdict
+from skillshelf.verdicts import Verdict, judge
 
 __all__ = ["TEXT_RULES", "asked_as", "fix_for", "in_words", "made_readable", "wants_put"]
 
@@ -67,10 +67,12 @@ def fix_for(verdict: Verdict, sighting: Sighting, view: HostView, survey: Survey
     """What to do so that this host sees the file; None where there is nothing to do, or nobody knows."""
     if verdict.visible or (verdict.verdict == "unknown" and not sighting.problem):
         return None
-    if verdict.verdict in _FIXES:
-        return _FIXES[verdict.verdict](verdict, view)
     if sighting.problem:
         return made_readable(sighting, survey.place)
+    if verdict.verdict == "untrusted":
+        return _trust_in_words(sighting, view, survey)
+    if verdict.verdict in _FIXES:
+        return _FIXES[verdict.verdict](verdict, view)
     if wants_put(verdict, sighting):
         return _put_in_words(sighting, view, survey)
     if sighting.file_name != SKILL_FILE:
@@ -82,6 +84,15 @@ def wants_put(verdict: Verdict, sighting: Sighting) -> bool:
     """Whether the skill lies where this host does not see it, so that a link or a copy is what it lacks."""
     is_misplaced = verdict.verdict in _PLACES and verdict.rule != "root-file"
     return is_misplaced and sighting.file_name == SKILL_FILE and not sighting.problem
+
+
+def _trust_in_words(sighting: Sighting, view: HostView, survey: Survey) -> str:
+    """What to do for a host that asks for trust: that, and what is still to do then."""
+    first = f"trust this folder in {view.profile.name}"
+    trusted = trusting(view, survey)
+    then = survey._replace(views={**survey.views, view.profile.name: trusted})
+    rest = fix_for(judge(sighting, trusted, then), sighting, trusted, then)
+    return f"{first}, then: {rest}" if rest else first
 
 
 def _put_in_words(sighting: Sighting, view: HostView, survey: Survey) -> str | None:

@@ -12,7 +12,7 @@ from skillshelf.survey import HostView, Sighting, Survey, view_of
 from skillshelf.values import Candidate, Diagnostic, Root
 from skillshelf.verdicts import Verdict, judge
 
-__all__ = ["after_put", "after_trust"]
+__all__ = ["after_put", "trusting"]
 
 
 def after_put(put: Put, sighting: Sighting, survey: Survey, hosts: Iterable[str]) -> list[Verdict]:
@@ -42,8 +42,9 @@ def _foreseen(put: Put, sighting: Sighting, twin: Sighting | None, view: HostVie
     ways = tuple(f"{root.path}/{put.name}/{SKILL_FILE}" for root in mine)
     new = (twin or sighting)._replace(ways=ways if twin else (*sighting.ways, *ways))
     changed = _with(new, sighting, ways, put, view, survey)
-    verdicts = [judge(file, changed, survey) for file in ((new, sighting) if twin else (new,))]
-    return max(verdicts, key=lambda verdict: _BETTER[verdict.visible])
+    # If it does not help, the reason is what keeps the new way to the file from the host, not the old one.
+    files_then = (new._replace(ways=ways), sighting if twin else new)
+    return max((judge(file, changed, survey) for file in files_then), key=lambda verdict: _BETTER[verdict.visible])
 
 
 _BETTER = {False: 0, None: 1, True: 2}
@@ -106,9 +107,9 @@ def _once(found: Iterable[Found], changed: Sequence[Sighting]) -> list[Found]:
     return told
 
 
-def after_trust(sighting: Sighting, view: HostView, survey: Survey) -> Verdict:
-    """What a host will make of a skill once the folder is trusted."""
+def trusting(view: HostView, survey: Survey) -> HostView:
+    """What a host makes of a place once it trusts the folder."""
     roots = tuple(root._replace(trusted=True) for root in view.roots)
     entered = view.entered._replace(roots=roots)
     found = list(discover(roots, view.profile, repository=entered.repository))
-    return judge(sighting, view_of(view.profile, roots, entered, found, survey.documents), survey)
+    return view_of(view.profile, roots, entered, found, survey.documents)

@@ -3,6 +3,7 @@
 Imports stand inside the functions: a command loads what it needs and nothing else.
 """
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ def why(values: Values) -> int:
     """Which hosts see a skill, and what keeps it from the others."""
     from skillshelf import hostviews, views
     from skillshelf.hostfinding import asked_hosts, find, needed, note, place_of, verdicts_of
+    from skillshelf.made import is_own_copy
     from skillshelf.nearmisses import near_misses
     from skillshelf.remedies import remedies
     from skillshelf.terminal import screen, write
@@ -51,13 +53,31 @@ def why(values: Values) -> int:
         asked = []
         for sighting in found:
             verdicts = judged[sighting.real_path]
-            asked.append(hostviews.Asked(sighting.path, verdicts, remedies(sighting, verdicts, survey)))
+            helping = remedies(sighting, verdicts, survey, served=_served(sighting, found, judged))
+            is_copy = is_own_copy(os.path.dirname(sighting.path))
+            asked.append(hostviews.Asked(sighting.path, verdicts, helping, is_copy))
         write(hostviews.why_view(wanted, asked, where, screen(place.env)))
     for path, message in near_misses(survey):
         if any(sighting.path.startswith(f"{path}/") for sighting in found):
             note(f"{path} {message}")
     _say_unseen(survey)
     return DONE if any(verdict.visible for verdicts in judged.values() for verdict in verdicts) else NEGATIVE
+
+
+def _served(sighting: "Sighting", found: "Sequence[Sighting]", judged: "Mapping[str, Sequence[Verdict]]") -> set[str]:
+    """The hosts that see another file of the name, or would if they trusted the folder.
+
+    Not those that see another text instead of this one: which of the two is meant has to be settled.
+    """
+    mine = {verdict.host: verdict.verdict for verdict in judged[sighting.real_path]}
+    served, misled = set(), set()
+    for other in (other for other in found if other is not sighting):
+        seeing = {verdict.host for verdict in judged[other.real_path] if verdict.visible}
+        asking = {verdict.host for verdict in judged[other.real_path] if verdict.verdict == "untrusted"}
+        served |= seeing | {host for host in asking if mine[host] != "untrusted"}
+        if (other.head, other.size) != (sighting.head, sighting.size):
+            misled |= seeing
+    return served - {host for host in misled if mine[host] == "shadowed-by"}
 
 
 def _why_form(
@@ -220,6 +240,7 @@ def _count(view: "HostView", verdicts: "Sequence[Verdict]") -> "HostCount":
         sum(verdict.visible is True for verdict in verdicts),
         len(missing),
         sum(verdict.told is False for verdict in missing),
+        sum(verdict.visible is None for verdict in verdicts),
         text.chars,
         text.tokens,
         budget,

@@ -75,7 +75,8 @@ def _made(host: str, sighting: Sighting, place: Place, warned: set[str]) -> Made
     view = survey.views[host]
     (verdict,) = verdicts_of(now, survey, [host])
     for seen in (verdict, *_on_copies(now, survey, host)):
-        if seen.visible:
+        # What a host will see once it trusts the folder needs no link either.
+        if seen.visible or (seen.verdict == "untrusted" and seen is not verdict):
             keep_for(host, seen.at)
             return Made(host, "nothing", seen.at, "")
     if wants_put(verdict, now):
@@ -149,13 +150,13 @@ def _report(wanted: str, made: Sequence[Made], seen: Mapping[str, Verdict], plac
 
 def _is_good(one: Made, verdict: Verdict | None) -> bool:
     """Whether a host has got what its author allows: where he keeps a skill from models, people can call it."""
-    if one.how == "removed":
+    if one.how in ("removed", "kept"):
         return True
     return verdict is not None and (verdict.visible is True or verdict.verdict == "hidden-from-model")
 
 
 def _running(made: Sequence[Made]) -> list[str]:
     """How sessions that are running come to know of what was made or removed."""
-    changed = dict.fromkeys(one.host for one in made if one.how != "nothing")
+    changed = dict.fromkeys(one.host for one in made if one.how not in ("kept", "nothing"))
     known = [f"{host}: {HOSTS[host].on_change}" for host in changed if HOSTS[host].on_change]
     return [f"If it is running now - {'; '.join(known)}"] if known else []

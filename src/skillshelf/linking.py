@@ -13,13 +13,13 @@ from skillshelf.discovery import SKILL_FILE
 from skillshelf.limits import COPIED_BYTES, LISTED_ENTRIES, SKILL_FILE_BYTES
 from skillshelf.made import hosts_of, is_own_link, note, noted
 from skillshelf.place import Place
-from skillshelf.putting import Put, in_the_way, put_for
+from skillshelf.putting import Put, in_the_way, put_for, why_copy
 from skillshelf.survey import HostView, Sighting
 from skillshelf.text import visible
 
 __all__ = ["Made", "made_line", "make", "take_back"]
 
-How = Literal["link", "copy", "removed", "nothing"]
+How = Literal["link", "copy", "removed", "kept", "nothing"]
 
 
 class Made(NamedTuple):
@@ -33,7 +33,7 @@ class Made(NamedTuple):
 
 def made_line(one: Made, seen: bool | None = None) -> str:
     """What was done, for a person, and whether the host sees the skill now."""
-    words = {"link": "linked", "copy": "copied", "removed": "removed", "nothing": "nothing done"}
+    words = {"link": "linked", "copy": "copied", "removed": "removed", "kept": "left", "nothing": "nothing done"}
     if one.how == "nothing" and seen:
         return visible(f"{one.host}: sees it already, as {one.path}{f' ({one.detail})' if one.detail else ''}")
     now = {True: " - its model is told of it", False: " - its model is not told of it", None: ""}[seen]
@@ -50,7 +50,8 @@ def make(sighting: Sighting, view: HostView, place: Place) -> Made:
         why = f"{taken}: move it away and try again" if taken else "it has no root to put a link in"
         return Made(host, "nothing", "", why)
     try:
-        return _replaced(put, host, sighting) if is_own_link(put.path) else _MAKERS[put.how](put, [host], sighting)
+        made = _replaced(put, host, sighting) if is_own_link(put.path) else _MAKERS[put.how](put, [host], sighting)
+        return made._replace(detail=f"{made.detail}, {why_copy(view)}") if made.how == "copy" else made
     except OSError as error:
         return Made(host, "nothing", put.path, f"not made: {(error.strerror or str(error)).lower()}")
 
@@ -100,7 +101,7 @@ def _copy(put: Put, hosts: list[str], sighting: Sighting) -> Made:
     writing.make_folder(put.path, contents)
     _note(put, {"how": "copy", "digest": _digest(contents), "folders": len(made), "for": hosts})
     count = "1 file" if len(contents) == 1 else f"{len(contents)} files"
-    return Made(host, "copy", put.path, f"{count}, since it is not sure to follow such a link")
+    return Made(host, "copy", put.path, count)
 
 
 _MAKERS: Mapping[str, Callable[[Put, list[str], Sighting], Made]] = {"link": _link, "copy": _copy}
@@ -150,7 +151,7 @@ def _give_up(host: str, root: str, path: str, entry: Mapping[str, Any]) -> Made:
     if not others:
         return _remove(host, root, path, entry)
     note(root, os.path.basename(path), {**entry, "for": others})
-    return Made(host, "removed", "", f"{path} stays, for {', '.join(others)}")
+    return Made(host, "kept", path, f"{', '.join(others)} {'needs' if len(others) == 1 else 'need'} it")
 
 
 def _remove(host: str, root: str, path: str, entry: Mapping[str, Any]) -> Made:

@@ -14,7 +14,7 @@ from skillshelf.questions import ignored_safeguard
 from skillshelf.survey import HostView, Sighting, base_of
 from skillshelf.values import Root
 
-__all__ = ["Put", "in_the_way", "is_open_to_all", "link_name", "put_for"]
+__all__ = ["Put", "in_the_way", "is_open_to_all", "link_name", "put_for", "why_copy"]
 
 
 class Put(NamedTuple):
@@ -64,6 +64,13 @@ def _how(sighting: Sighting, root: Root, view: HostView) -> Literal["link", "cop
     """A copy where the host follows no link, where nobody knows whether it does, and where SKILL.md is one itself."""
     linked_file = os.path.basename(sighting.real_path) != os.path.basename(sighting.ways[0])
     return "copy" if root.links == "never" or "links" in view.profile.unknown or linked_file else "link"
+
+
+def why_copy(view: HostView) -> str:
+    """Why a host gets a copy."""
+    if "links" in view.profile.unknown:
+        return "since nobody knows whether it follows links"
+    return "since it follows no such link"
 
 
 def _is_free(put: Put, sighting: Sighting) -> bool:

@@ -5,15 +5,15 @@ again as it will be then.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from skillshelf.fixes import TEXT_RULES, asked_as, fix_for, in_words, made_readable, wants_put
 from skillshelf.fixing import Text, repair
-from skillshelf.foresight import after_put, after_trust
+from skillshelf.foresight import after_put
 from skillshelf.profile import Profile
 from skillshelf.profiles import DEFAULT_PROFILE, find_profile
-from skillshelf.putting import Put, is_open_to_all, link_name, put_for
+from skillshelf.putting import Put, is_open_to_all, put_for
 from skillshelf.questions import document_of, ignored_safeguard
 from skillshelf.standing import held_back
 from skillshelf.survey import Sighting, Survey
@@ -46,16 +46,19 @@ Before = Mapping[str, Verdict]
 """What each host says now."""
 
 
-def remedies(sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey) -> list[Remedy]:
-    """What to do, the most helpful first."""
+def remedies(
+    sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey, *, served: Collection[str] = ()
+) -> list[Remedy]:
+    """What to do, the most helpful first; hosts that are `served` in another way need nothing."""
     if sighting.problem:
         # Nobody knows what a file says that cannot be read, and so not who will see it.
         return [Remedy("hand", made_readable(sighting, survey.place), ())]
     before = {verdict.host: verdict for verdict in verdicts}
-    puts = _puts(sighting, before, survey)
+    unseeing = {host for host, verdict in before.items() if not verdict.visible and host not in served}
+    puts = _puts(sighting, before, unseeing, survey)
     reached = {host for put in puts for host in (*put.hosts, *put.calling, *put.asking)}
-    found = [*puts, *_repairs(sighting, [verdict for verdict in verdicts if verdict.host not in reached], survey)]
-    return sorted(found, key=_rank)
+    left = [verdict for verdict in verdicts if verdict.host in unseeing - reached]
+    return sorted([*puts, *_repairs(sighting, left, survey)], key=_rank)
 
 
 def _rank(remedy: Remedy) -> tuple[int, int, int, int, str]:
@@ -70,10 +73,10 @@ def _rank(remedy: Remedy) -> tuple[int, int, int, int, str]:
 # Links and copies ---------------------------------------------------------------------------------
 
 
-def _puts(sighting: Sighting, before: Before, survey: Survey) -> list[Remedy]:
+def _puts(sighting: Sighting, before: Before, unseeing: Collection[str], survey: Survey) -> list[Remedy]:
     """The fewest links, and then copies, that reach the hosts which lack nothing else."""
-    waiting = {host for host, verdict in before.items() if not verdict.visible}
-    possible = list(_possible_puts(sighting, before, survey))
+    waiting = {*unseeing}
+    possible = list(_possible_puts(sighting, before, unseeing, survey))
     found = []
     while possible := [one for one in possible if waiting.intersection((*one.hosts, *one.calling))]:
         # Links before copies, which fall behind what they were made from.
@@ -92,11 +95,11 @@ def _is_link(remedy: Remedy) -> bool:
     return remedy.put is not None and remedy.put.how == "link"
 
 
-def _possible_puts(sighting: Sighting, before: Before, survey: Survey) -> Iterator[Remedy]:
+def _possible_puts(sighting: Sighting, before: Before, unseeing: Collection[str], survey: Survey) -> Iterator[Remedy]:
     """What `link` would do for each host that lacks just that, with what all hosts will make of it."""
     for_hosts: dict[Put, list[str]] = {}
-    for host, verdict in before.items():
-        put = put_for(sighting, survey.views[host], survey.place) if wants_put(verdict, sighting) else None
+    for host in (host for host in before if host in unseeing and wants_put(before[host], sighting)):
+        put = put_for(sighting, survey.views[host], survey.place)
         if put and not is_open_to_all(put, sighting) and _keeps_safeguards(sighting, host, survey):
             for_hosts.setdefault(put, []).append(host)
     for put, hosts in for_hosts.items():
@@ -131,25 +134,36 @@ def _repairs(sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey) ->
                 found[what] = one._replace(hosts=(*one.hosts, verdict.host))
             else:
                 found[what] = one._replace(needing=(*one.needing, verdict.host))
-    return list(found.values())
+    return _merged(found.values())
+
+
+def _merged(found: Iterable[Remedy]) -> list[Remedy]:
+    """The same remedies, with one for all hosts that lack nothing but trust."""
+    trust = [one for one in found if one.hosts and one.what == f"{_TRUST}{one.hosts[0]}"]
+    others = [one for one in found if one not in trust]
+    hosts = tuple(host for one in trust for host in one.hosts)
+    return [*others, Remedy("hand", _TRUST + " and in ".join(hosts), hosts)] if hosts else others
+
+
+_TRUST = "trust this folder in "
 
 
 def _steps(verdict: Verdict, sighting: Sighting, survey: Survey) -> list[tuple[str, bool]]:
     """What to do for one host, each with whether that is enough."""
-    view, place = survey.views[verdict.host], "untrusted" if verdict.verdict == "untrusted" else ""
-    fix = fix_for(verdict, sighting, view, survey)
-    if wants_put(verdict, sighting):
-        if not _keeps_safeguards(sighting, verdict.host, survey):
-            return []
-        place = "elsewhere"
-    if fix is None or not place:
-        return [] if fix is None else [(fix, _is_enough(fix, verdict, sighting, survey))]
-    folder = link_name(sighting) if place == "elsewhere" else sighting.folder
-    words = [in_words(f.rule, f.line, sighting) for f in refusals(sighting, view.profile, survey, folder=folder)]
-    behind = [(what, False) for what in words[:1] if what is not None]
-    if place == "elsewhere":
-        return behind or [(fix, True)]
-    return [(fix, after_trust(sighting, view, survey).visible is True), *behind]
+    misplaced = wants_put(verdict, sighting)
+    if misplaced and not _keeps_safeguards(sighting, verdict.host, survey):
+        return []
+    fix = fix_for(verdict, sighting, survey.views[verdict.host], survey)
+    if fix is None:
+        return []
+    if not misplaced and verdict.verdict != "untrusted":
+        return [(fix, _is_enough(fix, verdict, sighting, survey))]
+    *before, last = fix.split(", then: ")
+    if not before or last.startswith("skillshelf link "):
+        # All that is said is enough, but a change of the text is told for all hosts that want it together.
+        text = [what for what in before if not what.startswith(_TRUST) and "move it away" not in what]
+        return [(what, False) for what in text] or [(fix, True)]
+    return [(what, False) for what in (*before, last)]
 
 
 def _is_enough(fix: str, verdict: Verdict, sighting: Sighting, survey: Survey) -> bool:

@@ -297,7 +297,7 @@ class MadeForm(TypedDict):
     """What was done to make a skill visible to a host, and whether it is now."""
 
     host: str
-    how: Literal["link", "copy", "removed", "nothing"]
+    how: Literal["link", "copy", "removed", "kept", "nothing"]
     path: str
     detail: str
     visible: bool | None
