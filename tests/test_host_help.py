@@ -48,6 +48,12 @@ def taken(machine: Machine) -> None:
     (machine.repo / ".claude/skills/probe-x/notes").mkdir(parents=True)
 
 
+def odd_names(machine: Machine) -> None:
+    """A skill in a folder with a blank, and one with a name that differs from it by what some hosts change."""
+    write_skill(machine.repo / ".claude/skills", "", skill("description: Probes.\n"), folder="probe x")
+    write_skill(machine.home / ".copilot/skills", "probe-x", skill("name: probe-x\ndescription: Mine.\n"))
+
+
 HELD_BACK = skill("name: probe-x\ndescription: Deploys.\ndisable-model-invocation: true\n")
 
 TREES: Mapping[str, Build] = {
@@ -61,6 +67,8 @@ TREES: Mapping[str, Build] = {
     "drafts": in_root("repo/.claude/skills", folder=".drafts/probe-x"),
     "other-folder": in_root("repo/.claude/skills", folder="elsewhere-x"),
     "misspelt": in_root("repo/.claude/skill"),
+    "misspelt-other-folder": in_root("repo/.claude/skill", folder="elsewhere-x"),
+    "odd-names": odd_names,
     "package": in_root("repo/packages/api/.claude/skills"),
     "at-home": in_root("home/.claude/skills"),
     "at-home-codex": in_root("home/.codex/skills"),
@@ -80,7 +88,7 @@ class Seen:
     def __init__(self, machine: Machine, path: str | None = None) -> None:
         place = Place(str(machine.repo), str(machine.home), {})
         self.survey: Survey = take_survey(place, tuple(HOSTS), path=path)
-        named = [found for found in self.survey.sightings if "probe-x" in (found.folder, found.declared)]
+        named = [found for found in self.survey.sightings if {"probe-x", "probe x"} & {found.folder, found.declared}]
         self.sightings = [found for found in named if b"Mine." not in found.head]
 
     def of(self, sighting: Sighting) -> list[Verdict]:

@@ -141,12 +141,15 @@ _FIXES: Mapping[VerdictName, Callable[[Verdict, HostView], str | None]] = {
 
 
 def asked_as(sighting: Sighting, survey: Survey) -> str:
-    """What a command must call a skill by: its name, or the path of its folder where others have that name too."""
+    """What a command must call a skill by: its name, or the path of its folder where that does not lead to it alone."""
     from shlex import quote
 
     name = link_name(sighting)
-    alike = [other for other in survey.sightings if name in (other.folder, link_name(other))]
-    return name if len(alike) < 2 else quote(_shown_from(os.path.dirname(sighting.path), survey.place.cwd))
+    alike = [other for other in survey.sightings if name in (other.folder, link_name(other)) and not other.problem]
+    # A file without a base lies in no root: only a search below this folder would meet it.
+    if len(alike) == 1 and sighting.base and not name.startswith("-"):
+        return quote(name)
+    return quote(_shown_from(os.path.dirname(sighting.path), survey.place.cwd))
 
 
 def _shown_from(path: str, folder: str) -> str:

@@ -1,7 +1,8 @@
 """A survey and a change to what hosts will say after it: the stages are gone through again, and nothing is written."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 
 from skillshelf import files
 from skillshelf.discovery import SKILL_FILE, Found, Repeat, discover
@@ -52,15 +53,33 @@ _BETTER = {False: 0, None: 1, True: 2}
 
 def _with(new: Sighting, old: Sighting, ways: Sequence[str], put: Put, view: HostView, survey: Survey) -> HostView:
     """The view of a host that met the new file as well."""
+    ways_there = (f"{put.path}/", *(os.path.dirname(way) + "/" for way in ways))
     roots = tuple(_made(root, put) for root in view.roots)
     entered = view.entered._replace(roots=tuple(_made(root, put) for root in view.entered.roots))
-    found: list[Found] = [item for item in view.found if not item.path.startswith((f"{put.path}/", *ways))]
-    found = [item for item in found if item.path != put.path]
+    found: list[Found] = [item for item in _rivals(new, put, view, survey) if not item.path.startswith(ways_there)]
     for index, root in enumerate(entered.roots):
         way = f"{root.path}/{put.name}/{SKILL_FILE}"
         if way in ways and (item := _met(index, root, way, new, put, view.profile)) is not None:
             found.insert(_place_of(item, index, found, view.profile), item)
     return view_of(view.profile, roots, entered, _once(found, (new, old)), survey.documents)
+
+
+def _rivals(new: Sighting, put: Put, view: HostView, survey: Survey) -> Iterator[Found]:
+    """What a host found that may have a say: all of it where its list can be full, else what has a like name."""
+    if view.profile.catalog_budget:
+        yield from view.found
+        return
+    names = {_letters(name) for name in (put.name, new.declared)}
+    for item in view.found:
+        other = survey.by_path.get(item.path)
+        if other is None or not names.isdisjoint((_letters(other.folder), _letters(other.declared))):
+            yield item
+
+
+@cache
+def _letters(name: str) -> str:
+    """A name without what hosts change in it."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def _made(root: Root, put: Put) -> Root:
