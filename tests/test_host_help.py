@@ -54,6 +54,15 @@ def odd_names(machine: Machine) -> None:
     write_skill(machine.home / ".copilot/skills", "probe-x", skill("name: probe-x\ndescription: Mine.\n"))
 
 
+def broken_roots(machine: Machine) -> None:
+    """A skill where few look, and two roots that cannot be entered."""
+    in_root("repo/.github/skills")(machine)
+    (machine.repo / ".claude").mkdir()
+    (machine.repo / ".claude/skills").symlink_to("gone")
+    (machine.repo / ".agents").mkdir()
+    (machine.repo / ".agents/skills").write_text("not a folder")
+
+
 HELD_BACK = skill("name: probe-x\ndescription: Deploys.\ndisable-model-invocation: true\n")
 
 TREES: Mapping[str, Build] = {
@@ -69,6 +78,7 @@ TREES: Mapping[str, Build] = {
     "misspelt": in_root("repo/.claude/skill"),
     "misspelt-other-folder": in_root("repo/.claude/skill", folder="elsewhere-x"),
     "odd-names": odd_names,
+    "broken-roots": broken_roots,
     "package": in_root("repo/packages/api/.claude/skills"),
     "at-home": in_root("home/.claude/skills"),
     "at-home-codex": in_root("home/.codex/skills"),
@@ -281,3 +291,14 @@ def test_whatever_stands_in_the_way_is_called_what_it_is(
     status, out, _ = run("link", ".agents/skills/probe-x", "--to", "kiro")
 
     assert (status, f".kiro/skills/probe-x {said}: move it away and try again" in out) == (1, True)
+
+
+def test_roots_that_cannot_be_entered_are_told(machine: Machine, run: Run) -> None:
+    broken_roots(machine)
+
+    told = run("hosts")[1]
+
+    assert "warning: .claude/skills cannot be entered by any host: the link leads nowhere: target gone" in told
+    assert "warning: .agents/skills cannot be entered by any host: it is no folder" in told
+    assert ".claude/skills cannot be entered by any host" in run("why", "nothing-like-it")[2]
+    assert ".claude/skills cannot be entered by any host" in run("why", "probe-x")[2]

@@ -31,7 +31,7 @@ def why(values: Values) -> int:
     from skillshelf import hostviews, views
     from skillshelf.hostfinding import asked_hosts, find, needed, note, place_of, verdicts_of
     from skillshelf.made import is_own_copy
-    from skillshelf.nearmisses import near_misses
+    from skillshelf.nearmisses import broken_roots, near_misses
     from skillshelf.remedies import remedies
     from skillshelf.terminal import screen, write
 
@@ -57,9 +57,10 @@ def why(values: Values) -> int:
             is_copy = is_own_copy(os.path.dirname(sighting.path))
             asked.append(hostviews.Asked(sighting.path, verdicts, helping, is_copy))
         write(hostviews.why_view(wanted, asked, where, screen(place.env)))
-    for path, message in near_misses(survey):
-        if any(sighting.path.startswith(f"{path}/") for sighting in found):
-            note(f"{path} {message}")
+    broken = {*broken_roots(survey)}
+    for miss in near_misses(survey):
+        if miss in broken or any(sighting.path.startswith(f"{miss.path}/") for sighting in found):
+            note(f"{miss.path} {miss.message}")
     _say_unseen(survey)
     return DONE if any(verdict.visible for verdicts in judged.values() for verdict in verdicts) else NEGATIVE
 

@@ -11,7 +11,7 @@ from skillshelf.hosts import HOSTS
 from skillshelf.made import is_own_link
 from skillshelf.place import Place
 from skillshelf.questions import ignored_safeguard
-from skillshelf.survey import HostView, Sighting, base_of
+from skillshelf.survey import HostView, Sighting, base_of, is_broken
 from skillshelf.values import Root
 
 __all__ = ["Put", "in_the_way", "is_open_to_all", "link_name", "put_for", "why_copy"]
@@ -56,7 +56,9 @@ def put_for(sighting: Sighting, view: HostView, place: Place) -> Put | None:
 def _fitting_roots(sighting: Sighting, view: HostView, place: Place) -> list[Root]:
     bases = {"user": (sighting.base, place.home), "project": (sighting.base, place.cwd)}[sighting.kind]
     return [
-        root for root in view.roots if root.kind == sighting.kind and not root.switched_off and base_of(root) in bases
+        root
+        for root in view.roots
+        if root.kind == sighting.kind and base_of(root) in bases and not root.switched_off and not is_broken(root)
     ]
 
 

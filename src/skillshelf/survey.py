@@ -23,7 +23,7 @@ from skillshelf.roots import Roots, resolve_roots
 from skillshelf.standing import Documents
 from skillshelf.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Finding, Root, Shadowed
 
-__all__ = ["HostView", "Sighting", "Survey", "base_of", "glance", "sight", "take_survey", "view_of"]
+__all__ = ["HostView", "Sighting", "Survey", "base_of", "glance", "is_broken", "sight", "take_survey", "view_of"]
 
 Heads = dict[str, files.Head]
 Only = Mapping[str, Collection[str]]
@@ -255,6 +255,11 @@ def _census(resolved: Iterable[Roots], heads: Heads, only: Only | None) -> tuple
 def base_of(root: Root) -> str:
     """The folder a root belongs to: what stands before the words that make it a root."""
     return root.path.removesuffix(f"/{root.label}")
+
+
+def is_broken(root: Root) -> bool:
+    """Whether something stands where a root should be that cannot be entered: a link to nothing, or a file."""
+    return root.exists and root.real_path is None
 
 
 def _is_meant(problem: Diagnostic, folders: Collection[str]) -> bool:
