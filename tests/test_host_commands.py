@@ -12,6 +12,7 @@ from host_runs import Run, asked, verdicts
 from trees import Machine, write_skill
 
 from skillshelf.hosts import HOSTS
+from skillshelf.terminal import Screen
 
 GOLDENS = Path(__file__).parent / "host_screens"
 
@@ -79,6 +80,46 @@ def test_an_answer_fits_one_screen_and_says_what_to_do(
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(shown)
     assert shown == golden.read_text()
+
+
+def nowhere(machine: Machine) -> None:
+    """A skill whose folder is a link that leads nowhere."""
+    (machine.repo / ".claude/skills").mkdir(parents=True)
+    (machine.repo / ".claude/skills/deploy").symlink_to("../../somewhere/else/entirely/skills/deploy")
+
+
+def below(machine: Machine) -> None:
+    """A skill in a category folder that two hosts do not trust."""
+    write_skill(machine.repo / ".agents/skills", "deploy", folder="ops/deploy")
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+@pytest.mark.parametrize("build", [fine, broken, stray, copied, nowhere, below])
+def test_an_answer_fits_the_terminal(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch, build: Callable[[Machine], None], columns: int
+) -> None:
+    build(machine)
+    monkeypatch.setattr("skillshelf.terminal.screen", lambda env: Screen(columns=columns))
+
+    for words in (["why", "release-notes" if build is broken else "deploy"], ["hosts"]):
+        lines = run(*words)[1].splitlines()
+
+        assert len(lines) <= 40
+        assert [line for line in lines if len(line) > columns] == []
+
+
+def test_a_terminal_shows_the_first_of_many_skills_and_a_pipe_all(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(50):
+        write_skill(machine.repo / ".agents/skills", f"probe-{number:02}")
+
+    assert "probe-49" in run("hosts")[1]
+
+    monkeypatch.setattr("skillshelf.terminal.screen", lambda env: Screen(columns=80))
+    out = run("hosts")[1]
+    assert "… and 36 more: skillshelf hosts | less" in out
+    assert len(out.splitlines()) <= 40
 
 
 def test_the_exit_status_is_about_the_hosts_that_were_asked(machine: Machine, run: Run) -> None:

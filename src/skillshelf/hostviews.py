@@ -48,7 +48,7 @@ def _one(name: str, file: Asked, where: Where, screen: Screen) -> Iterator[str]:
     yield from _help_lines(name, file, where, screen)
     doubts = [verdict.host for verdict in file.verdicts if HOSTS[verdict.host].grade != "R"]
     if doubts:
-        yield from ("", screen.paint(f"Not run, but read or documented: {', '.join(sorted(doubts))}.", "dim"))
+        yield from ("", *_wrapped(f"Not run, but read or documented: {', '.join(sorted(doubts))}.", screen, "dim"))
 
 
 def _help_lines(name: str, file: Asked, where: Where, screen: Screen) -> Iterator[str]:
@@ -70,9 +70,12 @@ def _several(name: str, asked: Sequence[Asked], where: Where, screen: Screen) ->
     yield from screen.table(copies, ("bold", None, None), indent=2)
     by_host = zip(*(file.verdicts for file in shown), strict=True)
     ordered = sorted(by_host, key=lambda row: sum(_RANK[verdict.visible] for verdict in row))
-    rows = [(row[0].host, *(_side(verdict) for verdict in row)) for row in ordered]
     head = ("HOST", *(number for number, *_ in copies))
-    yield from screen.table([head, *rows], ("bold", *(None for _ in shown)))
+    styles: tuple[Style | None, ...] = ("bold", *(None for _ in shown))
+    lines = Screen().table([head, *((row[0].host, *map(_side, row)) for row in ordered)], styles)
+    # On a narrow screen without the verdicts, which `why PATH` has.
+    side = _side if screen.columns is None or max(map(len, lines)) <= screen.columns else _word
+    yield from screen.table([head, *((row[0].host, *map(side, row)) for row in ordered)], styles)
     room = _FIXES_SHOWN // len(shown)
     numbered = [(str(n), one) for n, file in enumerate(shown, 1) for one in file.help[:room]]
     helping = [(n, _count(one), _how(one, where)) for n, one in numbered]
@@ -185,25 +188,29 @@ class Beside(NamedTuple):
 
 def hosts_view(counts: Sequence[HostCount], rows: Sequence[Row], beside: Beside, where: Where, screen: Screen) -> str:
     """Who sees how many, then a line for each skill with a mark for each host."""
-    lines = _matrix(counts, rows, where, screen) if rows else _nothing(counts)
-    lines += [line for count in counts for line in _losses(count)]
+    lines = _matrix(counts, rows, where, screen) if rows else _nothing(counts, screen)
+    lines += [line for count in counts for loss in _losses(count) for line in _wrapped(loss, screen)]
     if beside.expensive:
         dear = ", ".join(f"{visible(name)} ({chars:,})" for name, chars in beside.expensive)
-        lines.append(f"Longest descriptions, in characters: {dear}")
-    lines += [screen.paint(f"warning: {visible(warning)}", "yellow") for warning in beside.warnings]
+        lines += _wrapped(f"Longest descriptions, in characters: {dear}", screen)
+    lines += [line for warning in beside.warnings for line in _wrapped(f"warning: {warning}", screen, "yellow")]
     return "\n".join(lines) + "\n"
 
 
-def _nothing(counts: Sequence[HostCount]) -> list[str]:
+def _wrapped(text: str, screen: Screen, style: Style | None = None) -> list[str]:
+    return screen.table([(text,)], (style,), wrap=True)
+
+
+def _nothing(counts: Sequence[HostCount], screen: Screen) -> list[str]:
     return [
-        f"No skill lies where any of {len(counts)} hosts looks, here or at home.",
-        "Where they look: skillshelf profile host:NAME.  A first skill: skillshelf new NAME",
+        *_wrapped(f"No skill lies where any of {len(counts)} hosts looks, here or at home.", screen),
+        *_wrapped("Where they look: skillshelf profile host:NAME.  A first skill: skillshelf new NAME", screen),
     ]
 
 
 def _matrix(counts: Sequence[HostCount], rows: Sequence[Row], where: Where, screen: Screen) -> list[str]:
     keys = {count.host: chr(ord("a") + number) for number, count in enumerate(counts)}
-    head = ("", "HOST", "SEES", "MISSES", "SILENTLY", "?", "ITS LIST")
+    head = ("", "HOST", "SEES", "MISSES", "SILENT", "?", "ITS LIST")
     table = [(keys[c.host], c.host, str(c.seen), str(c.missing), str(c.silent), str(c.open), _cost(c)) for c in counts]
     lines = screen.table([head, *table], ("dim", "bold", None, None, "yellow", None, None))
     names = _told_apart(rows, where)
@@ -213,7 +220,8 @@ def _matrix(counts: Sequence[HostCount], rows: Sequence[Row], where: Where, scre
     lines += ["", *screen.table([(" ".join(keys.values()), "SKILL"), *marks], (None, "bold"))]
     if len(uneven) > len(shown):
         lines.append(f"… and {len(uneven) - len(shown)} more: skillshelf hosts | less")
-    return [*lines, "", "+ told to the model, - not, ? not established.  One skill: skillshelf why NAME"]
+    legend = "+ told to the model, - not, ? not established.  One skill: skillshelf why NAME"
+    return [*lines, "", *_wrapped(legend, screen)]
 
 
 def _told_apart(rows: Sequence[Row], where: Where) -> list[str]:
@@ -244,10 +252,10 @@ def _some(names: Sequence[str]) -> str:
 
 def _cost(count: HostCount) -> str:
     budget = f" of {count.budget:,}" if count.budget is not None else ""
-    text = f"{count.chars:,}{budget} chars, ~{count.tokens:,} tokens"
-    lost = [f"{len(count.cut)} cut"] if count.cut else []
-    lost += [f"{len(count.dropped)} dropped"] if count.dropped else []
-    return text + (f": {', '.join(lost)}" if lost else "")
+    lost = f"{len(count.cut)} cut, " if count.cut else ""
+    lost += f"{len(count.dropped)} dropped, " if count.dropped else ""
+    # What is lost stands first: a narrow screen ends before the rest.
+    return f"{lost}~{count.tokens:,} tokens, {count.chars:,}{budget} chars"
 
 
 def diff_view(
@@ -264,3 +272,7 @@ def diff_view(
 
 def _side(verdict: Verdict) -> str:
     return f"{_WORDS[verdict.visible]} ({verdict.verdict})" if verdict.verdict != "visible" else "yes"
+
+
+def _word(verdict: Verdict) -> str:
+    return _WORDS[verdict.visible]
