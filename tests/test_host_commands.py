@@ -217,6 +217,16 @@ def test_the_matrix_counts_who_misses_what_and_who_says_nothing(machine: Machine
     assert found["skills"][0]["hosts"]["cursor"] is None
 
 
+def test_a_copy_with_the_same_text_is_not_missing(machine: Machine, run: Run) -> None:
+    for root in (".agents/skills", ".claude/skills"):
+        write_skill(machine.repo / root, "same")
+        write_skill(machine.repo / root, "other", skill(f"name: other\ndescription: In {root}.\n"))
+
+    found = {host["host"]: host for host in asked(run, "hosts", schema="hosts")["hosts"]}
+
+    assert [(found[host]["seen"], found[host]["missing"]) for host in ("claude-code", "codex")] == [(2, 1), (2, 1)]
+
+
 def test_an_empty_machine_is_told_where_to_begin(machine: Machine, run: Run) -> None:
     status, out, err = run("hosts")
 

@@ -198,7 +198,10 @@ def hosts(values: Values) -> int:
         judged = [(sighting, both) for sighting, both in judged if both[0].visible != both[1].visible]
     where = views.Where(place.cwd, place.home)
     rows = [_row(sighting, verdicts) for sighting, verdicts in judged]
-    counts = [_count(survey.views[host], [verdicts[n] for _, verdicts in judged]) for n, host in enumerate(names)]
+    texts = [(row.name, sighting.head, sighting.size) for row, (sighting, _) in zip(rows, judged, strict=True)]
+    counts = [
+        _count(survey.views[host], [verdicts[n] for _, verdicts in judged], texts) for n, host in enumerate(names)
+    ]
     if values["json"]:
         write(views.as_json(_hosts_form(place, counts, rows)))
         for miss in near_miss_lines(survey):
@@ -227,12 +230,15 @@ def _row(sighting: "Sighting", verdicts: "Sequence[Verdict]") -> "Row":
     return Row(link_name(sighting), sighting.path, {verdict.host: verdict.visible for verdict in verdicts})
 
 
-def _count(view: "HostView", verdicts: "Sequence[Verdict]") -> "HostCount":
+def _count(view: "HostView", verdicts: "Sequence[Verdict]", texts: Sequence[tuple[str, bytes, int]]) -> "HostCount":
+    """What one host sees and misses; a file of which it sees a copy with the same text is not missing."""
     from skillshelf.config import Settings
     from skillshelf.hostviews import HostCount
 
     text = view.text
-    missing = [verdict for verdict in verdicts if verdict.visible is False]
+    told = {one for one, verdict in zip(texts, verdicts, strict=True) if verdict.visible}
+    unseen = [(one, verdict) for one, verdict in zip(texts, verdicts, strict=True) if verdict.visible is False]
+    missing = [verdict for one, verdict in unseen if one not in told]
     kinds = view.profile.catalog_budget
     budget = view.profile.budget_chars if "chars" in kinds else Settings().max_bytes if "bytes" in kinds else None
     in_order = [skill for skill in view.catalog.skills if skill.path in view.cut or skill.path in view.dropped]

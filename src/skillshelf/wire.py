@@ -266,7 +266,10 @@ class HostCatalogForm(TypedDict):
 
 
 class HostForm(TypedDict):
-    """What one host sees of the skills here."""
+    """What one host sees of the skills here; a file of which it sees a copy with the same text is not `missing`.
+
+    `silent` counts those of the missing of which the host says nothing.
+    """
 
     host: str
     as_of: str
