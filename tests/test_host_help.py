@@ -241,13 +241,12 @@ def test_a_change_of_the_text_counts_where_nothing_else_is_wrong(
 def test_trust_counts_where_the_host_sees_the_skill_then(machine: Machine, host: str) -> None:
     write_skill(machine.repo / ".agents/skills", "probe-x", skill("name: probe-x\ndescription: Use when: asked\n"))
 
-    by_what = {remedy.what: remedy for remedy in Seen(machine).helping()}
-    trusting = by_what[f"trust this folder in {host}"]
-    quoting = by_what["put quotes around the value in line 3"]
-
+    helping = Seen(machine).helping()
     trust(machine, machine.repo)
+
     sees = Seen(machine).best[host].visible
-    assert (host in trusting.hosts, host in trusting.needing) == (sees, not sees)
+    assert any(host in remedy.hosts for remedy in helping if remedy.what.startswith("trust ")) is sees
+    (quoting,) = [remedy for remedy in helping if remedy.kind == "text"]
     assert (host in quoting.needing) is not sees
 
 

@@ -1,24 +1,35 @@
-"""A verdict to what to do about it: a command to type, or what to change in the file, in words."""
+"""A verdict to what to do about it, step by step: a command to type, or what to change in the file, in words."""
 
 import os
 from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
 
 from skillshelf.discovery import SKILL_FILE
 from skillshelf.document import parse
 from skillshelf.foresight import after_put, trusting
 from skillshelf.place import Place
 from skillshelf.putting import in_the_way, link_name, put_for
+from skillshelf.questions import document_of, ignored_safeguard
 from skillshelf.survey import HostView, Sighting, Survey
 from skillshelf.values import VerdictName
 from skillshelf.verdicts import Verdict, judge
 
-__all__ = ["TEXT_RULES", "asked_as", "fix_for", "in_words", "made_readable", "wants_put"]
+__all__ = ["Step", "asked_as", "fix_for", "made_readable", "step_for", "steps_for", "wants_put"]
+
+
+class Step(NamedTuple):
+    """One thing to do; `rules` are those that a change of the text satisfies which means nothing."""
+
+    kind: Literal["put", "trust", "clear", "text", "hand"]
+    what: str
+    rules: frozenset[str] = frozenset()
+
 
 _PLACES: frozenset[VerdictName] = frozenset(
     {"root-not-read", "outside-boundary", "too-deep", "hidden-dir", "ignored", "limit-hit", "dir-link-skipped"}
 )
 
-TEXT_RULES: Mapping[str, str] = {
+_TEXT_RULES: Mapping[str, str] = {
     "bom": "remove the byte order mark",
     "fence-blanks": "remove the blanks after the opening ---",
     "yaml-colon": "put quotes around the value in line {line}",
@@ -65,19 +76,22 @@ def made_readable(sighting: Sighting, place: Place) -> str:
 
 def fix_for(verdict: Verdict, sighting: Sighting, view: HostView, survey: Survey) -> str | None:
     """What to do so that this host sees the file; None where there is nothing to do, or nobody knows."""
-    if verdict.visible or (verdict.verdict == "unknown" and not sighting.problem):
-        return None
+    return ", then: ".join(step.what for step in steps_for(verdict, sighting, view, survey)) or None
+
+
+def steps_for(verdict: Verdict, sighting: Sighting, view: HostView, survey: Survey) -> tuple[Step, ...]:
+    """What to do, in order, so that this host sees the file."""
     if sighting.problem:
-        return made_readable(sighting, survey.place)
+        return (Step("hand", made_readable(sighting, survey.place)),)
+    if verdict.visible or verdict.verdict == "unknown":
+        return ()
     if verdict.verdict == "untrusted":
-        return _trust_in_words(sighting, view, survey)
-    if verdict.verdict in _FIXES:
-        return _FIXES[verdict.verdict](verdict, view)
+        return _to_trust(sighting, view, survey)
     if wants_put(verdict, sighting):
-        return _put_in_words(sighting, view, survey)
-    if sighting.file_name != SKILL_FILE:
-        return _BY_HAND["file-name"]
-    return in_words(verdict.rule, verdict.line, sighting)
+        return _to_put(sighting, view, survey)
+    if sighting.file_name != SKILL_FILE and verdict.verdict not in _FIXES:
+        return (Step("hand", _BY_HAND["file-name"]),)
+    return _to_mend(verdict, sighting, view)
 
 
 def wants_put(verdict: Verdict, sighting: Sighting) -> bool:
@@ -86,36 +100,54 @@ def wants_put(verdict: Verdict, sighting: Sighting) -> bool:
     return is_misplaced and sighting.file_name == SKILL_FILE and not sighting.problem
 
 
-def _trust_in_words(sighting: Sighting, view: HostView, survey: Survey) -> str:
+def _to_trust(sighting: Sighting, view: HostView, survey: Survey) -> tuple[Step, ...]:
     """What to do for a host that asks for trust: that, and what is still to do then."""
-    first = f"trust this folder in {view.profile.name}"
     trusted = trusting(view, survey)
     then = survey._replace(views={**survey.views, view.profile.name: trusted})
-    rest = fix_for(judge(sighting, trusted, then), sighting, trusted, then)
-    return f"{first}, then: {rest}" if rest else first
+    first = Step("trust", f"trust this folder in {view.profile.name}")
+    return (first, *steps_for(judge(sighting, trusted, then), sighting, trusted, then))
 
 
-def _put_in_words(sighting: Sighting, view: HostView, survey: Survey) -> str | None:
+def _to_put(sighting: Sighting, view: HostView, survey: Survey) -> tuple[Step, ...]:
     """The command that makes a host see a file, after whatever has to be done before it."""
     host = view.profile.name
-    command = f"skillshelf link {asked_as(sighting, survey)} --to {host}"
+    if ignored_safeguard(document_of(sighting, view.profile, survey).fields, view.profile):
+        # Nobody is advised to hand a skill to a host that does not heed its author.
+        return ()
+    command = Step("put", f"skillshelf link {asked_as(sighting, survey)} --to {host}")
     put = put_for(sighting, view, survey.place)
     if put is None:
         taken = in_the_way(sighting, view, survey.place)
-        return f"{taken}: move it away, then: {command}" if taken else None
+        return (Step("clear", f"{taken}: move it away"), command) if taken else ()
     (then,) = after_put(put, sighting, survey, [host])
     if then.visible or then.verdict == "hidden-from-model":
-        return command
-    first = _FIXES[then.verdict](then, view) if then.verdict in _FIXES else in_words(then.rule, then.line, sighting)
-    return f"{first}, then: {command}" if first else None
+        return (command,)
+    before = _to_mend(then, sighting, view)
+    return (*before, command) if before else ()
 
 
-def in_words(rule: str, line: int | None, sighting: Sighting) -> str | None:
+def _to_mend(verdict: Verdict, sighting: Sighting, view: HostView) -> tuple[Step, ...]:
+    """What to do about what a host does not accept where it looks."""
+    if verdict.verdict in _FIXES:
+        what = _FIXES[verdict.verdict](verdict, view)
+        kind: Literal["trust", "hand"] = "trust" if verdict.verdict == "untrusted" else "hand"
+        return (Step(kind, what),) if what else ()
+    step = step_for(verdict.rule, verdict.line, sighting)
+    return (step,) if step else ()
+
+
+def step_for(rule: str, line: int | None, sighting: Sighting) -> Step | None:
     """What to change in the file so that a rule is kept."""
     if rule.startswith("yaml") and (lines := _lines_to_quote(sighting)):
-        return f"put quotes around the value in line {' and '.join(map(str, lines))}"
-    sentence = TEXT_RULES.get(rule) or _BY_HAND.get(rule)
-    return sentence.format(line=line, folder=sighting.folder) if sentence else None
+        return Step("text", f"put quotes around the value in line {' and '.join(map(str, lines))}", _YAML)
+    if rule in _TEXT_RULES:
+        return Step("text", _TEXT_RULES[rule].format(line=line), _YAML if rule in _YAML else frozenset({rule}))
+    sentence = _BY_HAND.get(rule)
+    return Step("hand", sentence.format(line=line, folder=sighting.folder)) if sentence else None
+
+
+_YAML = frozenset({"yaml-colon", "yaml-brackets", "yaml-tab"})
+"""Rules whose mistakes are repaired together."""
 
 
 def _lines_to_quote(sighting: Sighting) -> list[int]:

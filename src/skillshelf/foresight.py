@@ -56,7 +56,8 @@ def _with(new: Sighting, old: Sighting, ways: Sequence[str], put: Put, view: Hos
     ways_there = (f"{put.path}/", *(os.path.dirname(way) + "/" for way in ways))
     roots = tuple(_made(root, put) for root in view.roots)
     entered = view.entered._replace(roots=tuple(_made(root, put) for root in view.entered.roots))
-    found: list[Found] = [item for item in _rivals(new, put, view, survey) if not item.path.startswith(ways_there)]
+    others = _rivals(new, put, view, survey)
+    found: list[Found] = [item for item in others if not f"{item.path}/".startswith(ways_there)]
     for index, root in enumerate(entered.roots):
         way = f"{root.path}/{put.name}/{SKILL_FILE}"
         if way in ways and (item := _met(index, root, way, new, put, view.profile)) is not None:

@@ -5,13 +5,12 @@ again as it will be then.
 """
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
-from skillshelf.fixes import TEXT_RULES, asked_as, fix_for, in_words, made_readable, wants_put
+from skillshelf.fixes import Step, asked_as, made_readable, step_for, steps_for, wants_put
 from skillshelf.fixing import Text, repair
 from skillshelf.foresight import after_put
-from skillshelf.profile import Profile
 from skillshelf.profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.putting import Put, is_open_to_all, put_for
 from skillshelf.questions import document_of, ignored_safeguard
@@ -127,74 +126,51 @@ def _keeps_safeguards(sighting: Sighting, host: str, survey: Survey) -> bool:
 def _repairs(sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey) -> list[Remedy]:
     """What else there is to do, with the hosts that it is enough for and those that it is not."""
     found: dict[str, Remedy] = {}
+    trusting = []
     for verdict in verdicts:
-        for what, is_enough in _steps(verdict, sighting, survey):
-            one = found.get(what) or Remedy("text" if _rules_of(what) else "hand", what, ())
+        steps = steps_for(verdict, sighting, survey.views[verdict.host], survey)
+        if [step.kind for step in steps] == ["trust"]:
+            trusting.append(verdict.host)
+            continue
+        for kind, what, is_enough in _told(steps, verdict, sighting, survey):
+            one = found.get(what) or Remedy(kind, what, ())
             if is_enough:
                 found[what] = one._replace(hosts=(*one.hosts, verdict.host))
             else:
                 found[what] = one._replace(needing=(*one.needing, verdict.host))
-    return _merged(found.values())
+    trust = [Remedy("hand", f"trust this folder in {' and in '.join(trusting)}", tuple(trusting))] if trusting else []
+    return [*found.values(), *trust]
 
 
-def _merged(found: Iterable[Remedy]) -> list[Remedy]:
-    """The same remedies, with one for all hosts that lack nothing but trust."""
-    trust = [one for one in found if one.hosts and one.what == f"{_TRUST}{one.hosts[0]}"]
-    others = [one for one in found if one not in trust]
-    hosts = tuple(host for one in trust for host in one.hosts)
-    return [*others, Remedy("hand", _TRUST + " and in ".join(hosts), hosts)] if hosts else others
+def _told(
+    steps: Sequence[Step], verdict: Verdict, sighting: Sighting, survey: Survey
+) -> Iterator[tuple[Kind, str, bool]]:
+    """The steps for one host as they are told: a change of the file by itself, since others may want it too."""
+    changes = [step for step in steps if step.kind in ("text", "hand")]
+    is_enough = len(steps) == 1 and _is_enough(steps[0], verdict, sighting, survey)
+    for step in changes:
+        yield "text" if step.kind == "text" else "hand", step.what, is_enough
+    if steps and not changes:
+        yield "hand", ", then: ".join(step.what for step in steps), True
 
 
-_TRUST = "trust this folder in "
-
-
-def _steps(verdict: Verdict, sighting: Sighting, survey: Survey) -> list[tuple[str, bool]]:
-    """What to do for one host, each with whether that is enough."""
-    misplaced = wants_put(verdict, sighting)
-    if misplaced and not _keeps_safeguards(sighting, verdict.host, survey):
-        return []
-    fix = fix_for(verdict, sighting, survey.views[verdict.host], survey)
-    if fix is None:
-        return []
-    if not misplaced and verdict.verdict != "untrusted":
-        return [(fix, _is_enough(fix, verdict, sighting, survey))]
-    *before, last = fix.split(", then: ")
-    if not before or last.startswith("skillshelf link "):
-        # All that is said is enough, but a change of the text is told for all hosts that want it together.
-        text = [what for what in before if not what.startswith(_TRUST) and "move it away" not in what]
-        return [(what, False) for what in text] or [(fix, True)]
-    return [(what, False) for what in (*before, last)]
-
-
-def _is_enough(fix: str, verdict: Verdict, sighting: Sighting, survey: Survey) -> bool:
+def _is_enough(step: Step, verdict: Verdict, sighting: Sighting, survey: Survey) -> bool:
     """Whether a host that meets the file will tell its model of it once this is done."""
     profile = survey.views[verdict.host].profile
-    mended = _mended(sighting, fix)
+    mended = _mended(sighting, step)
     changed = survey if mended is sighting else survey._replace(documents={})
     left = refusals(mended, profile, changed, folder=os.path.basename(os.path.dirname(verdict.at)))
     fields = document_of(mended, profile, changed).fields
-    return all(in_words(f.rule, f.line, sighting) == fix for f in left) and not _is_held_back(fields, fix, profile)
+    if step.what == "add a description":
+        fields = {**fields, "description": "x"}
+    met = all(step_for(finding.rule, finding.line, sighting) == step for finding in left)
+    return met and held_back(fields, profile) is None
 
 
-def _is_held_back(fields: Mapping[str, Any], fix: str, profile: Profile) -> bool:
-    return held_back({**fields, "description": "x"} if fix == "add a description" else fields, profile) is not None
-
-
-_QUOTED = frozenset({"yaml-colon", "yaml-brackets", "yaml-tab"})
-
-
-def _rules_of(what: str) -> frozenset[str]:
-    """The rules that a repair satisfies which changes no meaning; none where it is of another kind."""
-    if what.startswith("put quotes around the value in line"):
-        return _QUOTED
-    return frozenset(rule for rule, said in TEXT_RULES.items() if what.startswith(said.partition("{")[0]))
-
-
-def _mended(sighting: Sighting, what: str) -> Sighting:
-    """The file after a repair that changes no meaning; as it is where there is none."""
-    rules = _rules_of(what)
-    if not rules:
+def _mended(sighting: Sighting, step: Step) -> Sighting:
+    """The file after a repair that changes no meaning; as it is where the step is none."""
+    if not step.rules:
         return sighting
     text = Text(sighting.head, sighting.folder, find_profile(DEFAULT_PROFILE), None)
-    data = repair(text, only=rules).data
+    data = repair(text, only=step.rules).data
     return sighting._replace(head=data, size=sighting.size + len(data) - len(sighting.head))
