@@ -250,6 +250,15 @@ def test_trust_counts_where_the_host_sees_the_skill_then(machine: Machine, host:
     assert (host in quoting.needing) is not sees
 
 
+@pytest.mark.parametrize("root", [".claude/skills", ".agents/skills"])
+def test_a_skill_that_its_author_holds_back_is_promised_to_people_only(machine: Machine, root: str) -> None:
+    in_root(f"repo/{root}", HELD_BACK)(machine)
+
+    (remedy,) = [remedy for remedy in Seen(machine).helping() if remedy.what.startswith("trust this folder in pi")]
+
+    assert (remedy.hosts, remedy.calling) == ((), ("pi",))
+
+
 def test_hosts_that_would_only_ask_for_trust_are_counted_apart(machine: Machine, run: Run) -> None:
     in_root("repo/.claude/skills")(machine)
 

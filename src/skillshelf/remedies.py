@@ -5,7 +5,7 @@ again as it will be then.
 """
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from skillshelf.fixes import Step, asked_as, made_readable, step_for, steps_for, wants_put
@@ -129,29 +129,38 @@ def _repairs(sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey) ->
     trusting = []
     for verdict in verdicts:
         steps = steps_for(verdict, sighting, survey.views[verdict.host], survey)
-        if [step.kind for step in steps] == ["trust"]:
+        if [step.kind for step in steps] == ["trust"] and _is_enough(steps[0], verdict, sighting, survey):
             trusting.append(verdict.host)
             continue
-        for kind, what, is_enough in _told(steps, verdict, sighting, survey):
+        for kind, what, whom in _told(steps, verdict, sighting, survey):
             one = found.get(what) or Remedy(kind, what, ())
-            if is_enough:
-                found[what] = one._replace(hosts=(*one.hosts, verdict.host))
-            else:
-                found[what] = one._replace(needing=(*one.needing, verdict.host))
+            found[what] = _COUNTED[whom](one, verdict.host)
     trust = [Remedy("hand", f"trust this folder in {' and in '.join(trusting)}", tuple(trusting))] if trusting else []
     return [*found.values(), *trust]
 
 
+Whom = Literal["hosts", "calling", "needing"]
+"""Among whom of a remedy a host is counted."""
+
+_COUNTED: Mapping[Whom, Callable[[Remedy, str], Remedy]] = {
+    "hosts": lambda remedy, host: remedy._replace(hosts=(*remedy.hosts, host)),
+    "calling": lambda remedy, host: remedy._replace(calling=(*remedy.calling, host)),
+    "needing": lambda remedy, host: remedy._replace(needing=(*remedy.needing, host)),
+}
+
+
 def _told(
     steps: Sequence[Step], verdict: Verdict, sighting: Sighting, survey: Survey
-) -> Iterator[tuple[Kind, str, bool]]:
+) -> Iterator[tuple[Kind, str, Whom]]:
     """The steps for one host as they are told: a change of the file by itself, since others may want it too."""
     changes = [step for step in steps if step.kind in ("text", "hand")]
     is_enough = len(steps) == 1 and _is_enough(steps[0], verdict, sighting, survey)
     for step in changes:
-        yield "text" if step.kind == "text" else "hand", step.what, is_enough
+        yield "text" if step.kind == "text" else "hand", step.what, "hosts" if is_enough else "needing"
     if steps and not changes:
-        yield "hand", ", then: ".join(step.what for step in steps), True
+        profile = survey.views[verdict.host].profile
+        is_for_people = held_back(document_of(sighting, profile, survey).fields, profile) is not None
+        yield "hand", ", then: ".join(step.what for step in steps), "calling" if is_for_people else "hosts"
 
 
 def _is_enough(step: Step, verdict: Verdict, sighting: Sighting, survey: Survey) -> bool:
