@@ -138,6 +138,20 @@ def test_nothing_is_overwritten_and_nothing_of_others_is_removed(machine: Machin
     assert theirs.read_bytes() == before
 
 
+def test_what_was_made_by_a_path_is_taken_back_by_it_and_also_when_the_skill_is_gone(
+    machine: Machine, run: Run
+) -> None:
+    folder = write_skill(machine.repo / ".claude/skills", "deploy", folder="ship").parent
+    run("link", ".claude/skills/ship", "--to", "codex")
+    assert run("link", ".claude/skills/ship", "--to", "codex", "--remove")[0] == 0
+    assert not (machine.repo / ".agents").exists()
+
+    run("link", ".claude/skills/ship", "--to", "codex")
+    folder.rename(machine.base / "away")
+    assert run("link", "deploy", "--to", "codex", "--remove")[0] == 0
+    assert not (machine.repo / ".agents").exists()
+
+
 def test_a_personal_skill_is_linked_at_home(machine: Machine, run: Run) -> None:
     write_skill(machine.home / ".claude/skills", "deploy")
 

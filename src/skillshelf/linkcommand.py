@@ -1,7 +1,6 @@
 """What `link` does: a skill and hosts to links or copies, and whether each host sees it then."""
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,10 +10,10 @@ from skillshelf.foresight import after_put
 from skillshelf.hostfinding import asked_hosts, find, near, needed, note, place_of, verdicts_of
 from skillshelf.hosts import HOSTS
 from skillshelf.linking import Made, made_line, make, take_back
-from skillshelf.made import is_own_copy, keep_for
+from skillshelf.made import is_own_copy, keep_for, noted
 from skillshelf.place import Place
-from skillshelf.putting import put_for
-from skillshelf.survey import Sighting, Survey, take_survey
+from skillshelf.putting import link_name, put_for
+from skillshelf.survey import Sighting, Survey
 from skillshelf.terminal import write
 from skillshelf.verdicts import Verdict
 from skillshelf.views import Where, as_json
@@ -33,9 +32,7 @@ def link(values: Mapping[str, Any]) -> int:
     place = place_of(values)
     names = asked_hosts(values["to"])
     if values["remove"]:
-        survey = take_survey(place, names, progress=sys.stderr)
-        made = [one for host in names for one in take_back(os.path.basename(wanted), survey.views[host])]
-        return _report(wanted, made, {}, place, json=values["json"])
+        return _report(wanted, _taken_back(wanted, names, place), {}, place, json=values["json"])
     sighting, before = _meant(wanted, place)
     if sighting.problem:
         made = [Made(host, "nothing", "", made_readable(sighting, place)) for host in names]
@@ -47,6 +44,18 @@ def link(values: Mapping[str, Any]) -> int:
     return _verified(
         wanted, sighting, made, [host for host in before if host not in warned], place, json=values["json"]
     )
+
+
+def _taken_back(wanted: str, hosts: Sequence[str], place: Place) -> list[Made]:
+    """What was made of a skill for these hosts, removed; the skill itself may be gone."""
+    survey, found = find(wanted, place, hosts)
+    made = []
+    for host in hosts:
+        view = survey.views[host]
+        known = [os.path.basename(wanted.rstrip("/")), *map(link_name, found)]
+        ours = [name for name in dict.fromkeys(known) if any(noted(root.path, name) for root in view.roots)]
+        made += [one for name in ours or known[:1] for one in take_back(name, view)]
+    return made
 
 
 def _meant(wanted: str, place: Place) -> tuple[Sighting, list[str]]:
@@ -88,11 +97,8 @@ def _made(host: str, sighting: Sighting, place: Place, warned: set[str]) -> Made
 
 def _on_copies(sighting: Sighting, survey: Survey, host: str) -> list[Verdict]:
     """What a host makes of the copies that were made of a skill."""
-    copies = [
-        other
-        for other in survey.sightings
-        if other.declared == sighting.declared and is_own_copy(os.path.dirname(other.path))
-    ]
+    alike = [other for other in survey.sightings if link_name(other) == link_name(sighting)]
+    copies = [other for other in alike if is_own_copy(os.path.dirname(other.path))]
     return [verdict for copy in copies for verdict in verdicts_of(copy, survey, [host])]
 
 

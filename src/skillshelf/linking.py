@@ -51,7 +51,7 @@ def make(sighting: Sighting, view: HostView, place: Place) -> Made:
         return Made(host, "nothing", "", why)
     try:
         made = _replaced(put, host, sighting) if is_own_link(put.path) else _MAKERS[put.how](put, [host], sighting)
-        return made._replace(detail=f"{made.detail}, {why_copy(view)}") if made.how == "copy" else made
+        return made._replace(detail=f"{made.detail}, {why_copy(sighting, view)}") if made.how == "copy" else made
     except OSError as error:
         return Made(host, "nothing", put.path, f"not made: {(error.strerror or str(error)).lower()}")
 

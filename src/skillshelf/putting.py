@@ -64,15 +64,20 @@ def _fitting_roots(sighting: Sighting, view: HostView, place: Place) -> list[Roo
 
 def _how(sighting: Sighting, root: Root, view: HostView) -> Literal["link", "copy"]:
     """A copy where the host follows no link, where nobody knows whether it does, and where SKILL.md is one itself."""
-    linked_file = os.path.basename(sighting.real_path) != os.path.basename(sighting.ways[0])
-    return "copy" if root.links == "never" or "links" in view.profile.unknown or linked_file else "link"
+    wants_copy = root.links == "never" or "links" in view.profile.unknown or _is_linked_file(sighting)
+    return "copy" if wants_copy else "link"
 
 
-def why_copy(view: HostView) -> str:
+def _is_linked_file(sighting: Sighting) -> bool:
+    """Whether SKILL.md itself is a link, so that a link to its folder would not help."""
+    return os.path.basename(sighting.real_path) != os.path.basename(sighting.ways[0])
+
+
+def why_copy(sighting: Sighting, view: HostView) -> str:
     """Why a host gets a copy."""
     if "links" in view.profile.unknown:
         return "since nobody knows whether it follows links"
-    return "since it follows no such link"
+    return "since SKILL.md itself is a link" if _is_linked_file(sighting) else "since it follows no links"
 
 
 def _is_free(put: Put, sighting: Sighting) -> bool:
