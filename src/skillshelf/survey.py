@@ -245,7 +245,7 @@ def _census(resolved: Iterable[Roots], heads: Heads, only: Only | None) -> tuple
         elif isinstance(item, Diagnostic):
             if _is_meant(item, folders) and (seen := sight(item.path)) is not None:
                 known = found.setdefault(seen.real_path, seen)
-                if known is not seen:
+                if seen.broken and known is not seen:
                     found[seen.real_path] = known._replace(ways=(*known.ways, *seen.ways))
             elif item.rule in ("walk-limit", "unreadable", "root-unreadable"):
                 unseen.append(item._replace(path=item.path.removesuffix(f"/{SKILL_FILE}")))
@@ -268,6 +268,9 @@ def _is_meant(problem: Diagnostic, folders: Collection[str]) -> bool:
         return True
     if problem.rule not in _BROKEN or problem.path.endswith(".md"):
         return False
+    if files.kind_at(files.real_path(problem.path)) not in (None, "link"):
+        # A link back to a folder above leads somewhere.
+        return False
     # A link that leads nowhere inside a skill is one of its files.
     above = problem.path
     while len(above) > 1:
@@ -279,7 +282,7 @@ def _is_meant(problem: Diagnostic, folders: Collection[str]) -> bool:
 
 def sight(path: str) -> Sighting | None:
     """The file at a path, or the SKILL.md of the folder at it; None where there is none."""
-    path = path.rstrip("/")
+    path = path.rstrip("/") or "/"
     if files.kind_at(files.real_path(path)) == "folder":
         path = f"{path}/{SKILL_FILE}"
     kind = files.kind_at(path)
