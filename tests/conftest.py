@@ -6,9 +6,13 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from trees import Machine
+
+if TYPE_CHECKING:
+    from host_runs import Run
 
 
 @pytest.fixture
@@ -23,3 +27,20 @@ def reachable_machine() -> Iterator[Machine]:
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         yield Machine(Path(os.path.realpath(folder)))
+
+
+@pytest.fixture
+def run(machine: Machine, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The command in this process: its status, what it printed and what it said on the side."""
+    from skillshelf.cli import main
+
+    monkeypatch.setenv("HOME", str(machine.home))
+    for variable in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "GEMINI_CLI_TRUST_WORKSPACE"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def command(*words: str, cwd: Path | None = None) -> tuple[int, str, str]:
+        status = main([*words, "--cwd", str(cwd or machine.repo), "--home", str(machine.home)])
+        out, err = capfd.readouterr()
+        return status, out, err
+
+    return command

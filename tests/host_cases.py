@@ -167,6 +167,18 @@ def linked_file(root: str) -> Callable[[Machine], None]:
     return build
 
 
+def leading_nowhere(root: str) -> Callable[[Machine], None]:
+    """A skill beside a folder and a SKILL.md that are links to nothing."""
+
+    def build(machine: Machine) -> None:
+        at(f"repo/{root}")(machine)
+        (machine.repo / root / "gone-folder").symlink_to("../../gone/folder")
+        (machine.repo / root / "gone-file").mkdir()
+        (machine.repo / root / "gone-file/SKILL.md").symlink_to("../../../gone/SKILL.md")
+
+    return build
+
+
 def inner_skills(machine: Machine) -> None:
     """A skill with another one in it."""
     root = machine.repo / ".agents/skills"
@@ -293,5 +305,21 @@ PLACE_CASES = (
     PlaceCase(
         *("36", "two folders, one name", two_folders),
         {"repo/.agents/skills/probe-second": "Y - ? Y ? Y Y Y e - Y ? -", AGENTS: "Y - ? e ? e - - Y - Y Y -"},
+    ),
+    PlaceCase(
+        *("37", "links to nothing", leading_nowhere(".agents/skills")),
+        {
+            AGENTS: "Y - Y Y Y Y Y Y Y - Y Y -",
+            "repo/.agents/skills/gone-folder": "- - - - - - - - - - - - -",
+            "repo/.agents/skills/gone-file": "- - - - - - - - - - - - -",
+        },
+    ),
+    PlaceCase(
+        *("37b", "links to nothing in .claude", leading_nowhere(".claude/skills")),
+        {
+            CLAUDE: "- Y Y - Y - Y Y - Y Y Y -",
+            "repo/.claude/skills/gone-folder": "- - - - - - - - - - - - -",
+            "repo/.claude/skills/gone-file": "- - - - - - - - - - - - -",
+        },
     ),
 )

@@ -316,18 +316,21 @@ def test_every_rule_says_why_it_is_there_and_how_to_mend_what_it_finds() -> None
     assert [rule for rule, guidance in GUIDANCE.items() if not all(guidance)] == []
 
 
-def test_a_field_that_only_some_hosts_honour_is_told_with_its_line(machine: Machine) -> None:
+def test_a_field_that_only_some_hosts_honour_is_told_with_its_line_the_dangerous_first(machine: Machine) -> None:
     write_skill(
         machine.repo / ".agents" / "skills",
         "deploy",
-        "---\nname: deploy\ndescription: Deploys the site after all checks. Use when a release is due.\n"
-        "context: fork\ndisable-model-invocation: true\n---\n# Deploy\n",
+        "---\nname: deploy\ncontext: fork\nuser-invocable: false\ndescription: Deploys.\n"
+        "disable-model-invocation: true\n---\n# Deploy\n",
     )
 
-    found = [
-        (finding["rule"], finding["line"], finding["severity"])
-        for finding in json.loads(machine.run("check", "--json").stdout)["findings"]
-    ]
+    found = json.loads(machine.run("check", "--json").stdout)["findings"]
+    shown = machine.run("check").stdout
 
-    assert ("portability-safeguard", 5, "info") in found
-    assert ("portability-field", 4, "info") in found
+    assert [(finding["rule"], finding["line"], finding["severity"]) for finding in found] == [
+        ("portability-safeguard", 6, "info"),
+        ("portability-safeguard", 4, "info"),
+        ("description-vague", 5, "warning"),
+        ("portability-field", 3, "info"),
+    ]
+    assert shown.index("dangerous: the model may still call") < shown.index("people can still call this skill")

@@ -1,55 +1,20 @@
-"""`why`, `hosts` and `link` as a person or a program uses them."""
+"""`why` and `hosts` as a person or a program uses them."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from host_cases import skill, trust
-from jsonschema import validate
+from host_runs import Run, asked, verdicts
 from trees import Machine, write_skill
 
-from skillshelf.cli import main
 from skillshelf.hosts import HOSTS
-from skillshelf.schemas import SCHEMAS
+from skillshelf.terminal import Screen
 
 GOLDENS = Path(__file__).parent / "host_screens"
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(machine: Machine, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """The command in this process: its status, what it printed and what it said on the side."""
-    monkeypatch.setenv("HOME", str(machine.home))
-    for variable in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "GEMINI_CLI_TRUST_WORKSPACE"):
-        monkeypatch.delenv(variable, raising=False)
-
-    def command(*words: str, cwd: Path | None = None) -> tuple[int, str, str]:
-        status = main([*words, "--cwd", str(cwd or machine.repo), "--home", str(machine.home)])
-        out, err = capfd.readouterr()
-        return status, out, err
-
-    return command
-
-
-def asked(run: Run, *words: str, schema: str, **options: Any) -> Any:
-    """What a command prints with `--json`, checked against its schema."""
-    _, out, _ = run(*words, "--json", **options)
-    found = json.loads(out)
-    validate(found, SCHEMAS[schema])
-    return found
-
-
-def verdicts(run: Run, *words: str, **options: Any) -> dict[str, str]:
-    """The verdict of each host on the one file that is meant."""
-    (candidate,) = asked(run, "why", *words, schema="why", **options)["candidates"]
-    return {host["host"]: host["verdict"] for host in candidate["hosts"]}
-
 
 FIVE_WAYS = (
     b"\xef\xbb\xbf--- \nname: Release Notes\ndescription: Use when: notes are asked for\n"
@@ -115,6 +80,46 @@ def test_an_answer_fits_one_screen_and_says_what_to_do(
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(shown)
     assert shown == golden.read_text()
+
+
+def nowhere(machine: Machine) -> None:
+    """A skill whose folder is a link that leads nowhere."""
+    (machine.repo / ".claude/skills").mkdir(parents=True)
+    (machine.repo / ".claude/skills/deploy").symlink_to("../../somewhere/else/entirely/skills/deploy")
+
+
+def below(machine: Machine) -> None:
+    """A skill in a category folder that two hosts do not trust."""
+    write_skill(machine.repo / ".agents/skills", "deploy", folder="ops/deploy")
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+@pytest.mark.parametrize("build", [fine, broken, stray, copied, nowhere, below])
+def test_an_answer_fits_the_terminal(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch, build: Callable[[Machine], None], columns: int
+) -> None:
+    build(machine)
+    monkeypatch.setattr("skillshelf.terminal.screen", lambda env: Screen(columns=columns))
+
+    for words in (["why", "release-notes" if build is broken else "deploy"], ["hosts"]):
+        lines = run(*words)[1].splitlines()
+
+        assert len(lines) <= 40
+        assert [line for line in lines if len(line) > columns] == []
+
+
+def test_a_terminal_shows_the_first_of_many_skills_and_a_pipe_all(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(50):
+        write_skill(machine.repo / ".agents/skills", f"probe-{number:02}")
+
+    assert "probe-49" in run("hosts")[1]
+
+    monkeypatch.setattr("skillshelf.terminal.screen", lambda env: Screen(columns=80))
+    out = run("hosts")[1]
+    assert "… and 36 more: skillshelf hosts | less" in out
+    assert len(out.splitlines()) <= 40
 
 
 def test_the_exit_status_is_about_the_hosts_that_were_asked(machine: Machine, run: Run) -> None:
@@ -192,14 +197,6 @@ def test_what_helps_names_one_of_several_copies_by_its_path(machine: Machine, ru
     assert "skillshelf link .claude/skills/deploy --to kiro" in out
 
 
-def test_a_link_to_nothing_is_called_that(machine: Machine, run: Run) -> None:
-    root = machine.repo / ".claude/skills"
-    root.mkdir(parents=True)
-    (root / "deploy").symlink_to("nowhere")
-
-    assert "the link leads to nothing: remove it, or put back what it led to" in run("why", ".claude/skills/deploy")[1]
-
-
 # Hosts --------------------------------------------------------------------------------------------
 
 
@@ -218,6 +215,16 @@ def test_the_matrix_counts_who_misses_what_and_who_says_nothing(machine: Machine
     assert [row["name"] for row in found["skills"]] == ["broken", "deploy"]
     assert found["skills"][1]["hosts"]["codex"] is False
     assert found["skills"][0]["hosts"]["cursor"] is None
+
+
+def test_a_copy_with_the_same_text_is_not_missing(machine: Machine, run: Run) -> None:
+    for root in (".agents/skills", ".claude/skills"):
+        write_skill(machine.repo / root, "same")
+        write_skill(machine.repo / root, "other", skill(f"name: other\ndescription: In {root}.\n"))
+
+    found = {host["host"]: host for host in asked(run, "hosts", schema="hosts")["hosts"]}
+
+    assert [(found[host]["seen"], found[host]["missing"]) for host in ("claude-code", "codex")] == [(2, 1), (2, 1)]
 
 
 def test_an_empty_machine_is_told_where_to_begin(machine: Machine, run: Run) -> None:
@@ -331,138 +338,3 @@ def test_eighty_skills_show_what_each_list_costs_and_who_loses_descriptions(mach
     assert 0 < found["codelia"]["dropped"] < 80
     dropped = verdicts(run, str(machine.repo / ".agents/skills/probe-79"), "--host", "codelia")
     assert dropped == {"codelia": "over-budget"}
-
-
-# Link ---------------------------------------------------------------------------------------------
-
-
-def test_a_link_makes_a_skill_visible_and_is_taken_back_without_a_trace(machine: Machine, run: Run) -> None:
-    write_skill(machine.repo / ".claude/skills", "deploy")
-
-    made = asked(run, "link", "deploy", "--to", "codex", "--to", "kiro", schema="link")["made"]
-
-    assert [(one["host"], one["how"], one["visible"]) for one in made] == [
-        ("codex", "link", True),
-        ("kiro", "link", None),
-    ]
-    assert os.readlink(machine.repo / ".agents/skills/deploy") == "../../.claude/skills/deploy"
-    assert verdicts(run, "deploy", "--host", "codex") == {"codex": "visible"}
-
-    assert run("link", "deploy", "--to", "codex", "--to", "kiro", "--remove")[0] == 0
-
-    assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
-    assert (machine.repo / ".claude/skills/deploy/SKILL.md").exists()
-
-
-def test_a_host_that_follows_no_links_gets_a_copy(machine: Machine, run: Run) -> None:
-    folder = write_skill(machine.repo / ".claude/skills", "deploy").parent
-    (folder / "scripts").mkdir()
-    (folder / "scripts/run.sh").write_text("#!/bin/sh\n")
-
-    made = asked(run, "link", "deploy", "--to", "codelia", schema="link")["made"]
-
-    copy = machine.repo / ".agents/skills/deploy"
-    assert [(one["how"], one["path"], one["visible"]) for one in made] == [("copy", str(copy), True)]
-    assert not copy.is_symlink()
-    assert os.access(copy / "scripts/run.sh", os.X_OK)
-
-    (copy / "SKILL.md").write_text("changed")
-    status, out, _ = run("link", "deploy", "--to", "codelia", "--remove")
-    assert (status, "changed since" in out, copy.exists()) == (1, True, True)
-
-
-def test_nothing_is_overwritten_and_nothing_of_others_is_removed(machine: Machine, run: Run) -> None:
-    write_skill(machine.repo / ".claude/skills", "deploy")
-    theirs = write_skill(machine.repo / ".kiro/skills", "deploy", "---\nname: deploy\n---\nTheirs.\n")
-    before = theirs.read_bytes()
-
-    assert run("link", "deploy", "--to", "kiro")[0] == 3
-    path = str(machine.repo / ".claude/skills/deploy")
-    assert run("link", path, "--to", "kiro")[0] == 1
-    assert run("link", "deploy", "--to", "kiro", "--remove")[0] == 1
-    assert theirs.read_bytes() == before
-
-
-def test_a_personal_skill_is_linked_at_home(machine: Machine, run: Run) -> None:
-    write_skill(machine.home / ".claude/skills", "deploy")
-
-    assert run("link", "deploy", "--to", "gemini-cli")[0] == 0
-
-    assert os.readlink(machine.home / ".agents/skills/deploy") == "../../.claude/skills/deploy"
-    assert sorted(path.name for path in machine.repo.iterdir()) == [".git"]
-
-
-def test_a_link_says_what_still_keeps_the_skill_out(machine: Machine, run: Run) -> None:
-    write_skill(machine.repo / ".claude/skills", "deploy", skill("description: No name.\n"))
-
-    status, out, _ = run("link", "deploy", "--to", "opencode", "--to", "gemini-cli")
-
-    assert status == 1
-    assert "opencode: nothing done .claude/skills/deploy/SKILL.md (no link would help; add `name: deploy`)" in out
-    assert "gemini-cli: linked .agents/skills/deploy (leads to ../../.claude/skills/deploy; still untrusted" in out
-
-
-def test_a_file_that_is_not_called_skill_md_is_renamed_not_linked(machine: Machine, run: Run) -> None:
-    folder = write_skill(machine.repo / ".claude/skills", "deploy").parent
-    (folder / "SKILL.md").rename(folder / "skill.md")
-
-    status, out, err = run("link", "deploy", "--to", "codex")
-
-    assert (status, err) == (1, "")
-    assert "no link would help; rename the file to SKILL.md" in out
-    assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
-
-
-def test_a_link_says_that_a_host_ignores_what_the_author_holds_back(machine: Machine, run: Run) -> None:
-    text = skill("name: deploy\ndescription: D.\ndisable-model-invocation: true\n")
-    write_skill(machine.repo / ".claude/skills", "deploy", text)
-
-    assert "link deploy --to codex" not in run("why", "deploy")[1]
-    assert "ignores disable-model-invocation: its model may call it" in run("link", "deploy", "--to", "codex")[1]
-
-
-def test_a_link_for_a_host_that_heeds_the_author_hands_the_skill_to_no_other(machine: Machine, run: Run) -> None:
-    text = skill("name: deploy\ndescription: D.\ndisable-model-invocation: true\n")
-    write_skill(machine.repo / ".claude/skills", "deploy", text)
-    before = verdicts(run, "deploy", "--host", "codex")
-
-    run("link", "deploy", "--to", "pi")
-
-    assert (machine.repo / ".pi/skills/deploy").is_symlink()
-    assert verdicts(run, "deploy", "--host", "codex") == before == {"codex": "root-not-read"}
-
-
-def test_what_was_made_for_two_hosts_stays_until_neither_needs_it(machine: Machine, run: Run) -> None:
-    write_skill(machine.home / ".claude/skills", "deploy")
-    link = machine.home / ".agents/skills/deploy"
-    assert run("link", "deploy", "--to", "codex", "--to", "gemini-cli")[0] == 0
-
-    status, out, _ = run("link", "deploy", "--to", "codex", "--remove")
-    assert (status, link.exists()) == (0, True)
-    assert f"{link} stays, for gemini-cli" in out
-
-    assert run("link", "deploy", "--to", "gemini-cli", "--remove")[0] == 0
-    assert not link.is_symlink()
-
-
-def test_what_was_made_for_another_host_is_not_removed(machine: Machine, run: Run) -> None:
-    write_skill(machine.repo / ".claude/skills", "deploy")
-    copy, link = machine.repo / ".agents/skills/deploy", machine.repo / ".codex/skills/deploy"
-    run("link", "deploy", "--to", "codex", "--to", "codelia")
-
-    assert run("link", "deploy", "--to", "codex", "--remove")[0] == 0
-    assert (copy.exists(), link.exists()) == (True, False)
-
-    status, out, _ = run("link", "deploy", "--to", "opencode", "--remove")
-    assert (status, copy.exists()) == (1, True)
-    assert "what there is was made for codelia" in out
-
-    assert run("link", "deploy", "--to", "codelia", "--remove")[0] == 0
-    assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
-
-
-@pytest.mark.parametrize("words", [["link"], ["link", "deploy"], ["link", "deploy", "--to", "nonsense"]])
-def test_wrong_usage_is_said_in_one_line(run: Run, words: list[str]) -> None:
-    status, _, err = run(*words)
-
-    assert (status, len(err.splitlines())) == (2, 1)

@@ -11,11 +11,12 @@ from trees import Machine, write_skill
 
 from skillshelf.cli import main
 from skillshelf.document import Document
+from skillshelf.fixes import fix_for
 from skillshelf.hosts import HOSTS
 from skillshelf.nearmisses import NearMiss, near_misses
 from skillshelf.place import Place
 from skillshelf.portability import portability
-from skillshelf.remedies import fix_for, remedies
+from skillshelf.remedies import remedies
 from skillshelf.survey import take_survey
 from skillshelf.verdicts import Verdict, judge
 

@@ -160,20 +160,49 @@ def test_a_worktree_is_a_repository(machine: Machine) -> None:
     assert machine.names("host:codex", cwd=cwd) == ["deploy"]
 
 
+STANDARD = {"name", "description", "license", "compatibility", "metadata"}
+
 # Portability --------------------------------------------------------------------------------------
 
 
-def test_a_safeguard_that_hosts_ignore_comes_first() -> None:
+def test_a_safeguard_that_hosts_ignore_comes_first_and_says_why_that_is_dangerous() -> None:
     found = portability(
         Document({"name": "deploy", "model": "fast", "disable-model-invocation": True, "license": "MIT"}, "", ())
     )
 
-    assert [finding.rule for finding in found] == ["portability-safeguard", "portability-field"]
-    assert found[0] == Finding(
-        "portability-safeguard",
-        "`disable-model-invocation` is ignored by codex, opencode, gemini-cli, goose, codelia, openskills; "
-        "there the model can still call this skill by itself",
-    )
+    assert found == [
+        Finding(
+            "portability-safeguard",
+            "dangerous: the model may still call this skill by itself in codex, opencode, gemini-cli, goose, codelia, "
+            "openskills: `disable-model-invocation` is not known there",
+        ),
+        Finding(
+            "portability-field",
+            "no effect in codex, opencode, gemini-cli, goose, pi, oh-my-pi, codelia, vscode, openskills and "
+            "copilot-cli, cursor (by their documentation): `model` is not known there",
+        ),
+    ]
+
+
+def test_safeguards_come_in_the_order_of_their_danger() -> None:
+    fields = {"paths": "src/**", "user-invocable": False, "hide": True, "hooks": {}, "disallowed-tools": "Bash"}
+
+    found = portability(Document({**fields, "disable-model-invocation": "yes"}, "", ()))
+
+    assert [finding.message.split("`")[1] for finding in found] == [
+        *("disable-model-invocation", "disallowed-tools", "hooks", "hide", "user-invocable", "paths"),
+    ]
+
+
+@pytest.mark.parametrize("field", sorted({field for host in HOSTS.values() for field in host.fields} - STANDARD))
+def test_every_field_that_only_some_hosts_honour_is_told(field: str) -> None:
+    value = field != "user-invocable"
+
+    (finding,) = portability(Document({"name": "x", "description": "d", field: value}, "", ()))
+
+    ignoring = [host.name for host in HOSTS.values() if field not in host.fields and host.name != "kiro"]
+    assert [host for host in ignoring if host not in finding.message] == []
+    assert portability(Document({"name": "x", "description": "d", field: not value}, "", ())) == []
 
 
 def test_fields_of_the_standard_and_fields_nobody_knows_are_portable() -> None:

@@ -33,7 +33,7 @@ LAYERS = (
     ("discovery", "index", "journal", "keeper", "ownprofiles", "portability", "rules", "scripts", "userfile"),
     ("advice", "bullets", "config", "correcting", "fixing", "loader", "staging"),
     ("search",),
-    ("memory", "policy", "prompt", "rendering", "roots", "sandbox"),
+    ("made", "memory", "policy", "prompt", "rendering", "roots", "sandbox"),
     # A script to a run of it.
     ("launch", "proposals"),
     ("runner",),
@@ -48,8 +48,11 @@ LAYERS = (
     ("questions",),
     ("listings",),
     ("verdicts",),
-    ("hostviews", "nearmisses", "remedies"),
-    ("hostfinding", "linking"),
+    ("nearmisses", "putting"),
+    ("foresight",),
+    ("fixes",),
+    ("remedies",),
+    ("hostfinding", "hostviews", "linking"),
     # One conversation: what is recorded, what is allowed, what is run and handed over.
     ("delivery", "logviews", "recorder", "rpcmessages"),
     ("guard",),

@@ -99,11 +99,19 @@ def check_targets(targets: Targets, profile: Profile, *, mode: Mode = "look", pr
         found += _weighed(problem, weights)
     changes = tuple(one.change for one in examined if one.change)
     fixed = sum(change.findings for change in changes if change.refusal is None) if mode == "fix" else 0
-    return Report(len(targets.found), tuple(sorted(set(found), key=_order)), fixed, changes)
+    return Report(len(targets.found), tuple(sorted(dict.fromkeys(found), key=_order)), fixed, changes)
 
 
-def _order(finding: CheckFinding) -> tuple[str, int, int, str, str]:
-    return (finding.path, finding.line or 0, finding.column or 0, finding.rule, finding.message)
+_RANKS = {"portability-safeguard": 0, "portability-field": 2}
+"""What comes before and behind the findings of a file that stand in the order of its lines."""
+
+
+def _order(finding: CheckFinding) -> tuple[str, int, int, int, str, str]:
+    rank = _RANKS.get(finding.rule, 1)
+    if rank != 1:
+        # They come from one rule each, in the order of their weight, and keep it.
+        return (finding.path, rank, 0, 0, "", "")
+    return (finding.path, rank, finding.line or 0, finding.column or 0, finding.rule, finding.message)
 
 
 def _of(problem: Diagnostic) -> CheckFinding:

@@ -371,7 +371,9 @@ class _Walk:
         try:
             target = files.resolve_link(place.path)
         except OSError as error:
-            yield _nowhere(place.path, error)
+            # A SKILL.md that leads nowhere was told of when its folder was looked at.
+            if os.path.basename(place.path) != SKILL_FILE:
+                yield _nowhere(place.path, error)
             return
         if files.kind_at(target) != "folder":
             return
@@ -407,7 +409,7 @@ class _Walk:
         try:
             target = files.resolve_link(path)
         except OSError as error:
-            yield Diagnostic(path, "not-a-file", f"SKILL.md is a link that leads nowhere ({_reason(error)})")
+            yield Diagnostic(path, "not-a-file", f"SKILL.md is a link; {_nowhere(path, error).message}")
             return
         folder_of_skills = os.path.dirname(os.path.dirname(target))
         is_skill = os.path.basename(target) == SKILL_FILE
@@ -445,9 +447,14 @@ class _Walk:
 
 
 def _nowhere(path: str, error: OSError) -> Diagnostic:
-    if isinstance(error, FileNotFoundError):
-        return Diagnostic(path, "link-broken", "a link to nothing")
-    return Diagnostic(path, "link-loop" if error.errno == errno.ELOOP else "link-broken", _reason(error))
+    try:
+        target = files.link_target(path)
+    except OSError:
+        # It was taken away in the meantime.
+        return Diagnostic(path, "link-broken", _reason(error))
+    why = "" if isinstance(error, FileNotFoundError) else f" ({_reason(error)})"
+    rule = "link-loop" if error.errno == errno.ELOOP else "link-broken"
+    return Diagnostic(path, rule, f"the link leads nowhere: target {target}{why}")
 
 
 def _reason(error: OSError) -> str:

@@ -38,12 +38,13 @@ Fixer = Callable[[Text, Document], "_Step | None"]
 """The file with one kind of mistake put right and the fields it must then have, or None where it is not made."""
 
 
-def repair(text: Text) -> Repair:
-    """The file with everything put right that can be; each step is taken only if the result proves it."""
+def repair(text: Text, *, only: frozenset[str] | None = None) -> Repair:
+    """The file with everything put right that can be, or `only` some rules; a step must prove its result."""
     lines: dict[tuple[str, int], str] = {}
     before = _told(text)
     for rules, fixer in FIXERS:
-        step = fixer(text, before.document) if before.rules & rules else None
+        is_wanted = before.rules & rules and (only is None or rules <= only)
+        step = fixer(text, before.document) if is_wanted else None
         if step is None:
             continue
         after = _told(text._replace(data=step.data))

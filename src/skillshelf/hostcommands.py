@@ -3,6 +3,7 @@
 Imports stand inside the functions: a command loads what it needs and nothing else.
 """
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from skillshelf.place import Place
     from skillshelf.survey import HostView, Sighting, Survey
     from skillshelf.verdicts import Verdict
-    from skillshelf.views import Where
 
 __all__ = ["hosts", "why"]
 
@@ -30,7 +30,8 @@ def why(values: Values) -> int:
     """Which hosts see a skill, and what keeps it from the others."""
     from skillshelf import hostviews, views
     from skillshelf.hostfinding import asked_hosts, find, needed, note, place_of, verdicts_of
-    from skillshelf.nearmisses import near_misses
+    from skillshelf.made import is_own_copy
+    from skillshelf.nearmisses import broken_roots, near_misses
     from skillshelf.remedies import remedies
     from skillshelf.terminal import screen, write
 
@@ -52,25 +53,39 @@ def why(values: Values) -> int:
         asked = []
         for sighting in found:
             verdicts = judged[sighting.real_path]
-            helping = [(one.hosts, _how(one.what, one.root, where)) for one in remedies(sighting, verdicts, survey)]
-            asked.append(hostviews.Asked(sighting.path, verdicts, helping))
+            helping = remedies(sighting, verdicts, survey, served=_served(sighting, found, judged))
+            is_copy = is_own_copy(os.path.dirname(sighting.path))
+            asked.append(hostviews.Asked(sighting.path, verdicts, helping, is_copy))
         write(hostviews.why_view(wanted, asked, where, screen(place.env)))
-    for path, message in near_misses(survey):
-        if any(sighting.path.startswith(f"{path}/") for sighting in found):
-            note(f"{path} {message}")
+    broken = {*broken_roots(survey)}
+    for miss in near_misses(survey):
+        if miss in broken or any(sighting.path.startswith(f"{miss.path}/") for sighting in found):
+            note(f"{miss.path} {miss.message}")
     _say_unseen(survey)
     return DONE if any(verdict.visible for verdicts in judged.values() for verdict in verdicts) else NEGATIVE
 
 
-def _how(what: str, root: str, where: "Where") -> str:
-    return f"{what}  (into {where.short(root)})" if root else what
+def _served(sighting: "Sighting", found: "Sequence[Sighting]", judged: "Mapping[str, Sequence[Verdict]]") -> set[str]:
+    """The hosts that see another file of the name, or would if they trusted the folder.
+
+    Not those that see another text instead of this one: which of the two is meant has to be settled.
+    """
+    mine = {verdict.host: verdict.verdict for verdict in judged[sighting.real_path]}
+    served, misled = set(), set()
+    for other in (other for other in found if other is not sighting):
+        seeing = {verdict.host for verdict in judged[other.real_path] if verdict.visible}
+        asking = {verdict.host for verdict in judged[other.real_path] if verdict.verdict == "untrusted"}
+        served |= seeing | {host for host in asking if mine[host] != "untrusted"}
+        if (other.head, other.size) != (sighting.head, sighting.size):
+            misled |= seeing
+    return served - {host for host in misled if mine[host] == "shadowed-by"}
 
 
 def _why_form(
     wanted: str, found: "Sequence[Sighting]", judged: "Mapping[str, Sequence[Verdict]]", survey: "Survey"
 ) -> dict[str, Any]:
+    from skillshelf.fixes import fix_for
     from skillshelf.hosts import HOSTS
-    from skillshelf.remedies import fix_for
 
     def form(sighting: "Sighting", verdict: "Verdict") -> dict[str, Any]:
         host = HOSTS[verdict.host]
@@ -121,17 +136,16 @@ def _not_found(wanted: str, survey: "Survey", *, as_json: bool) -> int:
 
 def _fix(found: "Sequence[Sighting]", survey: "Survey", hosts: Sequence[str]) -> bool:
     """Do what needs no guessing, each shown before it is done; a link is made only for a host that was named."""
+    from skillshelf.fixes import wants_put
     from skillshelf.hostfinding import asked_hosts, note, verdicts_of
     from skillshelf.linking import made_line, make
-    from skillshelf.remedies import wants_link
 
     told = False
     for sighting in found:
         told |= _mend(sighting, survey.place)
         for verdict in verdicts_of(sighting, survey, asked_hosts(hosts) if hosts else ()):
-            view = survey.views[verdict.host]
-            if verdict.visible is False and wants_link(sighting, verdict, view, survey):
-                note(made_line(make(sighting, view, survey.place)))
+            if wants_put(verdict, sighting):
+                note(made_line(make(sighting, survey.views[verdict.host], survey.place)))
                 told = True
     return told
 
@@ -184,7 +198,10 @@ def hosts(values: Values) -> int:
         judged = [(sighting, both) for sighting, both in judged if both[0].visible != both[1].visible]
     where = views.Where(place.cwd, place.home)
     rows = [_row(sighting, verdicts) for sighting, verdicts in judged]
-    counts = [_count(survey.views[host], [verdicts[n] for _, verdicts in judged]) for n, host in enumerate(names)]
+    texts = [(row.name, sighting.head, sighting.size) for row, (sighting, _) in zip(rows, judged, strict=True)]
+    counts = [
+        _count(survey.views[host], [verdicts[n] for _, verdicts in judged], texts) for n, host in enumerate(names)
+    ]
     if values["json"]:
         write(views.as_json(_hosts_form(place, counts, rows)))
         for miss in near_miss_lines(survey):
@@ -208,17 +225,20 @@ def _pair(values: Values) -> list[str]:
 
 def _row(sighting: "Sighting", verdicts: "Sequence[Verdict]") -> "Row":
     from skillshelf.hostviews import Row
-    from skillshelf.remedies import link_name
+    from skillshelf.putting import link_name
 
     return Row(link_name(sighting), sighting.path, {verdict.host: verdict.visible for verdict in verdicts})
 
 
-def _count(view: "HostView", verdicts: "Sequence[Verdict]") -> "HostCount":
+def _count(view: "HostView", verdicts: "Sequence[Verdict]", texts: Sequence[tuple[str, bytes, int]]) -> "HostCount":
+    """What one host sees and misses; a file of which it sees a copy with the same text is not missing."""
     from skillshelf.config import Settings
     from skillshelf.hostviews import HostCount
 
     text = view.text
-    missing = [verdict for verdict in verdicts if verdict.visible is False]
+    told = {one for one, verdict in zip(texts, verdicts, strict=True) if verdict.visible}
+    unseen = [(one, verdict) for one, verdict in zip(texts, verdicts, strict=True) if verdict.visible is False]
+    missing = [verdict for one, verdict in unseen if one not in told]
     kinds = view.profile.catalog_budget
     budget = view.profile.budget_chars if "chars" in kinds else Settings().max_bytes if "bytes" in kinds else None
     in_order = [skill for skill in view.catalog.skills if skill.path in view.cut or skill.path in view.dropped]
@@ -227,6 +247,7 @@ def _count(view: "HostView", verdicts: "Sequence[Verdict]") -> "HostCount":
         sum(verdict.visible is True for verdict in verdicts),
         len(missing),
         sum(verdict.told is False for verdict in missing),
+        sum(verdict.visible is None for verdict in verdicts),
         text.chars,
         text.tokens,
         budget,

@@ -13,7 +13,7 @@ from skillshelf.hosts import HOSTS, find_host
 from skillshelf.limits import STRAY_FOLDERS
 from skillshelf.nearmisses import entries_in, near_misses
 from skillshelf.place import Place, locate
-from skillshelf.remedies import link_name
+from skillshelf.putting import link_name
 from skillshelf.survey import Sighting, Survey, sight, take_survey
 from skillshelf.text import visible
 from skillshelf.values import Diagnostic

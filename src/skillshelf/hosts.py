@@ -136,6 +136,7 @@ _CLAUDE_CODE = _HOST._replace(
     description_shown=1_536,
     arguments="substitute",
     tells=_tells(invalid="nothing", collision="nothing", budget="nothing"),
+    unknown=("fields",),
     on_change="sees it by itself; restart it if its skills folder is new",
 )
 
@@ -369,6 +370,7 @@ _COPILOT_CLI = _HOST._replace(
     budget_chars=13_100,
     overflow="drop-descriptions",
     tells=_tells(invalid="screen", collision="nothing", budget="nothing"),
+    unknown=("fields",),
     on_change="/skills reload",
 )
 
@@ -384,7 +386,7 @@ _NOT_RUN = _HOST._replace(
 _DOCUMENTED = _NOT_RUN._replace(
     tells={"place": "nothing", "link": "unknown", "trust": "unknown", "invalid": "unknown", "collision": "unknown"},
     unknown=(
-        *(*_NOT_RUN.unknown, "links", "below_skill", "root-file", "skip_directories"),
+        *(*_NOT_RUN.unknown, "fields", "links", "below_skill", "root-file", "skip_directories"),
         *("name-missing", "name-pattern", "name-directory", "name-length"),
         *("description-missing", "description-length"),
     ),

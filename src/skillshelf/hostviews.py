@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 from typing import NamedTuple
 
 from skillshelf.hosts import HOSTS
+from skillshelf.remedies import Remedy
 from skillshelf.terminal import Screen, Style
 from skillshelf.text import fold, visible
 from skillshelf.verdicts import Verdict
@@ -18,16 +20,18 @@ _MARKS = {True: "+", False: "-", None: "?"}
 
 
 class Asked(NamedTuple):
-    """One file, the verdict of every host asked, and what helps: who would see it, and how."""
+    """One file, the verdict of every host asked, and what helps; `is_copy` if it is one that `link` made."""
 
     path: str
     verdicts: Sequence[Verdict]
-    help: Sequence[tuple[tuple[str, ...], str]]
+    help: Sequence[Remedy]
+    is_copy: bool = False
 
 
 # One skill ----------------------------------------------------------------------------------------
 
 _FIXES_SHOWN = 4
+_TABLE_LINES = 24
 _COPIES_SHOWN = 3
 
 
@@ -39,31 +43,42 @@ def why_view(name: str, asked: Sequence[Asked], where: Where, screen: Screen) ->
 
 def _one(name: str, file: Asked, where: Where, screen: Screen) -> Iterator[str]:
     yield screen.paint(visible(name), "bold") + f"  {visible(where.short(file.path))}"
-    yield _told_by(file)
+    yield f"{_told_by(file)} tell their model about it."
     yield from _verdict_lines(file.verdicts, screen)
-    if file.help:
-        yield "What helps:"
-        rows = [(_count(hosts), what) for hosts, what in file.help[:_FIXES_SHOWN]]
-        yield from screen.table(rows, ("bold", "green"), indent=2, wrap=True)
-        if len(file.help) > _FIXES_SHOWN:
-            yield f"  … and {len(file.help) - _FIXES_SHOWN} more: --json"
+    yield from _help_lines(name, file, where, screen)
     doubts = [verdict.host for verdict in file.verdicts if HOSTS[verdict.host].grade != "R"]
     if doubts:
-        yield from ("", screen.paint(f"Not run, but read or documented: {', '.join(sorted(doubts))}.", "dim"))
+        yield from ("", *_wrapped(f"Not run, but read or documented: {', '.join(sorted(doubts))}.", screen, "dim"))
+
+
+def _help_lines(name: str, file: Asked, where: Where, screen: Screen) -> Iterator[str]:
+    if not file.help:
+        return
+    yield "What helps:"
+    rows = [(_count(remedy), _how(remedy, where)) for remedy in file.help[:_FIXES_SHOWN]]
+    yield from screen.table(rows, ("bold", "green"), indent=2, wrap=True)
+    if len(file.help) > _FIXES_SHOWN:
+        yield f"  … and {len(file.help) - _FIXES_SHOWN} more: --json"
+    if any(remedy.kind == "text" for remedy in file.help):
+        yield f"The text is repaired by: skillshelf why {visible(quote(name))} --fix"
 
 
 def _several(name: str, asked: Sequence[Asked], where: Where, screen: Screen) -> Iterator[str]:
     shown = asked[:_COPIES_SHOWN]
     yield screen.paint(visible(name), "bold") + f"  {len(asked)} skills have this name"
-    copies = [(str(n), f"{where.short(file.path)}: {_told_by(file)}") for n, file in enumerate(shown, 1)]
-    yield from screen.table(copies, ("bold", None), indent=2)
+    copies = [(str(n), _told_by(file), _path_of(file, where)) for n, file in enumerate(shown, 1)]
+    yield from screen.table(copies, ("bold", None, None), indent=2)
     by_host = zip(*(file.verdicts for file in shown), strict=True)
     ordered = sorted(by_host, key=lambda row: sum(_RANK[verdict.visible] for verdict in row))
-    rows = [(row[0].host, *(_side(verdict) for verdict in row)) for row in ordered]
-    head = ("HOST", *(number for number, _ in copies))
-    yield from screen.table([head, *rows], ("bold", *(None for _ in shown)))
+    head = ("HOST", *(number for number, *_ in copies))
+    styles: tuple[Style | None, ...] = ("bold", *(None for _ in shown))
+    lines = Screen().table([head, *((row[0].host, *map(_side, row)) for row in ordered)], styles)
+    # On a narrow screen without the verdicts, which `why PATH` has.
+    side = _side if screen.columns is None or max(map(len, lines)) <= screen.columns else _word
+    yield from screen.table([head, *((row[0].host, *map(side, row)) for row in ordered)], styles)
     room = _FIXES_SHOWN // len(shown)
-    helping = [(n, _count(h), what) for (n, _), file in zip(copies, shown, strict=True) for h, what in file.help[:room]]
+    numbered = [(str(n), one) for n, file in enumerate(shown, 1) for one in file.help[:room]]
+    helping = [(n, _count(one), _how(one, where)) for n, one in numbered]
     if helping:
         yield "What helps:"
         yield from screen.table(helping, ("bold", None, "green"), indent=2, wrap=True)
@@ -73,7 +88,11 @@ def _several(name: str, asked: Sequence[Asked], where: Where, screen: Screen) ->
 
 def _told_by(file: Asked) -> str:
     seen = sum(verdict.visible is True for verdict in file.verdicts)
-    return f"{seen} of {len(file.verdicts)} hosts tell their model about it."
+    return f"{seen} of {len(file.verdicts)} hosts"
+
+
+def _path_of(file: Asked, where: Where) -> str:
+    return where.short(file.path) + ("  (a copy that skillshelf made)" if file.is_copy else "")
 
 
 _RANK = {False: 0, None: 1, True: 2}
@@ -89,8 +108,11 @@ def _verdict_lines(verdicts: Sequence[Verdict], screen: Screen) -> Iterator[str]
         (verdict.host, _WORDS[verdict.visible], verdict.verdict, _told(verdict), fold(verdict.detail) or "-")
         for verdict in ordered
     ]
-    head = ("HOST", "SEES", "VERDICT", "SAYS SO", "DETAIL")
-    yield from screen.table([head, *rows], ("bold", None, None, "dim", None))
+    head = ("HOST", "SEES", "VERDICT", "TOLD", "DETAIL")
+    styles: tuple[Style | None, ...] = ("bold", None, None, "dim", None)
+    lines = screen.table([head, *rows], styles, wrap=True)
+    # Details in full as long as the whole answer stays on one screen.
+    yield from lines if len(lines) <= _TABLE_LINES else screen.table([head, *rows], styles)
 
 
 def _told(verdict: Verdict) -> str:
@@ -99,20 +121,46 @@ def _told(verdict: Verdict) -> str:
     return _WORDS[verdict.told]
 
 
-def _count(hosts: Sequence[str]) -> str:
-    return hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
+def _count(remedy: Remedy) -> str:
+    """Who will see the skill after a remedy alone."""
+    if len(remedy.hosts) == 1:
+        return remedy.hosts[0]
+    if remedy.hosts:
+        return f"{len(remedy.hosts)} hosts"
+    return "not alone" if remedy.needing else "for people" if remedy.calling else "first"
+
+
+def _how(remedy: Remedy, where: Where) -> str:
+    """What to do, and what else will come of it."""
+    notes = []
+    if remedy.put:
+        notes.append(f"{'into' if remedy.put.how == 'link' else 'a copy in'} {where.short(remedy.put.root)}")
+    if remedy.calling:
+        notes.append(f"people can then call it in {', '.join(remedy.calling)}")
+    if remedy.asking:
+        notes.append(f"{len(remedy.asking)} more would then ask for trust")
+    if remedy.needing:
+        who = f"{len(remedy.needing)} more" if remedy.hosts else ", ".join(remedy.needing)
+        notes.append(f"{who} {'needs' if len(remedy.needing) == 1 else 'need'} another step, too")
+    if remedy.doubtful:
+        notes.append(f"{', '.join(remedy.doubtful)} would then have two of that name: which one wins is open")
+    return f"{remedy.what}  ({'; '.join(notes)})" if notes else remedy.what
 
 
 # All skills ---------------------------------------------------------------------------------------
 
 
 class HostCount(NamedTuple):
-    """How many skills of a place one host sees and misses, what its list costs, and which skills pay for that."""
+    """How many skills of a place one host sees and misses, what its list costs, and which skills pay for that.
+
+    `silent` are those of the missing that it says nothing about, `open` those of which nobody can say.
+    """
 
     host: str
     seen: int
     missing: int
     silent: int
+    open: int
     chars: int
     tokens: int
     budget: int | None
@@ -120,7 +168,7 @@ class HostCount(NamedTuple):
     dropped: Sequence[str]
 
 
-_SKILLS_SHOWN = 40
+_SKILLS_ON_SCREEN = 14
 
 
 class Row(NamedTuple):
@@ -140,35 +188,40 @@ class Beside(NamedTuple):
 
 def hosts_view(counts: Sequence[HostCount], rows: Sequence[Row], beside: Beside, where: Where, screen: Screen) -> str:
     """Who sees how many, then a line for each skill with a mark for each host."""
-    lines = _matrix(counts, rows, where, screen) if rows else _nothing(counts)
-    lines += [line for count in counts for line in _losses(count)]
+    lines = _matrix(counts, rows, where, screen) if rows else _nothing(counts, screen)
+    lines += [line for count in counts for loss in _losses(count) for line in _wrapped(loss, screen)]
     if beside.expensive:
         dear = ", ".join(f"{visible(name)} ({chars:,})" for name, chars in beside.expensive)
-        lines.append(f"Longest descriptions, in characters: {dear}")
-    lines += [screen.paint(f"warning: {visible(warning)}", "yellow") for warning in beside.warnings]
+        lines += _wrapped(f"Longest descriptions, in characters: {dear}", screen)
+    lines += [line for warning in beside.warnings for line in _wrapped(f"warning: {warning}", screen, "yellow")]
     return "\n".join(lines) + "\n"
 
 
-def _nothing(counts: Sequence[HostCount]) -> list[str]:
+def _wrapped(text: str, screen: Screen, style: Style | None = None) -> list[str]:
+    return screen.table([(text,)], (style,), wrap=True)
+
+
+def _nothing(counts: Sequence[HostCount], screen: Screen) -> list[str]:
     return [
-        f"No skill lies where any of {len(counts)} hosts looks, here or at home.",
-        "Where they look: skillshelf profile host:NAME.  A first skill: skillshelf new NAME",
+        *_wrapped(f"No skill lies where any of {len(counts)} hosts looks, here or at home.", screen),
+        *_wrapped("Where they look: skillshelf profile host:NAME.  A first skill: skillshelf new NAME", screen),
     ]
 
 
 def _matrix(counts: Sequence[HostCount], rows: Sequence[Row], where: Where, screen: Screen) -> list[str]:
     keys = {count.host: chr(ord("a") + number) for number, count in enumerate(counts)}
-    head = ("", "HOST", "SEES", "MISSES", "SILENTLY", "ITS LIST")
-    table = [(keys[c.host], c.host, str(c.seen), str(c.missing), str(c.silent), _cost(c)) for c in counts]
-    lines = screen.table([head, *table], ("dim", "bold", None, None, "yellow", None))
+    head = ("", "HOST", "SEES", "MISSES", "SILENT", "?", "ITS LIST")
+    table = [(keys[c.host], c.host, str(c.seen), str(c.missing), str(c.silent), str(c.open), _cost(c)) for c in counts]
+    lines = screen.table([head, *table], ("dim", "bold", None, None, "yellow", None, None))
     names = _told_apart(rows, where)
     uneven = sorted(zip(rows, names, strict=True), key=lambda pair: all(pair[0].hosts.values()))
-    shown = uneven[:_SKILLS_SHOWN]
+    shown = uneven[:_SKILLS_ON_SCREEN] if screen.columns is not None else uneven
     marks = [(" ".join(_MARKS[row.hosts[host]] for host in keys), name) for row, name in shown]
     lines += ["", *screen.table([(" ".join(keys.values()), "SKILL"), *marks], (None, "bold"))]
     if len(uneven) > len(shown):
-        lines.append(f"… and {len(uneven) - len(shown)} more: --json")
-    return [*lines, "", "+ told to the model, - not, ? not established.  One skill: skillshelf why NAME"]
+        lines.append(f"… and {len(uneven) - len(shown)} more: skillshelf hosts | less")
+    legend = "+ told to the model, - not, ? not established.  One skill: skillshelf why NAME"
+    return [*lines, "", *_wrapped(legend, screen)]
 
 
 def _told_apart(rows: Sequence[Row], where: Where) -> list[str]:
@@ -199,10 +252,10 @@ def _some(names: Sequence[str]) -> str:
 
 def _cost(count: HostCount) -> str:
     budget = f" of {count.budget:,}" if count.budget is not None else ""
-    text = f"{count.chars:,}{budget} chars, ~{count.tokens:,} tokens"
-    lost = [f"{len(count.cut)} cut"] if count.cut else []
-    lost += [f"{len(count.dropped)} dropped"] if count.dropped else []
-    return text + (f": {', '.join(lost)}" if lost else "")
+    lost = f"{len(count.cut)} cut, " if count.cut else ""
+    lost += f"{len(count.dropped)} dropped, " if count.dropped else ""
+    # What is lost stands first: a narrow screen ends before the rest.
+    return f"{lost}~{count.tokens:,} tokens, {count.chars:,}{budget} chars"
 
 
 def diff_view(
@@ -219,3 +272,7 @@ def diff_view(
 
 def _side(verdict: Verdict) -> str:
     return f"{_WORDS[verdict.visible]} ({verdict.verdict})" if verdict.verdict != "visible" else "yes"
+
+
+def _word(verdict: Verdict) -> str:
+    return _WORDS[verdict.visible]

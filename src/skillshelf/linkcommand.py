@@ -1,17 +1,19 @@
 """What `link` does: a skill and hosts to links or copies, and whether each host sees it then."""
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillNotFound
+from skillshelf.fixes import fix_for, made_readable, wants_put
+from skillshelf.foresight import after_put
 from skillshelf.hostfinding import asked_hosts, find, near, needed, note, place_of, verdicts_of
 from skillshelf.hosts import HOSTS
-from skillshelf.linking import Made, keep_for, made_line, make, take_back
+from skillshelf.linking import Made, made_line, make, take_back
+from skillshelf.made import is_own_copy, keep_for, noted
 from skillshelf.place import Place
-from skillshelf.remedies import fix_for, link_roots, wants_link
-from skillshelf.survey import HostView, Sighting, take_survey
+from skillshelf.putting import link_name, put_for
+from skillshelf.survey import Sighting, Survey
 from skillshelf.terminal import write
 from skillshelf.verdicts import Verdict
 from skillshelf.views import Where, as_json
@@ -30,83 +32,137 @@ def link(values: Mapping[str, Any]) -> int:
     place = place_of(values)
     names = asked_hosts(values["to"])
     if values["remove"]:
-        survey = take_survey(place, names, progress=sys.stderr)
-        made = [one for host in names for one in take_back(os.path.basename(wanted), survey.views[host])]
-        return _report(wanted, made, {one.host: None for one in made}, place, json=values["json"])
+        return _report(wanted, _taken_back(wanted, names, place), {}, place, json=values["json"])
+    sighting, before = _meant(wanted, place)
+    if sighting.problem:
+        made = [Made(host, "nothing", "", made_readable(sighting, place)) for host in names]
+        return _report(wanted, made, {}, place, json=values["json"])
+    warned: set[str] = set()
+    # Copies first: they serve those who follow links as well.
+    ordered = sorted(names, key=lambda name: not _may_want_copy(name))
+    made = [_made(host, sighting, place, warned) for host in ordered]
+    return _verified(
+        wanted, sighting, made, [host for host in before if host not in warned], place, json=values["json"]
+    )
+
+
+def _taken_back(wanted: str, hosts: Sequence[str], place: Place) -> list[Made]:
+    """What was made of a skill for these hosts, removed; the skill itself may be gone."""
+    survey, found = find(wanted, place, hosts)
+    made = []
+    for host in hosts:
+        view = survey.views[host]
+        known = [os.path.basename(wanted.rstrip("/")), *map(link_name, found)]
+        ours = [name for name in dict.fromkeys(known) if any(noted(root.path, name) for root in view.roots)]
+        made += [one for name in ours or known[:1] for one in take_back(name, view)]
+    return made
+
+
+def _meant(wanted: str, place: Place) -> tuple[Sighting, list[str]]:
+    """The one skill that is meant, and the hosts that see it; a copy of our own is the skill it was made from."""
     survey, found = find(wanted, place, list(HOSTS))
     if not found:
         missing = SkillNotFound(wanted)
         missing.near = tuple(near(wanted, survey))
         raise missing
-    if len(found) > 1:
-        raise AmbiguousSkill(wanted, tuple(sighting.path for sighting in found))
-    (sighting,) = found
-    before = {verdict.host: verdict for verdict in verdicts_of(sighting, survey, survey.views)}
-    # Copies first: they serve those who follow links as well, and a link in their place would not.
-    ordered = sorted(names, key=lambda name: not _wants_copy(sighting, survey.views[name], place))
-    made = [_made(host, sighting, before[host], place) for host in ordered]
-    return _verified(wanted, sighting, made, before, place, json=values["json"])
+    own = [sighting for sighting in found if not sighting.problem and not is_own_copy(os.path.dirname(sighting.path))]
+    meant = own or found
+    if len(meant) > 1:
+        raise AmbiguousSkill(wanted, tuple(sighting.path for sighting in meant))
+    return meant[0], [verdict.host for verdict in verdicts_of(meant[0], survey, survey.views) if verdict.visible]
 
 
-def _made(host: str, sighting: Sighting, before: Verdict, place: Place) -> Made:
-    """What is done for one host, if anything has to be."""
-    if before.visible:
-        keep_for(host, before.at)
-        return Made(host, "nothing", before.at, "")
-    # A link for one host may be what the next one needs, too.
-    survey, (now, *_) = find(sighting.real_path, place, [host])
+def _may_want_copy(host: str) -> bool:
+    profile = HOSTS[host]
+    return "never" in (profile.user_links, profile.other_links) or "links" in profile.unknown
+
+
+def _made(host: str, sighting: Sighting, place: Place, warned: set[str]) -> Made:
+    """What is done for one host, if anything has to be; those who will not be sure of the skill are named before."""
+    # Looked at again: what was made for one host may be what the next one needs, too.
+    survey, (now, *_) = find(sighting.real_path, place, list(HOSTS))
     view = survey.views[host]
     (verdict,) = verdicts_of(now, survey, [host])
-    if wants_link(now, verdict, view, survey):
+    for seen in (verdict, *_on_copies(now, survey, host)):
+        # What a host will see once it trusts the folder needs no link either.
+        if seen.visible or (seen.verdict == "untrusted" and seen is not verdict):
+            keep_for(host, seen.at)
+            return Made(host, "nothing", seen.at, "")
+    if wants_put(verdict, now):
+        warned |= _warn(host, now, survey)
         return make(now, view, place)
-    if verdict.visible:
-        keep_for(host, verdict.at)
-        return Made(host, "nothing", verdict.at, "")
     fix = fix_for(verdict, now, view, survey)
     return Made(host, "nothing", verdict.at, f"no link would help; {fix}" if fix else "no link would help")
 
 
-def _wants_copy(sighting: Sighting, view: HostView, place: Place) -> bool:
-    return any(root.links == "never" for root in link_roots(sighting, view, place))
+def _on_copies(sighting: Sighting, survey: Survey, host: str) -> list[Verdict]:
+    """What a host makes of the copies that were made of a skill."""
+    alike = [other for other in survey.sightings if link_name(other) == link_name(sighting)]
+    copies = [other for other in alike if is_own_copy(os.path.dirname(other.path))]
+    return [verdict for copy in copies for verdict in verdicts_of(copy, survey, [host])]
+
+
+def _warn(host: str, sighting: Sighting, survey: Survey) -> set[str]:
+    """Say beforehand which hosts see a skill now and will not be sure to do so afterwards."""
+    put = put_for(sighting, survey.views[host], survey.place)
+    if put is None:
+        return set()
+    before = [verdict.host for verdict in verdicts_of(sighting, survey, survey.views) if verdict.visible]
+    doubtful = [verdict.host for verdict in after_put(put, sighting, survey, before) if not verdict.visible]
+    if doubtful:
+        what = f"a {put.how} in {Where(survey.place.cwd, survey.place.home).short(put.root)}"
+        note(f"with {what} these have two skills of that name, and which one wins is open: {', '.join(doubtful)}")
+        note(f"to take it back: skillshelf link {put.name} --to {host} --remove")
+    return set(doubtful)
 
 
 def _verified(
-    wanted: str, sighting: Sighting, made: Sequence[Made], before: Mapping[str, Verdict], place: Place, *, json: bool
+    wanted: str, sighting: Sighting, made: Sequence[Made], before: Sequence[str], place: Place, *, json: bool
 ) -> int:
     """Ask every host again, and say what each named one sees now and whom the change hurt."""
-    seen: dict[str, bool | None] = {}
+    seen: dict[str, Verdict] = {}
     told = list(made)
     for number, one in enumerate(made):
         survey, found = find(one.path or sighting.real_path, place, [one.host])
         verdicts = verdicts_of(found[0], survey, [one.host]) if found else []
-        seen[one.host] = verdicts[0].visible if verdicts else False
-        for verdict in verdicts if one.how != "nothing" or not one.detail else ():
-            is_listed = verdict.visible or verdict.verdict == "hidden-from-model"
-            now = verdict.detail if is_listed else f"still {verdict.verdict}: {verdict.detail}"
-            told[number] = one._replace(detail="; ".join(said for said in (one.detail, now) if said))
+        for verdict in verdicts:
+            seen[one.host] = verdict
+            if one.how != "nothing" or not one.detail:
+                is_listed = verdict.visible or verdict.verdict == "hidden-from-model"
+                now = verdict.detail if is_listed else f"still {verdict.verdict}: {verdict.detail}"
+                told[number] = one._replace(detail="; ".join(said for said in (one.detail, now) if said))
     status = _report(wanted, told, seen, place, json=json)
-    survey, (again, *_) = find(sighting.real_path, place, list(before))
+    survey, (again, *_) = find(sighting.real_path, place, before)
     for verdict in verdicts_of(again, survey, before):
-        if before[verdict.host].visible and not verdict.visible:
+        if not verdict.visible and not any(copy.visible for copy in _on_copies(again, survey, verdict.host)):
             note(f"{verdict.host} saw {sighting.path} before and now {verdict.verdict}: {verdict.detail}")
     return status
 
 
-def _report(wanted: str, made: Sequence[Made], seen: Mapping[str, bool | None], place: Place, *, json: bool) -> int:
+def _report(wanted: str, made: Sequence[Made], seen: Mapping[str, Verdict], place: Place, *, json: bool) -> int:
+    visible = {one.host: seen[one.host].visible if one.host in seen else None for one in made}
     if json:
-        forms = [{**one._asdict(), "visible": seen[one.host], "on_change": HOSTS[one.host].on_change} for one in made]
+        forms = [
+            {**one._asdict(), "visible": visible[one.host], "on_change": HOSTS[one.host].on_change} for one in made
+        ]
         write(as_json({"name": wanted, "made": forms}))
     else:
         where = Where(place.cwd, place.home)
-        lines = [made_line(one._replace(path=where.short(one.path)), seen[one.host]) for one in made]
+        lines = [made_line(one._replace(path=where.short(one.path)), visible[one.host]) for one in made]
         lines += _running(made)
         write("".join(f"{line}\n" for line in lines))
-    good = all(one.how == "removed" or seen[one.host] for one in made)
-    return DONE if good else NEGATIVE
+    return DONE if all(_is_good(one, seen.get(one.host)) for one in made) else NEGATIVE
+
+
+def _is_good(one: Made, verdict: Verdict | None) -> bool:
+    """Whether a host has got what its author allows: where he keeps a skill from models, people can call it."""
+    if one.how in ("removed", "kept"):
+        return True
+    return verdict is not None and (verdict.visible is True or verdict.verdict == "hidden-from-model")
 
 
 def _running(made: Sequence[Made]) -> list[str]:
     """How sessions that are running come to know of what was made or removed."""
-    changed = dict.fromkeys(one.host for one in made if one.how != "nothing")
+    changed = dict.fromkeys(one.host for one in made if one.how not in ("kept", "nothing"))
     known = [f"{host}: {HOSTS[host].on_change}" for host in changed if HOSTS[host].on_change]
     return [f"If it is running now - {'; '.join(known)}"] if known else []

@@ -1,4 +1,4 @@
-"""A place to folders that look like roots and are none to any host, or to hardly any."""
+"""A place to folders that look like roots and are none to any host, or to hardly any, and roots that are none."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -6,9 +6,9 @@ from typing import NamedTuple
 from skillshelf import files
 from skillshelf.hosts import HOSTS
 from skillshelf.place import Place
-from skillshelf.survey import Survey, base_of
+from skillshelf.survey import Survey, base_of, is_broken
 
-__all__ = ["NearMiss", "entries_in", "near_misses"]
+__all__ = ["NearMiss", "broken_roots", "entries_in", "near_misses"]
 
 _ROOTS = {path for host in HOSTS.values() for rule in host.roots for path in rule.paths}
 _FOLDERS = {path.split("/")[0] for path in _ROOTS} - {"", ".config"}
@@ -22,8 +22,19 @@ class NearMiss(NamedTuple):
 
 
 def near_misses(survey: Survey) -> list[NearMiss]:
-    """Everything in the folders that hold roots which is spelt nearly like one."""
-    return [miss for base in dict.fromkeys(_bases(survey)) for miss in _misses_in(base)]
+    """Roots that cannot be entered, and all in the folders that hold roots which is spelt nearly like one."""
+    misses = [miss for base in dict.fromkeys(_bases(survey)) for miss in _misses_in(base)]
+    return [*dict.fromkeys(broken_roots(survey)), *misses]
+
+
+def broken_roots(survey: Survey) -> Iterator[NearMiss]:
+    """Roots that hosts read and that cannot be entered."""
+    for root in (root for view in survey.views.values() for root in view.roots if is_broken(root)):
+        if files.kind_at(root.path) == "link":
+            said = f"the link leads nowhere: target {files.link_target(root.path)}"
+        else:
+            said = "it is no folder"
+        yield NearMiss(root.path, f"cannot be entered by any host: {said}")
 
 
 def _bases(survey: Survey) -> Iterator[str]:

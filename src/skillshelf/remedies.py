@@ -1,150 +1,117 @@
-"""Verdicts to remedies: what makes a skill visible to a host, and which of them helps the most hosts."""
+"""Verdicts to remedies: what makes a skill visible to hosts, and which of them helps the most.
+
+A host counts for a remedy if it will see the skill after that alone, and that is found out by judging the skill
+again as it will be then.
+"""
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from skillshelf import files
-from skillshelf.discovery import SKILL_FILE
-from skillshelf.document import parse
-from skillshelf.hosts import HOSTS
-from skillshelf.place import Place
+from skillshelf.fixes import Step, asked_as, made_readable, step_for, steps_for, wants_put
+from skillshelf.fixing import Text, repair
+from skillshelf.foresight import after_put
+from skillshelf.profiles import DEFAULT_PROFILE, find_profile
+from skillshelf.putting import Put, is_open_to_all, put_for
 from skillshelf.questions import document_of, ignored_safeguard
-from skillshelf.survey import HostView, Sighting, Survey, base_of
-from skillshelf.values import Root, VerdictName
+from skillshelf.standing import held_back
+from skillshelf.survey import Sighting, Survey
 from skillshelf.verdicts import Verdict, refusals
 
-__all__ = ["Remedy", "fix_for", "link_name", "link_roots", "remedies", "wants_link"]
+__all__ = ["Remedy", "remedies"]
 
-Kind = Literal["link", "text", "hand"]
-"""`link` is done by `link`, `text` changes bytes of the file that mean nothing, `hand` needs a person."""
+Kind = Literal["put", "text", "hand"]
+"""`put` is done by `link`, `text` changes bytes of the file that mean nothing, `hand` needs a person."""
 
 
 class Remedy(NamedTuple):
-    """One thing to do, who would see the skill then, and for a link the root it goes to."""
+    """One thing to do, who will see the skill after it alone, and for a link or a copy where it goes.
+
+    In `calling` people can then call it, but its author keeps it from models. `asking` will then want the folder
+    trusted, `needing` something else besides; of `doubtful`, who see the skill now, nobody can say it any more.
+    """
 
     kind: Kind
     what: str
     hosts: tuple[str, ...]
-    root: str = ""
+    put: Put | None = None
+    calling: tuple[str, ...] = ()
+    asking: tuple[str, ...] = ()
+    needing: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
 
 
-_PLACES: frozenset[VerdictName] = frozenset(
-    {"root-not-read", "outside-boundary", "too-deep", "hidden-dir", "ignored", "limit-hit", "dir-link-skipped"}
-)
-
-_TEXT_RULES: Mapping[str, str] = {
-    "bom": "remove the byte order mark",
-    "fence-blanks": "remove the blanks after the opening ---",
-    "yaml-colon": "put quotes around the value in line {line}",
-    "yaml-brackets": "put quotes around the value in line {line}",
-    "yaml-tab": "indent line {line} with blanks instead of tabs",
-}
-"""Repairs that change no meaning, by the rule they satisfy."""
-
-_BY_HAND: Mapping[str, str] = {
-    "frontmatter-missing": "begin the file with a line ---, with nothing above it",
-    "frontmatter-unclosed": "end the frontmatter with a line ---",
-    "frontmatter-type": "write the frontmatter as `key: value` lines",
-    "yaml": "make line {line} valid YAML",
-    "name-missing": "add `name: {folder}`",
-    "name-type": "put quotes around the name",
-    "name-length": "shorten the name to 64 characters",
-    "name-pattern": "use lower-case letters, digits and single hyphens in the name",
-    "name-directory": "give the folder and the name the same words",
-    "description-missing": "add a description",
-    "description-type": "write the description as one text in quotes",
-    "description-length": "shorten the description to 1,024 characters",
-    "field-type": "put quotes around the value that is not text",
-    "body-encoding": "save the file as UTF-8",
-    "encoding": "save the file as UTF-8",
-    "file-name": "rename the file to SKILL.md",
-    "root-file": "give SKILL.md a folder of its own",
-    "link-skipped": "put a real SKILL.md in place of the link",
-    "not-a-file": "put a real file in its place",
-}
+Before = Mapping[str, Verdict]
+"""What each host says now."""
 
 
-_READABLE = "make the file readable for yourself"
-_NOWHERE = "the link leads to nothing: remove it, or put back what it led to"
-
-
-def fix_for(verdict: Verdict, sighting: Sighting, view: HostView, survey: Survey) -> str | None:
-    """What to do so that this host sees the file; None where there is nothing to do, or nobody knows."""
-    if verdict.visible or verdict.verdict == "unknown":
-        return None
-    if verdict.verdict in _FIXES:
-        return _FIXES[verdict.verdict](verdict, view)
+def remedies(
+    sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey, *, served: Collection[str] = ()
+) -> list[Remedy]:
+    """What to do, the most helpful first; hosts that are `served` in another way need nothing."""
     if sighting.problem:
-        return _READABLE
-    if sighting.file_name != SKILL_FILE:
-        return _BY_HAND["file-name"]
-    if verdict.verdict in _PLACES and verdict.rule != "root-file" and link_roots(sighting, view, survey.place):
-        return f"skillshelf link {asked_as(sighting, survey)} --to {view.profile.name}"
-    return _in_words(verdict.rule, verdict.line, sighting)
+        # Nobody knows what a file says that cannot be read, and so not who will see it.
+        return [Remedy("hand", made_readable(sighting, survey.place), ())]
+    before = {verdict.host: verdict for verdict in verdicts}
+    unseeing = {host for host, verdict in before.items() if not verdict.visible and host not in served}
+    puts = _puts(sighting, before, unseeing, survey)
+    reached = {host for put in puts for host in (*put.hosts, *put.calling, *put.asking)}
+    left = [verdict for verdict in verdicts if verdict.host in unseeing - reached]
+    return sorted([*puts, *_repairs(sighting, left, survey)], key=_rank)
 
 
-def wants_link(sighting: Sighting, verdict: Verdict, view: HostView, survey: Survey) -> bool:
-    """Whether a link is what this host lacks."""
-    return (fix_for(verdict, sighting, view, survey) or "").startswith("skillshelf link ")
+def _rank(remedy: Remedy) -> tuple[int, int, int, int, str]:
+    """The more hosts see the skill the better, then the fewer lose it, then the more come nearer to it."""
+    return (
+        *(-len(remedy.hosts), len(remedy.doubtful), -len(remedy.calling)),
+        -len(remedy.asking) - len(remedy.needing),
+        remedy.what,
+    )
 
 
-def _in_words(rule: str, line: int | None, sighting: Sighting) -> str | None:
-    """What to change in the file so that a rule is kept."""
-    if rule.startswith("yaml") and (lines := _lines_to_quote(sighting)):
-        return f"put quotes around the value in line {' and '.join(map(str, lines))}"
-    sentence = _TEXT_RULES.get(rule) or _BY_HAND.get(rule)
-    return sentence.format(line=line, folder=sighting.folder) if sentence else None
+# Links and copies ---------------------------------------------------------------------------------
 
 
-def _lines_to_quote(sighting: Sighting) -> list[int]:
-    """The lines whose values only lack quotes; none where more than that is wrong."""
-    findings = parse(sighting.head, whole=len(sighting.head) >= sighting.size).findings
-    return [f.line for f in findings if f.line and f.rule in ("yaml-colon", "yaml-brackets")]
+def _puts(sighting: Sighting, before: Before, unseeing: Collection[str], survey: Survey) -> list[Remedy]:
+    """The fewest links, and then copies, that reach the hosts which lack nothing else."""
+    waiting = {*unseeing}
+    possible = list(_possible_puts(sighting, before, unseeing, survey))
+    found = []
+    while possible := [one for one in possible if waiting.intersection((*one.hosts, *one.calling))]:
+        # Links before copies, which fall behind what they were made from.
+        best = max(possible, key=lambda one: (_is_link(one), len(waiting.intersection((*one.hosts, *one.calling)))))
+        best = best._replace(
+            hosts=tuple(host for host in best.hosts if host in waiting),
+            calling=tuple(host for host in best.calling if host in waiting),
+            asking=tuple(host for host in best.asking if host in waiting),
+        )
+        found.append(best)
+        waiting -= {*best.hosts, *best.calling, *best.asking}
+    return found
 
 
-def _setting(verdict: Verdict, view: HostView) -> str:
-    switches = [
-        rule.host_switch for rule in view.profile.roots if rule.host_switch and rule.host_switch in verdict.detail
-    ]
-    return f"turn {switches[0]} on in {view.profile.name}" if switches else f"turn it on in {view.profile.name}"
+def _is_link(remedy: Remedy) -> bool:
+    return remedy.put is not None and remedy.put.how == "link"
 
 
-_FIXES: Mapping[VerdictName, Callable[[Verdict, HostView], str | None]] = {
-    "shadowed-by": lambda verdict, view: "rename or remove one of the two",
-    "disabled-by-config": _setting,
-    "untrusted": lambda verdict, view: f"trust this folder in {view.profile.name}",
-    "hidden-from-model": lambda verdict, view: "add a description" if "no description" in verdict.detail else None,
-    "over-budget": lambda verdict, view: "shorten descriptions, here or of other skills",
-}
-
-
-# Ranking ------------------------------------------------------------------------------------------
-
-
-def remedies(sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey) -> list[Remedy]:
-    """What to do, the most helpful first; a host counts where nothing else would keep the skill from it."""
-    if sighting.problem:
-        what = _NOWHERE if "no such file" in sighting.problem else f"{_READABLE} ({sighting.problem})"
-        return [Remedy("hand", what, tuple(verdict.host for verdict in verdicts))]
-    by_what: dict[tuple[Kind, str], list[str]] = {}
-    to_link = []
-    for verdict in verdicts:
-        view = survey.views[verdict.host]
-        fix = fix_for(verdict, sighting, view, survey)
-        if fix is None:
-            continue
-        if fix.startswith("skillshelf link "):
-            to_link.append(verdict.host)
-        else:
-            kind: Kind = "text" if verdict.rule in _TEXT_RULES or fix.startswith("put quotes around") else "hand"
-            by_what.setdefault((kind, fix), []).append(verdict.host)
-    found = [Remedy(kind, what, tuple(hosts)) for (kind, what), hosts in by_what.items()]
-    found += _links(sighting, [host for host in to_link if _keeps_safeguards(sighting, host, survey)], survey)
-    untrusted = [verdict.host for verdict in verdicts if verdict.verdict == "untrusted"]
-    found += _hidden_behind(sighting, [*to_link, *untrusted], survey, found)
-    return sorted(found, key=lambda remedy: (-len(remedy.hosts), remedy.what))
+def _possible_puts(sighting: Sighting, before: Before, unseeing: Collection[str], survey: Survey) -> Iterator[Remedy]:
+    """What `link` would do for each host that lacks just that, with what all hosts will make of it."""
+    for_hosts: dict[Put, list[str]] = {}
+    for host in (host for host in before if host in unseeing and wants_put(before[host], sighting)):
+        put = put_for(sighting, survey.views[host], survey.place)
+        if put and not is_open_to_all(put, sighting) and _keeps_safeguards(sighting, host, survey):
+            for_hosts.setdefault(put, []).append(host)
+    for put, hosts in for_hosts.items():
+        then = {verdict.host: verdict for verdict in after_put(put, sighting, survey, before)}
+        seeing = tuple(host for host in before if then[host].visible and not before[host].visible)
+        calling = tuple(host for host in hosts if then[host].verdict == "hidden-from-model")
+        # The host that the command names must be one of them: else `link` itself would say that it did not help.
+        if named := next((host for host in hosts if host in (*seeing, *calling)), None):
+            yield Remedy(
+                *("put", f"skillshelf link {asked_as(sighting, survey)} --to {named}", seeing, put, calling),
+                asking=tuple(host for host in hosts if then[host].verdict == "untrusted"),
+                doubtful=tuple(host for host in before if before[host].visible and not then[host].visible),
+            )
 
 
 def _keeps_safeguards(sighting: Sighting, host: str, survey: Survey) -> bool:
@@ -153,90 +120,66 @@ def _keeps_safeguards(sighting: Sighting, host: str, survey: Survey) -> bool:
     return not ignored_safeguard(document_of(sighting, profile, survey).fields, profile)
 
 
-def _links(sighting: Sighting, hosts: Iterable[str], survey: Survey) -> list[Remedy]:
-    """The fewest links that reach the hosts a link alone would satisfy, each with the hosts it serves."""
-    name, open_to_all = asked_as(sighting, survey), _careless_folders(sighting)
-    waiting: dict[str, list[_Way]] = {}
-    for host in hosts:
-        if _passes(sighting, host, survey):
-            roots = link_roots(sighting, survey.views[host], survey.place)
-            waiting[host] = [_Way(root.path, root.links == "never") for root in roots if root.label not in open_to_all]
-    found = []
-    while ways := list(dict.fromkeys(way for mine in waiting.values() for way in mine)):
-        served = {way: tuple(host for host, mine in waiting.items() if way in mine) for way in ways}
-        best = max(ways, key=lambda way: (len(served[way]), -ways.index(way)))
-        what = f"skillshelf link {name} --to {served[best][0]}" + ("  (a copy)" if best.copy else "")
-        found.append(Remedy("link", what, served[best], best.root))
-        waiting = {host: mine for host, mine in waiting.items() if host not in served[best]}
-    return found
+# Changes by hand ----------------------------------------------------------------------------------
 
 
-class _Way(NamedTuple):
-    """A root where a skill could be put, and whether the host wants a copy there."""
-
-    root: str
-    copy: bool
-
-
-def _passes(sighting: Sighting, host: str, survey: Survey) -> bool:
-    return not refusals(sighting, survey.views[host].profile, survey, folder=link_name(sighting))
-
-
-def _hidden_behind(sighting: Sighting, hosts: Iterable[str], survey: Survey, known: Sequence[Remedy]) -> list[Remedy]:
-    """Repairs of the text that hosts would ask for once they look where the file lies."""
-    said = {remedy.what for remedy in known}
-    wanted: dict[tuple[Kind, str], list[str]] = {}
-    for host in hosts:
-        for finding in refusals(sighting, survey.views[host].profile, survey, folder=link_name(sighting))[:1]:
-            if (what := _in_words(finding.rule, finding.line, sighting)) is not None:
-                kind: Kind = "text" if finding.rule in _TEXT_RULES else "hand"
-                wanted.setdefault((kind, what), []).append(host)
-    return [Remedy(kind, what, tuple(hosts)) for (kind, what), hosts in wanted.items() if what not in said]
+def _repairs(sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey) -> list[Remedy]:
+    """What else there is to do, with the hosts that it is enough for and those that it is not."""
+    found: dict[str, Remedy] = {}
+    trusting = []
+    for verdict in verdicts:
+        steps = steps_for(verdict, sighting, survey.views[verdict.host], survey)
+        if [step.kind for step in steps] == ["trust"] and _is_enough(steps[0], verdict, sighting, survey):
+            trusting.append(verdict.host)
+            continue
+        for kind, what, whom in _told(steps, verdict, sighting, survey):
+            one = found.get(what) or Remedy(kind, what, ())
+            found[what] = _COUNTED[whom](one, verdict.host)
+    trust = [Remedy("hand", f"trust this folder in {' and in '.join(trusting)}", tuple(trusting))] if trusting else []
+    return [*found.values(), *trust]
 
 
-def link_name(sighting: Sighting) -> str:
-    """The folder name a link gets: what the skill calls itself if that can be a folder, else its folder's."""
-    declared = sighting.declared
-    plain = declared.replace("-", "").replace("_", "").replace(".", "").isalnum()
-    return declared if plain and not declared.startswith(".") else sighting.folder
+Whom = Literal["hosts", "calling", "needing"]
+"""Among whom of a remedy a host is counted."""
+
+_COUNTED: Mapping[Whom, Callable[[Remedy, str], Remedy]] = {
+    "hosts": lambda remedy, host: remedy._replace(hosts=(*remedy.hosts, host)),
+    "calling": lambda remedy, host: remedy._replace(calling=(*remedy.calling, host)),
+    "needing": lambda remedy, host: remedy._replace(needing=(*remedy.needing, host)),
+}
 
 
-def asked_as(sighting: Sighting, survey: Survey) -> str:
-    """What a command must call a skill by: its name, or the path of its folder where others have that name too."""
-    from shlex import quote
-
-    name = link_name(sighting)
-    alike = [other for other in survey.sightings if name in (other.folder, link_name(other))]
-    return name if len(alike) < 2 else quote(shown_from(os.path.dirname(sighting.path), survey.place.cwd))
-
-
-def shown_from(path: str, folder: str) -> str:
-    """A path as it is typed in a folder."""
-    return path[len(folder) + 1 :] if path.startswith(folder + "/") else path
-
-
-def link_roots(sighting: Sighting, view: HostView, place: Place) -> list[Root]:
-    """The roots of a host where a link to the file would fit, the best first: beside the file, then here."""
-    name = link_name(sighting)
-    bases = {"user": (sighting.base, place.home), "project": (sighting.base, place.cwd)}[sighting.kind]
-    roots = [
-        root
-        for root in view.roots
-        if root.kind == sighting.kind and not root.switched_off and base_of(root) in bases
-        if files.kind_at(f"{root.path}/{name}") is None
-    ]
-    open_to_all = _careless_folders(sighting)
-    return sorted(
-        roots, key=lambda root: (base_of(root) != sighting.base, root.label in open_to_all, -_READERS[root.label])
-    )
+def _told(
+    steps: Sequence[Step], verdict: Verdict, sighting: Sighting, survey: Survey
+) -> Iterator[tuple[Kind, str, Whom]]:
+    """The steps for one host as they are told: a change of the file by itself, since others may want it too."""
+    changes = [step for step in steps if step.kind in ("text", "hand")]
+    is_enough = len(steps) == 1 and _is_enough(steps[0], verdict, sighting, survey)
+    for step in changes:
+        yield "text" if step.kind == "text" else "hand", step.what, "hosts" if is_enough else "needing"
+    if steps and not changes:
+        profile = survey.views[verdict.host].profile
+        is_for_people = held_back(document_of(sighting, profile, survey).fields, profile) is not None
+        yield "hand", ", then: ".join(step.what for step in steps), "calling" if is_for_people else "hosts"
 
 
-def _careless_folders(sighting: Sighting) -> frozenset[str]:
-    """The folders read by a host that would hand the skill to its model although the author holds it back."""
-    fields = parse(sighting.head, whole=len(sighting.head) >= sighting.size).fields
-    careless = [host for host in HOSTS.values() if ignored_safeguard(fields, host)]
-    return frozenset(path for host in careless for rule in host.roots for path in rule.paths)
+def _is_enough(step: Step, verdict: Verdict, sighting: Sighting, survey: Survey) -> bool:
+    """Whether a host that meets the file will tell its model of it once this is done."""
+    profile = survey.views[verdict.host].profile
+    mended = _mended(sighting, step)
+    changed = survey if mended is sighting else survey._replace(documents={})
+    left = refusals(mended, profile, changed, folder=os.path.basename(os.path.dirname(verdict.at)))
+    fields = document_of(mended, profile, changed).fields
+    if step.what == "add a description":
+        fields = {**fields, "description": "x"}
+    met = all(step_for(finding.rule, finding.line, sighting) == step for finding in left)
+    return met and held_back(fields, profile) is None
 
 
-_READERS = Counter(path for host in HOSTS.values() for rule in host.roots for path in dict.fromkeys(rule.paths))
-"""How many rules of all hosts read a folder: a link goes where it serves the most of them."""
+def _mended(sighting: Sighting, step: Step) -> Sighting:
+    """The file after a repair that changes no meaning; as it is where the step is none."""
+    if not step.rules:
+        return sighting
+    text = Text(sighting.head, sighting.folder, find_profile(DEFAULT_PROFILE), None)
+    data = repair(text, only=step.rules).data
+    return sighting._replace(head=data, size=sighting.size + len(data) - len(sighting.head))

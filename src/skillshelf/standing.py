@@ -9,7 +9,7 @@ from skillshelf.config import Settings
 from skillshelf.profile import Profile
 from skillshelf.values import CatalogSkill, Diagnostic, Entry, Filtered, Hidden, Root, Shadowed, SkillMetadata
 
-__all__ = ["Documents", "Ground", "Notes", "Parts", "hidden_by", "is_disabled", "report", "vouched_for"]
+__all__ = ["Documents", "Ground", "Notes", "Parts", "held_back", "hidden_by", "is_disabled", "report", "vouched_for"]
 
 Documents = dict[tuple[str, Any], Any]
 """What was parsed so far, a `Document` by real path and `Form`, which are not imported before something is parsed."""
@@ -63,6 +63,11 @@ def hidden_by(
         return "untrusted"
     if settings.deny and any(r.tool == "skill_load" and r.skill_name in (None, name) for r in settings.deny):
         return "denied"
+    return held_back(fields, profile)
+
+
+def held_back(fields: Mapping[str, Any], profile: Profile) -> Hidden | None:
+    """Why a model is not told of a skill, as far as its author decides that."""
     for field in profile.hides_on:
         # Several agents read these words as true; a deploy skill must not slip through on spelling.
         if field in fields and str(fields[field]).strip().lower() in ("true", "yes", "on", "1"):

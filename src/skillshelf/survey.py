@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TextIO
 from skillshelf import files
 from skillshelf.catalog import build
 from skillshelf.config import Settings
-from skillshelf.discovery import SKILL_FILE, Repeat, discover
+from skillshelf.discovery import SKILL_FILE, Found, Repeat, discover
 from skillshelf.document import PLAIN_FORM, parse
 from skillshelf.hosts import HOSTS
 from skillshelf.limits import SKILL_FILE_BYTES, SURVEY_DIRECTORIES
@@ -23,7 +23,7 @@ from skillshelf.roots import Roots, resolve_roots
 from skillshelf.standing import Documents
 from skillshelf.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Finding, Root, Shadowed
 
-__all__ = ["HostView", "Sighting", "Survey", "base_of", "glance", "sight", "take_survey"]
+__all__ = ["HostView", "Sighting", "Survey", "base_of", "glance", "is_broken", "sight", "take_survey", "view_of"]
 
 Heads = dict[str, files.Head]
 Only = Mapping[str, Collection[str]]
@@ -33,7 +33,7 @@ class Sighting(NamedTuple):
     """One file that is a skill or was meant as one: where it really is, every way to it, and its first bytes.
 
     `declared` is the name it gives itself, `base` the folder whose skills it is among: the home folder for a `user`'s,
-    else one of the project. `problem` is why it could not be read.
+    else one of the project. `problem` is why it could not be read, `broken` a link on the way that leads nowhere.
     """
 
     real_path: str
@@ -44,6 +44,7 @@ class Sighting(NamedTuple):
     base: str = ""
     declared: str = ""
     problem: str = ""
+    broken: str = ""
 
     @property
     def path(self) -> str:
@@ -62,7 +63,10 @@ class Sighting(NamedTuple):
 
 
 class HostView(NamedTuple):
-    """What one host makes of a place, ready to be asked about a path; `below` is how every path in a root begins."""
+    """What one host makes of a place, ready to be asked about a path; `below` is how every path in a root begins.
+
+    `entered` are the roots it reads, and `found` what it met there, from which all the rest was made.
+    """
 
     profile: Profile
     roots: tuple[Root, ...]
@@ -78,6 +82,8 @@ class HostView(NamedTuple):
     cut: frozenset[str]
     dropped: frozenset[str]
     below: tuple[str, ...]
+    entered: Roots
+    found: Sequence[Found]
 
 
 class Survey(NamedTuple):
@@ -149,17 +155,24 @@ def _survey(
         if isinstance(name := document.fields.get("name"), str):
             sightings[real_path] = sighting._replace(declared=name)
     asked = watched(hosts, "Asking hosts", progress, len(hosts))
-    views = {name: _view(HOSTS[name], resolved[name], heads, documents, only) for name in asked}
+    views = {name: _look(HOSTS[name], resolved[name], heads, documents, only) for name in asked}
     ordered = sorted(sightings.values(), key=lambda sighting: (sighting.folder, sighting.path))
     by_path = {way: sighting for sighting in ordered for way in (*sighting.ways, sighting.real_path)}
     return Survey(place, tuple(ordered), by_path, views, documents, {}, tuple(unseen))
 
 
-def _view(profile: Profile, resolved: Roots, heads: Heads, documents: Documents, only: Only | None) -> HostView:
+def _look(profile: Profile, resolved: Roots, heads: Heads, documents: Documents, only: Only | None) -> HostView:
     # A host that asks for trust does not read a folder without it: what lies there takes no name from anybody.
-    roots = resolved._replace(roots=tuple(root for root in resolved.roots if root.trusted))
-    found = discover(roots.roots, profile, repository=roots.repository, heads=heads, only=only)
-    catalog = build(found, roots, profile, Settings(), documents=documents)
+    entered = resolved._replace(roots=tuple(root for root in resolved.roots if root.trusted))
+    found = list(discover(entered.roots, profile, repository=entered.repository, heads=heads, only=only))
+    return view_of(profile, resolved.roots, entered, found, documents)
+
+
+def view_of(
+    profile: Profile, roots: tuple[Root, ...], entered: Roots, found: Sequence[Found], documents: Documents
+) -> HostView:
+    """What a host makes of what it found in the roots that it entered."""
+    catalog = build(found, entered, profile, Settings(), documents=documents)
     by_name: dict[str, list[CatalogSkill]] = {}
     for skill in catalog.skills:
         by_name.setdefault(skill.name, []).append(skill)
@@ -171,21 +184,26 @@ def _view(profile: Profile, resolved: Roots, heads: Heads, documents: Documents,
     told = told_to_models(catalog.skills)
     return HostView(
         profile,
-        resolved.roots,
+        roots,
         catalog,
         {skill.real_path: skill for skill in catalog.skills},
         by_name,
         {error.path: error for error in (*catalog.warnings, *catalog.errors)},
-        {error.path: error for error in catalog.errors if error.rule in ("link-skipped", "unreadable")},
+        {error.path: error for error in (*catalog.warnings, *catalog.errors) if error.rule in _ABOUT_FOLDERS},
         {loser.path: loser for loser in catalog.shadowed if not loser.same_file},
         losers,
         {left_out.path: left_out for left_out in catalog.filtered},
         text,
         frozenset(text.cut),
         frozenset(skill.path for skill in told[len(told) - text.omitted :]),
-        tuple(f"{root.path}/" for root in resolved.roots),
+        tuple(f"{root.path}/" for root in roots),
+        entered,
+        found,
     )
 
+
+_BROKEN = ("link-broken", "link-loop")
+_ABOUT_FOLDERS = ("link-skipped", "unreadable", *_BROKEN)
 
 # Every file that could be meant -------------------------------------------------------------------
 
@@ -211,6 +229,7 @@ def _census(resolved: Iterable[Roots], heads: Heads, only: Only | None) -> tuple
             open_root = root._replace(links="follow", hidden="enter", loose_files="none")
             roots.setdefault(root.path, open_root)
     found: dict[str, Sighting] = {}
+    folders: set[str] = set()
     unseen: list[Diagnostic] = []
     ordered = list(roots.values())
     for item in discover(ordered, _EVERYTHING, repository="/", heads=heads, only=only):
@@ -219,12 +238,15 @@ def _census(resolved: Iterable[Roots], heads: Heads, only: Only | None) -> tuple
             kind: Literal["project", "user"] = "user" if root.kind == "user" else "project"
             sighting = Sighting(item.real_path, (item.path,), item.head, item.size, kind, base_of(root))
             found[item.real_path] = sighting
+            folders.add(os.path.dirname(item.path))
         elif isinstance(item, Repeat):
             known = found[item.real_path]
             found[item.real_path] = known._replace(ways=(*known.ways, item.path))
         elif isinstance(item, Diagnostic):
-            if _is_file(item) and (seen := sight(item.path)) is not None:
-                found.setdefault(seen.real_path, seen)
+            if _is_meant(item, folders) and (seen := sight(item.path)) is not None:
+                known = found.setdefault(seen.real_path, seen)
+                if seen.broken and known is not seen:
+                    found[seen.real_path] = known._replace(ways=(*known.ways, *seen.ways))
             elif item.rule in ("walk-limit", "unreadable", "root-unreadable"):
                 unseen.append(item._replace(path=item.path.removesuffix(f"/{SKILL_FILE}")))
     return found, list(dict.fromkeys(unseen))
@@ -235,21 +257,50 @@ def base_of(root: Root) -> str:
     return root.path.removesuffix(f"/{root.label}")
 
 
-def _is_file(problem: Diagnostic) -> bool:
-    """Whether a problem is about a file that somebody may ask about, not about a folder or a root."""
-    return problem.rule == "file-name" or os.path.basename(problem.path) == SKILL_FILE
+def is_broken(root: Root) -> bool:
+    """Whether something stands where a root should be that cannot be entered: a link to nothing, or a file."""
+    return root.exists and root.real_path is None
+
+
+def _is_meant(problem: Diagnostic, folders: Collection[str]) -> bool:
+    """Whether a problem is about what somebody may ask about: a file, or a link that was to lead to a skill."""
+    if problem.rule == "file-name" or os.path.basename(problem.path) == SKILL_FILE:
+        return True
+    if problem.rule not in _BROKEN or problem.path.endswith(".md"):
+        return False
+    if files.kind_at(files.real_path(problem.path)) not in (None, "link"):
+        # A link back to a folder above leads somewhere.
+        return False
+    # A link that leads nowhere inside a skill is one of its files.
+    above = problem.path
+    while len(above) > 1:
+        above = os.path.dirname(above)
+        if above in folders:
+            return False
+    return True
 
 
 def sight(path: str) -> Sighting | None:
     """The file at a path, or the SKILL.md of the folder at it; None where there is none."""
+    path = path.rstrip("/") or "/"
     if files.kind_at(files.real_path(path)) == "folder":
-        path = f"{path.rstrip('/')}/{SKILL_FILE}"
-    if files.kind_at(path) is None:
+        path = f"{path}/{SKILL_FILE}"
+    kind = files.kind_at(path)
+    if kind is None:
         return None
     real = files.real_path(path)
+    if kind == "link" and files.kind_at(real) in (None, "link"):
+        return _leading_nowhere(path, real)
     problem = ""
     try:
         data = files.read_file(real, limit=SKILL_FILE_BYTES, links="never")
     except OSError as error:
         data, problem = None, (error.strerror or str(error)).lower()
     return Sighting(real, (path,), data or b"", len(data or b""), problem=problem)
+
+
+def _leading_nowhere(link: str, target: str) -> Sighting:
+    """What a link was to lead to: a SKILL.md, or else a folder with one."""
+    below = "" if link.endswith(".md") else f"/{SKILL_FILE}"
+    said = f"the link leads nowhere: target {files.link_target(link)}"
+    return Sighting(target + below, (link + below,), b"", 0, problem=said, broken=link)

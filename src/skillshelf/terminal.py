@@ -24,6 +24,7 @@ Style = Literal["bold", "dim", "red", "yellow", "green"]
 _CODES: Mapping[Style, str] = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32"}
 _GAP = 2
 _NARROW = 30
+_LEAST = 12
 
 
 class Screen(NamedTuple):
@@ -60,7 +61,7 @@ class Screen(NamedTuple):
                 line for head, text in rest for line in self._wrapped(head, text, style, indent, used, self.columns)
             ]
         if self.columns is not None:
-            room = max(20, self.columns - used)
+            room = max(_LEAST, self.columns - used)
             last = [shorten(text, room) for text in last]
         return [(head + self.paint(text, style)).rstrip() for head, text in zip(heads, last, strict=True)]
 

@@ -44,8 +44,10 @@ def judge(sighting: Sighting, view: HostView, survey: Survey) -> Verdict:
         return Verdict(profile.name, True, verdict, detail, told, at or sighting.path, rule, line)
     if verdict not in ("unknown", "hidden-from-model"):
         telling = profile.tells.get(VERDICTS[verdict][0], "unknown")
-        told = None if telling == "unknown" else telling == "screen"
-        detail += " (only its log says so)" if telling == "log" else ""
+        # What a host says of a link that leads nowhere was not tried on any.
+        if telling != "unknown" and not (sighting.broken and rule):
+            told = telling == "screen"
+            detail += " (only its log says so)" if telling == "log" else ""
     visible = None if verdict == "unknown" else False
     return Verdict(profile.name, visible, verdict, detail, told, at or sighting.path, rule, line)
 
@@ -160,6 +162,8 @@ RULE_VERDICTS: Mapping[str, VerdictName] = {
     "field-type": "wrong-type",
     "body-encoding": "wrong-type",
     "not-a-file": "wrong-type",
+    "link-broken": "wrong-type",
+    "link-loop": "wrong-type",
     "root-file": "root-not-read",
     "file-name": "wrong-file-name",
 }

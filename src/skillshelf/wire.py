@@ -266,7 +266,10 @@ class HostCatalogForm(TypedDict):
 
 
 class HostForm(TypedDict):
-    """What one host sees of the skills here."""
+    """What one host sees of the skills here; a file of which it sees a copy with the same text is not `missing`.
+
+    `silent` counts those of the missing of which the host says nothing.
+    """
 
     host: str
     as_of: str
@@ -297,7 +300,7 @@ class MadeForm(TypedDict):
     """What was done to make a skill visible to a host, and whether it is now."""
 
     host: str
-    how: Literal["link", "copy", "removed", "nothing"]
+    how: Literal["link", "copy", "removed", "kept", "nothing"]
     path: str
     detail: str
     visible: bool | None

@@ -181,13 +181,15 @@ def compare(name: str, program: str) -> list[str]:
     """The cases in which the program and our profile list different files."""
     host = HOSTS[name]
     differences = []
-    own = _own_skills(host, program)
+    own = own_skills(host, program)
     for title, build in trees(name):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             machine = Machine(Path(folder).resolve())
             cwd = build(machine)
             seen = take_survey(Place(str(cwd), str(machine.home), {}), [name])
-            verdicts = [(_key(host, sighting), judge(sighting, seen.views[name], seen)) for sighting in seen.sightings]
+            verdicts = [
+                (key_of(host, sighting), judge(sighting, seen.views[name], seen)) for sighting in seen.sightings
+            ]
             try:
                 listed = ask(host, program, cwd, machine.home) - own
             except (subprocess.TimeoutExpired, ValueError) as error:
@@ -202,14 +204,14 @@ def compare(name: str, program: str) -> list[str]:
     return differences
 
 
-def _own_skills(host: Host, program: str) -> set[str]:
+def own_skills(host: Host, program: str) -> set[str]:
     """What a host lists where there is no skill but those it brings along."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         machine = Machine(Path(folder).resolve())
         return ask(host, program, machine.repo, machine.home)
 
 
-def _key(host: Host, sighting: Sighting) -> str:
+def key_of(host: Host, sighting: Sighting) -> str:
     """What a host tells a skill by."""
     return sighting.real_path if host.by == "path" else sighting.folder
 

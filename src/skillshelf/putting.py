@@ -1,0 +1,125 @@
+"""A skill and a host to where a link or a copy would make it visible there: the one place `why` and `link` go by."""
+
+import os
+from collections import Counter
+from typing import Literal, NamedTuple
+
+from skillshelf import files
+from skillshelf.discovery import SKILL_FILE
+from skillshelf.document import parse
+from skillshelf.hosts import HOSTS
+from skillshelf.made import is_own_link
+from skillshelf.place import Place
+from skillshelf.questions import ignored_safeguard
+from skillshelf.survey import HostView, Sighting, base_of, is_broken
+from skillshelf.values import Root
+
+__all__ = ["Put", "in_the_way", "is_open_to_all", "link_name", "put_for", "why_copy"]
+
+
+class Put(NamedTuple):
+    """A link or a copy of a skill in a root; `label` is how the root is called in every folder."""
+
+    root: str
+    name: str
+    how: Literal["link", "copy"]
+    label: str
+
+    @property
+    def path(self) -> str:
+        """The folder that it is."""
+        return f"{self.root}/{self.name}"
+
+
+def link_name(sighting: Sighting) -> str:
+    """The folder name a link gets: what the skill calls itself if that can be a folder, else its folder's."""
+    declared = sighting.declared
+    plain = declared.replace("-", "").replace("_", "").replace(".", "").isalnum()
+    return declared if plain and not declared.startswith(".") else sighting.folder
+
+
+def put_for(sighting: Sighting, view: HostView, place: Place) -> Put | None:
+    """What makes a skill visible to a host: beside the file, or here, or at home; None where all is taken."""
+    name = link_name(sighting)
+    careless = _careless_folders(sighting)
+    fitting = _fitting_roots(sighting, view, place)
+    ordered = sorted(
+        fitting, key=lambda root: (base_of(root) != sighting.base, root.label in careless, -_READERS[root.label])
+    )
+    for root in ordered:
+        put = Put(root.path, name, _how(sighting, root, view), root.label)
+        if _is_free(put, sighting):
+            return put
+    return None
+
+
+def _fitting_roots(sighting: Sighting, view: HostView, place: Place) -> list[Root]:
+    bases = {"user": (sighting.base, place.home), "project": (sighting.base, place.cwd)}[sighting.kind]
+    return [
+        root
+        for root in view.roots
+        if root.kind == sighting.kind and base_of(root) in bases and not root.switched_off and not is_broken(root)
+    ]
+
+
+def _how(sighting: Sighting, root: Root, view: HostView) -> Literal["link", "copy"]:
+    """A copy where the host follows no link, where nobody knows whether it does, and where SKILL.md is one itself."""
+    wants_copy = root.links == "never" or "links" in view.profile.unknown or _is_linked_file(sighting)
+    return "copy" if wants_copy else "link"
+
+
+def _is_linked_file(sighting: Sighting) -> bool:
+    """Whether SKILL.md itself is a link, so that a link to its folder would not help."""
+    return os.path.basename(sighting.real_path) != os.path.basename(sighting.ways[0])
+
+
+def why_copy(sighting: Sighting, view: HostView) -> str:
+    """Why a host gets a copy."""
+    if "links" in view.profile.unknown:
+        return "since nobody knows whether it follows links"
+    return "since SKILL.md itself is a link" if _is_linked_file(sighting) else "since it follows no links"
+
+
+def _is_free(put: Put, sighting: Sighting) -> bool:
+    """Whether nothing stands there, or a link of our own that does not do."""
+    if files.kind_at(put.path) is None:
+        return True
+    leads_here = files.real_path(put.path) == os.path.dirname(sighting.real_path)
+    return is_own_link(put.path) and (put.how == "copy" or not leads_here)
+
+
+def in_the_way(sighting: Sighting, view: HostView, place: Place) -> str:
+    """What stands where a link or a copy would have to be, in words; nothing where there is no such root."""
+    name = link_name(sighting)
+    paths = [f"{root.path}/{name}" for root in _fitting_roots(sighting, view, place)]
+    path = next((path for path in paths if files.kind_at(path) is not None), None)
+    return f"{_shown(path, place)} is {_what_is(path)}" if path is not None else ""
+
+
+def _what_is(path: str) -> str:
+    kind = files.kind_at(path)
+    if kind == "link":
+        return f"a link that skillshelf did not make, to {files.link_target(path)}"
+    if kind != "folder":
+        return f"no folder but a {kind}"
+    is_skill = files.kind_at(f"{path}/{SKILL_FILE}") is not None
+    return "another skill" if is_skill else f"a folder without a {SKILL_FILE}"
+
+
+def _shown(path: str, place: Place) -> str:
+    return path[len(place.cwd) + 1 :] if path.startswith(place.cwd + "/") else path
+
+
+def is_open_to_all(put: Put, sighting: Sighting) -> bool:
+    """Whether a host reads that folder which would hand the skill to its model although the author holds it back."""
+    return put.label in _careless_folders(sighting)
+
+
+def _careless_folders(sighting: Sighting) -> frozenset[str]:
+    fields = parse(sighting.head, whole=len(sighting.head) >= sighting.size).fields
+    careless = [host for host in HOSTS.values() if ignored_safeguard(fields, host)]
+    return frozenset(path for host in careless for rule in host.roots for path in rule.paths)
+
+
+_READERS = Counter(path for host in HOSTS.values() for rule in host.roots for path in dict.fromkeys(rule.paths))
+"""How many rules of all hosts read a folder: a link goes where it serves the most of them."""
