@@ -203,10 +203,10 @@ def _repeat(name: str, recorded: Sequence[_Recorded], here: _Here) -> Difference
 def _begin(started: SessionStarted, past: "_Past", here: _Here) -> Session:
     """A session as the journal says, on the disk that is here."""
     cwd = here.cwd or started.cwd
-    place = locate(cwd, here.home, here.env)
+    place = locate(cwd, here.home, here.env, config=here.config)
     if not os.path.isabs(cwd) or files.kind_at(files.real_path(place.cwd)) != "folder":
         raise ConfigurationError(f"no such folder: {cwd}; name one with --cwd")
-    settings = load_settings(place, file=here.config, trust=here.trust)
+    settings = load_settings(place, trust=here.trust)
     # Only the journal's own rules count: what the user allows today says nothing about that day.
     policy = make_policy(started.policy, Settings())
     settings = settings._replace(
