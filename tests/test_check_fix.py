@@ -203,6 +203,23 @@ def test_a_read_only_file_and_one_with_several_names_are_left_alone(machine: Mac
     assert {finding.rule for finding in report.findings} == {"name-directory", "name-pattern"}
 
 
+def test_two_carriage_returns_before_a_line_feed_are_not_guessed_about_but_told(machine: Machine) -> None:
+    text = (
+        b"---\r\nname: demo\r\ndescription: Does demo things. Use when asked for.\r\n---\r\n# Demo\r\r\nOne\rtwo.\r\n"
+    )
+    path = write_skill(machine.repo / "skills", "demo", text)
+    lone = write_skill(machine.repo / "skills", "lone", text.replace(b"demo\r", b"lone\r").replace(b"\r\r", b"\r"))
+
+    report = fix(machine, machine.repo / "skills")
+
+    assert path.read_bytes() == text
+    assert b"\r\n" not in lone.read_bytes()
+    assert b"One\rtwo." in lone.read_bytes()
+    assert [(finding.path, finding.message, finding.fix) for finding in report.findings] == [
+        (str(path), "the line ends are CRLF; 1 line end of CR CR LF may mean one line or two: mend those first", None)
+    ]
+
+
 def test_a_link_out_of_the_checked_tree_is_not_written_through(machine: Machine) -> None:
     outside = write_skill(machine.repo / "outside", "linked", "\ufeff---\nname: linked\n" + REST)
     (machine.repo / "skills" / "linked").mkdir(parents=True)

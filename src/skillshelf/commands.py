@@ -327,7 +327,7 @@ def check(values: Values) -> int:
     write(reports.FORMATS[form](report, reader))
     for change in report.changes:
         if change.refusal:
-            remark(f"{change.path} was not repaired: {change.refusal}")
+            remark(f"{change.path} {'was not' if mode == 'fix' else 'cannot be'} repaired: {change.refusal}")
     return DONE if report.is_clean else NEGATIVE
 
 
