@@ -89,6 +89,18 @@ def test_a_configuration_with_or_without_skills_is_a_copy() -> None:
     assert given == AgentConfiguration("Be brief.", "m", registry, False, ("/opt/skills",))
 
 
+def test_folders_that_nobody_would_search_are_refused_with_the_way_to_have_their_skills(here: Machine) -> None:
+    team = here.base / "team"
+    write_skill(team, "review")
+
+    with pytest.raises(ConfigurationError, match=r"register the skills of SkillDiscovery\.discover\(path\)"):
+        PLAIN.with_skills(auto_discover=False, additional_paths=[str(team)])
+
+    registry = SkillRegistry()
+    registry.register(SkillDiscovery.discover(team))
+    assert with_session(PLAIN.with_skills(registry, auto_discover=False), names_of) == ["review"]
+
+
 # Skills of a session ------------------------------------------------------------------------------
 
 

@@ -62,7 +62,12 @@ class AgentConfiguration(NamedTuple):
         auto_discover: bool = True,
         additional_paths: Sequence[str] = (),
     ) -> "AgentConfiguration":
-        """A copy with skills."""
+        """A copy with skills; folders are searched only where skills are discovered."""
+        if registry is None and not auto_discover and additional_paths:
+            raise ConfigurationError(
+                "additional_paths are searched only with auto_discover; leave that on, or register the skills of "
+                "SkillDiscovery.discover(path) and give the registry"
+            )
         return self._replace(
             skill_registry=registry, auto_discover_skills=auto_discover, skill_search_paths=additional_paths
         )
