@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
@@ -441,6 +442,35 @@ def test_a_prompt_that_is_cancelled_takes_its_question_back_and_the_next_one_wor
     # What the first prompt loaded is in no history: it comes whole, not as a reminder.
     assert [answer.startswith("<skill_content") for answer in player.answers] == [True, True]
     assert player.heard == ["Run it.", "Only load it."]
+
+
+@needs("pydantic_ai")
+def test_a_question_that_comes_while_a_prompt_is_broken_off_is_answered_no(machine: Machine) -> None:
+    """The thread of the call asks late: held up until the prompt is gone, it must not wait for ever."""
+    player = Player(RUN)
+    asking, gone = threading.Event(), threading.Event()
+
+    async def never(tool: str, name: str, reason: str) -> bool:
+        await asyncio.Event().wait()
+        return True
+
+    def late(tool: str, name: str, reason: str) -> Any:
+        asking.set()
+        assert gone.wait(30)
+        return never(tool, name, reason)
+
+    async def play(session: AgentSession) -> None:
+        task = asyncio.create_task(session.prompt("Run it."))
+        await asyncio.to_thread(asking.wait, 30)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        gone.set()
+        player.calls = []
+        assert await asyncio.wait_for(session.prompt("Never mind."), 30)
+
+    with_session(played(player), play, shelf=standard(machine), confirm=late)
+    assert player.heard == ["Run it.", "Never mind."]
 
 
 @needs("pydantic_ai")

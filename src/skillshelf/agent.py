@@ -5,8 +5,10 @@ Everything about skills is a session on a shelf; only `prompt` talks to a model,
 
 import asyncio
 import os
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from contextvars import ContextVar
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar
 
@@ -24,6 +26,7 @@ from skillshelf.tools import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable
+    from concurrent.futures import Future
 
     from pydantic_ai import Agent, ModelMessage
     from pydantic_ai.models import Model
@@ -196,7 +199,9 @@ class AgentSession:
         agent = self._agent()
         async with self._turn:
             with ExitStack() as unless_answered:
-                unless_answered.callback(self._break_off)
+                turn = _Turn()
+                _TURN.set(turn)
+                unless_answered.callback(self._break_off, turn)
                 message = await self._asker.in_thread(self._message, text)
                 result = await agent.run(
                     message,
@@ -208,9 +213,9 @@ class AgentSession:
             await self._asker.in_thread(self._note_active)
             return str(result.output)
 
-    def _break_off(self) -> None:
+    def _break_off(self, turn: "_Turn") -> None:
         """Leave a turn that failed or was cancelled."""
-        self._asker.stop()
+        turn.end()
         self._is_cut = True
 
     def _agent(self) -> "Agent[None, str]":
@@ -327,7 +332,6 @@ class _Asker:
     def __init__(self, confirm: Confirm | None) -> None:
         self._confirm = confirm
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._open: set[Any] = set()
 
     async def in_thread(self, call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         """What a call gives that may wait for the disk or for an answer."""
@@ -336,15 +340,34 @@ class _Asker:
 
     def __call__(self, tool: str, name: str, reason: str) -> Answer:
         """The answer; no if nobody waits for it any more."""
-        from concurrent.futures import CancelledError
-
         assert self._confirm is not None
+        turn = _TURN.get() or _Turn()
+        if turn.is_over:
+            return False
         answer = self._confirm(tool, name, reason)
         if not isawaitable(answer):
             return answer
         assert self._loop is not None
-        question = asyncio.run_coroutine_threadsafe(_wait_for(answer), self._loop)
-        self._open.add(question)
+        return turn.answer_to(asyncio.run_coroutine_threadsafe(_wait_for(answer), self._loop))
+
+
+class _Turn:
+    """One prompt and what is asked in it. A call of a tool goes on in its thread when the prompt is broken off."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._open: set[Future[Answer]] = set()
+        self._lock = threading.Lock()
+
+    def answer_to(self, question: "Future[Answer]") -> Answer:
+        """What is answered; no if the question was taken back."""
+        from concurrent.futures import CancelledError
+
+        with self._lock:
+            self._open.add(question)
+            if self.is_over:
+                # It was asked while the prompt was broken off; nobody else would take it back.
+                question.cancel()
         try:
             return question.result()
         except CancelledError:
@@ -352,10 +375,16 @@ class _Asker:
         finally:
             self._open.discard(question)
 
-    def stop(self) -> None:
+    def end(self) -> None:
         """Take back what is being asked."""
-        for question in tuple(self._open):
-            question.cancel()
+        with self._lock:
+            self.is_over = True
+            for question in tuple(self._open):
+                question.cancel()
+
+
+_TURN: ContextVar[_Turn | None] = ContextVar("_TURN", default=None)
+"""The prompt that a call of a tool belongs to; its thread gets it with the context."""
 
 
 async def _wait_for(answer: Awaitable[Answer]) -> Answer:
