@@ -13,6 +13,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 from skillshelf.errors import ConfigurationError, PermissionDenied, SkillError, SkillNotFound
+from skillshelf.events import ANSWER_CUT
 from skillshelf.loader import LoadedSkill
 from skillshelf.policy import Policy
 from skillshelf.profiles import SEED_PROFILES
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable
     from concurrent.futures import Future
 
-    from pydantic_ai import Agent, ModelMessage
+    from pydantic_ai import Agent, ModelMessage, ModelResponse
     from pydantic_ai.models import Model
 
-__all__ = ["AgentConfiguration", "AgentSession", "OnText", "check_installed", "usable_model"]
+__all__ = ["AgentConfiguration", "AgentSession", "OnText", "check_installed", "usable_model", "why_cut"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,6 +43,9 @@ OnText = Callable[[str], object]
 """Told each piece of an answer as it comes."""
 
 INSTALL = "pip install 'skillshelf[agent]'"
+
+_PROVIDERS_THAT_SAY = ("anthropic", "openai")
+"""Those whose every answer ends with the reason why it ends."""
 
 _WRONG_CALLS = 5
 """How often in a row a model may call a tool that is not there; each time it is told which there are."""
@@ -83,7 +87,8 @@ class AgentConfiguration(NamedTuple):
 class AgentSession:
     """One conversation of an agent with skills; made by `create`.
 
-    `session` is the conversation as far as skills are concerned, None where skills are off.
+    `session` is the conversation as far as skills are concerned, None where skills are off. `cut` says why the last
+    answer is not whole, None if it is.
     """
 
     def __init__(
@@ -95,6 +100,7 @@ class AgentSession:
     ) -> None:
         self.configuration = configuration
         self.session = session
+        self.cut: str | None = None
         self._registry = registry
         self._asker = asker
         self._by_program: set[str] = set()
@@ -198,6 +204,7 @@ class AgentSession:
         """
         agent = self._agent()
         async with self._turn:
+            self.cut = None
             with ExitStack() as unless_answered:
                 turn = _Turn()
                 _TURN.set(turn)
@@ -210,7 +217,8 @@ class AgentSession:
                 )
                 unless_answered.pop_all()
             self._history = result.all_messages()
-            await self._asker.in_thread(self._note_active)
+            self.cut = why_cut(result.response)
+            await self._asker.in_thread(self._note_end)
             return str(result.output)
 
     def _break_off(self, turn: "_Turn") -> None:
@@ -249,16 +257,29 @@ class AgentSession:
             raise _error_of(text, result.error)
         return result.text
 
-    def _note_active(self) -> None:
-        """Tell the registry which skills the model loaded."""
+    def _note_end(self) -> None:
+        """Tell the registry which skills the model loaded, and record an answer that is not whole."""
         if self.session is None or self._registry is None:
             return
+        if self.cut is not None:
+            self.session.warn(ANSWER_CUT, self.cut)
         for name in self.session.active:
             if self._registry.is_active(name):
                 continue
             # The file may be gone again; the model has its text all the same.
             with suppress(SkillError):
                 self._registry.put_active(_with_instructions(self.session.shelf.load(name)))
+
+
+def why_cut(response: "ModelResponse") -> str | None:
+    """Why an answer of a model is not whole; None if it is."""
+    if response.finish_reason == "length":
+        return "the answer was cut off: it reached the most tokens that the model may write"
+    # The framework takes a stream that just ends for a whole answer; what the provider itself said is kept beside it.
+    said = (response.provider_details or {}).get("finish_reason")
+    if response.state != "complete" or (said is None and response.provider_name in _PROVIDERS_THAT_SAY):
+        return "the answer was cut off: the model's stream ended before it said that this was all"
+    return None
 
 
 def _error_of(command: str, error: ToolError) -> SkillError:

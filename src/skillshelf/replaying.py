@@ -12,6 +12,7 @@ from skillshelf import files, journal, writing
 from skillshelf.config import Settings, load_settings
 from skillshelf.errors import ConfigurationError, FileReadError, SkillError
 from skillshelf.events import (
+    ANSWER_CUT,
     ContextCompacted,
     Event,
     NotAnEvent,
@@ -23,6 +24,7 @@ from skillshelf.events import (
     SkillLoaded,
     SkillMentioned,
     SkillRead,
+    SkillWarning,
     ToolEnded,
     ToolFailed,
     ToolStarted,
@@ -239,6 +241,9 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
         elif isinstance(event, SkillCatalogUpdated):
             session.shelf.refresh()
             session.look()
+        elif isinstance(event, SkillWarning) and event.kind == ANSWER_CUT:
+            # What the model did is not repeated: the journal stands for it.
+            session.warn(event.kind, event.detail)
         elif isinstance(event, SessionEnded):
             session.close()
     except SkillError:

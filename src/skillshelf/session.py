@@ -457,6 +457,11 @@ class Session:
             self._desk.memory.compact()
             self._desk.recorder.note("context_compacted", skills=held)
 
+    def warn(self, kind: str, detail: str) -> None:
+        """Record what the host thinks that somebody should know of this conversation."""
+        with self._lock:
+            self._desk.recorder.note("skill_warning", kind=kind, detail=detail)
+
     def snapshot(self) -> dict[str, Any]:
         """The session as a JSON value."""
         from skillshelf.snapshots import take_snapshot
