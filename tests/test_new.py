@@ -78,6 +78,9 @@ def test_it_goes_to_the_root_that_the_profile_names_first(
         ("PDFForms", "pdfforms"),
         ("releaseNotes", "release-notes"),
         ("größe", "groe"),
+        ("a--b", "a-b"),
+        ("a/b", "a-b"),
+        ("a" * 65, "a" * 64),
         ("..", None),
     ],
 )
