@@ -53,7 +53,7 @@ LAYERS = (
     ("guard",),
     ("running",),
     ("desk",),
-    ("mentioning", "snapshots"),
+    ("calling", "mentioning", "snapshots"),
     ("session",),
     ("shelf",),
     # What authors are told.

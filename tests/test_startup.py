@@ -61,6 +61,7 @@ READING = {
 LOADING = {
     "skillshelf.arguments",
     "skillshelf.bullets",
+    "skillshelf.calling",
     "skillshelf.delivery",
     "skillshelf.desk",
     "skillshelf.envelope",
