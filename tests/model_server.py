@@ -6,8 +6,10 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
+
+from loopback import serving
 
 __all__ = ["Ending", "ModelServer", "Step", "model_server"]
 
@@ -97,20 +99,9 @@ def model_server(*steps: Step) -> Iterator[ModelServer]:
         def log_message(self, *_: object) -> None:
             pass
 
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, request: object, client_address: object) -> None:
-            """A client that leaves in the middle is no news."""
-
-    server = Server(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    script.url = f"http://127.0.0.1:{server.server_port}/v1"
-    try:
-        yield script
-    finally:
-        script.gate.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(Handler) as address:
+        script.url = f"{address}/v1"
+        try:
+            yield script
+        finally:
+            script.gate.set()

@@ -12,6 +12,17 @@ from typing import Any
 
 import skillshelf
 
+PROJECT_ROOTS: Mapping[str, str] = {
+    "standard": ".agents/skills",
+    "strict": ".agents/skills",
+    "codelia": ".agents/skills",
+    "swiftagent": ".agent/skills",
+    "mycodeagent": "skills",
+    "rip": ".agents/skills",
+    "omp": ".omp/skills",
+}
+"""A root that each profile has in the working directory when that is the repository."""
+
 FIXTURES = Path(__file__).parent / "fixtures" / "skills"
 
 
@@ -23,6 +34,18 @@ def write_skill(root: Path, name: str, text: str | bytes | None = None, *, folde
         text = f"---\nname: {name}\ndescription: Does {name} things. Use when {name} is asked for.\n---\n# {name}\n"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
+
+
+def put_folder_for_file(path: Path) -> None:
+    """Let a folder stand where a file stood."""
+    path.unlink()
+    path.mkdir()
+
+
+def put_pipe_for_file(path: Path) -> None:
+    """Let a pipe stand where a file stood."""
+    path.unlink()
+    os.mkfifo(path)
 
 
 class Machine:
