@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import Machine, write_skill
@@ -133,7 +134,7 @@ FILES = st.builds(
 )
 
 
-@settings(max_examples=int(os.environ.get("SKILLSHELF_FIX_EXAMPLES", "250")), deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(FILES, st.sampled_from(["demo", "42", "Not Valid"]))
 def test_a_repair_keeps_fields_and_body_and_leaves_nothing_for_a_second_one(data: bytes, directory: str) -> None:
     source = directory if directory != "Not Valid" else None

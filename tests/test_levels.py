@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import subprocess
 import sys
@@ -103,6 +104,7 @@ def name_of(path: Path) -> str:
     return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
 
 
+@functools.cache
 def tree_of(path: Path) -> ast.Module:
     """The syntax of a module."""
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))

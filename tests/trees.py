@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from forks import can_fork, run_forked
+
 import skillshelf
 
 PROJECT_ROOTS: Mapping[str, str] = {
@@ -96,6 +98,9 @@ def run_command(
 ) -> subprocess.CompletedProcess[str]:
     """`python -m skillshelf` with only the environment a test names."""
     environment = {"PATH": os.environ.get("PATH", ""), "HOME": "/nonexistent", "PYTHONPATH": SOURCE, **(env or {})}
+    given = options.get("input")
+    if set(options) <= {"input"} and can_fork(env or {}, words, given or ""):
+        return run_forked(words, cwd=cwd, env=environment, given=given, timeout=60)
     return subprocess.run(
         [sys.executable, "-m", "skillshelf", *words],
         cwd=cwd,
