@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 from collections.abc import Iterator
@@ -10,11 +11,16 @@ from pathlib import Path
 import pytest
 from trees import Machine
 
+_NUMBERS = itertools.count(1)
+
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     """A home folder and a repository that nothing else touches."""
-    return Machine(tmp_path)
+    # Not `tmp_path`, which takes longer to be made than most tests take to run.
+    base = tmp_path_factory.getbasetemp() / f"machine-{next(_NUMBERS)}"
+    base.mkdir()
+    return Machine(base)
 
 
 @pytest.fixture
