@@ -1,17 +1,17 @@
 """The documentation is made from the code, and every example in it runs."""
 
-import gc
 import importlib.util
-import os
+import json
 import re
+import subprocess
+import sys
 import tomllib
-import warnings
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from needs import REQUIRED
-from trees import Machine
+from trees import SOURCE, Machine
 
 from skillshelf.cli import COMMANDS, SHARED
 from skillshelf.profile import Profile, profile_to_dict
@@ -48,26 +48,35 @@ def test_a_page_is_as_the_code_makes_it(page: Path) -> None:
     assert text == _tool().render(text), "run: python tools/docs.py"
 
 
-EXAMPLES = {f"{page.name} {number}": block for page in PAGES for number, block in enumerate(_blocks(page, "python"), 1)}
+RUN_ALL = """
+import json, sys, traceback
+
+for number, block in json.load(sys.stdin):
+    try:
+        exec(compile(block, f"example {number}", "exec"), {"__name__": "__main__"})
+    except BaseException:
+        sys.exit(f"example {number}:\\n{traceback.format_exc()}")
+"""
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_python_examples_run_as_written(example: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if absent := _missing_package(EXAMPLES[example]):
-        pytest.skip(f"{absent} is not installed")
-    monkeypatch.chdir(REPOSITORY)
-    for name in os.environ:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", "/nonexistent")
+@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "python")], ids=lambda page: page.name)
+def test_python_examples_run_as_written(page: Path) -> None:
+    """One process for a page: most of the time is spent on importing what its examples import."""
+    blocks = dict(enumerate(_blocks(page, "python"), 1))
+    absent = {number: package for number, block in blocks.items() if (package := _missing_package(block))}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_ALL],
+        input=json.dumps([(number, block) for number, block in blocks.items() if number not in absent]),
+        cwd=REPOSITORY,
+        env={"PYTHONPATH": SOURCE, "HOME": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
-    # In this process: most of the time of an example is spent on frameworks that other tests have loaded already.
-    with warnings.catch_warnings():
-        # An example ends with its program, which closes what is still open.
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.freeze()
-        exec(compile(EXAMPLES[example], example, "exec"), {"__name__": "__main__"})
-        gc.collect()
-        gc.unfreeze()
+    assert done.returncode == 0, done.stderr
+    if absent:
+        pytest.skip(f"not installed: {', '.join(sorted(set(absent.values())))}")
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "toml")], ids=lambda page: page.name)
