@@ -205,9 +205,7 @@ class AgentSession:
         agent = self._agent()
         async with self._turn:
             self.cut = None
-            with ExitStack() as unless_answered:
-                turn = _Turn()
-                _TURN.set(turn)
+            with _Turn() as turn, ExitStack() as unless_answered:
                 unless_answered.callback(self._break_off, turn)
                 message = await self._asker.in_thread(self._message, text)
                 result = await agent.run(
@@ -379,6 +377,13 @@ class _Turn:
         self.is_over = False
         self._open: set[Future[Answer]] = set()
         self._lock = threading.Lock()
+
+    def __enter__(self) -> "_Turn":
+        self._token = _TURN.set(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _TURN.reset(self._token)
 
     def answer_to(self, question: "Future[Answer]") -> Answer:
         """What is answered; no if the question was taken back."""

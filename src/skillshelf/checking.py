@@ -124,7 +124,7 @@ def _examine(target: Target, targets: Targets, profile: Profile, mode: Mode) -> 
         data = _bytes(target.real_path)
     except OSError as error:
         weights = weights_for_authors(profile)
-        problem = _of(Diagnostic(target.path, "unreadable", (error.strerror or type(error).__name__).lower()))
+        problem = _of(Diagnostic(target.path, "unreadable", _in_words(error)))
         return _Examined(target, "", (), tuple(_weighed(problem, weights)), None)
     repaired = repair(Text(data, target.directory, profile, _name_source(target, profile)))
     change = None
@@ -193,7 +193,7 @@ def _write(target: Target, targets: Targets, before: bytes, after: bytes) -> str
             return "it was changed in the meantime; check it again"
         writing.replace_file(target.real_path, after)
     except OSError as error:
-        return (error.strerror or type(error).__name__).lower()
+        return _in_words(error)
     return None
 
 
@@ -201,7 +201,14 @@ def _why_not(target: Target, targets: Targets) -> str | None:
     """Why a file is not for us to repair."""
     if not any(files.is_inside(target.real_path, folder) for folder in targets.writable):
         return f"it is a link to {target.real_path}, outside of what is checked; check that path itself"
-    return writing.why_not_replaced(target.real_path)
+    try:
+        return writing.why_not_replaced(target.real_path)
+    except OSError as error:
+        return _in_words(error)
+
+
+def _in_words(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()
 
 
 # Names in bodies ----------------------------------------------------------------------------------
