@@ -21,6 +21,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import skillshelf
+
 __all__ = ["can_fork", "run_forked"]
 
 _MOST_INPUT = 60_000
@@ -45,7 +47,7 @@ def can_fork(env: Mapping[str, str], words: Sequence[str], given: str) -> bool:
 
 
 _BUSY = threading.Lock()
-_SERVERS: dict[int, tuple[subprocess.Popen[bytes], socket.socket]] = {}
+_SERVERS: dict[int, socket.socket] = {}
 
 
 def run_forked(
@@ -117,31 +119,25 @@ def _server() -> socket.socket:
     """The connection to the server of this process, which is started when it is first needed."""
     if os.getpid() not in _SERVERS:
         ours, theirs = socket.socketpair()
-        import skillshelf
-
-        source = str(Path(skillshelf.__file__).parent.parent)
-        process = subprocess.Popen(
+        subprocess.run(
             [sys.executable, __file__, str(theirs.fileno())],
-            env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": source},
+            env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(Path(skillshelf.__file__).parent.parent)},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
+            check=True,
         )
         theirs.close()
-        _SERVERS[os.getpid()] = process, ours
-        atexit.register(_end_server, os.getpid())
-    return _SERVERS[os.getpid()][1]
-
-
-def _end_server(owner: int) -> None:
-    if owner == os.getpid():
-        process, connection = _SERVERS.pop(owner)
-        connection.close()
-        process.wait(10)
+        _SERVERS[os.getpid()] = ours
+        atexit.register(ours.close)
+    return _SERVERS[os.getpid()]
 
 
 def _serve(connection: socket.socket) -> None:
     """Fork for every order; returns in the fork, with everything as the order says."""
+    if os.fork():
+        # No child of the tests: some of them look for their children, to end them.
+        os._exit(0)
     _import_all()
     while True:
         head, descriptors, _, _ = socket.recv_fds(connection, 8, 3)
@@ -165,8 +161,6 @@ def _import_all() -> None:
     import gc
     import pkgutil
     from importlib import import_module
-
-    import skillshelf
 
     for module in pkgutil.iter_modules(skillshelf.__path__, "skillshelf."):
         if module.name not in ("skillshelf.__main__", "skillshelf.chat", "skillshelf.picker", "skillshelf.panels"):
