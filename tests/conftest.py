@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import tempfile
@@ -12,6 +13,12 @@ import pytest
 from trees import Machine
 
 _NUMBERS = itertools.count(1)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the thousands of tests, and all that was imported for them, from being looked through for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
