@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from loopback import serving
 
 __all__ = ["Asked", "anthropic_server"]
 
@@ -15,8 +16,8 @@ __all__ = ["Asked", "anthropic_server"]
 class Asked:
     """Where the server is, and the requests that came with tools."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self) -> None:
+        self.url = ""
         self.requests: list[dict[str, Any]] = []
 
     def results(self) -> list[str]:
@@ -33,6 +34,7 @@ def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
 @contextmanager
 def anthropic_server(tool: str, arguments: dict[str, Any], text: str) -> Iterator[Asked]:
     """A model that calls the tool as soon as it is offered, and says the text once it has the answer."""
+    asked = Asked()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -80,22 +82,8 @@ def anthropic_server(tool: str, arguments: dict[str, Any], text: str) -> Iterato
         def log_message(self, *_: object) -> None:
             pass
 
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, request: object, client_address: object) -> None:
-            """A client that leaves in the middle is no news."""
-
-    server = Server(("127.0.0.1", 0), Handler)
-    asked = Asked(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+    with serving(Handler) as asked.url:
         yield asked
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def _events(message: dict[str, Any]) -> Iterator[bytes]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 import tempfile
 from collections.abc import Iterator
@@ -14,11 +16,22 @@ from trees import Machine
 if TYPE_CHECKING:
     from host_runs import Run
 
+_NUMBERS = itertools.count(1)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the thousands of tests, and all that was imported for them, from being looked through for garbage."""
+    gc.collect()
+    gc.freeze()
+
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     """A home folder and a repository that nothing else touches."""
-    return Machine(tmp_path)
+    # Not `tmp_path`, which takes longer to be made than most tests take to run.
+    base = tmp_path_factory.getbasetemp() / f"machine-{next(_NUMBERS)}"
+    base.mkdir()
+    return Machine(base)
 
 
 @pytest.fixture

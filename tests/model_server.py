@@ -6,13 +6,23 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import BaseHTTPRequestHandler
+from typing import Any, NamedTuple
 
-__all__ = ["ModelServer", "model_server"]
+from loopback import serving
 
-Step = str | tuple[str, dict[str, Any]] | int
-"""A text to say, a tool to call, or the status of a failure."""
+__all__ = ["Ending", "ModelServer", "Step", "model_server"]
+
+
+class Ending(NamedTuple):
+    """A text and the reason why it ends; without one the stream just ends."""
+
+    text: str
+    reason: str | None
+
+
+Step = str | tuple[str, dict[str, Any]] | int | Ending
+"""A text to say, a tool to call, the status of a failure, or a text with an end of its own."""
 
 
 class ModelServer:
@@ -58,17 +68,21 @@ def model_server(*steps: Step) -> Iterator[ModelServer]:
             self.end_headers()
             self.wfile.write(data)
 
-        def _stream(self, step: Any) -> None:
+        def _stream(self, step: str | tuple[str, dict[str, Any]] | Ending) -> None:
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.end_headers()
             if isinstance(step, str):
-                first, _, rest = step.partition(" ")
+                step = Ending(step, "stop")
+            if isinstance(step, Ending):
+                first, _, rest = step.text.partition(" ")
                 self._send({"role": "assistant", "content": first})
                 script.gate.wait(30)
                 if rest:
                     self._send({"content": f" {rest}"})
-                self._send({}, "stop")
+                if step.reason is None:
+                    return
+                self._send({}, step.reason)
             else:
                 function = {"name": step[0], "arguments": json.dumps(step[1])}
                 call = {"index": 0, "id": f"call_{len(script.requests)}", "type": "function", "function": function}
@@ -85,20 +99,9 @@ def model_server(*steps: Step) -> Iterator[ModelServer]:
         def log_message(self, *_: object) -> None:
             pass
 
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, request: object, client_address: object) -> None:
-            """A client that leaves in the middle is no news."""
-
-    server = Server(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    script.url = f"http://127.0.0.1:{server.server_port}/v1"
-    try:
-        yield script
-    finally:
-        script.gate.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(Handler) as address:
+        script.url = f"{address}/v1"
+        try:
+            yield script
+        finally:
+            script.gate.set()

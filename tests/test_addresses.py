@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 from addresses import ATTACKS, CODES, FILES, SECRET, STATUS, TOKEN, bytes_of, lay_out
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import Machine
@@ -88,7 +89,7 @@ def mutated_addresses(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=600, deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(200), deadline=None, derandomize=True, database=None)
 @given(address=mutated_addresses())
 def test_no_mutation_of_an_address_gives_bytes_from_outside(shelves: dict[str, Shelf], address: str) -> None:
     shelf = shelves["standard"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,18 @@ def test_a_configuration_with_or_without_skills_is_a_copy() -> None:
     )
     assert given.without_skills() == AgentConfiguration("Be brief.", "m", None, False, ("/opt/skills",))
     assert given == AgentConfiguration("Be brief.", "m", registry, False, ("/opt/skills",))
+
+
+def test_folders_that_nobody_would_search_are_refused_with_the_way_to_have_their_skills(here: Machine) -> None:
+    team = here.base / "team"
+    write_skill(team, "review")
+
+    with pytest.raises(ConfigurationError, match=r"register the skills of SkillDiscovery\.discover\(path\)"):
+        PLAIN.with_skills(auto_discover=False, additional_paths=[str(team)])
+
+    registry = SkillRegistry()
+    registry.register(SkillDiscovery.discover(team))
+    assert with_session(PLAIN.with_skills(registry, auto_discover=False), names_of) == ["review"]
 
 
 # Skills of a session ------------------------------------------------------------------------------
@@ -429,6 +442,35 @@ def test_a_prompt_that_is_cancelled_takes_its_question_back_and_the_next_one_wor
     # What the first prompt loaded is in no history: it comes whole, not as a reminder.
     assert [answer.startswith("<skill_content") for answer in player.answers] == [True, True]
     assert player.heard == ["Run it.", "Only load it."]
+
+
+@needs("pydantic_ai")
+def test_a_question_that_comes_while_a_prompt_is_broken_off_is_answered_no(machine: Machine) -> None:
+    """The thread of the call asks late: held up until the prompt is gone, it must not wait for ever."""
+    player = Player(RUN)
+    asking, gone = threading.Event(), threading.Event()
+
+    async def never(tool: str, name: str, reason: str) -> bool:
+        await asyncio.Event().wait()
+        return True
+
+    def late(tool: str, name: str, reason: str) -> Any:
+        asking.set()
+        assert gone.wait(30)
+        return never(tool, name, reason)
+
+    async def play(session: AgentSession) -> None:
+        task = asyncio.create_task(session.prompt("Run it."))
+        await asyncio.to_thread(asking.wait, 30)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        gone.set()
+        player.calls = []
+        assert await asyncio.wait_for(session.prompt("Never mind."), 30)
+
+    with_session(played(player), play, shelf=standard(machine), confirm=late)
+    assert player.heard == ["Run it.", "Never mind."]
 
 
 @needs("pydantic_ai")

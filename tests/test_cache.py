@@ -21,8 +21,8 @@ from trees import Machine, write_skill
 from skillshelf import files
 from skillshelf.limits import CACHE_FROM
 
-SEQUENCES = int(os.environ.get("SKILLSHELF_CACHE_SEQUENCES", "25"))
-SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.5"))
+SEQUENCES = int(os.environ.get("SKILLSHELF_CACHE_SEQUENCES", "12"))
+SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.2"))
 MANY = CACHE_FROM + 6
 
 

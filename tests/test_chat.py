@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 
 import jsonschema
 import pytest
-from model_server import ModelServer, Step, model_server
+from model_server import Ending, ModelServer, Step, model_server
 from needs import needs, require
 from trees import SOURCE, Machine, write_skill
 
@@ -165,9 +166,45 @@ def test_one_answer_as_json(chat: Chat) -> None:
     assert json.loads(done.stdout) == {
         "model": "openai-chat:m",
         "answer": "Say \x1b[31mno more.",
+        "cut": False,
         "skills": ["deploy"],
         "journal": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (None, "the answer was cut off: the model's stream ended before it said that this was all"),
+        ("length", "the answer was cut off: it reached the most tokens that the model may write"),
+    ],
+)
+def test_an_answer_that_was_cut_off_is_not_taken_for_a_whole_one(
+    machine: Machine, chat: Chat, reason: str | None, told: str
+) -> None:
+    journal = machine.base / "run.jsonl"
+    with model_server(LOAD, Ending("All is", reason), LOAD, Ending("All is", reason)) as server:
+        done = chat("--model", "m", "--once", "Hi.", "--journal", str(journal), env=server.env)
+        as_json = chat("--model", "m", "--once", "Hi.", "--json", env=server.env)
+
+    assert (done.status, done.stdout) == (5, "All is\n")
+    assert f"skillshelf: {told}\n" in done.stderr
+    events = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert [event["detail"] for event in events if event["type"] == "skill_warning"] == [told]
+    assert skillshelf.replay(journal, cwd=machine.repo, home=machine.home).differences == ()
+    assert (as_json.status, json.loads(as_json.stdout)["cut"]) == (5, True)
+
+
+def test_after_an_answer_that_was_cut_off_the_conversation_goes_on(
+    machine: Machine, chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("One.\nGo on.\n"))
+    with model_server(Ending("All is", None), "well.") as server:
+        done = chat("--model", "m", env=server.env)
+
+    assert (done.status, done.stdout) == (0, "All is\nwell.\n")
+    assert done.stderr.count("the answer was cut off") == 1
+    assert server.said_to_model("assistant") == ["All is"]
 
 
 @pytest.mark.parametrize("steps", [[401], [404], []], ids=["a wrong key", "no such model", "nobody there"])

@@ -289,6 +289,29 @@ def test_a_file_that_cannot_be_written_is_one_line_and_json_stays_json(machine: 
     assert [finding["rule"] for finding in report["findings"]] == ["yaml-colon", "unknown-field", "reference-missing"]
 
 
+@pytest.mark.parametrize("words", [(), ("--diff",)])
+def test_only_what_fix_would_write_is_offered_and_the_rest_is_told_with_its_reason(
+    machine: Machine, words: tuple[str, ...]
+) -> None:
+    root = messy(machine)
+    before = machine.run("check", *words)
+    os.link(root / "deploy" / "SKILL.md", machine.base / "second-name")
+
+    done = machine.run("check", *words)
+    fixed = machine.run("check", "--fix")
+
+    reason = "it has 2 names (hard links), and only this one would get the new text"
+    assert "3 can be repaired without guessing: skillshelf check --fix\n" in before.stdout
+    assert "2 can be repaired without guessing: skillshelf check --fix\n" in done.stdout
+    assert (before.stderr, done.stderr) == (
+        "",
+        f"skillshelf: {root}/deploy/SKILL.md cannot be repaired: {reason}\n",
+    )
+    assert "2 findings repaired" in fixed.stdout
+    assert fixed.stderr == f"skillshelf: {root}/deploy/SKILL.md was not repaired: {reason}\n"
+    assert "can be repaired" not in fixed.stdout
+
+
 # Hostile folders ----------------------------------------------------------------------------------
 
 

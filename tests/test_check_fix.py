@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import Machine, write_skill
@@ -133,7 +134,7 @@ FILES = st.builds(
 )
 
 
-@settings(max_examples=int(os.environ.get("SKILLSHELF_FIX_EXAMPLES", "250")), deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(FILES, st.sampled_from(["demo", "42", "Not Valid"]))
 def test_a_repair_keeps_fields_and_body_and_leaves_nothing_for_a_second_one(data: bytes, directory: str) -> None:
     source = directory if directory != "Not Valid" else None
@@ -201,6 +202,23 @@ def test_a_read_only_file_and_one_with_several_names_are_left_alone(machine: Mac
     ]
     assert (report.fixed, read_only.read_bytes(), two_names.read_bytes()) == (0, text.encode(), text.encode())
     assert {finding.rule for finding in report.findings} == {"name-directory", "name-pattern"}
+
+
+def test_two_carriage_returns_before_a_line_feed_are_not_guessed_about_but_told(machine: Machine) -> None:
+    text = (
+        b"---\r\nname: demo\r\ndescription: Does demo things. Use when asked for.\r\n---\r\n# Demo\r\r\nOne\rtwo.\r\n"
+    )
+    path = write_skill(machine.repo / "skills", "demo", text)
+    lone = write_skill(machine.repo / "skills", "lone", text.replace(b"demo\r", b"lone\r").replace(b"\r\r", b"\r"))
+
+    report = fix(machine, machine.repo / "skills")
+
+    assert path.read_bytes() == text
+    assert b"\r\n" not in lone.read_bytes()
+    assert b"One\rtwo." in lone.read_bytes()
+    assert [(finding.path, finding.message, finding.fix) for finding in report.findings] == [
+        (str(path), "the line ends are CRLF; 1 line end of CR CR LF may mean one line or two: mend those first", None)
+    ]
 
 
 def test_a_link_out_of_the_checked_tree_is_not_written_through(machine: Machine) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import Machine, write_skill
@@ -201,7 +202,7 @@ def catalog_of(base: Path, files: Mapping[str, str], links: Mapping[str, str], o
 
 @pytest.mark.req("K-44")
 @given(files=FILES, links=LINKS, data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_any_tree_gives_one_catalog_in_whatever_order_it_was_made(
     files: dict[str, str], links: dict[str, str], data: st.DataObject
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trees import Machine, write_skill
+from trees import Machine, put_folder_for_file, put_pipe_for_file, write_skill
 from users import ordinary_user
 
 from skillshelf import Session, SkillLoader
@@ -226,16 +226,6 @@ def test_a_file_that_the_system_does_not_let_us_read_is_permission_denied(
 def put_file_for_folder(path: Path) -> None:
     shutil.rmtree(path.parent)
     path.parent.write_text("x")
-
-
-def put_folder_for_file(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-def put_pipe_for_file(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
 
 
 @pytest.mark.req("M-59", "M-34", "M-70")

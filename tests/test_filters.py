@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trees import Machine, write_skill
+from trees import PROJECT_ROOTS, Machine, write_skill
 
 import skillshelf
 from skillshelf import Filtered, Shadowed
@@ -23,16 +23,6 @@ def left_out(catalog: skillshelf.Catalog) -> list[tuple[str, str]]:
     """Name and reason of everything that was filtered."""
     return [(entry.name, entry.reason) for entry in catalog.filtered]
 
-
-PROJECT_ROOTS = {
-    "standard": ".agents/skills",
-    "strict": ".agents/skills",
-    "codelia": ".agents/skills",
-    "swiftagent": ".agent/skills",
-    "mycodeagent": "skills",
-    "rip": ".agents/skills",
-    "omp": ".omp/skills",
-}
 
 # Patterns -----------------------------------------------------------------------------------------
 

@@ -11,13 +11,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from examples import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from skillshelf.journal import Journal, Problem, Verification, verify
 from skillshelf.limits import JOURNAL_PROBLEMS
 
-same_every_time = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+same_every_time = settings(max_examples=examples(50), deadline=None, derandomize=True, database=None)
 
 LINES = 12
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import subprocess
 import sys
@@ -58,7 +59,7 @@ LAYERS = (
     ("guard",),
     ("running",),
     ("desk",),
-    ("mentioning", "snapshots"),
+    ("calling", "mentioning", "snapshots"),
     ("session",),
     ("shelf",),
     # What authors are told.
@@ -108,6 +109,7 @@ def name_of(path: Path) -> str:
     return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
 
 
+@functools.cache
 def tree_of(path: Path) -> ast.Module:
     """The syntax of a module."""
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))

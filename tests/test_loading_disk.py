@@ -13,7 +13,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from trees import Machine, write_skill
+from trees import Machine, put_folder_for_file, put_pipe_for_file, write_skill
 
 import skillshelf
 from skillshelf import Diagnostic
@@ -112,16 +112,6 @@ def test_a_skill_that_is_gone_or_no_longer_valid_is_a_clear_error(
     assert result.error.code == code
     assert words.format(path=path) in result.error.message
     assert "# Deploy" not in result.text
-
-
-def put_folder_for_file(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-def put_pipe_for_file(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
 
 
 def put_file_for_folder(path: Path) -> None:

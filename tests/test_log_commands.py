@@ -370,9 +370,9 @@ def test_a_strange_line_costs_one_problem_and_no_neighbour(tmp_path: Path, case:
 
 
 def no_newline(path: Path) -> None:
-    """A gigabyte without an end of line; it takes no room on the disk."""
+    """More than the memory there is without an end of line; it takes no room on the disk."""
     with path.open("wb") as file:
-        file.truncate(300 << 20)
+        file.truncate(220 << 20)
 
 
 def only_newlines(path: Path) -> None:

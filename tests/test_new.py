@@ -78,6 +78,9 @@ def test_it_goes_to_the_root_that_the_profile_names_first(
         ("PDFForms", "pdfforms"),
         ("releaseNotes", "release-notes"),
         ("größe", "groe"),
+        ("a--b", "a-b"),
+        ("a/b", "a-b"),
+        ("a" * 65, "a" * 64),
         ("..", None),
     ],
 )
@@ -173,9 +176,15 @@ NO_WHEN = 'skillshelf: description: no word about when to use it; add a sentence
         ("Turns all of it round and round", 0, NO_WHEN),
         ("two\nlines are one when they are read as a description", 0, ""),
         ("x" * 1025, 2, "skillshelf: --description: the description has 1025 characters; at most 1024 are allowed\n"),
+        (
+            "Deploys \x1b[31mit\x07\x85. Use when asked.",
+            2,
+            "skillshelf: --description: control characters cannot be kept (U+0007, U+001B, U+0085); "
+            "write it without them\n",
+        ),
         ("", 2, "skillshelf: --description: no `description`; say what the skill does and when to use it\n"),
     ],
-    ids=["odd", "short", "hidden", "advice", "two lines", "long", "empty"],
+    ids=["odd", "short", "hidden", "advice", "two lines", "long", "controls", "empty"],
 )
 def test_a_description_is_kept_as_given_or_refused(machine: Machine, text: str, status: int, told: str) -> None:
     done = machine.run("new", "deploy", f"--description={text}")

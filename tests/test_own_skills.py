@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trees import Machine, write_skill
+from trees import write_skill
 
 import skillshelf
 
@@ -21,7 +21,6 @@ NAMES = sorted(folder.name for folder in SKILLS.iterdir())
 PAGES = sorted(SKILLS.rglob("*.md"))
 SCRIPTS = sorted(path for path in SKILLS.glob("*/scripts/*") if path.is_file())
 NEAR_MISSES = SKILLS / "find-missing-skill" / "scripts" / "near_misses.py"
-SCAFFOLD = SKILLS / "write-a-skill" / "scripts" / "scaffold.py"
 
 
 def from_skills(path: Path) -> str:
@@ -216,59 +215,3 @@ def test_a_walk_that_is_cut_short_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [["/nonexistent"], ["--max-entries", "0"], ["--nonsense"]], ids=" ".join)
 def test_wrong_usage_of_near_misses_ends_with_2(tmp_path: Path, words: list[str]) -> None:
     assert run(NEAR_MISSES, *words, cwd=tmp_path).returncode == 2
-
-
-# Scaffold -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("extras", [[], ["--references", "--scripts"]], ids=["plain", "with everything"])
-@pytest.mark.parametrize("name", ["deploy", "2024-report", "no", "a" * 64])
-def test_a_scaffolded_skill_is_strictly_valid(machine: Machine, name: str, extras: list[str]) -> None:
-    done = run(SCAFFOLD, name, *extras, cwd=machine.repo)
-
-    assert done.returncode == 0, done.stderr
-    catalog = machine.catalog("strict")
-    assert [skill.name for skill in catalog.skills] == [name]
-    assert (catalog.errors, catalog.warnings) == ((), ())
-    folder = machine.repo / ".agents" / "skills" / name
-    assert sorted(done.stdout.split()) == sorted(str(path) for path in folder.rglob("*") if path.is_file())
-    assert all((folder / target).is_file() for target in links_in(folder / "SKILL.md"))
-    if extras:
-        assert run(folder / "scripts" / "run.py", "--help", cwd=machine.repo).returncode == 0
-        assert os.access(folder / "scripts" / "run.py", os.X_OK)
-
-
-@pytest.mark.parametrize(
-    "text", ["Uses: colons", 'Says "quoted"', "it's", "a \\ backslash", "# hash", "[x] {y} *z & !w", "größe"]
-)
-def test_a_scaffolded_description_is_kept_as_given(machine: Machine, text: str) -> None:
-    run(SCAFFOLD, "deploy", "--description", text, cwd=machine.repo)
-
-    assert [skill.description for skill in machine.catalog("strict").skills] == [text]
-
-
-@pytest.mark.parametrize("name", ["Deploy", "a--b", "-a", "a-", "a/b", "..", "a" * 65, "", "größe"])
-def test_a_name_that_the_standard_forbids_is_refused(tmp_path: Path, name: str) -> None:
-    done = run(SCAFFOLD, "--", name, cwd=tmp_path)
-
-    assert done.returncode == 2
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("there", ["folder", "file", "dangling link"])
-def test_nothing_that_exists_is_overwritten(tmp_path: Path, there: str) -> None:
-    place = tmp_path / ".agents" / "skills" / "deploy"
-    place.parent.mkdir(parents=True)
-    if there == "folder":
-        place.mkdir()
-    elif there == "file":
-        place.write_text("mine")
-    else:
-        place.symlink_to(tmp_path / "elsewhere")
-
-    done = run(SCAFFOLD, "deploy", cwd=tmp_path)
-
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "nothing was changed" in done.stderr
-    assert not (tmp_path / "elsewhere").exists()
-    assert [path.name for path in (tmp_path / ".agents" / "skills").rglob("*")] == ["deploy"]

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from examples import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trees import write_skill
@@ -22,7 +23,7 @@ from skillshelf.profiles import SYSTEMS
 from skillshelf.rulebook import RULES
 from skillshelf.rules import check, placed, split_tools
 
-same_every_time = settings(max_examples=150, deadline=None, derandomize=True, database=None)
+same_every_time = settings(max_examples=examples(60), deadline=None, derandomize=True, database=None)
 
 # Texts --------------------------------------------------------------------------------------------
 

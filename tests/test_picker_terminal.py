@@ -140,6 +140,18 @@ def test_the_choice_goes_to_standard_output_and_the_terminal_is_left_as_it_was(
         assert opened.is_as_before
 
 
+def test_what_is_typed_before_the_picker_listens_counts(place: Machine) -> None:
+    """The terminal still makes a line feed of Enter then."""
+    with terminal() as opened:
+        start(opened, place, "echo typed; while [ ! -e ready ]; do sleep 0.02; done; {pick}")
+        opened.wait("typed")
+        opened.keys("dep", "Enter")
+        opened.wait("dep")
+        (place.repo / "ready").touch()
+
+        assert "deploy\nexit 0\n" in opened.wait("exit ")
+
+
 CRASH = """\
 import sys
 from skillshelf import cli, stock

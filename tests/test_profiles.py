@@ -10,21 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from trees import Machine, write_skill
+from trees import PROJECT_ROOTS, Machine, write_skill
 
 import skillshelf
 from skillshelf.profiles import SYSTEMS
-
-PROJECT_ROOT = {
-    "standard": ".agents/skills",
-    "strict": ".agents/skills",
-    "codelia": ".agents/skills",
-    "swiftagent": ".agent/skills",
-    "mycodeagent": "skills",
-    "rip": ".agents/skills",
-    "omp": ".omp/skills",
-}
-"""A root that each profile has in the working directory when that is the repository."""
 
 # One tree -----------------------------------------------------------------------------------------
 
@@ -285,7 +274,7 @@ def test_row_2_which_root_wins(tree: Machine, profile: str, order: str) -> None:
 def test_row_3_recursion(machine: Machine, profile: str, levels: list[int]) -> None:
     for level in (1, 2, 6, 7):
         folder = "/".join(["group"] * (level - 1) + [f"level-{level}"])
-        write_skill(machine.repo / PROJECT_ROOT[profile], f"level-{level}", folder=folder)
+        write_skill(machine.repo / PROJECT_ROOTS[profile], f"level-{level}", folder=folder)
     catalog = machine.catalog(profile)
     assert [skill.name for skill in catalog.skills] == [f"level-{level}" for level in levels]
     assert {entry.reason for entry in catalog.filtered} == ({"too-deep"} if 7 not in levels else set())
@@ -347,7 +336,7 @@ def test_rows_4_5_and_6_project_user_and_extra_roots(tree: Machine, profile: str
     ],
 )
 def test_row_7_scope_labels(machine: Machine, profile: str, scope: str, source: str) -> None:
-    write_skill(machine.repo / PROJECT_ROOT[profile], "deploy")
+    write_skill(machine.repo / PROJECT_ROOTS[profile], "deploy")
     assert [(skill.scope, skill.source) for skill in machine.catalog(profile).skills] == [(scope, source)]
 
 
@@ -357,7 +346,7 @@ def test_row_7_scope_labels(machine: Machine, profile: str, scope: str, source: 
 def verdicts(machine: Machine, text: str, *, folder: str = "deploy") -> dict[str, str]:
     """What each profile makes of one text in its own root: `listed`, or the rule that refused it."""
     found = {}
-    for profile, root in PROJECT_ROOT.items():
+    for profile, root in PROJECT_ROOTS.items():
         path = write_skill(machine.repo / root, "", text, folder=folder)
         catalog = machine.catalog(profile)
         rules = [error.rule for error in catalog.errors if error.path == str(path)]
@@ -367,7 +356,7 @@ def verdicts(machine: Machine, text: str, *, folder: str = "deploy") -> dict[str
 
 def every_profile(default: str, **others: str) -> dict[str, str]:
     """A verdict for each profile."""
-    return {profile: others.get(profile, default) for profile in PROJECT_ROOT}
+    return {profile: others.get(profile, default) for profile in PROJECT_ROOTS}
 
 
 @pytest.mark.parametrize(
@@ -421,7 +410,7 @@ def test_row_11_description_required(machine: Machine, description: str, expecte
 @pytest.mark.req("C-46", "C-47")
 @pytest.mark.parametrize("profile", list(SYSTEMS))
 def test_row_12_an_invalid_skill_is_an_error_beside_the_valid_ones(machine: Machine, profile: str) -> None:
-    root = machine.repo / PROJECT_ROOT[profile]
+    root = machine.repo / PROJECT_ROOTS[profile]
     bad = write_skill(root, "bad", '---\nname: "bad\ndescription: D.\n---\n')
     write_skill(root, "good")
     catalog = machine.catalog(profile)
@@ -433,7 +422,7 @@ def test_row_12_an_invalid_skill_is_an_error_beside_the_valid_ones(machine: Mach
 @pytest.mark.parametrize("profile", list(SYSTEMS))
 def test_row_13_unknown_fields_are_kept(machine: Machine, profile: str) -> None:
     text = "---\nname: deploy\ndescription: D.\nx-team: {colour: blue, size: [1, 2]}\n---\n"
-    write_skill(machine.repo / PROJECT_ROOT[profile], "deploy", text)
+    write_skill(machine.repo / PROJECT_ROOTS[profile], "deploy", text)
     (skill,) = machine.catalog(profile).skills
     assert skill.frontmatter["x-team"] == {"colour": "blue", "size": [1, 2]}
 
@@ -469,7 +458,7 @@ def test_row_14_the_fields_of_each_system() -> None:
 @pytest.mark.parametrize("profile", list(SYSTEMS))
 def test_row_15_every_profile_reads_real_yaml(machine: Machine, profile: str) -> None:
     text = "---\nname: deploy\ndescription: >-\n  Ships\n  it. # not a comment\nmetadata:\n  name: other\n---\n"
-    write_skill(machine.repo / PROJECT_ROOT[profile], "deploy", text)
+    write_skill(machine.repo / PROJECT_ROOTS[profile], "deploy", text)
     assert [(skill.name, skill.description) for skill in machine.catalog(profile).skills] == [
         ("deploy", "Ships it. # not a comment")
     ]
@@ -481,7 +470,7 @@ def test_row_15_every_profile_reads_real_yaml(machine: Machine, profile: str) ->
 @pytest.mark.req("C-48", "O-33")
 @pytest.mark.parametrize("profile", list(SYSTEMS))
 def test_row_40_links(machine: Machine, profile: str) -> None:
-    root = machine.repo / PROJECT_ROOT[profile]
+    root = machine.repo / PROJECT_ROOTS[profile]
     inside = write_skill(machine.repo / "shared", "inside").parent
     outside = write_skill(machine.base / "elsewhere", "outside").parent
     write_skill(root, "real")

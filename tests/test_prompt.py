@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from trees import Machine, write_skill
+from trees import PROJECT_ROOTS, Machine, write_skill
 
 from skillshelf.profiles import SYSTEMS
 
-ROOTS: Mapping[str, str] = {
-    "standard": ".agents/skills",
-    "strict": ".agents/skills",
-    "codelia": ".agents/skills",
-    "swiftagent": ".agent/skills",
-    "mycodeagent": "skills",
-    "rip": ".agents/skills",
-    "omp": ".omp/skills",
-}
-"""A folder of the repository that the profile looks in."""
-
-XML_PROFILES = sorted(set(ROOTS) - {"mycodeagent"})
+XML_PROFILES = sorted(set(PROJECT_ROOTS) - {"mycodeagent"})
 """The profiles whose catalog holds one element for each skill."""
 
 LONG_DESCRIPTIONS = ["standard", "mycodeagent", "omp"]
@@ -34,7 +22,7 @@ def put(machine: Machine, profile: str, name: str, description: str, more: str =
     """A skill where the profile finds it; the description may hold anything that YAML can escape."""
     escaped = "".join(c if " " <= c <= "~" and c not in '"\\' else f"\\U{ord(c):08x}" for c in description)
     text = f'---\nname: {name}\ndescription: "{escaped}"\n{more}---\n{body}'
-    return write_skill(machine.repo / ROOTS[profile], name, text)
+    return write_skill(machine.repo / PROJECT_ROOTS[profile], name, text)
 
 
 def parsed(text: str) -> ElementTree.Element:
@@ -161,14 +149,14 @@ def test_omp_tells_name_and_description_and_how_to_read_more(machine: Machine) -
 
 
 def test_these_tests_know_every_profile() -> None:
-    assert sorted(ROOTS) == sorted(SYSTEMS)
+    assert sorted(PROJECT_ROOTS) == sorted(SYSTEMS)
 
 
 # Bodies, gated fields, and nothing to tell --------------------------------------------------------
 
 
 @pytest.mark.req("C-22", "K-27", "K-58")
-@pytest.mark.parametrize("profile", sorted(ROOTS))
+@pytest.mark.parametrize("profile", sorted(PROJECT_ROOTS))
 def test_no_profile_tells_a_word_of_a_body_before_the_skill_is_loaded(machine: Machine, profile: str) -> None:
     path = put(machine, profile, "deploy", "Puts it online.", body="unspoken body\n")
     (path.parent / "references").mkdir()
@@ -212,7 +200,7 @@ def test_a_list_of_allowed_tools_is_told_as_one_line(machine: Machine) -> None:
     assert "    <allowed-tools>Bash Read</allowed-tools>\n" in text
 
 
-@pytest.mark.parametrize("profile", sorted(ROOTS))
+@pytest.mark.parametrize("profile", sorted(PROJECT_ROOTS))
 @pytest.mark.parametrize("state", ["nothing there", "switched off", "all disabled"])
 def test_where_no_skill_is_available_there_is_no_text_and_no_tool(machine: Machine, profile: str, state: str) -> None:
     config = {"switched off": {"enabled": False}, "all disabled": {"disabled": ["deploy"]}}.get(state, {})
@@ -270,7 +258,7 @@ def test_all_five_characters_are_written_as_entities(machine: Machine) -> None:
     assert told in machine.shelf().prompt()
 
 
-@pytest.mark.parametrize("profile", sorted(ROOTS))
+@pytest.mark.parametrize("profile", sorted(PROJECT_ROOTS))
 @pytest.mark.parametrize(
     "description",
     [
@@ -302,7 +290,7 @@ def test_what_xml_cannot_hold_does_not_break_the_catalog(machine: Machine, profi
 @pytest.mark.req("C-18")
 @pytest.mark.parametrize("profile", ["standard", "omp"])
 def test_a_name_that_is_no_identifier_is_escaped_like_any_text(machine: Machine, profile: str) -> None:
-    folder = machine.repo / ROOTS[profile]
+    folder = machine.repo / PROJECT_ROOTS[profile]
     write_skill(folder, "odd", "---\nname: 'a\"<b>&c'\ndescription: Odd.\n---\n")
     (skill,) = parsed(machine.shelf(profile).prompt()).iter("skill")
     assert (skill.get("name") if profile == "omp" else skill.findtext("name")) == 'a"<b>&c'
@@ -313,7 +301,7 @@ def test_a_name_that_is_no_identifier_is_escaped_like_any_text(machine: Machine,
 @pytest.mark.parametrize("folder", ["R&D <x>", "two  blanks", "größe 日本"])
 def test_a_path_is_told_so_that_it_can_be_opened(machine: Machine, profile: str, tag: str, folder: str) -> None:
     here = machine.repo / folder
-    path = write_skill(here / ROOTS[profile], "deploy")
+    path = write_skill(here / PROJECT_ROOTS[profile], "deploy")
     (skill,) = parsed(machine.shelf(profile, cwd=here).prompt()).iter("skill")
     assert skill.findtext(tag) == str(path)
 

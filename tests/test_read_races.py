@@ -20,7 +20,7 @@ from skillshelf.resources import list_files
 
 TOKEN = "token-that-must-stay-outside"
 INSIDE = "what the author wrote"
-SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.5"))
+SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.2"))
 
 
 def lay_out(machine: Machine) -> tuple[Path, Path]:
@@ -76,14 +76,15 @@ def test_nothing_from_outside_is_read_while_links_come_and_go(machine: Machine, 
         end = time.monotonic() + SECONDS
         # The count only ends a run on a stuck machine.
         for _ in range(100_000):
-            for reader, look in READERS.items():
+            missing = {reader for reader, state in needed - met.keys()} if time.monotonic() > end else READERS.keys()
+            if not missing:
+                break
+            for reader in missing:
                 try:
-                    told, state = repr(look(shelf)), "served"
+                    told, state = repr(READERS[reader](shelf)), "served"
                 except SkillError as refusal:
                     told, state = repr(refusal), "refused"
                 assert TOKEN not in told
                 met[reader, state] += 1
-            if time.monotonic() > end and needed <= met.keys():
-                break
 
     assert needed <= met.keys()

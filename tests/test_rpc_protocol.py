@@ -20,6 +20,12 @@ from skillshelf.rpcmessages import parse_message
 from skillshelf.rpcmethods import Options
 from skillshelf.rpcserver import Server
 
+
+def call(method: str, **params: Any) -> bytes:
+    """A request with the id 2."""
+    return json.dumps({"jsonrpc": "2.0", "id": 2, "method": method, "params": params}).encode()
+
+
 ERRORS: dict[str, tuple[bytes, int, Any]] = {
     "no JSON": (b"{bad", -32700, None),
     "half a message": (b'{"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz]', -32700, None),
@@ -42,38 +48,22 @@ ERRORS: dict[str, tuple[bytes, int, Any]] = {
     "an id that is a list": (b'{"jsonrpc":"2.0","id":[1],"method":"initialize"}', -32600, None),
     "an id that is true": (b'{"jsonrpc":"2.0","id":true,"method":"initialize"}', -32600, None),
     "parameters that are text": (b'{"jsonrpc":"2.0","id":2,"method":"initialize","params":"x"}', -32600, 2),
-    "an unknown method": (b'{"jsonrpc":"2.0","id":2,"method":"nonsense"}', -32601, 2),
-    "a method of the client": (b'{"jsonrpc":"2.0","id":2,"method":"confirm","params":{}}', -32601, 2),
-    "an unknown parameter": (b'{"jsonrpc":"2.0","id":2,"method":"skills.list","params":{"x":1}}', -32602, 2),
-    "a parameter of a wrong type": (b'{"jsonrpc":"2.0","id":2,"method":"skills.list","params":{"cwd":1}}', -32602, 2),
-    "null for a parameter": (b'{"jsonrpc":"2.0","id":2,"method":"skills.list","params":{"cwd":null}}', -32602, 2),
-    "true for a number": (
-        b'{"jsonrpc":"2.0","id":2,"method":"skills.search","params":{"query":"a","limit":true}}',
-        -32602,
-        2,
-    ),
-    "zero results": (b'{"jsonrpc":"2.0","id":2,"method":"skills.search","params":{"query":"a","limit":0}}', -32602, 2),
-    "an unknown scope": (
-        b'{"jsonrpc":"2.0","id":2,"method":"skills.search","params":{"query":"a","scope":"x"}}',
-        -32602,
-        2,
-    ),
-    "a missing parameter": (b'{"jsonrpc":"2.0","id":2,"method":"skills.search","params":{}}', -32602, 2),
-    "neither name nor path": (b'{"jsonrpc":"2.0","id":2,"method":"skills.load"}', -32602, 2),
+    "an unknown method": (call("nonsense"), -32601, 2),
+    "a method of the client": (call("confirm"), -32601, 2),
+    "an unknown parameter": (call("skills.list", x=1), -32602, 2),
+    "a parameter of a wrong type": (call("skills.list", cwd=1), -32602, 2),
+    "null for a parameter": (call("skills.list", cwd=None), -32602, 2),
+    "true for a number": (call("skills.search", query="a", limit=True), -32602, 2),
+    "zero results": (call("skills.search", query="a", limit=0), -32602, 2),
+    "an unknown scope": (call("skills.search", query="a", scope="x"), -32602, 2),
+    "a missing parameter": (call("skills.search"), -32602, 2),
+    "neither name nor path": (call("skills.load"), -32602, 2),
     "parameters by position": (b'{"jsonrpc":"2.0","id":2,"method":"skills.load","params":["alpha"]}', -32602, 2),
-    "a folder that is not there": (
-        b'{"jsonrpc":"2.0","id":2,"method":"skills.list","params":{"cwd":"/nowhere"}}',
-        -32602,
-        2,
-    ),
-    "an unknown profile": (b'{"jsonrpc":"2.0","id":2,"method":"session.open","params":{"profile":"x"}}', -32602, 2),
-    "an address that climbs": (
-        b'{"jsonrpc":"2.0","id":2,"method":"skills.read","params":{"uri":"skill://alpha/../x"}}',
-        -32602,
-        2,
-    ),
-    "an unknown skill": (b'{"jsonrpc":"2.0","id":2,"method":"skills.load","params":{"name":"alph"}}', -32000, 2),
-    "an unknown session": (b'{"jsonrpc":"2.0","id":2,"method":"session.tools","params":{"session":"x"}}', -32000, 2),
+    "a folder that is not there": (call("skills.list", cwd="/nowhere"), -32602, 2),
+    "an unknown profile": (call("session.open", profile="x"), -32602, 2),
+    "an address that climbs": (call("skills.read", uri="skill://alpha/../x"), -32602, 2),
+    "an unknown skill": (call("skills.load", name="alph"), -32000, 2),
+    "an unknown session": (call("session.tools", session="x"), -32000, 2),
 }
 
 

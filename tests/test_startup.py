@@ -61,6 +61,7 @@ READING = {
 LOADING = {
     "skillshelf.arguments",
     "skillshelf.bullets",
+    "skillshelf.calling",
     "skillshelf.delivery",
     "skillshelf.desk",
     "skillshelf.envelope",
@@ -86,11 +87,14 @@ LOADING = {
 """What handing over a skill needs."""
 
 SEARCHING = {
+    "skillshelf.correcting",
+    "skillshelf.gathering",
     "skillshelf.impacts",
     "skillshelf.index",
     "skillshelf.loader",
     "skillshelf.progress",
     "skillshelf.resources",
+    "skillshelf.scoring",
     "skillshelf.search",
     "skillshelf.searchview",
     "skillshelf.snippets",

@@ -38,6 +38,18 @@ def test_a_switch_is_kept_in_the_users_file_and_seen_at_once(machine: Machine) -
     assert machine.names() == ["deploy"]
 
 
+def test_a_switch_is_kept_in_the_file_that_was_named_in_place_of_the_users(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    named = machine.base / "named.toml"
+    named.touch()
+    stock = Stock(lambda: machine.shelf(config=named))
+
+    assert stock.switch(stock.rows()[0]) == f"deploy is disabled ({named})"
+
+    assert states(stock) == [("deploy", "off")]
+    assert [skill.enabled for skill in machine.catalog().skills] == [True]
+
+
 @pytest.mark.parametrize("entry", ["deploy", "~/.agents/skills/deploy", "../../.agents/skills/deploy/SKILL.md"])
 def test_enabling_takes_off_whatever_means_the_skill(machine: Machine, entry: str) -> None:
     write_skill(machine.home / ".agents/skills", "deploy")

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from trees import SOURCE, Machine, write_skill
+from trees import SOURCE, Machine, run_command, write_skill
 
 FILE = """\
 # My skills.
@@ -136,14 +136,75 @@ def test_a_file_that_cannot_be_understood_is_left_alone(machine: Machine, text: 
 def test_a_file_that_is_too_large_to_be_read_is_not_replaced(machine: Machine, words: tuple[str, ...]) -> None:
     write_skill(machine.home / ".agents/skills", "deploy")
     path = machine.configure("# mine\n" * 200_000)
-    other = machine.base / "other.toml"
-    other.touch()
     before = path.read_bytes()
 
-    done = machine.run(*words, "--config", str(other))
+    done = machine.run(*words)
 
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "undo", "expected"),
+    [
+        (("disable", "deploy"), ("enable", "deploy"), '[skills]\ndisabled = ["deploy"]\n'),
+        (("trust", "."), ("trust", "--remove"), '[trust]\nfolders = ["{repo}"]\n'),
+    ],
+)
+def test_a_file_named_with_config_takes_the_choices_and_the_user_file_stays_away(
+    machine: Machine, words: tuple[str, ...], undo: tuple[str, ...], expected: str
+) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    named = machine.base / "named.toml"
+    named.write_text("# mine\n")
+
+    done = machine.run_json(*words, "--config", "../named.toml")
+    written = named.read_text()
+    undone = machine.run_json(*undo, "--config", "../named.toml")
+
+    assert [(one["file"], one["changed"]) for one in (done, undone)] == [(str(named), True)] * 2
+    assert written == "# mine\n\n" + expected.format(repo=machine.repo)
+    assert json.dumps(str(machine.repo)) not in named.read_text()
+    assert '"deploy"' not in named.read_text()
+    assert not (machine.home / ".config").exists()
+
+
+def test_a_choice_in_a_file_named_with_config_counts_where_that_file_does(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    named = machine.base / "named.toml"
+    named.touch()
+
+    machine.run("disable", "deploy", "--config", str(named))
+    machine.run("trust", "--config", str(named))
+
+    assert machine.run_json("trust", "--list", "--config", str(named)) == [str(machine.repo)]
+    assert machine.run_json("trust", "--list") == []
+    assert [skill.hidden for skill in machine.catalog(config=named, trust="ask").skills] == ["disabled"]
+    assert [skill.hidden for skill in machine.catalog(trust="ask").skills] == ["untrusted"]
+
+
+@pytest.mark.parametrize("words", [("disable", "deploy"), ("trust",), ("trust", "--list")])
+def test_a_file_named_with_config_that_is_not_there_is_not_made(machine: Machine, words: tuple[str, ...]) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+
+    done = machine.run(*words, "--config", "nowhere/mispelt.toml")
+
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "mispelt.toml: cannot be read" in done.stderr
+    assert not (machine.repo / "nowhere").exists()
+
+
+@pytest.mark.parametrize("words", [("disable", "deploy"), ("trust",)])
+def test_a_home_that_cannot_be_written_is_a_failure_of_the_machine(machine: Machine, words: tuple[str, ...]) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+
+    done = run_command(*words, "--json", cwd=machine.repo, env={"HOME": "/proc/nope"})
+
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (5, "failed")
+    assert (
+        done.stderr
+        == "skillshelf: /proc/nope/.config/skillshelf/config.toml cannot be written: no such file or directory\n"
+    )
 
 
 def test_two_at_once_lose_nothing(machine: Machine) -> None:

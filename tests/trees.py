@@ -10,7 +10,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from forks import can_fork, run_forked
+
 import skillshelf
+
+PROJECT_ROOTS: Mapping[str, str] = {
+    "standard": ".agents/skills",
+    "strict": ".agents/skills",
+    "codelia": ".agents/skills",
+    "swiftagent": ".agent/skills",
+    "mycodeagent": "skills",
+    "rip": ".agents/skills",
+    "omp": ".omp/skills",
+}
+"""A root that each profile has in the working directory when that is the repository."""
 
 FIXTURES = Path(__file__).parent / "fixtures" / "skills"
 
@@ -23,6 +36,18 @@ def write_skill(root: Path, name: str, text: str | bytes | None = None, *, folde
         text = f"---\nname: {name}\ndescription: Does {name} things. Use when {name} is asked for.\n---\n# {name}\n"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
+
+
+def put_folder_for_file(path: Path) -> None:
+    """Let a folder stand where a file stood."""
+    path.unlink()
+    path.mkdir()
+
+
+def put_pipe_for_file(path: Path) -> None:
+    """Let a pipe stand where a file stood."""
+    path.unlink()
+    os.mkfifo(path)
 
 
 class Machine:
@@ -73,6 +98,9 @@ def run_command(
 ) -> subprocess.CompletedProcess[str]:
     """`python -m skillshelf` with only the environment a test names."""
     environment = {"PATH": os.environ.get("PATH", ""), "HOME": "/nonexistent", "PYTHONPATH": SOURCE, **(env or {})}
+    given = options.get("input")
+    if set(options) <= {"input"} and can_fork(env or {}, words, given or ""):
+        return run_forked(words, cwd=cwd, env=environment, given=given, timeout=60)
     return subprocess.run(
         [sys.executable, "-m", "skillshelf", *words],
         cwd=cwd,

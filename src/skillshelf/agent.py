@@ -5,12 +5,15 @@ Everything about skills is a session on a shelf; only `prompt` talks to a model,
 
 import asyncio
 import os
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from contextvars import ContextVar
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 from skillshelf.errors import ConfigurationError, PermissionDenied, SkillError, SkillNotFound
+from skillshelf.events import ANSWER_CUT
 from skillshelf.loader import LoadedSkill
 from skillshelf.policy import Policy
 from skillshelf.profiles import SEED_PROFILES
@@ -24,11 +27,12 @@ from skillshelf.tools import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable
+    from concurrent.futures import Future
 
-    from pydantic_ai import Agent, ModelMessage
+    from pydantic_ai import Agent, ModelMessage, ModelResponse
     from pydantic_ai.models import Model
 
-__all__ = ["AgentConfiguration", "AgentSession", "OnText", "check_installed", "usable_model"]
+__all__ = ["AgentConfiguration", "AgentSession", "OnText", "check_installed", "usable_model", "why_cut"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,6 +43,9 @@ OnText = Callable[[str], object]
 """Told each piece of an answer as it comes."""
 
 INSTALL = "pip install 'skillshelf[agent]'"
+
+_PROVIDERS_THAT_SAY = ("anthropic", "openai")
+"""Those whose every answer ends with the reason why it ends."""
 
 _WRONG_CALLS = 5
 """How often in a row a model may call a tool that is not there; each time it is told which there are."""
@@ -62,7 +69,12 @@ class AgentConfiguration(NamedTuple):
         auto_discover: bool = True,
         additional_paths: Sequence[str] = (),
     ) -> "AgentConfiguration":
-        """A copy with skills."""
+        """A copy with skills; folders are searched only where skills are discovered."""
+        if registry is None and not auto_discover and additional_paths:
+            raise ConfigurationError(
+                "additional_paths are searched only with auto_discover; leave that on, or register the skills of "
+                "SkillDiscovery.discover(path) and give the registry"
+            )
         return self._replace(
             skill_registry=registry, auto_discover_skills=auto_discover, skill_search_paths=additional_paths
         )
@@ -75,7 +87,8 @@ class AgentConfiguration(NamedTuple):
 class AgentSession:
     """One conversation of an agent with skills; made by `create`.
 
-    `session` is the conversation as far as skills are concerned, None where skills are off.
+    `session` is the conversation as far as skills are concerned, None where skills are off. `cut` says why the last
+    answer is not whole, None if it is.
     """
 
     def __init__(
@@ -87,6 +100,7 @@ class AgentSession:
     ) -> None:
         self.configuration = configuration
         self.session = session
+        self.cut: str | None = None
         self._registry = registry
         self._asker = asker
         self._by_program: set[str] = set()
@@ -190,8 +204,9 @@ class AgentSession:
         """
         agent = self._agent()
         async with self._turn:
-            with ExitStack() as unless_answered:
-                unless_answered.callback(self._break_off)
+            self.cut = None
+            with _Turn() as turn, ExitStack() as unless_answered:
+                unless_answered.callback(self._break_off, turn)
                 message = await self._asker.in_thread(self._message, text)
                 result = await agent.run(
                     message,
@@ -200,12 +215,13 @@ class AgentSession:
                 )
                 unless_answered.pop_all()
             self._history = result.all_messages()
-            await self._asker.in_thread(self._note_active)
+            self.cut = why_cut(result.response)
+            await self._asker.in_thread(self._note_end)
             return str(result.output)
 
-    def _break_off(self) -> None:
+    def _break_off(self, turn: "_Turn") -> None:
         """Leave a turn that failed or was cancelled."""
-        self._asker.stop()
+        turn.end()
         self._is_cut = True
 
     def _agent(self) -> "Agent[None, str]":
@@ -239,16 +255,29 @@ class AgentSession:
             raise _error_of(text, result.error)
         return result.text
 
-    def _note_active(self) -> None:
-        """Tell the registry which skills the model loaded."""
+    def _note_end(self) -> None:
+        """Tell the registry which skills the model loaded, and record an answer that is not whole."""
         if self.session is None or self._registry is None:
             return
+        if self.cut is not None:
+            self.session.warn(ANSWER_CUT, self.cut)
         for name in self.session.active:
             if self._registry.is_active(name):
                 continue
             # The file may be gone again; the model has its text all the same.
             with suppress(SkillError):
                 self._registry.put_active(_with_instructions(self.session.shelf.load(name)))
+
+
+def why_cut(response: "ModelResponse") -> str | None:
+    """Why an answer of a model is not whole; None if it is."""
+    if response.finish_reason == "length":
+        return "the answer was cut off: it reached the most tokens that the model may write"
+    # The framework takes a stream that just ends for a whole answer; what the provider itself said is kept beside it.
+    said = (response.provider_details or {}).get("finish_reason")
+    if response.state != "complete" or (said is None and response.provider_name in _PROVIDERS_THAT_SAY):
+        return "the answer was cut off: the model's stream ended before it said that this was all"
+    return None
 
 
 def _error_of(command: str, error: ToolError) -> SkillError:
@@ -322,7 +351,6 @@ class _Asker:
     def __init__(self, confirm: Confirm | None) -> None:
         self._confirm = confirm
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._open: set[Any] = set()
 
     async def in_thread(self, call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         """What a call gives that may wait for the disk or for an answer."""
@@ -331,15 +359,41 @@ class _Asker:
 
     def __call__(self, tool: str, name: str, reason: str) -> Answer:
         """The answer; no if nobody waits for it any more."""
-        from concurrent.futures import CancelledError
-
         assert self._confirm is not None
+        turn = _TURN.get() or _Turn()
+        if turn.is_over:
+            return False
         answer = self._confirm(tool, name, reason)
         if not isawaitable(answer):
             return answer
         assert self._loop is not None
-        question = asyncio.run_coroutine_threadsafe(_wait_for(answer), self._loop)
-        self._open.add(question)
+        return turn.answer_to(asyncio.run_coroutine_threadsafe(_wait_for(answer), self._loop))
+
+
+class _Turn:
+    """One prompt and what is asked in it. A call of a tool goes on in its thread when the prompt is broken off."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._open: set[Future[Answer]] = set()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> "_Turn":
+        self._token = _TURN.set(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _TURN.reset(self._token)
+
+    def answer_to(self, question: "Future[Answer]") -> Answer:
+        """What is answered; no if the question was taken back."""
+        from concurrent.futures import CancelledError
+
+        with self._lock:
+            self._open.add(question)
+            if self.is_over:
+                # It was asked while the prompt was broken off; nobody else would take it back.
+                question.cancel()
         try:
             return question.result()
         except CancelledError:
@@ -347,10 +401,16 @@ class _Asker:
         finally:
             self._open.discard(question)
 
-    def stop(self) -> None:
+    def end(self) -> None:
         """Take back what is being asked."""
-        for question in tuple(self._open):
-            question.cancel()
+        with self._lock:
+            self.is_over = True
+            for question in tuple(self._open):
+                question.cancel()
+
+
+_TURN: ContextVar[_Turn | None] = ContextVar("_TURN", default=None)
+"""The prompt that a call of a tool belongs to; its thread gets it with the context."""
 
 
 async def _wait_for(answer: Awaitable[Answer]) -> Answer:

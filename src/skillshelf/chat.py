@@ -33,7 +33,7 @@ from skillshelf.text import plural, visible
 __all__ = ["breaking_off_waits", "chat"]
 
 INSTRUCTIONS = "You are a helpful assistant in a terminal. Answer briefly, in plain text."
-DONE, STOPPED = 0, 130
+DONE, FAILED, STOPPED = 0, 5, 130
 _EXIT = ("/exit", "/quit")
 _PATIENCE = 2.0
 _TICK = 0.2
@@ -76,7 +76,9 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
     if values["json"]:
         from skillshelf.views import as_json
 
-        write(as_json({"model": name, "answer": talk.answer, "skills": talk.loaded, "journal": journal}))
+        cut_off = session.cut is not None
+        answer = {"model": name, "answer": talk.answer, "cut": cut_off, "skills": talk.loaded, "journal": journal}
+        write(as_json(answer))
     return status
 
 
@@ -127,7 +129,7 @@ class _Talk:
             self._turn(text)
         except (asyncio.CancelledError, KeyboardInterrupt):
             return STOPPED
-        return DONE
+        return FAILED if self._session.cut else DONE
 
     def _turn(self, text: str) -> None:
         """Show what the model answers; an error says why it did not."""
@@ -143,6 +145,8 @@ class _Talk:
             raise SkillError(f"the model failed: {cut(visible(str(error)), DESCRIPTION_SHOWN)}{hint}") from None
         finally:
             self._end_line()
+        if self._session.cut:
+            _say(self._session.cut)
 
     async def _prompted(self, text: str) -> str:
         self._task = asyncio.ensure_future(self._session.prompt(text, on_text=self._show))

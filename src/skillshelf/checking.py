@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TextIO
 from skillshelf import files, writing
 from skillshelf.advice import Note, advise, page_of
 from skillshelf.document import Document, form_of, parse
-from skillshelf.fixing import Text, is_valid_name, repair, unified_diff
+from skillshelf.fixing import Text, is_valid_name, repair, unified_diff, why_left
 from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.mentions import Mention, skills_named
 from skillshelf.portability import portability
@@ -45,7 +45,7 @@ class CheckFinding(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A repair of one file: the diff, how many findings it answers, and why it was not written, if it was not."""
+    """A repair of one file: its diff if that is wanted, how many findings it answers, and why it cannot be written."""
 
     path: str
     diff: tuple[str, ...]
@@ -132,13 +132,13 @@ def _examine(target: Target, targets: Targets, profile: Profile, mode: Mode) -> 
         data = _bytes(target.real_path)
     except OSError as error:
         weights = weights_for_authors(profile)
-        problem = _of(Diagnostic(target.path, "unreadable", (error.strerror or type(error).__name__).lower()))
+        problem = _of(Diagnostic(target.path, "unreadable", _in_words(error)))
         return _Examined(target, "", (), tuple(_weighed(problem, weights)), None)
     repaired = repair(Text(data, target.directory, profile, _name_source(target, profile)))
     change = None
-    if mode != "look" and repaired.data != data:
-        refusal = _write(target, targets, data, repaired.data) if mode == "fix" else None
-        diff = tuple(unified_diff(data, repaired.data, target.path.lstrip("/")))
+    if repaired.data != data:
+        refusal = _write(target, targets, data, repaired.data) if mode == "fix" else _why_not(target, targets)
+        diff = () if mode == "look" else tuple(unified_diff(data, repaired.data, target.path.lstrip("/")))
         change = Change(target.path, diff, len(repaired.lines), refusal)
         if mode == "fix" and refusal is None:
             data, repaired = repaired.data, repaired._replace(lines={})
@@ -156,6 +156,8 @@ def _judged(target: Target, data: bytes, profile: Profile, repairs: Mapping[tupl
     found = []
     for note in notes:
         finding = placed(note.finding, document)
+        if note.file == "SKILL.md" and (reason := why_left(finding.rule, data)):
+            finding = finding._replace(message=f"{finding.message}; {reason}")
         place = (finding.line, finding.column or 1)
         path = target.path if note.file == "SKILL.md" else os.path.join(os.path.dirname(target.path), note.file)
         fix = repairs.get((finding.rule, finding.line or 1)) if note.file == "SKILL.md" else None
@@ -192,17 +194,29 @@ def _name_source(target: Target, profile: Profile) -> str | None:
 
 def _write(target: Target, targets: Targets, before: bytes, after: bytes) -> str | None:
     """Put the repaired bytes in the place of the file, or say why not."""
-    if not any(files.is_inside(target.real_path, folder) for folder in targets.writable):
-        return f"it is a link to {target.real_path}, outside of what is checked; check that path itself"
     try:
-        if (reason := writing.why_not_replaced(target.real_path)) is not None:
+        if (reason := _why_not(target, targets)) is not None:
             return reason
         if _bytes(target.real_path) != before:
             return "it was changed in the meantime; check it again"
         writing.replace_file(target.real_path, after)
     except OSError as error:
-        return (error.strerror or type(error).__name__).lower()
+        return _in_words(error)
     return None
+
+
+def _why_not(target: Target, targets: Targets) -> str | None:
+    """Why a file is not for us to repair."""
+    if not any(files.is_inside(target.real_path, folder) for folder in targets.writable):
+        return f"it is a link to {target.real_path}, outside of what is checked; check that path itself"
+    try:
+        return writing.why_not_replaced(target.real_path)
+    except OSError as error:
+        return _in_words(error)
+
+
+def _in_words(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()
 
 
 # Names in bodies ----------------------------------------------------------------------------------

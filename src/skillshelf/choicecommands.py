@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from skillshelf.commands import DONE, NEGATIVE, Values, needed, remark, shelf_for
+from skillshelf.commands import DONE, NEGATIVE, Values, needed, place_for, remark, shelf_for
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillNotFound
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def disable(values: Values) -> int:
 def _disabled_path(path: str, values: Values) -> str:
     """The folder of the skill at a path, as a list must name it to be understood from everywhere."""
     from skillshelf import files
-    from skillshelf.place import expand, locate
+    from skillshelf.place import expand
 
-    place = locate(values["cwd"], values["home"], None)
+    place = place_for(values)
     folder = expand(files.from_system(path), place, base=place.cwd)
     folder = os.path.dirname(folder) if os.path.basename(folder) == "SKILL.md" else folder
     if files.kind_at(f"{folder}/SKILL.md") is None:
@@ -79,12 +79,11 @@ def _disabled_name(name: str, values: Values) -> str:
 
 def _choose(values: Values, name: str, change: Callable[[list[str]], list[str]], done: str, idle: str) -> int:
     from skillshelf import views
-    from skillshelf.place import locate
     from skillshelf.terminal import write
     from skillshelf.text import visible
     from skillshelf.userfile import change_list
 
-    path, changed = change_list(locate(values["cwd"], values["home"], None), "skills", "disabled", change)
+    path, changed = change_list(place_for(values), "skills", "disabled", change)
     if values["json"]:
         write(views.as_json({"name": name, "file": path, "changed": changed}))
     else:
@@ -95,12 +94,12 @@ def _choose(values: Values, name: str, change: Callable[[list[str]], list[str]],
 def trust(values: Values) -> int:
     """Trust a folder with everything below, take that back, or list what is trusted."""
     from skillshelf import files, views
-    from skillshelf.place import expand, locate
+    from skillshelf.place import expand
     from skillshelf.terminal import write
     from skillshelf.text import visible
     from skillshelf.userfile import change_list, listed
 
-    place = locate(values["cwd"], values["home"], None)
+    place = place_for(values)
     if values["list"]:
         folders = listed(place, "trust", "folders")
         lines = "".join(f"{visible(folder)}\n" for folder in folders) or "No folder is trusted.\n"

@@ -14,6 +14,7 @@ from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillN
 if TYPE_CHECKING:
     from skillshelf.checking import Mode
     from skillshelf.config import Trust
+    from skillshelf.place import Place
     from skillshelf.session import Session
     from skillshelf.shelf import Shelf
 
@@ -324,7 +325,7 @@ def check(values: Values) -> int:
     write(reports.FORMATS[form](report, reader))
     for change in report.changes:
         if change.refusal:
-            remark(f"{change.path} was not repaired: {change.refusal}")
+            remark(f"{change.path} {'was not' if mode == 'fix' else 'cannot be'} repaired: {change.refusal}")
     return DONE if report.is_clean else NEGATIVE
 
 
@@ -364,15 +365,14 @@ def profile(values: Values) -> int:
     """Every field of a profile, or every profile."""
     from skillshelf import views
     from skillshelf.config import load_settings
-    from skillshelf.place import locate
     from skillshelf.profile import profile_to_dict
     from skillshelf.profiles import SYSTEMS, find_profile
     from skillshelf.terminal import screen, write
 
-    place = locate(values["cwd"], values["home"], None)
+    place = place_for(values)
     if not os.path.isdir(place.cwd):
         raise SkillDirectoryNotFound(place.cwd)
-    settings = load_settings(place, file=_config(values), trust="ask")
+    settings = load_settings(place, trust="ask")
     known = {**SYSTEMS, **settings.profiles}
     name = values["name"] or values["profile"]
     if name is None:
@@ -381,6 +381,13 @@ def profile(values: Values) -> int:
     found = find_profile(name, settings.profiles)
     write(views.as_json(profile_to_dict(found)) if values["json"] else views.profile_view(found, screen(place.env)))
     return DONE
+
+
+def place_for(values: Values) -> "Place":
+    """The place that the words of a command name."""
+    from skillshelf.place import locate
+
+    return locate(values["cwd"], values["home"], None, config=_config(values))
 
 
 def shelf_for(values: Values, *, trust: "Trust" = "ask") -> "Shelf":

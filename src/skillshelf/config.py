@@ -74,14 +74,13 @@ class Settings(NamedTuple):
         return self.sources.get(switch, True)
 
 
-def load_settings(place: Place, *, file: str | Mapping[str, Any] | None = None, trust: Trust = "all") -> Settings:
-    """The settings that hold at a place: the user's file, then the project's; `file` replaces both."""
+def load_settings(place: Place, *, trust: Trust = "all") -> Settings:
+    """The settings that hold at a place: the user's file, then the project's, or what was given in their place."""
     settings = Settings()
-    if isinstance(file, Mapping):
-        return _apply(settings, _File(f"{place.cwd}/<config>", "", file), owner="user", place=place)
-    if file is not None:
-        path = os.path.abspath(os.path.join(place.cwd, file))
-        return _apply(settings, _read_toml(path, links="follow"), owner="user", place=place)
+    if isinstance(place.config, Mapping):
+        return _apply(settings, _File(f"{place.cwd}/<config>", "", place.config), owner="user", place=place)
+    if place.config is not None:
+        return _apply(settings, _read_toml(place.config, links="follow"), owner="user", place=place)
     if (user_file := user_config_path(place)) and (found := _read_if_there(user_file)):
         settings = _apply(settings, found, owner="user", place=place)
     project = _project_file(place.cwd)

@@ -2,15 +2,35 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from skillshelf import envelope as envelopes
 from skillshelf.loader import LoadedSkill
 from skillshelf.profile import Profile
 from skillshelf.results import load_data
 from skillshelf.tools import ToolResult
+from skillshelf.values import Diagnostic
 
-__all__ = ["cut_result", "in_envelope", "load_result"]
+__all__ = ["Shown", "cut_result", "in_envelope", "load_result"]
+
+
+class Shown(NamedTuple):
+    """A skill as a model would get it, for a person who asked for it."""
+
+    loaded: LoadedSkill
+    text: str
+    warnings: tuple[Diagnostic, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "skill": self.loaded.skill.to_dict(),
+            "text": self.text,
+            "files": list(self.loaded.files),
+            "files_truncated": self.loaded.files_truncated,
+            "digest": self.loaded.digest,
+            "warnings": [warning.to_dict() for warning in self.warnings],
+        }
 
 
 def cut_result(text: str, ref: str, profile: Profile) -> str:

@@ -57,6 +57,8 @@ class Desk:
             world=self.world,
             has_taken=self._has_taken_a_name,
         )
+        # As they were when the session began: what became of one of them can be said later.
+        self.listed = {skill.name: skill for skill in self.skills}
 
     def _has_taken_a_name(self, skill: CatalogSkill) -> bool:
         """Whether another skill would have the name if this one were not there."""

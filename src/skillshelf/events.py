@@ -44,6 +44,10 @@ class SkillCatalogUpdated(NamedTuple):
     collisions: list[dict[str, Any]] = []
 
 
+ANSWER_CUT = "answer-cut"
+"""The kind of warning that a host gives of an answer that is not whole."""
+
+
 class SkillWarning(NamedTuple):
     """Something that somebody should know: a collision of names with both candidates, a skill that is not valid."""
 

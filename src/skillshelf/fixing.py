@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 from skillshelf.document import BOM, FENCE, Document, body, form_of, frontmatter_span, mended, parse
 from skillshelf.profile import Profile
 from skillshelf.rules import check, placed
+from skillshelf.text import plural
 from skillshelf.yamltext import YamlProblem, load_yaml
 
-__all__ = ["Repair", "Text", "is_valid_name", "repair", "unified_diff", "yaml_word"]
+__all__ = ["Repair", "Text", "is_valid_name", "repair", "unified_diff", "why_left", "yaml_word"]
 
 
 class Text(NamedTuple):
@@ -68,6 +69,12 @@ def _proves(step: _Step, text: Text, before: _Told, after: _Told, rules: frozens
     """Whether a step removed what it is for, brought nothing new, and left fields and body what they were."""
     same_body = body(step.data).replace(b"\r\n", b"\n") == body(text.data).replace(b"\r\n", b"\n")
     return not after.rules & rules and after.rules < before.rules and after.document.fields == step.fields and same_body
+
+
+def why_left(rule: str, data: bytes) -> str | None:
+    """What keeps a finding of a rule from being repaired, where it is something that only the author can settle."""
+    count = data.count(b"\r\r\n") if rule == "crlf" else 0
+    return f"{plural(count, 'line end')} of CR CR LF may mean one line or two: mend those first" if count else None
 
 
 # The repairs --------------------------------------------------------------------------------------

@@ -43,6 +43,9 @@ _LETTERS: list[BindingType] = [
 class Search(Input):
     """The box that is typed into; a question mark in an empty one asks for help."""
 
+    # Enter is a line feed if it was pressed before the terminal was told to pass keys on as they are.
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+j", "submit")]
+
     async def on_key(self, event: Key) -> None:
         """Open the help for a question mark that begins a query."""
         if event.character == "?" and not self.value:

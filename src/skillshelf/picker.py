@@ -131,7 +131,7 @@ class Picker(App[Row]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", priority=True),
         Binding("escape", "cancel"),
-        Binding("enter", "pick"),
+        Binding("enter,ctrl+j", "pick"),
         Binding("up", "move(-1)"),
         Binding("down", "move(1)"),
         Binding("pageup", "page(-1)"),

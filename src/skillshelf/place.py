@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from skillshelf import files
 
@@ -19,18 +19,28 @@ class Place(NamedTuple):
     home: str | None
     env: Mapping[str, str]
     home_moved: bool = False
+    config: str | Mapping[str, Any] | None = None
+    """What was given in place of the user's and the project's file: the path of another, or its content."""
 
 
-def locate(cwd: str | None, home: str | None, env: Mapping[str, str] | None) -> Place:
+def locate(
+    cwd: str | None,
+    home: str | None,
+    env: Mapping[str, str] | None,
+    *,
+    config: str | Mapping[str, Any] | None = None,
+) -> Place:
     """The place for what a caller gave; what is missing comes from the process."""
     environment = {name: files.from_system(value) for name, value in os.environ.items()} if env is None else dict(env)
     # By its real path, so that the way here does not decide which repository it is in.
     base = files.real_path(files.from_system(os.path.abspath(cwd or ".")))
+    if isinstance(config, str):
+        config = os.path.abspath(os.path.join(base, files.from_system(config)))
     if home is not None:
-        return Place(base, files.from_system(os.path.abspath(home)), environment, home_moved=True)
+        return Place(base, files.from_system(os.path.abspath(home)), environment, home_moved=True, config=config)
     found = environment.get("HOME") or _account_home()
     # A home that is not absolute would mean another folder in every working directory.
-    return Place(base, os.path.normpath(found) if os.path.isabs(found) else None, environment)
+    return Place(base, os.path.normpath(found) if os.path.isabs(found) else None, environment, config=config)
 
 
 def _account_home() -> str:
@@ -56,7 +66,9 @@ def find_repository(cwd: str, markers: Sequence[str]) -> str | None:
 
 
 def user_config_path(place: Place) -> str | None:
-    """The user's own configuration file, whether or not it exists."""
+    """The user's own configuration file, or the one named in its place, whether or not it exists."""
+    if isinstance(place.config, str):
+        return place.config
     given = place.env.get("XDG_CONFIG_HOME", "")
     if _LINUX and not place.home_moved and os.path.isabs(given):
         return f"{given}/skillshelf/config.toml"

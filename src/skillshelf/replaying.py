@@ -12,6 +12,7 @@ from skillshelf import files, journal, writing
 from skillshelf.config import Settings, load_settings
 from skillshelf.errors import ConfigurationError, FileReadError, SkillError
 from skillshelf.events import (
+    ANSWER_CUT,
     ContextCompacted,
     Event,
     NotAnEvent,
@@ -23,6 +24,7 @@ from skillshelf.events import (
     SkillLoaded,
     SkillMentioned,
     SkillRead,
+    SkillWarning,
     ToolEnded,
     ToolFailed,
     ToolStarted,
@@ -203,10 +205,10 @@ def _repeat(name: str, recorded: Sequence[_Recorded], here: _Here) -> Difference
 def _begin(started: SessionStarted, past: "_Past", here: _Here) -> Session:
     """A session as the journal says, on the disk that is here."""
     cwd = here.cwd or started.cwd
-    place = locate(cwd, here.home, here.env)
+    place = locate(cwd, here.home, here.env, config=here.config)
     if not os.path.isabs(cwd) or files.kind_at(files.real_path(place.cwd)) != "folder":
         raise ConfigurationError(f"no such folder: {cwd}; name one with --cwd")
-    settings = load_settings(place, file=here.config, trust=here.trust)
+    settings = load_settings(place, trust=here.trust)
     # Only the journal's own rules count: what the user allows today says nothing about that day.
     policy = make_policy(started.policy, Settings())
     settings = settings._replace(
@@ -239,6 +241,9 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
         elif isinstance(event, SkillCatalogUpdated):
             session.shelf.refresh()
             session.look()
+        elif isinstance(event, SkillWarning) and event.kind == ANSWER_CUT:
+            # What the model did is not repeated: the journal stands for it.
+            session.warn(event.kind, event.detail)
         elif isinstance(event, SessionEnded):
             session.close()
     except SkillError:

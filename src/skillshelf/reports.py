@@ -39,7 +39,7 @@ _NOUNS: Mapping[Level, str] = {"error": "error", "warning": "warning", "info": "
 
 def text_report(report: Report, reader: Reader) -> str:
     """The report for people: what was repaired, then the findings file by file, then what to do."""
-    lines = [line for change in report.changes if change.refusal is None for line in _diff(change, reader)]
+    lines = [line for change in report.changes if change.diff and not change.refusal for line in _diff(change, reader)]
     for path, findings in groupby(report.findings, key=lambda finding: finding.path):
         lines += [reader.screen.paint(visible(reader.where.short(path)) or "(this machine)", "bold")]
         lines += _rows([*findings], reader.screen)
@@ -82,8 +82,8 @@ def _summary(report: Report, reader: Reader) -> Iterator[str]:
     yield reader.screen.paint(f"{_plural(report.checked, 'skill')} checked: {told}", worst)
     if report.fixed:
         yield f"{_plural(report.fixed, 'finding')} repaired in {_plural(_written(report), 'file')}"
-    refused = any(change.refusal for change in report.changes)
-    if not refused and (repairable := sum(finding.fix is not None for finding in report.findings)):
+    refused = {change.path for change in report.changes if change.refusal}
+    if repairable := sum(finding.fix is not None and finding.path not in refused for finding in report.findings):
         words = " ".join(["skillshelf check", *(visible(path) for path in reader.paths), "--fix"])
         yield f"{repairable} can be repaired without guessing: {words}"
     if not report.checked and not report.findings:

@@ -232,7 +232,8 @@ Handler = Callable[[Runtime, Params, str | None], Any]
 
 def _initialize(runtime: Runtime, params: Params, name: str | None) -> Any:
     options = runtime.options
-    settings = load_settings(locate(options.cwd, options.home, None), file=options.config, trust=options.trust)
+    place = locate(options.cwd, options.home, None, config=options.config)
+    settings = load_settings(place, trust=options.trust)
     features = ("supports_skills_list", "supports_context_inspect", "supports_sessions")
     return {
         "name": "skillshelf",

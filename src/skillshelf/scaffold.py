@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import unicodedata
 from typing import Any, NamedTuple
 
 from skillshelf import files, writing
@@ -48,6 +49,7 @@ class Made(NamedTuple):
 def make(wish: Wish, shelf: Shelf, *, root: str | None = None, user: bool = False) -> Made:
     """Put a new skill into a root: the one named, the user's own, or that of the repository here."""
     _refuse_name(wish.name, shelf.profile)
+    _refuse_controls(wish.description or "")
     contents = _contents(wish)
     notes = [*_said_of(contents["SKILL.md"], wish.name, shelf.profile)]
     folder = f"{_root(shelf, root, user)}/{wish.name}"
@@ -83,9 +85,7 @@ def told(made: Made, where: Where) -> str:
 
 def suggested_name(name: str, profile: Profile) -> str | None:
     """The nearest valid name, if there is one."""
-    from unicodedata import normalize
-
-    plain = normalize("NFKD", name).encode("ascii", "ignore").decode()
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1-\2", plain).lower()
     near = re.sub(r"[^a-z0-9]+", "-", words).strip("-")[: profile.name_max].strip("-")
     return near if near and is_valid_name(near, profile) else None
@@ -100,6 +100,14 @@ def _refuse_name(name: str, profile: Profile) -> None:
         f"{name[:80]!r} is no valid name: lower-case letters, digits and single hyphens, "
         f"at most {profile.name_max}{advice}"
     )
+
+
+def _refuse_controls(description: str) -> None:
+    """Refuse what would not be in the file as it was given; line ends and tabs become blanks, as in any reader."""
+    controls = sorted({c for c in description if unicodedata.category(c) == "Cc" and c not in "\t\n\r"})
+    if controls:
+        named = ", ".join(f"U+{ord(c):04X}" for c in controls)
+        raise ConfigurationError(f"--description: control characters cannot be kept ({named}); write it without them")
 
 
 def _root(shelf: Shelf, root: str | None, user: bool) -> str:

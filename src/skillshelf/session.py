@@ -4,26 +4,25 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from skillshelf import rendering, resources
-from skillshelf.delivery import cut_result, in_envelope, load_result
+from skillshelf.calling import CALLS, found, is_load
+from skillshelf.delivery import Shown, in_envelope, load_result
 from skillshelf.desk import Desk
-from skillshelf.errors import ConfigurationError, FileReadError, PermissionDenied, SkillError, SkillNotFound
+from skillshelf.errors import FileReadError, PermissionDenied, SkillError
 from skillshelf.guard import NAMES_OF_TOOLS
-from skillshelf.limits import DESCRIPTION_SHOWN, RESOURCE_BYTES
+from skillshelf.limits import RESOURCE_BYTES
 from skillshelf.loader import LoadedSkill
-from skillshelf.markup import cut
 from skillshelf.memory import Memory
 from skillshelf.mentioning import Mentions, is_for_users, names_in, resolve_mentions
 from skillshelf.policy import Confirm, Decision, Policy, make_policy
-from skillshelf.profile import Profile, scopes_of
-from skillshelf.prompt import SYSTEM_RULES, CatalogText, told_to_models
+from skillshelf.profile import Profile
+from skillshelf.prompt import SYSTEM_RULES, CatalogText
 from skillshelf.proposals import Proposal
 from skillshelf.recorder import Act, Recording
 from skillshelf.results import clean, failure
 from skillshelf.running import can_run
-from skillshelf.text import fold
 from skillshelf.tools import Tool, ToolError, ToolResult, check_arguments, tools_of
 from skillshelf.values import CatalogSkill, Diagnostic
 from skillshelf.world import World
@@ -38,25 +37,6 @@ __all__ = ["Session"]
 
 COMMAND = "/skill:"
 _TRUE_WORDS = ("1", "true", "yes", "y", "on")
-
-
-class Shown(NamedTuple):
-    """A skill as a model would get it, for a person who asked for it."""
-
-    loaded: LoadedSkill
-    text: str
-    warnings: tuple[Diagnostic, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return {
-            "skill": self.loaded.skill.to_dict(),
-            "text": self.text,
-            "files": list(self.loaded.files),
-            "files_truncated": self.loaded.files_truncated,
-            "digest": self.loaded.digest,
-            "warnings": [warning.to_dict() for warning in self.warnings],
-        }
 
 
 class Session:
@@ -84,7 +64,6 @@ class Session:
         self._cause: Exception | None = None
         rules = make_policy(policy, shelf.settings)
         self._desk = Desk(shelf, rules, confirm, recording, world)
-        self._listed = {skill.name: skill for skill in self.skills}
         wanted = list(preload)
         self._desk.recorder.started(
             shelf.catalog,
@@ -217,63 +196,9 @@ class Session:
         if wrong is not None:
             return failure("invalid_params", wrong)
         try:
-            return HANDLERS[tool](self, given, act)
+            return CALLS[tool](self._desk, given, act)
         except SkillError as error:
             return self._failed(error)
-
-    def _load(self, given: Mapping[str, Any], act: Act) -> ToolResult:
-        name, path = given.get("name") or given.get("skillName"), given.get("path") or None
-        if not name and path is None:
-            return failure("invalid_params", "name or path is required")
-        try:
-            skill = self._desk.resolve(name, path)
-        except SkillNotFound:
-            if path is not None or name not in self._listed:
-                raise
-            # It was listed when the session began: say what became of it.
-            skill = self._listed[name]
-        self._desk.guard.permit("skill_load", skill)
-        return self._desk.deliver(skill, given.get("args") or "")
-
-    def _read(self, given: Mapping[str, Any], act: Act) -> ToolResult:
-        uri = given.get("uri") or given.get("path") or ""
-        address = resources.parse_address(uri)
-        skill = self._desk.resolve(address.name)
-        self._desk.guard.permit("skill_read", skill)
-        if self._is_load(address):
-            return self._desk.deliver(skill, "")
-        resource, ref = self._desk.read_file(uri, skill)
-        data = {key: value for key, value in resource._asdict().items() if key != "content"}
-        note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
-        text = note + cut_result(resource.content, ref, self.profile)
-        return ToolResult(True, text, {**data, "ref": ref})
-
-    def _search(self, given: Mapping[str, Any], act: Act) -> ToolResult:
-        report = self._found(given["query"], given.get("limit"), given.get("scope"))
-        lines = [
-            f"{n}. {fold(r.skill.name)} ({r.reason}): {cut(fold(r.skill.description), DESCRIPTION_SHOWN)}"
-            for n, r in enumerate(report.results, 1)
-        ]
-        lines = lines or ["No skill fits." + self._held_back()]
-        return ToolResult(True, "\n".join([*lines, *(f"({note})" for note in report.notes)]), report.to_dict())
-
-    def _found(self, query: str, limit: int | None, scope: str | None) -> "SearchReport":
-        scopes = scopes_of(self.profile)
-        if scope not in (None, *scopes):
-            raise ConfigurationError(f"no such scope; there are: {', '.join(scopes)}")
-        self._desk.guard.permit("skill_search", None)
-        told = {skill.path for skill in told_to_models(self.skills)}
-        return self.shelf.search(query, limit=limit, scope=scope, model=True, keep=lambda skill: skill.path in told)
-
-    def _held_back(self) -> str:
-        held = sum(skill.hidden == "untrusted" for skill in self.skills)
-        return f" {held} of this project are held back; the user can allow them: skillshelf trust" if held else ""
-
-    def _run(self, given: Mapping[str, Any], act: Act) -> ToolResult:
-        skill = self._desk.resolve(given["name"])
-        _, result = self._desk.run_script(skill, given["script"], given.get("args") or (), act, by_user=False)
-        ref = self._desk.memory.keep("run", result.text)
-        return result._replace(text=cut_result(result.text, ref, self.profile), data={**result.data, "ref": ref})
 
     # What a user does -----------------------------------------------------------------------------
 
@@ -346,14 +271,10 @@ class Session:
                 address = resources.parse_address(uri)
                 skill = self._desk.resolve(address.name, path)
                 self._ask_or_show("skill_read", skill, for_model=for_model)
-                if not self._is_load(address):
+                if not is_load(address, self.profile):
                     return self._desk.read_file(uri, skill, limit=limit)[0]
                 data = self._desk.look_into(skill, "")[0].data
                 return resources.resource_of(uri, skill.path, resources.SKILL_FILE, data, self.profile)
-
-    def _is_load(self, address: resources.Address) -> bool:
-        """Whether a read of that address is how this profile loads a skill."""
-        return not address.segments and self.profile.load_form == "raw"
 
     def _ask_or_show(self, tool: str, skill: CatalogSkill, *, for_model: bool) -> None:
         if for_model:
@@ -368,7 +289,7 @@ class Session:
         with self._lock:
             self._desk.begin()
             with self._desk.recorder.act("skill_search", given, mode="auto"):
-                return self._found(query, limit, scope)
+                return found(self._desk, query, limit, scope)
 
     def run(
         self, name: str, script: str, args: Sequence[str] = (), *, on_output: "OnOutput | None" = None
@@ -457,6 +378,11 @@ class Session:
             self._desk.memory.compact()
             self._desk.recorder.note("context_compacted", skills=held)
 
+    def warn(self, kind: str, detail: str) -> None:
+        """Record what the host thinks that somebody should know of this conversation."""
+        with self._lock:
+            self._desk.recorder.note("skill_warning", kind=kind, detail=detail)
+
     def snapshot(self) -> dict[str, Any]:
         """The session as a JSON value."""
         from skillshelf.snapshots import take_snapshot
@@ -509,14 +435,3 @@ class Session:
             return result
         root, cwd = self.shelf.project_root, self.shelf.place.cwd
         return in_envelope(given, result, root=root, cwd=cwd, time_ms=time_ms, cause=self._cause)
-
-
-HANDLERS = {
-    "skill_load": Session._load,
-    "activate_skill": Session._load,
-    "Skill": Session._load,
-    "skill_read": Session._read,
-    "read": Session._read,
-    "skill_search": Session._search,
-    "skill_run": Session._run,
-}

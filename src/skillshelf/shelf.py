@@ -237,10 +237,10 @@ def open_shelf(
     """
     if trust not in get_args(Trust):
         raise ConfigurationError(f"trust is one of {', '.join(get_args(Trust))}, not {trust!r}")
-    place = locate(_text(cwd), _text(home), env)
+    place = locate(_text(cwd), _text(home), env, config=config if isinstance(config, Mapping) else _text(config))
     if files.kind_at(files.real_path(place.cwd)) != "folder":
         raise SkillDirectoryNotFound(place.cwd)
-    settings = load_settings(place, file=config if isinstance(config, Mapping) else _text(config), trust=trust)
+    settings = load_settings(place, trust=trust)
     chosen = find_profile(profile or settings.profile or DEFAULT_PROFILE, settings.profiles)
     return Shelf(place, chosen, settings, trust, use_cache=use_cache, scorer=scorer)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from skillshelf import files, writing
-from skillshelf.errors import ConfigurationError
+from skillshelf.errors import ConfigurationError, SkillError
 from skillshelf.limits import CONFIG_BYTES
 from skillshelf.place import Place, user_config_path
 
@@ -34,7 +34,7 @@ def change_list(place: Place, table: str, key: str, change: Callable[[list[str]]
                     current.append(text)
             writing.replace_file(path, document.as_string().encode("utf-8"))
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
+        raise _not_written(path, error) from None
     return path, True
 
 
@@ -42,7 +42,14 @@ def _path(place: Place) -> str:
     path = user_config_path(place)
     if path is None:
         raise ConfigurationError("there is no home folder to keep the configuration in; name one with --home")
+    if path == place.config and files.kind_at(path) is None:
+        # A misspelt name would make a new file, and the choice would count nowhere.
+        raise ConfigurationError(f"{path}: cannot be read: there is no such file; make it first")
     return path
+
+
+def _not_written(path: str, error: OSError) -> SkillError:
+    return SkillError(f"{path} cannot be written: {(error.strerror or type(error).__name__).lower()}")
 
 
 def _document(path: str) -> Any:
@@ -97,5 +104,5 @@ def add_rule(place: Place, tool: str, skill_name: str | None) -> bool:
             rules.append(rule)
             writing.replace_file(path, document.as_string().encode("utf-8"))
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
+        raise _not_written(path, error) from None
     return True

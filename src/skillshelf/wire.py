@@ -462,9 +462,10 @@ class ReplayForm(TypedDict):
 
 
 class ChatForm(TypedDict):
-    """One answer of a model, the skills that were loaded for it, and where that was recorded."""
+    """One answer of a model, whether it was cut off, the skills loaded for it, and where that was recorded."""
 
     model: str
     answer: str
+    cut: bool
     skills: list[str]
     journal: str | None

@@ -177,6 +177,8 @@ def why_not_replaced(path: str) -> str | None:
         return "it is read-only"
     if status.st_nlink > 1:
         return f"it has {status.st_nlink} names (hard links), and only this one would get the new text"
+    if not os.access(to_system(os.path.dirname(path)), os.W_OK):
+        return "nothing can be written in its folder"
     return None
 
 
