@@ -290,7 +290,8 @@ def test_a_tool_call_gives_candidates_with_score_reason_and_skill(machine: Machi
     path = put(machine, "alpha", "Paints fences.")
     put(machine, "beta", "Paints fences.", where="home")
 
-    data = machine.shelf(profile).session().call("skill_search", {"query": "alpha", "limit": 1}).data
+    # Some programs know no other numbers than such.
+    data = machine.shelf(profile).session().call("skill_search", {"query": "alpha", "limit": 1.0}).data
 
     assert (data["query"], data["count"], data["truncated"]) == ("alpha", 1, False)
     (entry,) = data["results"]

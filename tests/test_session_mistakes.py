@@ -61,6 +61,8 @@ MISTAKES: list[tuple[str, str, Any, str]] = [
     ("standard", "skill_search", {"query": "x", "limit": 0}, "invalid_params"),
     ("standard", "skill_search", {"query": "x", "limit": -1}, "invalid_params"),
     ("standard", "skill_search", {"query": "x", "limit": 1.5}, "invalid_params"),
+    ("standard", "skill_search", {"query": "x", "limit": 0.0}, "invalid_params"),
+    ("standard", "skill_search", {"query": "x", "limit": float("inf")}, "invalid_params"),
     ("standard", "skill_search", {"query": "x", "limit": "3"}, "invalid_params"),
     ("standard", "skill_search", {"query": "x", "limit": True}, "invalid_params"),
     ("codelia", "skill_load", {"name": "deploy", "args": "x"}, "invalid_params"),

@@ -60,12 +60,14 @@ def is_load(address: resources.Address, profile: Profile) -> bool:
 
 
 def _search(desk: Desk, given: Mapping[str, Any], act: Act) -> ToolResult:
-    report = found(desk, given["query"], given.get("limit"), given.get("scope"))
+    limit = given.get("limit")
+    report = found(desk, given["query"], limit if limit is None else int(limit), given.get("scope"))
     lines = [
         f"{n}. {fold(r.skill.name)} ({r.reason}): {cut(fold(r.skill.description), DESCRIPTION_SHOWN)}"
         for n, r in enumerate(report.results, 1)
     ]
-    lines = lines or ["No skill fits." + _held_back(desk)]
+    none = "No skill fits." if report.query.strip() else "The query is blank: say in some words what is to be done."
+    lines = lines or [none + _held_back(desk)]
     return ToolResult(True, "\n".join([*lines, *(f"({note})" for note in report.notes)]), report.to_dict())
 
 
@@ -81,7 +83,8 @@ def found(desk: Desk, query: str, limit: int | None, scope: str | None) -> "Sear
 
 def _held_back(desk: Desk) -> str:
     held = sum(skill.hidden == "untrusted" for skill in desk.skills)
-    return f" {held} of this project are held back; the user can allow them: skillshelf trust" if held else ""
+    told = "1 skill of this project is" if held == 1 else f"{held} skills of this project are"
+    return f" {told} held back until the user allows it: skillshelf trust" if held else ""
 
 
 def _run(desk: Desk, given: Mapping[str, Any], act: Act) -> ToolResult:

@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from skillshelf.limits import NAMES_IN_SCHEMA
-from skillshelf.profile import Profile, ToolName
+from skillshelf.profile import Profile, ToolName, scopes_of
 from skillshelf.prompt import told_to_models
 from skillshelf.values import CatalogSkill
 
@@ -145,6 +145,8 @@ def _schema(name: ToolName, profile: Profile, told: Sequence[CatalogSkill] | Non
         properties[key] = {**_TYPES[parameter.kind], "description": parameter.description}
         if parameter.kind == "integer":
             properties[key]["minimum"] = 1
+        if key == "scope":
+            properties[key]["enum"] = list(scopes_of(profile))
     names = sorted({skill.name for skill in told or ()})
     for key in ("name", "skillName"):
         if told is not None and key in properties and len(names) <= NAMES_IN_SCHEMA:
@@ -171,11 +173,18 @@ def check_arguments(name: ToolName, profile: Profile, given: Mapping[str, Any]) 
             return f"`{key}` must be text"
         elif parameter.kind == "strings" and not _is_list_of_texts(value):
             return f"`{key}` must be a list of texts"
-        elif parameter.kind == "integer" and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        elif parameter.kind == "integer" and not _is_count(value):
             return f"`{key}` must be a whole number of at least 1"
         elif parameter.required and not parameter.may_be_blank and isinstance(value, str) and not value.strip():
             return f"`{key}` must not be empty"
     return None
+
+
+def _is_count(value: Any) -> bool:
+    """Whether a value is a whole number of at least 1, however it is written: some programs have no other than 8.0."""
+    if isinstance(value, float):
+        return value.is_integer() and value >= 1
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _is_list_of_texts(value: Any) -> bool:
