@@ -528,7 +528,7 @@ def test_eight_list_while_a_ninth_edits_and_the_last_listing_is_right(machine: M
     ]
     dice = random.Random(1)
     edits = 0
-    while time.time() < until:
+    while time.time() < until or not edits:
         name = f"s{dice.randrange(100):03}"
         write_skill(root, name, f"---\nname: {name}\ndescription: Edit {edits}.\n---\n")
         edits += 1
@@ -536,5 +536,4 @@ def test_eight_list_while_a_ninth_edits_and_the_last_listing_is_right(machine: M
         output, problems = lister.communicate(timeout=60)
         assert (lister.returncode, problems) == (0, b"")
         assert int(output) >= 0
-    assert edits > 0
     assert machine.run_json("list") == machine.run_json("list", "--no-cache")
