@@ -92,11 +92,11 @@ def test_a_copy_that_cannot_be_made_leaves_the_link_there(
     folder = write_skill(machine.repo / ".claude/skills", "deploy").parent
     (folder / "data.bin").write_bytes(b"x" * 100)
     run("link", "deploy", "--to", "codex")
-    monkeypatch.setattr("skillshelf.linking.COPIED_BYTES", 90)
+    monkeypatch.setattr("skillshelf.copies.COPIED_BYTES", 90)
 
     status, out, _ = run("link", "deploy", "--to", "codelia")
 
-    assert (status, "not copied: more than 90 bytes" in out) == (1, True)
+    assert (status, "not made: more than 90 bytes" in out) == (1, True)
     assert (machine.repo / ".agents/skills/deploy").is_symlink()
     assert verdicts(run, "deploy", "--host", "codex") == {"codex": "visible"}
 
@@ -182,12 +182,41 @@ def test_a_file_that_is_not_called_skill_md_is_renamed_not_linked(machine: Machi
     assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
 
 
-def test_a_link_says_that_a_host_ignores_what_the_author_holds_back(machine: Machine, run: Run) -> None:
+@pytest.mark.parametrize("words", [("link", "deploy", "--to", "codex"), ("why", "deploy", "--fix", "--host", "codex")])
+def test_no_host_that_ignores_what_the_author_holds_back_is_handed_a_skill_unasked(
+    machine: Machine, run: Run, words: tuple[str, ...]
+) -> None:
     text = skill("name: deploy\ndescription: D.\ndisable-model-invocation: true\n")
     write_skill(machine.repo / ".claude/skills", "deploy", text)
 
-    assert "link deploy --to codex" not in run("why", "deploy")[1]
-    assert "ignores disable-model-invocation: its model may call it" in run("link", "deploy", "--to", "codex")[1]
+    status, out, err = run(*words)
+
+    assert (status, "link deploy --to codex" in run("why", "deploy")[1]) == (1, False)
+    assert "codex ignores disable-model-invocation: its model could call deploy unasked" in out + err
+    assert "if you want that: skillshelf link deploy --to codex --even-so" in out + err
+    assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
+
+
+def test_a_person_can_hand_a_skill_to_such_a_host_even_so_and_is_told_before(machine: Machine, run: Run) -> None:
+    text = skill("name: deploy\ndescription: D.\ndisable-model-invocation: true\n")
+    write_skill(machine.repo / ".claude/skills", "deploy", text)
+
+    status, out, err = run("link", "deploy", "--to", "codex", "--even-so")
+
+    assert (status, "codex: linked .codex/skills/deploy" in out) == (0, True)
+    assert err == "skillshelf: codex ignores disable-model-invocation: its model could call deploy unasked\n"
+    # Where the fewest others read it who ignore that, too.
+    assert verdicts(run, ".claude/skills/deploy", "--host", "gemini-cli") == {"gemini-cli": "root-not-read"}
+
+
+def test_a_folder_that_careless_hosts_read_too_is_not_opened_to_them(machine: Machine, run: Run) -> None:
+    text = skill("name: deploy\ndescription: D.\ndisable-model-invocation: true\n")
+    write_skill(machine.repo / ".pi/skills", "deploy", text)
+
+    status, out, _ = run("link", "deploy", "--to", "claude-code")
+
+    assert (status, (machine.repo / ".claude").exists()) == (1, False)
+    assert "ignore disable-model-invocation: their models could call deploy unasked" in out
 
 
 def test_a_link_for_a_host_that_heeds_the_author_hands_the_skill_to_no_other(machine: Machine, run: Run) -> None:

@@ -50,10 +50,11 @@ LAYERS = (
     ("listings",),
     ("verdicts",),
     ("nearmisses", "putting"),
-    ("foresight",),
+    ("copies", "foresight"),
     ("fixes",),
     ("remedies",),
     ("hostfinding", "hostviews", "linking"),
+    ("asking", "handing"),
     # One conversation: what is recorded, what is allowed, what is run and handed over.
     ("delivery", "logviews", "recorder", "rpcmessages"),
     ("guard",),

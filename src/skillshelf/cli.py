@@ -186,6 +186,7 @@ COMMANDS: Mapping[str, Command] = {
         (
             *SHARED,
             Option("--to", "the host; may be given several times", "HOST", many=True),
+            Option("--even-so", "also for a host that ignores disable-model-invocation, so that its model may call it"),
             Option("--remove", "take back what was made for these hosts"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from skillshelf.hostviews import HostCount, Row
+    from skillshelf.hostviews import Asked, HostCount, Row
     from skillshelf.place import Place
     from skillshelf.survey import HostView, Sighting, Survey
     from skillshelf.verdicts import Verdict
@@ -29,10 +29,9 @@ Values = Mapping[str, Any]
 def why(values: Values) -> int:
     """Which hosts see a skill, and what keeps it from the others."""
     from skillshelf import hostviews, views
-    from skillshelf.hostfinding import asked_hosts, find, needed, note, place_of, verdicts_of
-    from skillshelf.made import is_own_copy
+    from skillshelf.asking import asked_about
+    from skillshelf.hostfinding import asked_hosts, find, needed, note, place_of
     from skillshelf.nearmisses import broken_roots, near_misses
-    from skillshelf.remedies import remedies
     from skillshelf.terminal import screen, write
 
     wanted = needed(values, "skillshelf why NAME-or-PATH [--host H]")
@@ -42,52 +41,27 @@ def why(values: Values) -> int:
     if not found:
         return _not_found(wanted, survey, as_json=values["json"])
     if values["fix"]:
-        if not _fix(found, survey, values["host"]):
-            note("nothing to repair that needs no guessing; to link a skill, name the host: --fix --host H")
+        _fix(wanted, found, survey, values["host"])
         survey, found = find(wanted, place, names)
-    judged = {sighting.real_path: verdicts_of(sighting, survey, names) for sighting in found}
+    asked = asked_about(found, survey, names)
     if values["json"]:
-        write(views.as_json(_why_form(wanted, found, judged, survey)))
+        write(views.as_json(_why_form(wanted, asked, survey)))
     else:
         where = views.Where(place.cwd, place.home)
-        asked = []
-        for sighting in found:
-            verdicts = judged[sighting.real_path]
-            helping = remedies(sighting, verdicts, survey, served=_served(sighting, found, judged))
-            is_copy = is_own_copy(os.path.dirname(sighting.path))
-            asked.append(hostviews.Asked(sighting.path, verdicts, helping, is_copy))
         write(hostviews.why_view(wanted, asked, where, screen(place.env)))
     broken = {*broken_roots(survey)}
     for miss in near_misses(survey):
         if miss in broken or any(sighting.path.startswith(f"{miss.path}/") for sighting in found):
             note(f"{miss.path} {miss.message}")
     _say_unseen(survey)
-    return DONE if any(verdict.visible for verdicts in judged.values() for verdict in verdicts) else NEGATIVE
+    return DONE if any(file.by_copy or any(one.visible for one in file.verdicts) for file in asked) else NEGATIVE
 
 
-def _served(sighting: "Sighting", found: "Sequence[Sighting]", judged: "Mapping[str, Sequence[Verdict]]") -> set[str]:
-    """The hosts that see another file of the name, or would if they trusted the folder.
-
-    Not those that see another text instead of this one: which of the two is meant has to be settled.
-    """
-    mine = {verdict.host: verdict.verdict for verdict in judged[sighting.real_path]}
-    served, misled = set(), set()
-    for other in (other for other in found if other is not sighting):
-        seeing = {verdict.host for verdict in judged[other.real_path] if verdict.visible}
-        asking = {verdict.host for verdict in judged[other.real_path] if verdict.verdict == "untrusted"}
-        served |= seeing | {host for host in asking if mine[host] != "untrusted"}
-        if (other.head, other.size) != (sighting.head, sighting.size):
-            misled |= seeing
-    return served - {host for host in misled if mine[host] == "shadowed-by"}
-
-
-def _why_form(
-    wanted: str, found: "Sequence[Sighting]", judged: "Mapping[str, Sequence[Verdict]]", survey: "Survey"
-) -> dict[str, Any]:
-    from skillshelf.fixes import fix_for
+def _why_form(wanted: str, asked: "Sequence[Asked]", survey: "Survey") -> dict[str, Any]:
+    from skillshelf.asking import fixes_of
     from skillshelf.hosts import HOSTS
 
-    def form(sighting: "Sighting", verdict: "Verdict") -> dict[str, Any]:
+    def form(verdict: "Verdict", fix: str | None) -> dict[str, Any]:
         host = HOSTS[verdict.host]
         return {
             "host": verdict.host,
@@ -95,15 +69,15 @@ def _why_form(
             "verdict": verdict.verdict,
             "detail": verdict.detail,
             "told": verdict.told,
-            "fix": fix_for(verdict, sighting, survey.views[verdict.host], survey),
+            "fix": fix,
             "as_of": host.as_of,
             "grade": host.grade,
         }
 
-    candidates = [
-        {"path": sighting.path, "hosts": [form(sighting, verdict) for verdict in judged[sighting.real_path]]}
-        for sighting in found
-    ]
+    candidates = []
+    for file in asked:
+        fixes = fixes_of(file, survey)
+        candidates.append({"path": file.path, "hosts": [form(one, fixes[one.host]) for one in file.verdicts]})
     return {"name": wanted, "candidates": candidates, "near": []}
 
 
@@ -134,20 +108,42 @@ def _not_found(wanted: str, survey: "Survey", *, as_json: bool) -> int:
 # Repairs ------------------------------------------------------------------------------------------
 
 
-def _fix(found: "Sequence[Sighting]", survey: "Survey", hosts: Sequence[str]) -> bool:
+def _fix(wanted: str, found: "Sequence[Sighting]", survey: "Survey", hosts: Sequence[str]) -> None:
     """Do what needs no guessing, each shown before it is done; a link is made only for a host that was named."""
-    from skillshelf.fixes import wants_put
-    from skillshelf.hostfinding import asked_hosts, note, verdicts_of
-    from skillshelf.linking import made_line, make
+    from skillshelf.copies import sources
+    from skillshelf.handing import hand_to, in_order, the_one
+    from skillshelf.hostfinding import asked_hosts, note
+    from skillshelf.linking import made_line
+    from skillshelf.views import Where
 
-    told = False
-    for sighting in found:
-        told |= _mend(sighting, survey.place)
-        for verdict in verdicts_of(sighting, survey, asked_hosts(hosts) if hosts else ()):
-            if wants_put(verdict, sighting):
-                note(made_line(make(sighting, survey.views[verdict.host], survey.place)))
-                told = True
-    return told
+    meant = sources(found, survey)
+    names = in_order(asked_hosts(hosts)) if hosts else []
+    if any(_lacks(host, found, survey) for host in names):
+        # Asked before anything is changed: it refuses where it is not clear which one is to be linked.
+        the_one(wanted, found, survey)
+    # Not `any`, which would stop at the first.
+    told = sum([_mend(sighting, survey.place) for sighting in meant]) > 0
+    where = Where(survey.place.cwd, survey.place.home)
+    for host in names if len(meant) == 1 and not meant[0].problem else ():
+        made = hand_to(host, meant[0], survey.place).made
+        if made.how != "nothing" or made.refused:
+            note(made_line(made._replace(path=where.short(made.path))))
+            told = True
+    if not told and names:
+        note(f"nothing to do for {', '.join(names)} that needs no guessing")
+    elif not told:
+        note("nothing to repair that needs no guessing; to link a skill, name the host: --fix --host H")
+
+
+def _lacks(host: str, found: "Sequence[Sighting]", survey: "Survey") -> bool:
+    """Whether a host sees none of these files, because of where they lie."""
+    from skillshelf.fixes import wants_put
+    from skillshelf.hostfinding import verdicts_of
+
+    judged = [(sighting, verdicts_of(sighting, survey, [host])[0]) for sighting in found]
+    if any(verdict.visible or verdict.verdict == "untrusted" for _, verdict in judged):
+        return False
+    return any(wants_put(verdict, sighting) for sighting, verdict in judged)
 
 
 def _mend(sighting: "Sighting", place: "Place") -> bool:
@@ -156,8 +152,8 @@ def _mend(sighting: "Sighting", place: "Place") -> bool:
     from skillshelf.fixing import Text, repair, unified_diff
     from skillshelf.hostfinding import note
     from skillshelf.limits import SKILL_FILE_BYTES
-    from skillshelf.place import find_repository
     from skillshelf.profiles import DEFAULT_PROFILE, find_profile
+    from skillshelf.putting import project_of
 
     profile = find_profile(DEFAULT_PROFILE)
     data = files.read_file(sighting.real_path, limit=SKILL_FILE_BYTES, links="never")
@@ -166,8 +162,7 @@ def _mend(sighting: "Sighting", place: "Place") -> bool:
     repaired = repair(Text(data, sighting.folder, profile, None))
     if repaired.data == data:
         return False
-    here = find_repository(files.real_path(place.cwd), profile.markers) or files.real_path(place.cwd)
-    if sighting.real_path not in sighting.ways and not files.is_inside(sighting.real_path, here):
+    if sighting.real_path not in sighting.ways and not files.is_inside(sighting.real_path, project_of(place)):
         note(f"{sighting.path} was left as it is: a link leads out of this project, to {sighting.real_path}")
         return True
     if (reason := writing.why_not_replaced(sighting.real_path)) is not None:
@@ -194,14 +189,15 @@ def hosts(values: Values) -> int:
     names = asked_hosts(_pair(values))
     survey = take_survey(place, names, progress=sys.stderr)
     judged = [(sighting, verdicts_of(sighting, survey, names)) for sighting in survey.sightings]
-    if values["diff"]:
-        judged = [(sighting, both) for sighting, both in judged if both[0].visible != both[1].visible]
     where = views.Where(place.cwd, place.home)
     rows = [_row(sighting, verdicts) for sighting, verdicts in judged]
     texts = [(row.name, sighting.head, sighting.size) for row, (sighting, _) in zip(rows, judged, strict=True)]
     counts = [
         _count(survey.views[host], [verdicts[n] for _, verdicts in judged], texts) for n, host in enumerate(names)
     ]
+    if values["diff"]:
+        judged = _different(judged, texts)
+        rows = [_row(sighting, verdicts) for sighting, verdicts in judged]
     if values["json"]:
         write(views.as_json(_hosts_form(place, counts, rows)))
         for miss in near_miss_lines(survey):
@@ -223,6 +219,30 @@ def _pair(values: Values) -> list[str]:
     return [first, second] if first else []
 
 
+Text = tuple[str, bytes, int]
+"""What tells a skill from others: its name, how it begins and how long it is."""
+
+
+def _different(
+    judged: "Sequence[tuple[Sighting, list[Verdict]]]", texts: Sequence[Text]
+) -> "list[tuple[Sighting, list[Verdict]]]":
+    """The skills that one of two hosts sees and the other does not; files with the same text are one skill."""
+    from skillshelf.hostviews import best_of
+    from skillshelf.made import is_own_copy
+
+    alike: dict[Text, list[tuple[Sighting, list[Verdict]]]] = {}
+    for text, one in zip(texts, judged, strict=True):
+        alike.setdefault(text, []).append(one)
+    different = []
+    for files_of_it in alike.values():
+        both = best_of([verdicts for _, verdicts in files_of_it])
+        if both[0].visible != both[1].visible:
+            sightings = [sighting for sighting, _ in files_of_it]
+            own = [one for one in sightings if not is_own_copy(os.path.dirname(one.path))]
+            different.append(((own or sightings)[0], both))
+    return different
+
+
 def _row(sighting: "Sighting", verdicts: "Sequence[Verdict]") -> "Row":
     from skillshelf.hostviews import Row
     from skillshelf.putting import link_name
@@ -230,7 +250,7 @@ def _row(sighting: "Sighting", verdicts: "Sequence[Verdict]") -> "Row":
     return Row(link_name(sighting), sighting.path, {verdict.host: verdict.visible for verdict in verdicts})
 
 
-def _count(view: "HostView", verdicts: "Sequence[Verdict]", texts: Sequence[tuple[str, bytes, int]]) -> "HostCount":
+def _count(view: "HostView", verdicts: "Sequence[Verdict]", texts: Sequence[Text]) -> "HostCount":
     """What one host sees and misses; a file of which it sees a copy with the same text is not missing."""
     from skillshelf.config import Settings
     from skillshelf.hostviews import HostCount

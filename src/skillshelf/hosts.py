@@ -455,4 +455,8 @@ def find_host(name: str) -> Profile:
     """The host of that name."""
     if name in HOSTS:
         return HOSTS[name]
-    raise ConfigurationError(f"no host {name!r}; there are: {', '.join(HOSTS)}")
+    from difflib import get_close_matches
+
+    close = get_close_matches(name[:200].lower(), HOSTS, 1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise ConfigurationError(f"no host {name!r}{hint or '; there are: ' + ', '.join(HOSTS)}")

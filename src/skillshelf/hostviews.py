@@ -6,13 +6,14 @@ from shlex import quote
 from typing import NamedTuple
 
 from skillshelf.hosts import HOSTS
+from skillshelf.listings import NO_WINNER
 from skillshelf.remedies import Remedy
 from skillshelf.terminal import Screen, Style
 from skillshelf.text import fold, visible
 from skillshelf.verdicts import Verdict
 from skillshelf.views import Where
 
-__all__ = ["Asked", "HostCount", "diff_view", "hosts_view", "why_view"]
+__all__ = ["Asked", "HostCount", "best_of", "diff_view", "hosts_view", "why_view"]
 
 _WORDS = {True: "yes", False: "no", None: "?"}
 _STYLES: Mapping[str, Style] = {"yes": "green", "no": "red", "?": "yellow"}
@@ -20,12 +21,18 @@ _MARKS = {True: "+", False: "-", None: "?"}
 
 
 class Asked(NamedTuple):
-    """One file, the verdict of every host asked, and what helps; `is_copy` if it is one that `link` made."""
+    """One file, the verdict of every host asked, what helps, its text, and what there is to say about its place.
+
+    `is_copy` if it is one that `link` made; `by_copy` are the hosts that have such a copy of it.
+    """
 
     path: str
     verdicts: Sequence[Verdict]
     help: Sequence[Remedy]
+    text: tuple[bytes, int]
+    note: str = ""
     is_copy: bool = False
+    by_copy: Sequence[str] = ()
 
 
 # One skill ----------------------------------------------------------------------------------------
@@ -43,7 +50,11 @@ def why_view(name: str, asked: Sequence[Asked], where: Where, screen: Screen) ->
 
 def _one(name: str, file: Asked, where: Where, screen: Screen) -> Iterator[str]:
     yield screen.paint(visible(name), "bold") + f"  {visible(where.short(file.path))}"
-    yield f"{_told_by(file)} tell their model about it."
+    if file.note:
+        yield from _wrapped(f"It is {file.note}.", screen)
+    others = len({*file.by_copy} - {verdict.host for verdict in file.verdicts if verdict.visible})
+    more = f", {others} more about a copy that skillshelf made" if others else ""
+    yield from _wrapped(f"{_told_by(file.verdicts)} tell their model about it{more}.", screen)
     yield from _verdict_lines(file.verdicts, screen)
     yield from _help_lines(name, file, where, screen)
     doubts = [verdict.host for verdict in file.verdicts if HOSTS[verdict.host].grade != "R"]
@@ -64,35 +75,99 @@ def _help_lines(name: str, file: Asked, where: Where, screen: Screen) -> Iterato
 
 
 def _several(name: str, asked: Sequence[Asked], where: Where, screen: Screen) -> Iterator[str]:
-    shown = asked[:_COPIES_SHOWN]
-    yield screen.paint(visible(name), "bold") + f"  {len(asked)} skills have this name"
-    copies = [(str(n), _told_by(file), _path_of(file, where)) for n, file in enumerate(shown, 1)]
-    yield from screen.table(copies, ("bold", None, None), indent=2)
-    by_host = zip(*(file.verdicts for file in shown), strict=True)
-    ordered = sorted(by_host, key=lambda row: sum(_RANK[verdict.visible] for verdict in row))
-    head = ("HOST", *(number for number, *_ in copies))
-    styles: tuple[Style | None, ...] = ("bold", *(None for _ in shown))
-    lines = Screen().table([head, *((row[0].host, *map(_side, row)) for row in ordered)], styles)
-    # On a narrow screen without the verdicts, which `why PATH` has.
-    side = _side if screen.columns is None or max(map(len, lines)) <= screen.columns else _word
-    yield from screen.table([head, *((row[0].host, *map(side, row)) for row in ordered)], styles)
-    room = _FIXES_SHOWN // len(shown)
-    numbered = [(str(n), one) for n, file in enumerate(shown, 1) for one in file.help[:room]]
-    helping = [(n, _count(one), _how(one, where)) for n, one in numbered]
-    if helping:
+    groups = _by_text(asked)
+    yield screen.paint(visible(name), "bold") + f"  {len(asked)} files have this name{_texts(asked, groups)}"
+    yield f"{_told_of_one(asked)} of {len(asked[0].verdicts)} hosts tell their model about one of them."
+    shown = groups[:_COPIES_SHOWN]
+    yield from _file_lines(shown, where, screen)
+    if len(groups) == 1:
+        yield from _verdict_lines(_best(asked), screen)
+    else:
+        yield from _columns([_best(group) for group in shown], screen)
+    room = max(1, _FIXES_SHOWN // len(shown))
+    numbered = [(str(n), one) for n, group in enumerate(shown, 1) for one in _help_of(group)[:room]]
+    if numbered:
         yield "What helps:"
-        yield from screen.table(helping, ("bold", None, "green"), indent=2, wrap=True)
-    more = f"{len(asked) - len(shown)} more: --json.  " if len(asked) > len(shown) else ""
+        yield from _numbered([(n, _count(one), _how(one, where)) for n, one in numbered], shown, screen, "green")
+    more = f"{len(groups) - len(shown)} more: --json.  " if len(groups) > len(shown) else ""
     yield f"{more}One of them with all details: skillshelf why PATH"
 
 
-def _told_by(file: Asked) -> str:
-    seen = sum(verdict.visible is True for verdict in file.verdicts)
-    return f"{seen} of {len(file.verdicts)} hosts"
+def _told_of_one(asked: Sequence[Asked]) -> int:
+    """How many hosts tell their model about one of several files, also where nobody can say about which."""
+    by_host = zip(*(file.verdicts for file in asked), strict=True)
+    return sum(any(one.visible or one.rule == NO_WINNER for one in row) for row in by_host)
+
+
+def _by_text(asked: Sequence[Asked]) -> list[list[Asked]]:
+    """Files that say the same together."""
+    groups: dict[tuple[bytes, int], list[Asked]] = {}
+    for file in asked:
+        groups.setdefault(file.text, []).append(file)
+    return list(groups.values())
+
+
+def _texts(asked: Sequence[Asked], groups: Sequence[Sequence[Asked]]) -> str:
+    if len(groups) == 1:
+        return " and the same text"
+    return "" if len(groups) == len(asked) else f" and {len(groups)} different texts"
+
+
+def best_of(files: Sequence[Sequence[Verdict]]) -> list[Verdict]:
+    """For each host the best that it makes of any of these files."""
+    return [max(row, key=lambda verdict: _RANK[verdict.visible]) for row in zip(*files, strict=True)]
+
+
+def _best(files: Sequence[Asked]) -> list[Verdict]:
+    return best_of([file.verdicts for file in files])
+
+
+def _help_of(group: Sequence[Asked]) -> Sequence[Remedy]:
+    """What helps one of the files, which is as good as any other."""
+    return next((file.help for file in group if file.help), ())
+
+
+def _file_lines(groups: Sequence[Sequence[Asked]], where: Where, screen: Screen) -> list[str]:
+    """Every file with who tells its model of it, under the number of its text."""
+    rows = []
+    for number, group in enumerate(groups, 1):
+        for n, file in enumerate(group[:_COPIES_SHOWN]):
+            rows.append((str(number) if n == 0 else "", _told_by(file.verdicts), _path_of(file, where)))
+        if len(group) > _COPIES_SHOWN:
+            rows.append(("", f"{len(group) - _COPIES_SHOWN} more", "with the same text: --json"))
+    return _numbered(rows, groups, screen)
+
+
+def _numbered(
+    rows: Sequence[tuple[str, str, str]],
+    groups: Sequence[Sequence[Asked]],
+    screen: Screen,
+    style: Style | None = None,
+) -> list[str]:
+    """Lines that begin with the number of a text, where there are several."""
+    if len(groups) == 1:
+        return screen.table([row[1:] for row in rows], (None, style), indent=2, wrap=True)
+    return screen.table(rows, ("bold", None, style), indent=2, wrap=True)
+
+
+def _columns(columns: Sequence[Sequence[Verdict]], screen: Screen) -> list[str]:
+    """A line for each host with a column for each text, the hosts that see the fewest first."""
+    ordered = sorted(zip(*columns, strict=True), key=lambda row: sum(_RANK[verdict.visible] for verdict in row))
+    head = ("HOST", *(str(n) for n, _ in enumerate(columns, 1)))
+    styles: tuple[Style | None, ...] = ("bold", *(None for _ in columns))
+    lines = Screen().table([head, *((row[0].host, *map(_side, row)) for row in ordered)], styles)
+    # On a narrow screen without the verdicts, which `why PATH` has.
+    side = _side if screen.columns is None or max(map(len, lines)) <= screen.columns else _word
+    return screen.table([head, *((row[0].host, *map(side, row)) for row in ordered)], styles)
+
+
+def _told_by(verdicts: Sequence[Verdict]) -> str:
+    seen = sum(verdict.visible is True for verdict in verdicts)
+    return f"{seen} of {len(verdicts)} hosts"
 
 
 def _path_of(file: Asked, where: Where) -> str:
-    return where.short(file.path) + ("  (a copy that skillshelf made)" if file.is_copy else "")
+    return where.short(file.path) + (f"  ({file.note})" if file.note else "")
 
 
 _RANK = {False: 0, None: 1, True: 2}

@@ -4,16 +4,16 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillNotFound
-from skillshelf.fixes import fix_for, made_readable, wants_put
-from skillshelf.foresight import after_put
+from skillshelf.errors import ConfigurationError, SkillNotFound
+from skillshelf.fixes import made_readable
+from skillshelf.handing import hand_to, in_order, on_copies, the_one
 from skillshelf.hostfinding import asked_hosts, find, near, needed, note, place_of, verdicts_of
 from skillshelf.hosts import HOSTS
-from skillshelf.linking import Made, made_line, make, take_back
-from skillshelf.made import is_own_copy, keep_for, noted
+from skillshelf.linking import Made, made_line, take_back
+from skillshelf.made import noted
 from skillshelf.place import Place
-from skillshelf.putting import link_name, put_for
-from skillshelf.survey import Sighting, Survey
+from skillshelf.putting import link_name
+from skillshelf.survey import Sighting
 from skillshelf.terminal import write
 from skillshelf.verdicts import Verdict
 from skillshelf.views import Where, as_json
@@ -37,13 +37,10 @@ def link(values: Mapping[str, Any]) -> int:
     if sighting.problem:
         made = [Made(host, "nothing", "", made_readable(sighting, place)) for host in names]
         return _report(wanted, made, {}, place, json=values["json"])
-    warned: set[str] = set()
-    # Copies first: they serve those who follow links as well.
-    ordered = sorted(names, key=lambda name: not _may_want_copy(name))
-    made = [_made(host, sighting, place, warned) for host in ordered]
-    return _verified(
-        wanted, sighting, made, [host for host in before if host not in warned], place, json=values["json"]
-    )
+    handed = [hand_to(host, sighting, place, even_so=values["even_so"]) for host in in_order(names)]
+    warned = frozenset[str]().union(*(one.doubtful for one in handed))
+    unwarned = [host for host in before if host not in warned]
+    return _verified(wanted, sighting, [one.made for one in handed], unwarned, place, json=values["json"])
 
 
 def _taken_back(wanted: str, hosts: Sequence[str], place: Place) -> list[Made]:
@@ -65,55 +62,8 @@ def _meant(wanted: str, place: Place) -> tuple[Sighting, list[str]]:
         missing = SkillNotFound(wanted)
         missing.near = tuple(near(wanted, survey))
         raise missing
-    own = [sighting for sighting in found if not sighting.problem and not is_own_copy(os.path.dirname(sighting.path))]
-    meant = own or found
-    if len(meant) > 1:
-        raise AmbiguousSkill(wanted, tuple(sighting.path for sighting in meant))
-    return meant[0], [verdict.host for verdict in verdicts_of(meant[0], survey, survey.views) if verdict.visible]
-
-
-def _may_want_copy(host: str) -> bool:
-    profile = HOSTS[host]
-    return "never" in (profile.user_links, profile.other_links) or "links" in profile.unknown
-
-
-def _made(host: str, sighting: Sighting, place: Place, warned: set[str]) -> Made:
-    """What is done for one host, if anything has to be; those who will not be sure of the skill are named before."""
-    # Looked at again: what was made for one host may be what the next one needs, too.
-    survey, (now, *_) = find(sighting.real_path, place, list(HOSTS))
-    view = survey.views[host]
-    (verdict,) = verdicts_of(now, survey, [host])
-    for seen in (verdict, *_on_copies(now, survey, host)):
-        # What a host will see once it trusts the folder needs no link either.
-        if seen.visible or (seen.verdict == "untrusted" and seen is not verdict):
-            keep_for(host, seen.at)
-            return Made(host, "nothing", seen.at, "")
-    if wants_put(verdict, now):
-        warned |= _warn(host, now, survey)
-        return make(now, view, place)
-    fix = fix_for(verdict, now, view, survey)
-    return Made(host, "nothing", verdict.at, f"no link would help; {fix}" if fix else "no link would help")
-
-
-def _on_copies(sighting: Sighting, survey: Survey, host: str) -> list[Verdict]:
-    """What a host makes of the copies that were made of a skill."""
-    alike = [other for other in survey.sightings if link_name(other) == link_name(sighting)]
-    copies = [other for other in alike if is_own_copy(os.path.dirname(other.path))]
-    return [verdict for copy in copies for verdict in verdicts_of(copy, survey, [host])]
-
-
-def _warn(host: str, sighting: Sighting, survey: Survey) -> set[str]:
-    """Say beforehand which hosts see a skill now and will not be sure to do so afterwards."""
-    put = put_for(sighting, survey.views[host], survey.place)
-    if put is None:
-        return set()
-    before = [verdict.host for verdict in verdicts_of(sighting, survey, survey.views) if verdict.visible]
-    doubtful = [verdict.host for verdict in after_put(put, sighting, survey, before) if not verdict.visible]
-    if doubtful:
-        what = f"a {put.how} in {Where(survey.place.cwd, survey.place.home).short(put.root)}"
-        note(f"with {what} these have two skills of that name, and which one wins is open: {', '.join(doubtful)}")
-        note(f"to take it back: skillshelf link {put.name} --to {host} --remove")
-    return set(doubtful)
+    meant = the_one(wanted, found, survey)
+    return meant, [verdict.host for verdict in verdicts_of(meant, survey, survey.views) if verdict.visible]
 
 
 def _verified(
@@ -134,7 +84,7 @@ def _verified(
     status = _report(wanted, told, seen, place, json=json)
     survey, (again, *_) = find(sighting.real_path, place, before)
     for verdict in verdicts_of(again, survey, before):
-        if not verdict.visible and not any(copy.visible for copy in _on_copies(again, survey, verdict.host)):
+        if not verdict.visible and not any(seen.visible for _, seen in on_copies(again, survey, verdict.host)):
             note(f"{verdict.host} saw {sighting.path} before and now {verdict.verdict}: {verdict.detail}")
     return status
 
@@ -143,7 +93,15 @@ def _report(wanted: str, made: Sequence[Made], seen: Mapping[str, Verdict], plac
     visible = {one.host: seen[one.host].visible if one.host in seen else None for one in made}
     if json:
         forms = [
-            {**one._asdict(), "visible": visible[one.host], "on_change": HOSTS[one.host].on_change} for one in made
+            {
+                "host": one.host,
+                "how": one.how,
+                "path": one.path,
+                "detail": one.detail,
+                "visible": visible[one.host],
+                "on_change": HOSTS[one.host].on_change,
+            }
+            for one in made
         ]
         write(as_json({"name": wanted, "made": forms}))
     else:
@@ -158,7 +116,9 @@ def _is_good(one: Made, verdict: Verdict | None) -> bool:
     """Whether a host has got what its author allows: where he keeps a skill from models, people can call it."""
     if one.how in ("removed", "kept"):
         return True
-    return verdict is not None and (verdict.visible is True or verdict.verdict == "hidden-from-model")
+    return (
+        not one.refused and verdict is not None and (verdict.visible is True or verdict.verdict == "hidden-from-model")
+    )
 
 
 def _running(made: Sequence[Made]) -> list[str]:

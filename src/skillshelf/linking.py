@@ -5,39 +5,44 @@ A link or a copy that somebody else made, or changed since, is left alone.
 
 import os
 from collections.abc import Callable, Mapping
-from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
 from skillshelf import files, writing
+from skillshelf.copies import Contents, contents_of, digest_at, digest_of
 from skillshelf.discovery import SKILL_FILE
-from skillshelf.limits import COPIED_BYTES, LISTED_ENTRIES, SKILL_FILE_BYTES
-from skillshelf.made import hosts_of, is_own_link, note, noted
+from skillshelf.made import hosts_of, is_own_link, note, noted, refuse_foreign
 from skillshelf.place import Place
 from skillshelf.putting import Put, in_the_way, put_for, why_copy
 from skillshelf.survey import HostView, Sighting
 from skillshelf.text import visible
 
-__all__ = ["Made", "made_line", "make", "take_back"]
+__all__ = ["Made", "made_line", "make", "refusal", "renew", "take_back"]
 
 How = Literal["link", "copy", "removed", "kept", "nothing"]
 
 
 class Made(NamedTuple):
-    """What was done for one host, where, and what there is to say about it."""
+    """What was done for one host, where, and what there is to say about it; `refused` if it should have been done."""
 
     host: str
     how: How
     path: str
     detail: str
+    refused: bool = False
+
+
+def refusal(host: str, reason: str, path: str = "") -> Made:
+    """Nothing was done for a host, although it needs something."""
+    return Made(host, "nothing", path, reason, refused=True)
 
 
 def made_line(one: Made, seen: bool | None = None) -> str:
     """What was done, for a person, and whether the host sees the skill now."""
     words = {"link": "linked", "copy": "copied", "removed": "removed", "kept": "left", "nothing": "nothing done"}
-    if one.how == "nothing" and seen:
-        return visible(f"{one.host}: sees it already, as {one.path}{f' ({one.detail})' if one.detail else ''}")
-    now = {True: " - its model is told of it", False: " - its model is not told of it", None: ""}[seen]
     detail = f" ({one.detail})" if one.detail else ""
+    if one.how == "nothing" and seen and not one.refused:
+        return visible(f"{one.host}: sees it already, as {one.path}{detail}")
+    now = {True: " - its model is told of it", False: " - its model is not told of it", None: ""}[seen]
     return visible(f"{one.host}: {words[one.how]}{' ' + one.path if one.path else ''}{detail}{now}")
 
 
@@ -47,13 +52,34 @@ def make(sighting: Sighting, view: HostView, place: Place) -> Made:
     put = put_for(sighting, view, place)
     if put is None:
         taken = in_the_way(sighting, view, place)
-        why = f"{taken}: move it away and try again" if taken else "it has no root to put a link in"
-        return Made(host, "nothing", "", why)
+        return refusal(host, f"{taken}: move it away and try again" if taken else "it has no root to put a link in")
     try:
+        refuse_foreign(put.root)
         made = _replaced(put, host, sighting) if is_own_link(put.path) else _MAKERS[put.how](put, [host], sighting)
         return made._replace(detail=f"{made.detail}, {why_copy(sighting, view)}") if made.how == "copy" else made
     except OSError as error:
-        return Made(host, "nothing", put.path, f"not made: {(error.strerror or str(error)).lower()}")
+        return _not_made(host, put.path, error)
+
+
+def _not_made(host: str, path: str, error: OSError) -> Made:
+    return refusal(host, f"not made: {error.strerror.lower() if error.strerror else error}", path)
+
+
+def renew(copy: Sighting, host: str, sighting: Sighting) -> Made:
+    """Make a copy of ours again from the skill, which changed since; what a host needs it for stays noted."""
+    path = os.path.dirname(copy.path)
+    root, name = os.path.split(path)
+    entry = noted(root, name) or {}
+    hosts = hosts_of(entry)
+    try:
+        contents = _contents(sighting)
+        refuse_foreign(root)
+        writing.replace_folder(path, contents.files)
+        said = {"digest": digest_of(contents), "source": _way(os.path.dirname(sighting.path), root)}
+        note(root, name, {**entry, **said, "for": hosts if host in hosts else [*hosts, host]})
+    except OSError as error:
+        return _not_made(host, path, error)
+    return Made(host, "copy", path, f"anew, since the skill changed: {_counted(contents)}")
 
 
 def _replaced(put: Put, host: str, sighting: Sighting) -> Made:
@@ -66,42 +92,41 @@ def _replaced(put: Put, host: str, sighting: Sighting) -> Made:
     except OSError:
         writing.make_link(put.path, target)
         raise
-    if made.how == "nothing":
-        writing.make_link(put.path, target)
-        return made
     return made._replace(host=host, detail=f"in place of the link that skillshelf made; {made.detail}")
 
 
 def _link(put: Put, hosts: list[str], sighting: Sighting) -> Made:
-    # From where the root really is: the way to it may lead through links.
     made = writing.make_parents(put.root)
-    target = os.path.relpath(os.path.dirname(sighting.real_path), files.real_path(put.root))
+    target = _way(os.path.dirname(sighting.real_path), put.root)
     writing.make_link(put.path, target)
     _note(put, {"how": "link", "target": target, "folders": len(made), "for": hosts})
     return Made(hosts[-1], "link", put.path, f"leads to {target}")
 
 
+def _way(folder: str, root: str) -> str:
+    """How to go from a root to a folder, from where both really are: the way to them may lead through links."""
+    return os.path.relpath(files.real_path(folder), files.real_path(root))
+
+
 def _copy(put: Put, hosts: list[str], sighting: Sighting) -> Made:
-    host = hosts[-1]
-    with files.Folder(files.real_path(os.path.dirname(sighting.path))) as folder:
-        names, whole = folder.files(LISTED_ENTRIES)
-        if not whole:
-            return Made(host, "nothing", put.path, f"not copied: more than {LISTED_ENTRIES:,} files")
-        contents: dict[str, bytes] = {}
-        room = COPIED_BYTES
-        for name in names:
-            try:
-                contents[name] = folder.read(name.split("/"), limit=room).data
-            except files.TooLarge:
-                return Made(host, "nothing", put.path, f"not copied: more than {COPIED_BYTES:,} bytes")
-            room -= len(contents[name])
-    if SKILL_FILE not in contents:
-        contents[SKILL_FILE] = files.read_file(sighting.real_path, limit=SKILL_FILE_BYTES, links="never") or b""
+    contents = _contents(sighting)
     made = writing.make_parents(put.root)
-    writing.make_folder(put.path, contents)
-    _note(put, {"how": "copy", "digest": _digest(contents), "folders": len(made), "for": hosts})
-    count = "1 file" if len(contents) == 1 else f"{len(contents)} files"
-    return Made(host, "copy", put.path, count)
+    writing.make_folder(put.path, contents.files)
+    source = _way(os.path.dirname(sighting.path), put.root)
+    entry = {"how": "copy", "digest": digest_of(contents), "source": source, "folders": len(made), "for": hosts}
+    _note(put, entry)
+    return Made(hosts[-1], "copy", put.path, _counted(contents))
+
+
+def _contents(sighting: Sighting) -> Contents:
+    return contents_of(os.path.dirname(sighting.path), sighting.real_path)
+
+
+def _counted(contents: Contents) -> str:
+    """How many files were copied, and how much was not."""
+    count = "1 file" if len(contents.files) == 1 else f"{len(contents.files)} files"
+    links = "1 link" if contents.left_out == 1 else f"{contents.left_out} links"
+    return f"{count} without the {links} in it" if contents.left_out else count
 
 
 _MAKERS: Mapping[str, Callable[[Put, list[str], Sighting], Made]] = {"link": _link, "copy": _copy}
@@ -113,14 +138,6 @@ def _note(put: Put, entry: Mapping[str, Any]) -> None:
     before = noted(put.root, put.name) or {}
     folders = before.get("folders", 0)
     note(put.root, put.name, {**entry, "folders": entry["folders"] + (folders if isinstance(folders, int) else 0)})
-
-
-def _digest(contents: Mapping[str, bytes]) -> str:
-    """What tells one tree of files from another."""
-    whole = sha256()
-    for name in sorted(contents):
-        whole.update(f"{name}\0{sha256(contents[name]).hexdigest()}\n".encode())
-    return f"sha256:{whole.hexdigest()}"
 
 
 # Taking back --------------------------------------------------------------------------------------
@@ -159,7 +176,7 @@ def _remove(host: str, root: str, path: str, entry: Mapping[str, Any]) -> Made:
     if kind == "link" and entry.get("how") == "link" and files.link_target(path) == entry.get("target"):
         writing.remove_link(path)
     elif kind == "folder" and entry.get("how") == "copy":
-        if _digest_at(path) != entry.get("digest"):
+        if digest_at(path, f"{path}/{SKILL_FILE}") != entry.get("digest"):
             return Made(host, "nothing", path, "the copy was changed since; remove it by hand if you do not need it")
         writing.remove_folder(path)
     elif kind is not None:
@@ -168,9 +185,3 @@ def _remove(host: str, root: str, path: str, entry: Mapping[str, Any]) -> Made:
     folders = entry.get("folders", 0)
     writing.remove_empty(root, folders if isinstance(folders, int) else 0)
     return Made(host, "removed", path, "" if kind else "it was gone already")
-
-
-def _digest_at(path: str) -> str:
-    with files.Folder(path) as folder:
-        names, _ = folder.files(LISTED_ENTRIES)
-        return _digest({name: folder.read(name.split("/"), limit=COPIED_BYTES).data for name in names})

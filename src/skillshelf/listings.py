@@ -13,7 +13,10 @@ from skillshelf.rules import check, description_of, placed
 from skillshelf.text import fold
 from skillshelf.values import CatalogSkill, Root
 
-__all__ = ["is_open", "listed", "no_winner"]
+__all__ = ["NO_WINNER", "is_open", "listed", "no_winner"]
+
+NO_WINNER = "no-winner"
+"""The rule of an answer that is open because the host takes one of several, and nobody can say which."""
 
 
 def listed(question: Question) -> Answer | None:
@@ -40,7 +43,7 @@ def _rivalry(question: Question, skill: CatalogSkill) -> Answer | None:
     view = question.view
     losers = view.losers.get(skill.path, ())
     if losers and is_open(question.profile, skill.path, losers[0], view.roots):
-        return Answer("unknown", no_winner(question.profile, len(losers) + 1))
+        return Answer("unknown", no_winner(question.profile, len(losers) + 1), rule=NO_WINNER)
     return None
 
 

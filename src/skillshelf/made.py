@@ -3,12 +3,23 @@
 import json
 import os
 from collections.abc import Mapping
+from errno import EEXIST
 from typing import Any
 
 from skillshelf import files, writing
 from skillshelf.limits import CONFIG_BYTES
 
-__all__ = ["RECORD", "hosts_of", "is_own_copy", "is_own_link", "keep_for", "note", "noted"]
+__all__ = [
+    "RECORD",
+    "copied_from",
+    "hosts_of",
+    "is_own_copy",
+    "is_own_link",
+    "keep_for",
+    "note",
+    "noted",
+    "refuse_foreign",
+]
 
 RECORD = ".skillshelf-made.json"
 
@@ -26,9 +37,18 @@ def note(root: str, name: str, entry: Mapping[str, Any] | None) -> None:
     if entry is not None:
         notes[name] = dict(entry)
     if notes:
-        writing.replace_file(path, (json.dumps(notes, indent=2, sort_keys=True) + "\n").encode())
+        refuse_foreign(root)
+        # For everybody on the team, as far as the user's mask allows.
+        writing.replace_file(path, (json.dumps(notes, indent=2, sort_keys=True) + "\n").encode(), mode=0o666)
     elif files.kind_at(path) is not None:
         writing.remove_link(path)
+
+
+def refuse_foreign(root: str) -> None:
+    """Raise where the notes of a root are no file of their own: a link would have something else overwritten."""
+    kind = files.kind_at(f"{root}/{RECORD}")
+    if kind not in (None, "file"):
+        raise FileExistsError(EEXIST, f"{RECORD} there is a {kind}")
 
 
 def is_own_link(path: str) -> bool:
@@ -43,6 +63,13 @@ def is_own_copy(path: str) -> bool:
     """Whether a folder is where we put a copy; somebody may have changed it since."""
     entry = noted(*os.path.split(path))
     return entry is not None and entry.get("how") == "copy" and files.kind_at(path) == "folder"
+
+
+def copied_from(path: str) -> str | None:
+    """The folder that a copy of ours was made from; None where that was not noted."""
+    root, name = os.path.split(path)
+    source = (noted(root, name) or {}).get("source")
+    return os.path.normpath(os.path.join(files.real_path(root), source)) if isinstance(source, str) else None
 
 
 def hosts_of(entry: Mapping[str, Any]) -> list[str]:

@@ -8,13 +8,25 @@ from skillshelf import files
 from skillshelf.discovery import SKILL_FILE
 from skillshelf.document import parse
 from skillshelf.hosts import HOSTS
-from skillshelf.made import is_own_link
-from skillshelf.place import Place
+from skillshelf.made import copied_from, is_own_copy, is_own_link
+from skillshelf.place import Place, find_repository
+from skillshelf.profile import Profile
+from skillshelf.profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.questions import ignored_safeguard
 from skillshelf.survey import HostView, Sighting, base_of, is_broken
 from skillshelf.values import Root
 
-__all__ = ["Put", "in_the_way", "is_open_to_all", "link_name", "put_for", "why_copy"]
+__all__ = [
+    "Put",
+    "careless_readers",
+    "in_the_way",
+    "is_open_to_all",
+    "link_name",
+    "project_of",
+    "put_for",
+    "real_root",
+    "why_copy",
+]
 
 
 class Put(NamedTuple):
@@ -41,10 +53,10 @@ def link_name(sighting: Sighting) -> str:
 def put_for(sighting: Sighting, view: HostView, place: Place) -> Put | None:
     """What makes a skill visible to a host: beside the file, or here, or at home; None where all is taken."""
     name = link_name(sighting)
-    careless = _careless_folders(sighting)
+    careless = Counter(path for host in _careless(sighting) for path in _folders_of(host))
     fitting = _fitting_roots(sighting, view, place)
     ordered = sorted(
-        fitting, key=lambda root: (base_of(root) != sighting.base, root.label in careless, -_READERS[root.label])
+        fitting, key=lambda root: (base_of(root) != sighting.base, careless[root.label], -_READERS[root.label])
     )
     for root in ordered:
         put = Put(root.path, name, _how(sighting, root, view), root.label)
@@ -54,12 +66,36 @@ def put_for(sighting: Sighting, view: HostView, place: Place) -> Put | None:
 
 
 def _fitting_roots(sighting: Sighting, view: HostView, place: Place) -> list[Root]:
+    """The roots that something may be put into."""
+    return [root for root in _roots_beside(sighting, view, place) if not _leads_out(root, place)]
+
+
+def _roots_beside(sighting: Sighting, view: HostView, place: Place) -> list[Root]:
     bases = {"user": (sighting.base, place.home), "project": (sighting.base, place.cwd)}[sighting.kind]
     return [
         root
         for root in view.roots
         if root.kind == sighting.kind and base_of(root) in bases and not root.switched_off and not is_broken(root)
     ]
+
+
+def _leads_out(root: Root, place: Place) -> bool:
+    """Whether a link on the way to a root of the project leads out of it, where nothing of the project is written."""
+    real = real_root(root.path, root.label) if root.kind == "project" else ""
+    return real != "" and not files.is_inside(real, project_of(place))
+
+
+def real_root(path: str, label: str) -> str:
+    """Where a root really is if a link below its base leads to it; else nothing."""
+    real = files.real_path(path)
+    base = files.real_path(path.removesuffix(f"/{label}"))
+    return real if real != f"{base.rstrip('/')}/{label}" else ""
+
+
+def project_of(place: Place) -> str:
+    """The repository around a place, or its folder where there is none."""
+    here = files.real_path(place.cwd)
+    return find_repository(here, find_profile(DEFAULT_PROFILE).markers) or here
 
 
 def _how(sighting: Sighting, root: Root, view: HostView) -> Literal["link", "copy"]:
@@ -91,13 +127,23 @@ def _is_free(put: Put, sighting: Sighting) -> bool:
 def in_the_way(sighting: Sighting, view: HostView, place: Place) -> str:
     """What stands where a link or a copy would have to be, in words; nothing where there is no such root."""
     name = link_name(sighting)
-    paths = [f"{root.path}/{name}" for root in _fitting_roots(sighting, view, place)]
-    path = next((path for path in paths if files.kind_at(path) is not None), None)
-    return f"{_shown(path, place)} is {_what_is(path)}" if path is not None else ""
+    roots = _roots_beside(sighting, view, place)
+    for root in roots:
+        path = f"{root.path}/{name}"
+        if not _leads_out(root, place) and files.kind_at(path) is not None:
+            return f"{_shown(path, place)} is {_what_is(path, place)}"
+    for root in roots:
+        if _leads_out(root, place):
+            real = real_root(root.path, root.label)
+            return f"{_shown(root.path, place)} is behind a link out of this project, to {real}"
+    return ""
 
 
-def _what_is(path: str) -> str:
+def _what_is(path: str, place: Place) -> str:
     kind = files.kind_at(path)
+    if is_own_copy(path):
+        source = copied_from(path)
+        return "a copy that skillshelf made" + (f" of {_shown(source, place)}" if source else "")
     if kind == "link":
         return f"a link that skillshelf did not make, to {files.link_target(path)}"
     if kind != "folder":
@@ -112,13 +158,22 @@ def _shown(path: str, place: Place) -> str:
 
 def is_open_to_all(put: Put, sighting: Sighting) -> bool:
     """Whether a host reads that folder which would hand the skill to its model although the author holds it back."""
-    return put.label in _careless_folders(sighting)
+    return bool(careless_readers(put, sighting))
 
 
-def _careless_folders(sighting: Sighting) -> frozenset[str]:
+def careless_readers(put: Put, sighting: Sighting) -> list[str]:
+    """The hosts that read that folder and would hand the skill to their model although the author holds it back."""
+    return [host.name for host in _careless(sighting) if put.label in _folders_of(host)]
+
+
+def _folders_of(host: Profile) -> set[str]:
+    return {path for rule in host.roots for path in rule.paths}
+
+
+def _careless(sighting: Sighting) -> list[Profile]:
+    """The hosts that ignore what keeps a skill from models."""
     fields = parse(sighting.head, whole=len(sighting.head) >= sighting.size).fields
-    careless = [host for host in HOSTS.values() if ignored_safeguard(fields, host)]
-    return frozenset(path for host in careless for rule in host.roots for path in rule.paths)
+    return [host for host in HOSTS.values() if ignored_safeguard(fields, host)]
 
 
 _READERS = Counter(path for host in HOSTS.values() for rule in host.roots for path in dict.fromkeys(rule.paths))

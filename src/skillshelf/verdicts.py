@@ -12,7 +12,7 @@ from typing import NamedTuple
 from skillshelf import files
 from skillshelf.discovery import SKILL_FILE
 from skillshelf.hosts import HOSTS
-from skillshelf.listings import is_open, listed, no_winner
+from skillshelf.listings import NO_WINNER, is_open, listed, no_winner
 from skillshelf.profile import Profile
 from skillshelf.questions import SEEN, VERDICTS, Answer, Question, document_of, own_root, shown_path
 from skillshelf.rules import check, placed
@@ -91,7 +91,7 @@ def _shadowed(question: Question) -> Answer | None:
         loser = question.view.shadowed.get(way)
         if loser is not None:
             if is_open(question.profile, way, loser.by, question.view.roots):
-                return Answer("unknown", no_winner(question.profile, 2), way)
+                return Answer("unknown", no_winner(question.profile, 2), way, NO_WINNER)
             return Answer("shadowed-by", _beside(question, loser.by), way)
     return None
 

@@ -27,6 +27,7 @@ __all__ = [
     "remove_folder",
     "remove_link",
     "replace_file",
+    "replace_folder",
     "sync_folder",
     "unlock",
     "why_not_replaced",
@@ -131,12 +132,12 @@ def remove(path: str) -> None:
         os.unlink(to_system(path))
 
 
-def replace_file(path: str, data: bytes) -> None:
-    """Put bytes in the place of a file at once: a reader sees the old ones or the new ones."""
+def replace_file(path: str, data: bytes, *, mode: int = 0o600) -> None:
+    """Put bytes in the place of a file at once: a reader sees the old ones or the new ones, `mode` is a new file's."""
     target = real_path(path)
     before = os.stat(to_system(target)) if kind_at(target) else None
     temporary = f"{target}.{os.getpid()}.new"
-    descriptor = os.open(to_system(temporary), _CREATE, 0o600)
+    descriptor = os.open(to_system(temporary), _CREATE, mode)
     try:
         try:
             _write_all(descriptor, data)
@@ -201,6 +202,18 @@ def make_folder(path: str, contents: Mapping[str, bytes]) -> None:
             with suppress(OSError):
                 os.rmdir(to_system(folder))
         raise
+
+
+def replace_folder(path: str, contents: Mapping[str, bytes]) -> None:
+    """Put a folder with files in the place of another, which is back there if that fails."""
+    aside = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.old")
+    os.rename(to_system(path), to_system(aside))
+    try:
+        make_folder(path, contents)
+    except OSError:
+        os.rename(to_system(aside), to_system(path))
+        raise
+    remove_folder(aside)
 
 
 def make_parents(folder: str) -> list[str]:
