@@ -1,11 +1,11 @@
 """Files of a name to what `why` says about each: the verdicts, the copies that `link` made of it, and what helps."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from skillshelf.copies import Standing, copies_of, source_of, standing_of
-from skillshelf.fixes import asked_as, fix_for
+from skillshelf.fixes import asked_as, fix_for, wants_put
 from skillshelf.hostfinding import verdicts_of
 from skillshelf.hostviews import Asked
 from skillshelf.made import is_own_copy
@@ -21,11 +21,21 @@ Judged = Mapping[str, Sequence[Verdict]]
 
 
 class _Copy(NamedTuple):
-    """A copy of a skill, how it stands to that, and the hosts that see it."""
+    """A copy of a skill, how it stands to that, and what the hosts make of it that look where it lies."""
 
     sighting: Sighting
     standing: Standing
-    hosts: tuple[str, ...]
+    verdicts: Sequence[Verdict]
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that see it."""
+        return tuple(verdict.host for verdict in self.verdicts if verdict.visible)
+
+    @property
+    def folder(self) -> str:
+        """Where it lies."""
+        return os.path.dirname(self.sighting.path)
 
 
 def asked_about(found: Sequence[Sighting], survey: Survey, hosts: Sequence[str]) -> list[Asked]:
@@ -43,43 +53,61 @@ def _asked(sighting: Sighting, everything: Sequence[Sighting], judged: Judged, s
         # What helps is told of the skill itself, which a copy follows.
         words = "a copy that skillshelf made" + _STANDS[standing_of(sighting, source)]
         return Asked(sighting.path, verdicts, (), text, words, is_copy=True)
-    where = Where(survey.place.cwd, survey.place.home)
     copies = [_copy(copy, sighting, judged) for copy in copies_of(sighting, survey)]
-    having = {host: copy for copy in copies for host in copy.hosts}
-    told = [
-        verdict
-        if verdict.visible or verdict.host not in having
-        else verdict._replace(detail=_has(having[verdict.host], where))
-        for verdict in verdicts
-    ]
-    helping = [remedy for copy in copies if (remedy := _remedy(copy, sighting, survey, where))]
-    helping += remedies(sighting, verdicts, survey, served=_served(sighting, everything, judged))
-    return Asked(sighting.path, told, helping, text, by_copy=tuple(having))
+    helping = [remedy for copy in copies if (remedy := _remedy(copy, sighting, survey))]
+    reached = {verdict.host for copy in copies for verdict in copy.verdicts}
+    served = _served(sighting, everything, judged) | reached
+    helping += remedies(sighting, verdicts, survey, served=served)
+    seeing = {host for copy in copies for host in copy.hosts} | {one.host for one in verdicts if one.visible}
+    for copy in copies:
+        left = [verdict for verdict in copy.verdicts if verdict.host not in seeing]
+        helping += remedies(copy.sighting, left, survey) if left and copy.standing == "same" else []
+    told = [_told(verdict, copies, survey) for verdict in verdicts]
+    by_copy = tuple(host for copy in copies for host in copy.hosts)
+    return Asked(sighting.path, told, _together(helping), text, by_copy=by_copy)
 
 
 def _copy(copy: Sighting, sighting: Sighting, judged: Judged) -> _Copy:
-    hosts = tuple(verdict.host for verdict in judged[copy.real_path] if verdict.visible)
-    return _Copy(copy, standing_of(copy, sighting), hosts)
+    there = [verdict for verdict in judged[copy.real_path] if not wants_put(verdict, copy)]
+    return _Copy(copy, standing_of(copy, sighting), there)
 
 
 _STANDS: Mapping[Standing, str] = {"same": "", "behind": ", which fell behind", "edited": ", which was edited since"}
 
 
-def _has(copy: _Copy, where: Where) -> str:
-    return f"it has the copy {where.short(os.path.dirname(copy.sighting.path))}{_STANDS[copy.standing]}"
+def _told(verdict: Verdict, copies: Sequence[_Copy], survey: Survey) -> Verdict:
+    """A verdict as it is told: of a host that does not see the file with the copy it has."""
+    place = survey.place
+    having = [(copy, one) for copy in copies for one in copy.verdicts if one.host == verdict.host]
+    if verdict.visible or not having:
+        return verdict
+    copy, seen = max(having, key=lambda pair: pair[1].visible is True)
+    said = f"it has the copy {Where(place.cwd, place.home).short(copy.folder)}{_STANDS[copy.standing]}"
+    return verdict._replace(detail=said if seen.visible else f"{said}: {seen.verdict}, {seen.detail}")
 
 
-def _remedy(copy: _Copy, sighting: Sighting, survey: Survey, where: Where) -> Remedy | None:
-    """What to do about a copy that no longer says what the skill says; None where it does, or nobody asked sees it."""
-    if copy.standing == "same" or not copy.hosts:
+def _together(helping: Iterable[Remedy]) -> list[Remedy]:
+    """The same advice for a skill and its copies as one."""
+    found: dict[str, Remedy] = {}
+    for one in helping:
+        known = found.get(one.what)
+        more = known and known._replace(hosts=known.hosts + one.hosts, needing=known.needing + one.needing)
+        found[one.what] = more or one
+    return list(found.values())
+
+
+def _remedy(copy: _Copy, sighting: Sighting, survey: Survey) -> Remedy | None:
+    """What to do about a copy that no longer says what the skill says; None where it does, or nobody asked has it."""
+    if copy.standing == "same" or not copy.verdicts:
         return None
-    shown = where.short(os.path.dirname(copy.sighting.path))
-    command = _renewing(sighting, copy.hosts[0], survey)
+    where = Where(survey.place.cwd, survey.place.home)
+    hosts = tuple(verdict.host for verdict in copy.verdicts)
+    command = _renewing(sighting, hosts[0], survey)
     if copy.standing == "behind":
-        return Remedy("hand", f"{command}  ({shown} fell behind)", copy.hosts)
+        return Remedy("hand", f"{command}  ({where.short(copy.folder)} fell behind)", hosts)
     source = where.short(os.path.dirname(sighting.path))
-    what = f"{shown} was edited since: put what you need into {source}, remove the copy, then: {command}"
-    return Remedy("hand", what, copy.hosts)
+    edited = f"{where.short(copy.folder)} was edited since"
+    return Remedy("hand", f"{edited}: put what you need into {source}, remove the copy, then: {command}", hosts)
 
 
 def _renewing(sighting: Sighting, host: str, survey: Survey) -> str:
@@ -106,16 +134,14 @@ def _served(sighting: Sighting, everything: Sequence[Sighting], judged: Judged) 
 def fixes_of(asked: Asked, survey: Survey) -> dict[str, str | None]:
     """What to do for each host so that it sees the file, or the text that this has now."""
     sighting = survey.by_path[asked.path]
+    hosts = [verdict.host for verdict in asked.verdicts]
     if asked.is_copy:
-        return dict.fromkeys(verdict.host for verdict in asked.verdicts)
-    fixes = {
-        verdict.host: None
-        if verdict.host in asked.by_copy
-        else fix_for(verdict, sighting, survey.views[verdict.host], survey)
-        for verdict in asked.verdicts
-    }
+        return dict.fromkeys(hosts)
+    fixes = {one.host: fix_for(one, sighting, survey.views[one.host], survey) for one in asked.verdicts}
     for copy in copies_of(sighting, survey):
-        if standing_of(copy, sighting) == "behind":
-            seeing = [one.host for one in verdicts_of(copy, survey, asked.by_copy) if one.visible]
-            fixes |= {host: _renewing(sighting, host, survey) for host in seeing}
+        behind = standing_of(copy, sighting) == "behind"
+        for one in verdicts_of(copy, survey, hosts):
+            if fixes[one.host] is not None and not wants_put(one, copy):
+                fix = fix_for(one, copy, survey.views[one.host], survey)
+                fixes[one.host] = _renewing(sighting, one.host, survey) if behind else fix
     return fixes

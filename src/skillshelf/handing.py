@@ -59,8 +59,7 @@ def hand_to(host: str, sighting: Sighting, place: Place, *, even_so: bool = Fals
         keep_for(host, verdict.at)
         return Handed(Made(host, "nothing", verdict.at, ""))
     if not wants_put(verdict, now):
-        fix = fix_for(verdict, now, view, survey)
-        return Handed(Made(host, "nothing", verdict.at, f"no link would help; {fix}" if fix else "no link would help"))
+        return Handed(Made(host, "nothing", verdict.at, _no_link(verdict, now, survey)))
     put = put_for(now, view, place)
     if put is None:
         return Handed(make(now, view, place))
@@ -77,9 +76,9 @@ def hand_to(host: str, sighting: Sighting, place: Place, *, even_so: bool = Fals
 
 
 def on_copies(sighting: Sighting, survey: Survey, host: str) -> list[tuple[Sighting, Verdict]]:
-    """The copies of a skill that a host sees, or will see once it trusts the folder, with what it makes of each."""
+    """The copies of a skill that lie where a host looks, with what it makes of each."""
     judged = [(copy, verdicts_of(copy, survey, [host])[0]) for copy in copies_of(sighting, survey)]
-    return [(copy, verdict) for copy, verdict in judged if verdict.visible or verdict.verdict == "untrusted"]
+    return [(copy, verdict) for copy, verdict in judged if not wants_put(verdict, copy)]
 
 
 def _by_copy(host: str, sighting: Sighting, verdict: Verdict, survey: Survey) -> Made | None:
@@ -90,14 +89,22 @@ def _by_copy(host: str, sighting: Sighting, verdict: Verdict, survey: Survey) ->
             return renew(copy, host, sighting)
     if verdict.visible:
         return None
-    for _, seen, standing in sorted(copies, key=lambda one: one[2] == "edited"):
+    for copy, seen, standing in sorted(copies, key=lambda one: one[2] == "edited"):
         if standing == "edited":
             source = Where(survey.place.cwd, survey.place.home).short(os.path.dirname(sighting.path))
             why = f"this copy was edited since it was made: put what you need into {source}, remove the copy, try again"
             return refusal(host, why, os.path.dirname(seen.at))
         keep_for(host, seen.at)
-        return Made(host, "nothing", seen.at, "")
+        # What a host will see once it trusts the folder needs nothing else either.
+        is_there = seen.visible or seen.verdict == "untrusted"
+        return Made(host, "nothing", seen.at, "" if is_there else _no_link(seen, copy, survey))
     return None
+
+
+def _no_link(verdict: Verdict, sighting: Sighting, survey: Survey) -> str:
+    """That a file already lies where a host looks, and what keeps it out there."""
+    fix = fix_for(verdict, sighting, survey.views[verdict.host], survey)
+    return f"no link would help; {fix}" if fix else "no link would help"
 
 
 # What is said before ------------------------------------------------------------------------------
