@@ -91,7 +91,7 @@ def test_why_of_a_path_knows_its_copies(machine: Machine, run: Run) -> None:
     (found,) = asked(run, "why", ".agents/skills/deploy", "--host", "kiro", schema="why")["candidates"]
     status, out, _ = run("why", ".agents/skills/deploy")
 
-    assert (found["hosts"][0]["detail"], found["hosts"][0]["fix"]) == ("it has the copy .kiro/skills/deploy", None)
+    assert (found["hosts"][0]["detail"], found["hosts"][0]["fix"]) == ("sees the copy .kiro/skills/deploy", None)
     assert status == run("why", ".agents/skills/deploy", "--host", "kiro")[0] == 0
     assert "10 of 13 hosts tell their model about it, 1 more about a copy that skillshelf made." in out
     assert "move it away" not in out
@@ -145,6 +145,41 @@ def test_a_host_that_takes_one_of_two_is_counted_although_nobody_knows_which(mac
         "2 of 2 hosts tell their model about one of them."
         in run(*("why", "deploy", "--host", "opencode", "--host", "codex"))[1]
     )
+
+
+def test_a_copy_that_a_host_does_not_accept_is_told_with_what_helps(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".claude/skills", "deploy", "\ufeff---\nname: deploy\ndescription: D.\n---\n")
+    run("link", "deploy", "--to", "codelia")
+
+    (found,) = asked(run, "why", ".claude/skills/deploy", schema="why")["candidates"]
+    status, out, _ = run("link", "deploy", "--to", "codelia")
+
+    told = {host["host"]: (host["detail"], host["fix"]) for host in found["hosts"]}
+    assert told["codelia"] == ("bom: the copy .agents/skills/deploy", "remove the byte order mark")
+    assert told["pi"] == ("untrusted: the copy .agents/skills/deploy", "trust this folder in pi")
+    assert (status, "no link would help; remove the byte order mark" in out) == (1, True)
+
+
+def test_a_skill_that_was_moved_keeps_its_copy(machine: Machine, run: Run) -> None:
+    folder = write_skill(machine.repo / ".claude/skills", "deploy").parent
+    run("link", "deploy", "--to", "codelia")
+    (machine.repo / ".github/skills").mkdir(parents=True)
+    moved = folder.rename(machine.repo / ".github/skills/deploy")
+
+    assert "codelia: sees it already" in run("link", "deploy", "--to", "codelia")[1]
+    (moved / "SKILL.md").write_text(skill("name: deploy\ndescription: New.\n"))
+    assert "anew, since the skill changed" in run("link", "deploy", "--to", "codelia")[1]
+
+
+def test_a_copy_whose_skill_is_gone_is_not_removed(machine: Machine, run: Run) -> None:
+    folder = write_skill(machine.repo / ".claude/skills", "deploy").parent
+    run("link", "deploy", "--to", "codelia")
+    folder.rename(machine.base / "away")
+
+    status, out, _ = run("link", "deploy", "--to", "codelia", "--remove")
+
+    assert (status, (machine.repo / ".agents/skills/deploy/SKILL.md").exists()) == (1, True)
+    assert f"{folder} is gone, so this may be all there is; remove it by hand" in out
 
 
 # Copies fall behind -------------------------------------------------------------------------------

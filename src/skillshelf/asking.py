@@ -8,7 +8,7 @@ from skillshelf.copies import Standing, copies_of, source_of, standing_of
 from skillshelf.fixes import asked_as, fix_for, wants_put
 from skillshelf.hostfinding import verdicts_of
 from skillshelf.hostviews import Asked
-from skillshelf.made import is_own_copy
+from skillshelf.made import hosts_of, is_own_copy, noted
 from skillshelf.remedies import Remedy, remedies
 from skillshelf.survey import Sighting, Survey
 from skillshelf.verdicts import Verdict
@@ -62,7 +62,7 @@ def _asked(sighting: Sighting, everything: Sequence[Sighting], judged: Judged, s
     for copy in copies:
         left = [verdict for verdict in copy.verdicts if verdict.host not in seeing]
         helping += remedies(copy.sighting, left, survey) if left and copy.standing == "same" else []
-    told = [_told(verdict, copies, survey) for verdict in verdicts]
+    told = [_told(verdict, sighting, copies, survey) for verdict in verdicts]
     by_copy = tuple(host for copy in copies for host in copy.hosts)
     return Asked(sighting.path, told, _together(helping), text, by_copy=by_copy)
 
@@ -75,15 +75,23 @@ def _copy(copy: Sighting, sighting: Sighting, judged: Judged) -> _Copy:
 _STANDS: Mapping[Standing, str] = {"same": "", "behind": ", which fell behind", "edited": ", which was edited since"}
 
 
-def _told(verdict: Verdict, copies: Sequence[_Copy], survey: Survey) -> Verdict:
-    """A verdict as it is told: of a host that does not see the file with the copy it has."""
-    place = survey.place
+_SEES: Mapping[Standing, str] = {
+    "same": "sees the copy",
+    "behind": "sees an old copy,",
+    "edited": "sees an edited copy,",
+}
+
+
+def _told(verdict: Verdict, sighting: Sighting, copies: Sequence[_Copy], survey: Survey) -> Verdict:
+    """A verdict as it is told: of a host that does not look where the file lies, with the copy that it has."""
     having = [(copy, one) for copy in copies for one in copy.verdicts if one.host == verdict.host]
     if verdict.visible or not having:
         return verdict
     copy, seen = max(having, key=lambda pair: pair[1].visible is True)
-    said = f"it has the copy {Where(place.cwd, place.home).short(copy.folder)}{_STANDS[copy.standing]}"
-    return verdict._replace(detail=said if seen.visible else f"{said}: {seen.verdict}, {seen.detail}")
+    shown = Where(survey.place.cwd, survey.place.home).short(copy.folder)
+    if seen.visible:
+        return verdict._replace(detail=f"{_SEES[copy.standing]} {shown}")
+    return verdict._replace(detail=f"{seen.verdict}: the copy {shown}") if wants_put(verdict, sighting) else verdict
 
 
 def _together(helping: Iterable[Remedy]) -> list[Remedy]:
@@ -101,8 +109,10 @@ def _remedy(copy: _Copy, sighting: Sighting, survey: Survey) -> Remedy | None:
     if copy.standing == "same" or not copy.verdicts:
         return None
     where = Where(survey.place.cwd, survey.place.home)
-    hosts = tuple(verdict.host for verdict in copy.verdicts)
-    command = _renewing(sighting, hosts[0], survey)
+    having = tuple(verdict.host for verdict in copy.verdicts)
+    hosts = copy.hosts or having
+    made_for = hosts_of(noted(*os.path.split(copy.folder)) or {})
+    command = _renewing(sighting, next((host for host in made_for if host in having), having[0]), survey)
     if copy.standing == "behind":
         return Remedy("hand", f"{command}  ({where.short(copy.folder)} fell behind)", hosts)
     source = where.short(os.path.dirname(sighting.path))

@@ -58,13 +58,14 @@ def source_of(sighting: Sighting, survey: Survey) -> Sighting | None:
     if not is_own_copy(folder):
         return None
     source = copied_from(folder)
-    if source is not None:
-        found = survey.by_path.get(f"{source}/{SKILL_FILE}")
-        return found if found is not sighting else None
-    # Notes did not always say what a copy was made from.
+    found = survey.by_path.get(f"{source}/{SKILL_FILE}") if source else None
+    if found is not None and found is not sighting:
+        return found
+    # It may have been moved; notes also did not always say what a copy was made from.
     alike = [other for other in survey.sightings if link_name(other) == sighting.folder and not other.problem]
     others = [other for other in alike if not is_own_copy(os.path.dirname(other.path))]
-    return others[0] if len(others) == 1 else None
+    same = [other for other in others if source is None or (other.head, other.size) == (sighting.head, sighting.size)]
+    return same[0] if len(same) == 1 else None
 
 
 def sources(found: Sequence[Sighting], survey: Survey) -> list[Sighting]:

@@ -10,7 +10,7 @@ from skillshelf.fixes import asked_as, fix_for, wants_put
 from skillshelf.foresight import after_put
 from skillshelf.hostfinding import find, note, verdicts_of
 from skillshelf.hosts import HOSTS
-from skillshelf.linking import Made, make, refusal, renew
+from skillshelf.linking import Made, claim, make, refusal, renew
 from skillshelf.made import keep_for
 from skillshelf.place import Place
 from skillshelf.putting import Put, careless_readers, put_for, real_root
@@ -94,7 +94,7 @@ def _by_copy(host: str, sighting: Sighting, verdict: Verdict, survey: Survey) ->
             source = Where(survey.place.cwd, survey.place.home).short(os.path.dirname(sighting.path))
             why = f"this copy was edited since it was made: put what you need into {source}, remove the copy, try again"
             return refusal(host, why, os.path.dirname(seen.at))
-        keep_for(host, seen.at)
+        claim(copy, host, sighting)
         # What a host will see once it trusts the folder needs nothing else either.
         is_there = seen.visible or seen.verdict == "untrusted"
         return Made(host, "nothing", seen.at, "" if is_there else _no_link(seen, copy, survey))

@@ -10,13 +10,13 @@ from typing import Any, Literal, NamedTuple
 from skillshelf import files, writing
 from skillshelf.copies import Contents, contents_of, digest_at, digest_of
 from skillshelf.discovery import SKILL_FILE
-from skillshelf.made import hosts_of, is_own_link, note, noted, refuse_foreign
+from skillshelf.made import copied_from, hosts_of, is_own_link, note, noted, refuse_foreign
 from skillshelf.place import Place
 from skillshelf.putting import Put, in_the_way, put_for, why_copy
 from skillshelf.survey import HostView, Sighting
 from skillshelf.text import visible
 
-__all__ = ["Made", "made_line", "make", "refusal", "renew", "take_back"]
+__all__ = ["Made", "claim", "made_line", "make", "refusal", "renew", "take_back"]
 
 How = Literal["link", "copy", "removed", "kept", "nothing"]
 
@@ -80,6 +80,17 @@ def renew(copy: Sighting, host: str, sighting: Sighting) -> Made:
     except OSError as error:
         return _not_made(host, path, error)
     return Made(host, "copy", path, f"anew, since the skill changed: {_counted(contents)}")
+
+
+def claim(copy: Sighting, host: str, sighting: Sighting) -> None:
+    """Note that a host needs a copy of ours too, and where the skill is now."""
+    root, name = os.path.split(os.path.dirname(copy.path))
+    entry = noted(root, name) or {}
+    hosts = hosts_of(entry)
+    now = {**entry, "source": _way(os.path.dirname(sighting.path), root)}
+    now["for"] = hosts if host in hosts else [*hosts, host]
+    if now != entry:
+        note(root, name, now)
 
 
 def _replaced(put: Put, host: str, sighting: Sighting) -> Made:
@@ -178,6 +189,8 @@ def _remove(host: str, root: str, path: str, entry: Mapping[str, Any]) -> Made:
     elif kind == "folder" and entry.get("how") == "copy":
         if digest_at(path, f"{path}/{SKILL_FILE}") != entry.get("digest"):
             return Made(host, "nothing", path, "the copy was changed since; remove it by hand if you do not need it")
+        if (source := copied_from(path)) and files.kind_at(f"{source}/{SKILL_FILE}") is None:
+            return Made(host, "nothing", path, f"{source} is gone, so this may be all there is; remove it by hand")
         writing.remove_folder(path)
     elif kind is not None:
         return Made(host, "nothing", path, "this is not what skillshelf made; it was left alone")
