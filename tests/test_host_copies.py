@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -330,3 +332,14 @@ def test_a_comparison_counts_all_skills(machine: Machine, run: Run) -> None:
 def test_a_host_that_is_nearly_named_is_suggested(run: Run) -> None:
     assert run("why", "deploy", "--host", "CODEX")[2] == "skillshelf: no host 'CODEX'; did you mean codex?\n"
     assert "there are: claude-code, codex" in run("why", "deploy", "--host", "zzz")[2]
+
+
+def test_the_script_that_asks_real_hosts_says_what_it_needs() -> None:
+    script = Path(__file__).parent / "hosts/advice.py"
+
+    done = subprocess.run([sys.executable, "-I", "-S", script, "codex"], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (
+        1,
+        "advice.py needs skillshelf, pytest, jsonschema: pip install -e '.[test]'\n",
+    )

@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 # The trees are those of a test.
-if missing := [name for name in ("pytest", "jsonschema") if find_spec(name) is None]:
-    sys.exit(f"advice.py needs {' and '.join(missing)}: pip install -e '.[test]'")
+if missing := [name for name in ("skillshelf", "pytest", "jsonschema") if find_spec(name) is None]:
+    sys.exit(f"advice.py needs {', '.join(missing)}: pip install -e '.[test]'")
 
 from compare import HOSTS, ask, key_of, own_skills
 from test_host_help import TREES, Build, Seen, stray_path
