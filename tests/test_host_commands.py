@@ -55,6 +55,13 @@ def copied(machine: Machine) -> None:
         write_skill(machine.base / place, "deploy", skill(f"name: deploy\ndescription: {place}\n"))
 
 
+def behind(machine: Machine) -> None:
+    """A skill of which two copies were made, before it changed."""
+    path = write_skill(machine.repo / ".claude/skills", "deploy")
+    assert machine.run("link", "deploy", "--to", "codelia", "--to", "kiro").returncode == 0
+    path.write_text(skill("name: deploy\ndescription: Changed.\n"))
+
+
 @pytest.mark.parametrize(
     ("build", "name", "status"),
     [
@@ -63,6 +70,7 @@ def copied(machine: Machine) -> None:
         (missing, "deploi", 3),
         (stray, "deploy", 1),
         (copied, "deploy", 0),
+        (behind, "deploy", 0),
     ],
 )
 def test_an_answer_fits_one_screen_and_says_what_to_do(
@@ -94,7 +102,7 @@ def below(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 60])
-@pytest.mark.parametrize("build", [fine, broken, stray, copied, nowhere, below])
+@pytest.mark.parametrize("build", [fine, broken, stray, copied, nowhere, below, behind])
 def test_an_answer_fits_the_terminal(
     machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch, build: Callable[[Machine], None], columns: int
 ) -> None:

@@ -207,6 +207,16 @@ def test_a_copy_that_fell_behind_is_told_and_made_anew(machine: Machine, run: Ru
     assert not (machine.repo / ".kiro").exists()
 
 
+def test_a_host_that_sees_the_skill_itself_renews_a_copy_without_needing_it(machine: Machine, run: Run) -> None:
+    source = write_skill(machine.repo / ".claude/skills", "deploy")
+    run("link", "deploy", "--to", "codelia")
+    source.write_text(source.read_text() + "More.\n")
+
+    assert "goose: copied .agents/skills/deploy (anew" in run("link", "deploy", "--to", "goose")[1]
+    assert run("link", "deploy", "--to", "codelia", "--remove")[0] == 0
+    assert not (machine.repo / ".agents").exists()
+
+
 def test_another_file_of_a_skill_lets_a_copy_fall_behind_too(machine: Machine, run: Run) -> None:
     source = write_skill(machine.repo / ".agents/skills", "deploy")
     run("link", "deploy", "--to", "kiro")

@@ -86,6 +86,8 @@ def _by_copy(host: str, sighting: Sighting, verdict: Verdict, survey: Survey) ->
     copies = [(copy, seen, standing_of(copy, sighting)) for copy, seen in on_copies(sighting, survey, host)]
     for copy, _, standing in copies:
         if standing == "behind":
+            if not verdict.visible:
+                claim(copy, host, sighting)
             return renew(copy, host, sighting)
     if verdict.visible:
         return None

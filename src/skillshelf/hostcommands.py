@@ -219,18 +219,18 @@ def _pair(values: Values) -> list[str]:
     return [first, second] if first else []
 
 
-Text = tuple[str, bytes, int]
+SkillText = tuple[str, bytes, int]
 """What tells a skill from others: its name, how it begins and how long it is."""
 
 
 def _different(
-    judged: "Sequence[tuple[Sighting, list[Verdict]]]", texts: Sequence[Text]
+    judged: "Sequence[tuple[Sighting, list[Verdict]]]", texts: Sequence[SkillText]
 ) -> "list[tuple[Sighting, list[Verdict]]]":
     """The skills that one of two hosts sees and the other does not; files with the same text are one skill."""
     from skillshelf.hostviews import best_of
     from skillshelf.made import is_own_copy
 
-    alike: dict[Text, list[tuple[Sighting, list[Verdict]]]] = {}
+    alike: dict[SkillText, list[tuple[Sighting, list[Verdict]]]] = {}
     for text, one in zip(texts, judged, strict=True):
         alike.setdefault(text, []).append(one)
     different = []
@@ -250,7 +250,7 @@ def _row(sighting: "Sighting", verdicts: "Sequence[Verdict]") -> "Row":
     return Row(link_name(sighting), sighting.path, {verdict.host: verdict.visible for verdict in verdicts})
 
 
-def _count(view: "HostView", verdicts: "Sequence[Verdict]", texts: Sequence[Text]) -> "HostCount":
+def _count(view: "HostView", verdicts: "Sequence[Verdict]", texts: Sequence[SkillText]) -> "HostCount":
     """What one host sees and misses; a file of which it sees a copy with the same text is not missing."""
     from skillshelf.config import Settings
     from skillshelf.hostviews import HostCount

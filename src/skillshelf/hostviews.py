@@ -100,9 +100,9 @@ def _told_of_one(asked: Sequence[Asked]) -> int:
 
 
 def _by_text(asked: Sequence[Asked]) -> list[list[Asked]]:
-    """Files that say the same together."""
+    """Files that say the same together, what somebody wrote before the copies of it."""
     groups: dict[tuple[bytes, int], list[Asked]] = {}
-    for file in asked:
+    for file in sorted(asked, key=lambda file: file.is_copy):
         groups.setdefault(file.text, []).append(file)
     return list(groups.values())
 

@@ -66,17 +66,14 @@ def _not_made(host: str, path: str, error: OSError) -> Made:
 
 
 def renew(copy: Sighting, host: str, sighting: Sighting) -> Made:
-    """Make a copy of ours again from the skill, which changed since; what a host needs it for stays noted."""
+    """Make a copy of ours again from the skill, which changed since."""
     path = os.path.dirname(copy.path)
     root, name = os.path.split(path)
-    entry = noted(root, name) or {}
-    hosts = hosts_of(entry)
     try:
         contents = _contents(sighting)
         refuse_foreign(root)
         writing.replace_folder(path, contents.files)
-        said = {"digest": digest_of(contents), "source": _way(os.path.dirname(sighting.path), root)}
-        note(root, name, {**entry, **said, "for": hosts if host in hosts else [*hosts, host]})
+        note(root, name, {**(noted(root, name) or {}), "digest": digest_of(contents)})
     except OSError as error:
         return _not_made(host, path, error)
     return Made(host, "copy", path, f"anew, since the skill changed: {_counted(contents)}")
