@@ -311,6 +311,19 @@ def test_hosts_that_would_only_ask_for_trust_are_counted_apart(machine: Machine,
     assert "skillshelf link probe-x --to codex  (into .agents/skills; 2 more would then ask for trust)" in out
 
 
+def test_a_link_that_is_to_be_moved_away_is_not_what_the_next_command_goes_by(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / "lib", "probe-x", skill())
+    link = machine.repo / ".agents/skills/probe-x"
+    link.parent.mkdir(parents=True)
+    link.symlink_to("../../lib/probe-x")
+
+    told = run("why", "probe-x", "--host", "codelia")[1]
+    link.unlink()
+
+    assert "skillshelf link lib/probe-x --to codelia" in told
+    assert run("link", "lib/probe-x", "--to", "codelia")[0] == 0
+
+
 def test_what_stands_in_the_way_is_named_with_what_to_do(machine: Machine, run: Run) -> None:
     taken(machine)
 

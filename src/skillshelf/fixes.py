@@ -99,7 +99,7 @@ def steps_for(verdict: Verdict, sighting: Sighting, view: HostView, survey: Surv
     if sighting.file_name != SKILL_FILE and verdict.verdict not in _FIXES:
         rename = Step("hand", _BY_HAND["file-name"])
         is_misplaced = verdict.verdict in _PLACES
-        return (rename, *([_command(sighting, view.profile.name, survey)] if is_misplaced else ()))
+        return (rename, *([_link(asked_as(sighting, survey), view.profile.name)] if is_misplaced else ()))
     return _to_mend(verdict, sighting, view)
 
 
@@ -123,10 +123,13 @@ def _to_put(sighting: Sighting, view: HostView, survey: Survey) -> tuple[Step, .
     if ignored_safeguard(document_of(sighting, view.profile, survey).fields, view.profile):
         # Nobody is advised to hand a skill to a host that does not heed its author.
         return ()
-    command = _command(sighting, host, survey)
+    command = _link(asked_as(sighting, survey), host)
     put = put_for(sighting, view, survey.place)
     if put is None:
         taken = in_the_way(sighting, view, survey.place)
+        if sighting.path != sighting.real_path:
+            # The link that is moved away may be where the skill has its name from.
+            command = _link(_path_of(sighting.real_path, survey.place), host)
         return (Step("clear", f"{taken}: move it away"), command) if taken else ()
     (then,) = after_put(put, sighting, survey, [host])
     if then.visible or then.verdict == "hidden-from-model":
@@ -135,8 +138,15 @@ def _to_put(sighting: Sighting, view: HostView, survey: Survey) -> tuple[Step, .
     return (*before, command) if before else ()
 
 
-def _command(sighting: Sighting, host: str, survey: Survey) -> Step:
-    return Step("put", f"skillshelf link {asked_as(sighting, survey)} --to {host}")
+def _link(called: str, host: str) -> Step:
+    return Step("put", f"skillshelf link {called} --to {host}")
+
+
+def _path_of(file: str, place: Place) -> str:
+    """The folder of a file as it is typed in a command."""
+    from shlex import quote
+
+    return quote(_shown_from(os.path.dirname(file), place.cwd))
 
 
 def _to_mend(verdict: Verdict, sighting: Sighting, view: HostView) -> tuple[Step, ...]:
@@ -251,7 +261,7 @@ def asked_as(sighting: Sighting, survey: Survey) -> str:
     # A file without a base lies in no root: only a search below this folder would meet it.
     if len(alike) == 1 and sighting.base and not name.startswith("-"):
         return quote(name)
-    return quote(_shown_from(os.path.dirname(sighting.path), survey.place.cwd))
+    return _path_of(sighting.path, survey.place)
 
 
 def _shown_from(path: str, folder: str) -> str:
