@@ -47,6 +47,10 @@ def repaired(data: bytes, directory: str = "demo") -> bytes:
             "---\nname: demo\nargument-hint: '[a] [b]'\ndescription: 'a: b # c'\n---\n",
         ),
         (
+            "---\nname: demo\nargument-hint:  [it's, b] \ndescription: d\n---\n",
+            "---\nname: demo\nargument-hint:  '[it''s, b]'\ndescription: d\n---\n",
+        ),
+        (
             "---\nname: demo\ndescription: d\nmetadata:\n\ta: b\n---\n\tx\n",
             "---\nname: demo\ndescription: d\nmetadata:\n  a: b\n---\n\tx\n",
         ),

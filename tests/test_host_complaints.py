@@ -158,7 +158,7 @@ def test_10_an_argument_hint_that_is_a_list_is_a_matter_of_type(machine: Machine
 
     assert (got["copilot-cli"].verdict, got.fix("copilot-cli")) == (
         "wrong-type",
-        "put quotes around the value that is not text",
+        "put quotes around the value in line 4",
     )
 
 

@@ -220,6 +220,22 @@ BOM = b"\xef\xbb\xbf"
         ),
         (skill("name: probe-x\n").encode(), "add a description", skill().encode()),
         (skill(f"name: probe-x\ndescription: {'d' * 1300}\n").encode(), "shorten the description to 1,024", None),
+        (skill("name: probe-x\ndescription: Prob\u00e9s.\n").encode("latin-1"), "save the file as UTF-8", None),
+        (b"---\nname: probe-x\ndescription: Probes.\n", "end the frontmatter with a line ---", None),
+        (skill("name: probe-x\ndescription: 'it's fine'\n").encode(), "make line 3 valid YAML", None),
+        (b"", "begin the file with a frontmatter: a line ---, name and description, a line ---", None),
+        (skill("name: probe-x\ndescription: [a]\n").encode(), "write the description as one text in quotes", None),
+        (skill("name: probe-x\ndescription:\n").encode(), "add a description", None),
+        (
+            skill("name: probe-x\ndescription: D.\nargument-hint: [x]\n").encode(),
+            "put quotes around the value in line 4",
+            skill("name: probe-x\ndescription: D.\nargument-hint: '[x]'\n").encode(),
+        ),
+        (
+            skill("name: probe-x\ndescription: D.\nargument-hint:\n").encode(),
+            "write a text after `argument-hint:`, or remove the line",
+            None,
+        ),
     ],
 )
 def test_a_change_of_the_text_counts_where_nothing_else_is_wrong(
@@ -235,6 +251,33 @@ def test_a_change_of_the_text_counts_where_nothing_else_is_wrong(
     after = Seen(machine).best
     now = {host for host in HOSTS if after[host].visible and before.best[host].visible is False}
     assert {*remedy.hosts} == now
+
+
+def test_a_file_of_another_name_counts_where_hosts_look(machine: Machine) -> None:
+    path = write_skill(machine.repo / ".agents/skills", "probe-x", skill())
+    path.rename(path.with_name("skill.md"))
+    before = Seen(machine)
+    (remedy,) = [one for one in before.helping() if one.what == "rename the file to SKILL.md"]
+
+    path.with_name("skill.md").rename(path)
+
+    now = {host for host, verdict in Seen(machine).best.items() if verdict.visible and not before.best[host].visible}
+    assert {*remedy.hosts} == now
+
+
+def test_a_key_that_stands_twice_is_told_with_its_line_and_trust_alone_promises_nothing(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "probe-x", skill("name: probe-x\ndescription: D.\ndescription: E.\n"))
+
+    helping = Seen(machine).helping()
+
+    assert [one.what for one in helping if one.kind == "hand"] == ["remove one of the two keys, see line 4"]
+
+
+@pytest.mark.parametrize("tabs", ["metadata:\n\ta: b\n", "metadata:\n\t- 'it's'\n"])
+def test_advice_never_speaks_of_a_line_that_it_does_not_know(machine: Machine, tabs: str) -> None:
+    write_skill(machine.repo / ".agents/skills", "probe-x", skill(f"name: probe-x\ndescription: D.\n{tabs}"))
+
+    assert "None" not in repr([one.what for one in Seen(machine).helping()])
 
 
 @pytest.mark.parametrize("host", ["gemini-cli", "pi"])
@@ -266,6 +309,19 @@ def test_hosts_that_would_only_ask_for_trust_are_counted_apart(machine: Machine,
 
     assert "codex  " in out
     assert "skillshelf link probe-x --to codex  (into .agents/skills; 2 more would then ask for trust)" in out
+
+
+def test_a_link_that_is_to_be_moved_away_is_not_what_the_next_command_goes_by(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / "lib", "probe-x", skill())
+    link = machine.repo / ".agents/skills/probe-x"
+    link.parent.mkdir(parents=True)
+    link.symlink_to("../../lib/probe-x")
+
+    told = run("why", "probe-x", "--host", "codelia")[1]
+    link.unlink()
+
+    assert "skillshelf link lib/probe-x --to codelia" in told
+    assert run("link", "lib/probe-x", "--to", "codelia")[0] == 0
 
 
 def test_what_stands_in_the_way_is_named_with_what_to_do(machine: Machine, run: Run) -> None:

@@ -194,15 +194,21 @@ def test_safeguards_come_in_the_order_of_their_danger() -> None:
     ]
 
 
+def told(field: str, value: object) -> list[Finding]:
+    """What is said of a field that only some hosts honour, apart from its type."""
+    found = portability(Document({"name": "x", "description": "d", field: value}, "", ()))
+    return [finding for finding in found if finding.rule != "field-type"]
+
+
 @pytest.mark.parametrize("field", sorted({field for host in HOSTS.values() for field in host.fields} - STANDARD))
 def test_every_field_that_only_some_hosts_honour_is_told(field: str) -> None:
     value = field != "user-invocable"
 
-    (finding,) = portability(Document({"name": "x", "description": "d", field: value}, "", ()))
+    (finding,) = told(field, value)
 
     ignoring = [host.name for host in HOSTS.values() if field not in host.fields and host.name != "kiro"]
     assert [host for host in ignoring if host not in finding.message] == []
-    assert portability(Document({"name": "x", "description": "d", field: not value}, "", ())) == []
+    assert told(field, not value) == []
 
 
 def test_fields_of_the_standard_and_fields_nobody_knows_are_portable() -> None:

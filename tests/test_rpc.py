@@ -184,7 +184,7 @@ def test_standard_error_says_how_many_are_held_back(machine: Machine) -> None:
     done = machine.run("rpc", input='{"jsonrpc":"2.0","id":1,"method":"skills.list"}\n')
 
     assert done.stderr == (
-        f"skillshelf: 1 skills of {machine.repo} are held back; to allow them once: --trust, "
+        f"skillshelf: 1 skill of {machine.repo} held back; to allow it once: --trust, "
         f"always: skillshelf trust {machine.repo}\n"
     )
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1]

@@ -421,10 +421,12 @@ def needed(values: Values, key: str, usage: str) -> str:
 
 def _held_back(shelf: "Shelf") -> None:
     """Say how many skills a model is not told of because nobody trusts their folder."""
+    from skillshelf.text import plural
+
     held = sum(skill.hidden == "untrusted" for skill in shelf.catalog.skills)
     if held:
         remark(
-            f"{held} of this project's skills are held back; to allow them once: --trust, "
+            f"{plural(held, 'skill')} of this project held back; to allow it once: --trust, "
             f"always: skillshelf trust {shelf.project_root}"
         )
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from skillshelf.document import BOM, FENCE, Document, body, form_of, frontmatter_span, mended, parse
+from skillshelf.portability import portability
 from skillshelf.profile import Profile
 from skillshelf.rules import check, placed
 from skillshelf.text import plural
@@ -62,7 +63,8 @@ class _Told(NamedTuple):
 
 def _told(text: Text) -> _Told:
     document = parse(text.data, whole=True, form=form_of(text.profile))
-    return _Told(document, frozenset(finding.rule for finding in check(document, text.directory, text.profile)))
+    findings = (*check(document, text.directory, text.profile), *portability(document))
+    return _Told(document, frozenset(finding.rule for finding in findings))
 
 
 def _proves(step: _Step, text: Text, before: _Told, after: _Told, rules: frozenset[str]) -> bool:
@@ -154,6 +156,22 @@ def _name(text: Text, document: Document) -> _Step | None:
     return _Step(_with_block(text.data, "\n".join(lines)), fields, repaired)
 
 
+_HINT_LINE = re.compile(r"(?P<key>argument-hint[ \t]*+:[ \t]*+)(?P<value>\[[^]\"\\#\n]*+\])[ \t]*+$")
+
+
+def _hint(text: Text, document: Document) -> _Step | None:
+    """A hint in brackets is what a person is shown, in every host that knows it, and a list by mistake."""
+    block, (number, _) = _block(text.data), document.place("argument-hint")
+    lines = block.split("\n") if block is not None else []
+    match = _HINT_LINE.match(lines[number - 2]) if number is not None and lines else None
+    if match is None or number is None:
+        return None
+    quoted = match["value"].replace("'", "''")
+    lines[number - 2] = f"{match['key']}'{quoted}'"
+    fields = {**document.fields, "argument-hint": match["value"]}
+    return _Step(_with_block(text.data, "\n".join(lines)), fields, {("field-type", number): lines[number - 2]})
+
+
 def _block(data: bytes) -> str | None:
     """The text between the fences; None where its line ends were not put right first."""
     span = frontmatter_span(data)
@@ -178,6 +196,7 @@ FIXERS: tuple[tuple[frozenset[str], Fixer], ...] = (
     (frozenset({"crlf"}), _line_ends),
     (_YAML_RULES, _yaml_lines),
     (_NAME_RULES, _name),
+    (frozenset({"field-type"}), _hint),
 )
 
 

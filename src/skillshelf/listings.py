@@ -26,8 +26,10 @@ def listed(question: Question) -> Answer | None:
         return None
     at = skill.path
     if skill.hidden is not None:
-        why = "it has no description" if skill.hidden == "no-description" else "disable-model-invocation is set"
-        return Answer("hidden-from-model", f"{why}; people can still call it", at)
+        is_bare = skill.hidden == "no-description"
+        why = "it has no description" if is_bare else "disable-model-invocation is set"
+        rule = "description-missing" if is_bare else ""
+        return Answer("hidden-from-model", f"{why}; people can still call it", at, rule)
     if skill.path in question.view.dropped:
         budget = question.profile.budget_chars
         said = f"its list ends before this one, at {budget:,} characters" if budget else "its list ends before this one"

@@ -38,9 +38,20 @@ def portability(document: Document) -> list[Finding]:
     dangerous = [field for field in _SAFEGUARDS if field in asked]
     others = sorted(field for field in asked if field not in _SAFEGUARDS)
     return [
+        *_types(document),
         *_findings("portability-safeguard", dangerous, document),
         *_findings("portability-field", others, document),
     ]
+
+
+def _types(document: Document) -> Iterator[Finding]:
+    """Fields of which the specification says nothing, and for which some hosts leave the whole skill out."""
+    for field, value in document.fields.items():
+        strict = [host for host in HOSTS.values() if field in host.text_fields and host.rules["field-type"] == "reject"]
+        if strict and field not in _EVERYWHERE and not isinstance(value, str):
+            hosts = ", ".join(host.name for host in strict)
+            message = f"the whole skill is left out by {hosts}: `{field}` is not text; put quotes around it"
+            yield Finding("field-type", message, *document.place(field))
 
 
 def _says_something(field: str, value: Any) -> bool:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from skillshelf.fixes import Step, asked_as, made_readable, step_for, steps_for, wants_put
+from skillshelf.fixes import Step, asked_as, made_readable, steps_for, wants_put
 from skillshelf.fixing import Text, repair
 from skillshelf.foresight import after_put
 from skillshelf.profiles import DEFAULT_PROFILE, find_profile
@@ -170,15 +170,14 @@ def _is_enough(step: Step, verdict: Verdict, sighting: Sighting, survey: Survey)
     changed = survey if mended is sighting else survey._replace(documents={})
     left = refusals(mended, profile, changed, folder=os.path.basename(os.path.dirname(verdict.at)))
     fields = document_of(mended, profile, changed).fields
-    if step.what == "add a description":
+    if "description-missing" in step.rules:
         fields = {**fields, "description": "x"}
-    met = all(step_for(finding.rule, finding.line, sighting) == step for finding in left)
-    return met and held_back(fields, profile) is None
+    return all(finding.rule in step.rules for finding in left) and held_back(fields, profile) is None
 
 
 def _mended(sighting: Sighting, step: Step) -> Sighting:
     """The file after a repair that changes no meaning; as it is where the step is none."""
-    if not step.rules:
+    if step.kind != "text":
         return sighting
     text = Text(sighting.head, sighting.folder, find_profile(DEFAULT_PROFILE), None)
     data = repair(text, only=step.rules).data

@@ -21,6 +21,7 @@ from skillshelf.recorder import Recording
 from skillshelf.results import code_of, told_message
 from skillshelf.session import Session
 from skillshelf.shelf import Shelf, open_shelf
+from skillshelf.text import plural
 from skillshelf.tools import ToolError, ToolResult
 from skillshelf.values import CatalogSkill
 from skillshelf.version import VERSION
@@ -141,7 +142,7 @@ class Runtime:
             raise ConfigurationError(f"cwd must be a folder that exists: {error.path}") from None
         if held := sum(skill.hidden == "untrusted" for skill in shelf.catalog.skills):
             self._client.note(
-                f"{held} skills of {shelf.project_root} are held back; to allow them once: --trust, "
+                f"{plural(held, 'skill')} of {shelf.project_root} held back; to allow it once: --trust, "
                 f"always: skillshelf trust {shelf.project_root}"
             )
         return shelf

@@ -27,7 +27,7 @@ def check(document: Document, directory: str, profile: Profile) -> list[Finding]
         if rule is not None and value is not None:
             found.extend(rule(value, profile))
     found.extend(
-        Finding("field-type", f"`{field}` is {_kind(fields[field])}; put quotes around it")
+        Finding("field-type", f"`{field}` {_as_it_is(fields[field])}")
         for field in profile.text_fields
         if field in fields and not isinstance(fields[field], str)
     )
@@ -218,6 +218,10 @@ FIELD_RULES: Mapping[str, FieldRule] = {
 }
 
 
+def _as_it_is(value: object) -> str:
+    return "has no value; write one, or remove it" if value is None else f"is {_kind(value)}; put quotes around it"
+
+
 def _kind(value: object) -> str:
     kinds = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a map"}
-    return kinds.get(type(value), "text")
+    return kinds.get(type(value), "no text")
