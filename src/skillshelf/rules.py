@@ -223,5 +223,5 @@ def _as_it_is(value: object) -> str:
 
 
 def _kind(value: object) -> str:
-    kinds = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a map"}
+    kinds = {str: "text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a map"}
     return kinds.get(type(value), "no text")
