@@ -22,9 +22,14 @@ def listed(question: Question) -> Answer | None:
     if skill is None:
         return None
     at = skill.path
+    off = question.view.switched.get(at)
+    if off is not None and off.verdict == "disabled-by-config":
+        return Answer(off.verdict, off.detail, at)
     if skill.hidden is not None:
         why = "it has no description" if skill.hidden == "no-description" else "disable-model-invocation is set"
         return Answer("hidden-from-model", f"{why}; people can still call it", at)
+    if off is not None:
+        return Answer(off.verdict, off.detail, at)
     if skill.path in question.view.dropped:
         budget = question.profile.budget_chars
         said = f"its list ends before this one, at {budget:,} characters" if budget else "its list ends before this one"
