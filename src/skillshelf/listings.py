@@ -10,6 +10,7 @@ from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.profile import Profile
 from skillshelf.questions import SAFEGUARD, Answer, Question, document_of, ignored_safeguard, own_root, shown_path
 from skillshelf.rules import check, description_of, placed
+from skillshelf.survey import base_of
 from skillshelf.text import fold
 from skillshelf.values import CatalogSkill, Root
 
@@ -95,6 +96,8 @@ def _oddities(question: Question, skill: CatalogSkill) -> Iterator[tuple[str, st
         yield "SKILL.md is a link", "linked_file"
     elif f"{root.real_path}/{below}" != skill.real_path and own_root(skill.real_path, question.view.roots) is None:
         yield "the folder is a link", "links"
+    elif _is_linked_root(root) and own_root(skill.real_path, question.view.roots) is None:
+        yield "the root is a link", "links"
     if any(part.startswith(".") for part in below.split("/")):
         yield "a folder that begins with a dot", "hidden"
     if "node_modules" in below.split("/"):
@@ -106,6 +109,11 @@ def _oddities(question: Question, skill: CatalogSkill) -> Iterator[tuple[str, st
         yield "a folder of folders", "max_depth"
     if "hides_on" in question.profile.unknown and "disable-model-invocation" in skill.frontmatter:
         yield "what disable-model-invocation does", "hides_on"
+
+
+def _is_linked_root(root: Root) -> bool:
+    """Whether a root, or a folder of its name, is a link; what leads to the folder it is in does not count."""
+    return root.real_path != f"{files.real_path(base_of(root))}/{root.label}"
 
 
 def _body(question: Question) -> Answer | None:

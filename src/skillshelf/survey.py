@@ -150,7 +150,7 @@ def _survey(
     documents: Documents = {}
     sightings, unseen = _census(resolved.values(), heads, only)
     if path is not None and (named := sight(path)) is not None and named.real_path not in sightings:
-        sightings[named.real_path] = named
+        sightings[named.real_path] = named._replace(kind=_kind_at(named.path, place))
     # Parsed plainly first: most hosts read most files just so.
     for real_path, sighting in sightings.items():
         document = parse(sighting.head, whole=len(sighting.head) >= sighting.size)
@@ -162,6 +162,15 @@ def _survey(
     ordered = sorted(sightings.values(), key=lambda sighting: (sighting.folder, sighting.path))
     by_path = {way: sighting for sighting in ordered for way in (*sighting.ways, sighting.real_path)}
     return Survey(place, tuple(ordered), by_path, views, documents, {}, tuple(unseen))
+
+
+def _kind_at(path: str, place: Place) -> Literal["project", "user"]:
+    """Whose a file is that lies in no root: the user's in a hidden folder at home, unless the work is done there."""
+    home = f"{place.home}/" if place.home else ""
+    if not home or not path.startswith(f"{home}."):
+        return "project"
+    top = home + path[len(home) :].split("/")[0]
+    return "project" if files.is_inside(place.cwd, top) else "user"
 
 
 def _look(profile: Profile, resolved: Roots, heads: Heads, documents: Documents, only: Only | None) -> HostView:

@@ -279,11 +279,20 @@ def _no_root(question: Question) -> Answer:
                 continue
             if base != place.cwd and files.is_inside(base, place.cwd) and profile.nested == "on-use":
                 return Answer("unknown", "maybe, once files there are in use", way)
-            said = f"not in {shown_path(base, question) or '.'}: it reads {label} {_reach(profile)}"
+            said = f"not in {_shown_base(base, question)}: it reads {label} {_reach(profile)}"
             return Answer("outside-boundary", said, way)
     home = place.home
     at_home = home is not None and question.sighting.path.startswith(home.rstrip("/") + "/.")
     return Answer("root-not-read", _reads(profile.name, at_home=at_home))
+
+
+def _shown_base(base: str, question: Question) -> str:
+    """A folder of a project as people are shown it: one beside the working directory as seen from there."""
+    shown, cwd = shown_path(base, question), question.survey.place.cwd
+    if shown != base or files.is_inside(cwd, base):
+        return shown
+    near = os.path.relpath(base, cwd)
+    return near if not near.startswith("../../../") else shown
 
 
 @cache
