@@ -19,6 +19,7 @@ from skillshelf.verdicts import Verdict, judge
 
 GEMINI, GEMINI_TRUST = "~/.gemini/settings.json", "~/.gemini/trustedFolders.json"
 PI_TRUST = "~/.pi/agent/trust.json"
+OMP = "~/.omp/agent/config.yml"
 CODEX, CLAUDE, OPENCODE = "~/.codex/config.toml", "~/.claude/settings.json", "opencode.json"
 
 
@@ -276,6 +277,12 @@ SWITCH_CASES = (
     SwitchCase("pi", "a pattern", {"~/.pi/agent/settings.json": {"skills": ["!**/deploy/**"]}}, "unknown", "skills in"),
     SwitchCase("pi", "a folder more", {"~/.pi/agent/settings.json": {"skills": ["~/deploy"]}}, "visible"),
     SwitchCase(
+        "oh-my-pi", "any", {OMP: "skills:\n  ignoredSkills: [x]\n"}, "unknown", "skills in ~/.omp/agent/config.yml"
+    ),
+    SwitchCase("oh-my-pi", "none", {OMP: "theme:\n  dark: titanium\n"}, "visible"),
+    SwitchCase("oh-my-pi", "an empty one", {OMP: ""}, "visible"),
+    SwitchCase("oh-my-pi", "broken", {OMP: "skills: [\n"}, "unknown", "~/.omp/agent/config.yml cannot be read"),
+    SwitchCase(
         *("vscode", "all", {".vscode/settings.json": '{"chat.useAgentSkills": false, // no\n}'}, "disabled-by-config"),
         *(
             "chat.useAgentSkills is off in .vscode/settings.json",
@@ -300,6 +307,19 @@ def test_a_setting_of_a_host_leaves_a_skill_out(case: SwitchCase, machine: Machi
     assert case.said in verdict.detail
     if case.fix is not None:
         assert fix == case.fix
+
+
+def test_a_folder_that_is_off_by_itself_may_have_been_turned_on(machine: Machine) -> None:
+    file = write_skill(machine.home / ".claude/skills", "deploy")
+    before = verdict_on(machine, "oh-my-pi", file)
+    put(machine, OMP, "skills:\n  enableClaudeUser: true\n")
+    after, _ = verdict_on(machine, "oh-my-pi", file)
+
+    assert (before[0].verdict, before[1]) == ("disabled-by-config", "turn skills.enableClaudeUser on in oh-my-pi")
+    assert (after.verdict, after.detail) == (
+        "unknown",
+        "the host has settings about skills: skills in ~/.omp/agent/config.yml",
+    )
 
 
 def test_a_skill_beside_one_that_is_off_stays_visible(machine: Machine) -> None:

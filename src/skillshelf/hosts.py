@@ -334,6 +334,13 @@ _OH_MY_PI = _HOST._replace(
         RootRule("project", "chain", (".codex/skills",), description="optional"),
         RootRule("project", "chain", (".opencode/skills", ".github/skills"), description="optional"),
     ),
+    settings=(
+        SettingRule(
+            *("any", "skills", ("home:.omp/agent/config.yml", "home:.omp/agent/config.yaml", "cwd:.omp/config.yml")),
+            syntax="yaml",
+        ),
+        SettingRule("any", "skills", ("cwd:.omp/settings.json",)),
+    ),
     no_marker="filesystem",
     hidden="skip",
     yaml_fallback="lines",

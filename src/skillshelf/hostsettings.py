@@ -96,6 +96,15 @@ def _toml(text: str) -> Any:
     return tomllib.loads(text)
 
 
+def _yaml(text: str) -> Any:
+    from skillshelf.yamltext import YamlProblem, load_yaml
+
+    try:
+        return load_yaml(text)
+    except YamlProblem as problem:
+        raise ValueError(problem.message) from None
+
+
 # A string or a comment that nothing closes ends with the text, so that nothing is gone through twice.
 _STRING = r'"(?:\\.|[^"\\])*+(?:"|\\?\Z)'
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
@@ -111,6 +120,7 @@ _SYNTAXES: Mapping[Syntax, Callable[[str], Any]] = {
     "json-comments": lambda text: _json(_without_comments(text)),
     "jsonc": lambda text: _json(_LAST_COMMA.sub(lambda match: match[1] or "", _without_comments(text))),
     "toml": _toml,
+    "yaml": _yaml,
 }
 
 

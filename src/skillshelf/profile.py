@@ -56,10 +56,10 @@ Budget = Literal["entries", "bytes", "tokens", "chars"]
 ToolName = Literal["skill_search", "skill_load", "skill_read", "skill_run", "activate_skill", "Skill", "read"]
 
 
-Syntax = Literal["json", "json-comments", "jsonc", "toml"]
+Syntax = Literal["json", "json-comments", "jsonc", "toml", "yaml"]
 """How a settings file of a host is written; `jsonc` may have a last comma besides comments."""
 
-SettingForm = Literal["names", "all", "entries", "states", "patterns", "mentions", "whole"]
+SettingForm = Literal["names", "all", "entries", "states", "patterns", "mentions", "whole", "any"]
 """What a setting of a host looks like; `switches.FORMS` has one function for each."""
 
 

@@ -2,16 +2,17 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf import files
 from skillshelf.config import Settings, Trust, is_trusted
-from skillshelf.hostsettings import SettingsPlace, host_trust
 from skillshelf.limits import CONFIG_BYTES
 from skillshelf.place import Place, expand, find_repository
 from skillshelf.profile import Base, Profile, RootRule, how_to_allow
-from skillshelf.switches import Switch, switches_of
 from skillshelf.values import Diagnostic, Root
+
+if TYPE_CHECKING:
+    from skillshelf.switches import Switch
 
 __all__ = ["Roots", "is_on", "resolve_roots"]
 
@@ -22,7 +23,7 @@ class Roots(NamedTuple):
     roots: tuple[Root, ...]
     repository: str
     problems: tuple[Diagnostic, ...]
-    switches: tuple[Switch, ...] = ()
+    switches: tuple["Switch", ...] = ()
 
 
 class _Named(NamedTuple):
@@ -43,7 +44,7 @@ class _Ground(NamedTuple):
     repository: str
     problems: list[Diagnostic]
     host_trusts: bool
-    switches: tuple[Switch, ...]
+    switches: tuple["Switch", ...]
 
 
 def resolve_roots(profile: Profile, place: Place, settings: Settings, *, trust: Trust) -> Roots:
@@ -79,12 +80,24 @@ def _ground(profile: Profile, place: Place, settings: Settings) -> _Ground:
     if not chain:
         problems.append(Diagnostic(top, "boundary-outside", f"${profile.boundary_env} is not above {place.cwd}"))
     ordered = chain if profile.chain_order == "nearest-first" else chain[::-1]
-    where = SettingsPlace(place, chain or (place.cwd,))
-    host_trusts, problem = host_trust(profile, where) if profile.trust_file else (True, None)
-    problems += [problem] if problem else []
-    switches = switches_of(profile, where, trusted=host_trusts)
+    host_trusts, switches = _host_settings(profile, place, chain or (place.cwd,), problems)
     repository = top if chain else place.cwd
     return _Ground(place, settings, profile, ordered, repository, problems, host_trusts, switches)
+
+
+def _host_settings(
+    profile: Profile, place: Place, chain: tuple[str, ...], problems: list[Diagnostic]
+) -> tuple[bool, tuple["Switch", ...]]:
+    """What a host's own files say: whether it trusts the working directory, and what is turned off."""
+    if profile.trust_file is None and not profile.settings:
+        return True, ()
+    from skillshelf.hostsettings import SettingsPlace, host_trust
+    from skillshelf.switches import switches_of
+
+    where = SettingsPlace(place, chain)
+    trusted, problem = host_trust(profile, where) if profile.trust_file else (True, None)
+    problems += [problem] if problem else []
+    return trusted, switches_of(profile, where, trusted=trusted)
 
 
 def _chain(cwd: str, top: str) -> tuple[str, ...]:

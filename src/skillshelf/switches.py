@@ -184,6 +184,12 @@ def _whole(name: str, real_path: str, switch: Switch) -> Off | None:
     return _doubt(setting, switch.rule) if value in (False, "deny") else None
 
 
+def _any(name: str, real_path: str, switch: Switch) -> Off | None:
+    """Settings about skills, whatever they are, of which nobody has established what they do together."""
+    said = [setting for setting in switch.said if setting.value]
+    return Off("unknown", f"the host has settings about skills: {switch.rule.key} in {said[0].file}") if said else None
+
+
 FORMS: Mapping[SettingForm, Callable[[str, str, Switch], Off | None]] = {
     "names": _names,
     "all": _all,
@@ -192,4 +198,5 @@ FORMS: Mapping[SettingForm, Callable[[str, str, Switch], Off | None]] = {
     "patterns": _patterns,
     "mentions": _mentions,
     "whole": _whole,
+    "any": _any,
 }

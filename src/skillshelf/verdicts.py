@@ -18,6 +18,7 @@ from skillshelf.questions import SEEN, VERDICTS, Answer, Question, document_of, 
 from skillshelf.roots import is_on
 from skillshelf.rules import check, placed
 from skillshelf.survey import HostView, Sighting, Survey
+from skillshelf.switches import switched_off
 from skillshelf.values import Diagnostic, Finding, Root, VerdictName
 
 __all__ = ["VERDICTS", "Verdict", "judge", "refusals", "to_turn_on"]
@@ -117,6 +118,10 @@ def _filtered(question: Question) -> Answer | None:
         left_out = question.view.filtered.get(way)
         if left_out is not None:
             verdict = _FILTERED.get(left_out.reason, "unknown")
+            doubt = switched_off(question.sighting.folder, question.sighting.real_path, question.view.entered.switches)
+            if verdict == "disabled-by-config" and doubt is not None and doubt.verdict == "unknown":
+                # What is off by itself may have been turned on there.
+                return Answer("unknown", doubt.detail, way)
             return Answer(verdict, _FILTER_DETAILS[verdict](question, way), way)
     return None
 
