@@ -170,7 +170,12 @@ def test_11_a_folder_at_home_is_ignored_for_its_spelling_or_for_a_variable(machi
     assert (got["opencode"].verdict, got["codex"].verdict) == ("visible", "root-not-read")
     assert got["codex"].detail == "reads ~/.codex/skills, ~/.agents/skills"
     assert near_misses(got.survey) == [
-        NearMiss(f"{machine.home}/.claude/Skills", "is not read by any host: the folder must be called skills")
+        NearMiss(
+            f"{machine.home}/.claude/Skills",
+            "is not read by any host: the folder must be called skills; to mend it: "
+            "mv ~/.claude/Skills ~/.claude/skills",
+            f"{machine.home}/.claude/skills",
+        )
     ]
 
     moved = Answers(machine, path, env={"XDG_CONFIG_HOME": str(machine.home / "elsewhere")})

@@ -17,7 +17,7 @@ from skillshelf.values import Candidate, Diagnostic, Entry, Filtered, FilterReas
 __all__ = ["NEAR_MISSES", "SKILL_FILE", "Found", "Repeat", "discover", "probe"]
 
 SKILL_FILE = "SKILL.md"
-NEAR_MISSES = frozenset({"skill.md", "skills.md"})
+NEAR_MISSES = frozenset({"skill.md", "skills.md", "skill.txt", "skill"})
 
 
 class Repeat(NamedTuple):
@@ -234,7 +234,10 @@ class _Walk:
             message = "a SKILL.md in the root itself is no skill; give it a folder of its own, or name the folder above"
             yield Diagnostic(f"{place.path}/{SKILL_FILE}", "root-file", message)
         for name in names if self.root.loose_files == "none" else ():
-            if name != SKILL_FILE and name.lower() in NEAR_MISSES and SKILL_FILE not in names:
+            if name == SKILL_FILE or name.lower() not in NEAR_MISSES or SKILL_FILE in names:
+                continue
+            # A folder may well be called so.
+            if "." in name or files.kind_at(f"{place.real_path}/{name}") == "file":
                 yield Diagnostic(f"{place.path}/{name}", "file-name", f"{name!r} is not read; rename it to SKILL.md")
 
     def _child(self, parent: int, place: _Place, name: str) -> Iterator[Found]:

@@ -12,7 +12,7 @@ from skillshelf.putting import in_the_way, link_name, put_for
 from skillshelf.questions import document_of, ignored_safeguard
 from skillshelf.survey import HostView, Sighting, Survey
 from skillshelf.values import VerdictName
-from skillshelf.verdicts import Verdict, judge
+from skillshelf.verdicts import Verdict, judge, to_turn_on
 
 __all__ = ["Step", "asked_as", "fix_for", "made_readable", "step_for", "steps_for", "wants_put"]
 
@@ -236,16 +236,9 @@ def _lines_to_quote(sighting: Sighting) -> list[int]:
     return [f.line for f in findings if f.line and f.rule in ("yaml-colon", "yaml-brackets")]
 
 
-def _setting(verdict: Verdict, view: HostView) -> str:
-    switches = [
-        rule.host_switch for rule in view.profile.roots if rule.host_switch and rule.host_switch in verdict.detail
-    ]
-    return f"turn {switches[0]} on in {view.profile.name}" if switches else f"turn it on in {view.profile.name}"
-
-
 _FIXES: Mapping[VerdictName, Callable[[Verdict, HostView], str | None]] = {
     "shadowed-by": lambda verdict, view: "rename or remove one of the two",
-    "disabled-by-config": _setting,
+    "disabled-by-config": to_turn_on,
     "untrusted": lambda verdict, view: f"trust this folder in {view.profile.name}",
     "hidden-from-model": lambda verdict, view: _BY_HAND.get(verdict.rule),
     "over-budget": lambda verdict, view: "shorten descriptions, here or of other skills",

@@ -43,6 +43,9 @@ GUIDANCE: dict[str, Guidance] = {
     "plugins-unreadable": Guidance(
         "The folders of installed plugins are named in that list.", "Mend the file, or install the plugin again."
     ),
+    "settings-unreadable": Guidance(
+        "Whether a host trusts a folder, and so what it reads there, stands in that file.", "Mend the file."
+    ),
     # A folder or file
     "walk-limit": Guidance(
         "A walk without an end would hold up every agent that starts.",

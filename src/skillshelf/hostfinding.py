@@ -12,7 +12,7 @@ from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound
 from skillshelf.hosts import HOSTS, find_host
 from skillshelf.limits import STRAY_FOLDERS
 from skillshelf.nearmisses import entries_in, near_misses
-from skillshelf.place import Place, locate
+from skillshelf.place import Place, find_repository, locate
 from skillshelf.putting import link_name
 from skillshelf.survey import Sighting, Survey, sight, take_survey
 from skillshelf.text import visible
@@ -79,7 +79,7 @@ def find(wanted: str, place: Place, hosts: Sequence[str]) -> tuple[Survey, list[
     survey = take_survey(place, hosts, progress=sys.stderr)
     if found := [sighting for sighting in survey.sightings if wanted in _names_of(sighting, survey)]:
         return survey, found
-    folders, problems = _folders_below(place.cwd)
+    folders, problems = _folders_below(place.cwd, find_repository(place.cwd, _MARKERS) or place.cwd)
     stray = next(_strays(wanted, survey, folders), None)
     if stray is not None:
         return _at(stray, place, hosts)
@@ -107,6 +107,8 @@ def near(wanted: str, survey: Survey) -> list[str]:
 
     known = {name.lower(): name for sighting in survey.sightings for name in _names_of(sighting, survey)}
     word = os.path.basename(wanted.rstrip("/"))[:200].lower()
+    if not word:
+        return []
     close = get_close_matches(word, list(known), 3, 0.6)
     close += [name for name in sorted(known) if word in name and name not in close]
     return [known[name] for name in close[:5]]
@@ -114,7 +116,7 @@ def near(wanted: str, survey: Survey) -> list[str]:
 
 def near_miss_lines(survey: Survey, where: Where | None = None) -> list[str]:
     """Folders that are spelt nearly like one that hosts read, each with what is wrong."""
-    return [f"{where.short(path) if where else path} {message}" for path, message in near_misses(survey)]
+    return [f"{where.short(path) if where else path} {message}" for path, message, _ in near_misses(survey)]
 
 
 # Where no host looks ------------------------------------------------------------------------------
@@ -132,19 +134,23 @@ def _strays(wanted: str, survey: Survey, folders: Iterable[str]) -> Iterator[str
             yield f"{root}/{wanted}"
 
 
-def _folders_below(base: str) -> tuple[list[str], list[Diagnostic]]:
-    """The folders below that hold a folder of some host, the nearest first, and that there were too many to look at."""
+_MARKERS = sorted({marker for host in HOSTS.values() for marker in host.markers})
+
+
+def _folders_below(cwd: str, top: str) -> tuple[list[str], list[Diagnostic]]:
+    """The folders that hold a folder of some host, those below here first, and that there were too many to look at."""
     tops = {label.split("/")[0] for label in _LABELS}
-    waiting, found = [base], []
+    waiting, found = list(dict.fromkeys((cwd, top))), []
     # The list grows while it is gone through.
     for folder in islice(waiting, STRAY_FOLDERS):
         names = [name for name, is_folder in entries_in(folder) if is_folder]
-        found += [folder] if tops.intersection(names) and folder != base else []
-        waiting += [f"{folder}/{name}" for name in names if not name.startswith(".") and name != "node_modules"]
+        found += [folder] if tops.intersection(names) and not files.is_inside(cwd, folder) else []
+        below = [f"{folder}/{name}" for name in names if not name.startswith(".") and name != "node_modules"]
+        waiting += [path for path in below if path != cwd]
     if len(waiting) <= STRAY_FOLDERS:
         return found, []
     message = f"only the first {STRAY_FOLDERS:,} folders below were searched for skills that no host knows"
-    return found, [Diagnostic(base, "walk-limit", message)]
+    return found, [Diagnostic(top, "walk-limit", message)]
 
 
 def note(message: str) -> None:

@@ -5,7 +5,7 @@ the name of the field, and every answer that depends on it is "unknown". Sources
 """
 
 from skillshelf.errors import ConfigurationError
-from skillshelf.profile import Profile, RootRule, Telling
+from skillshelf.profile import Profile, RootRule, SettingRule, Telling
 from skillshelf.rulebook import severities
 from skillshelf.values import Severity
 
@@ -69,6 +69,8 @@ _HOST = Profile(
 )
 """What hosts have in common: one level, every link followed, hardly anything checked."""
 
+_CODEX_FILES = ("home:.codex/config.toml",)
+
 _CODEX = _HOST._replace(
     name="codex",
     summary="Codex: `.agents/skills` and `.codex/skills` up to the repository, six levels, every copy of a name kept.",
@@ -83,6 +85,10 @@ _CODEX = _HOST._replace(
     ),
     chain_order="farthest-first",
     env=("CODEX_HOME",),
+    settings=(
+        SettingRule("entries", "skills.config", _CODEX_FILES, "toml", moved_by="CODEX_HOME"),
+        SettingRule("whole", "skills.include_instructions", _CODEX_FILES, "toml", moved_by="CODEX_HOME"),
+    ),
     plugin_manifests=(".codex-plugin/plugin.json", ".claude-plugin/plugin.json", ".cursor-plugin/plugin.json"),
     max_depth=6,
     hidden="skip",
@@ -105,6 +111,11 @@ _CODEX = _HOST._replace(
     on_change="sees it by itself after about ten seconds",
 )
 
+_CLAUDE_FILES = (
+    *("home:.claude/settings.json", "cwd:.claude/settings.json"),
+    *("repository:.claude/settings.local.json", "cwd:.claude/settings.local.json"),
+)
+
 _CLAUDE_CODE = _HOST._replace(
     name="claude-code",
     summary="Claude Code: `.claude/skills` upward and at home, one level; the folder is the name, personal wins.",
@@ -115,6 +126,14 @@ _CLAUDE_CODE = _HOST._replace(
         RootRule("project", "chain", (".claude/skills",)),
     ),
     env=("CLAUDE_CONFIG_DIR",),
+    settings=(
+        SettingRule("states", "skillOverrides", _CLAUDE_FILES, moved_by="CLAUDE_CONFIG_DIR"),
+        SettingRule(
+            *("mentions", "permissions.deny", _CLAUDE_FILES),
+            moved_by="CLAUDE_CONFIG_DIR",
+            mention=r"Skill(?:\(([^)]*?)(?:[ :]\*)?\))?",
+        ),
+    ),
     no_marker="filesystem",
     nested="on-use",
     closing_fence="anywhere",
@@ -140,23 +159,45 @@ _CLAUDE_CODE = _HOST._replace(
     on_change="sees it by itself; restart it if its skills folder is new",
 )
 
+_OPENCODE_CLAUDE = (
+    *("OPENCODE_DISABLE_EXTERNAL_SKILLS", "OPENCODE_DISABLE_CLAUDE_CODE_SKILLS"),
+    "OPENCODE_DISABLE_CLAUDE_CODE",
+)
+_OPENCODE_FILES = (
+    *("home:.config/opencode/config.json", "home:.config/opencode/opencode.json"),
+    *("home:.config/opencode/opencode.jsonc", "chain:opencode.json", "chain:opencode.jsonc"),
+    *("chain:.opencode/opencode.json", "chain:.opencode/opencode.jsonc"),
+)
+
 _OPENCODE = _HOST._replace(
     name="opencode",
     summary="opencode: `.claude`, `.agents` and `.opencode` upward and at home, any depth; a name twice is a race.",
     evidence="run: debug skill; read: packages/opencode at d545d8f",
     version="1.18.33",
     roots=(
-        RootRule("user", "home", (".claude/skills", ".agents/skills")),
-        RootRule("project", "chain", (".claude/skills", ".agents/skills")),
+        RootRule("user", "home", (".claude/skills",), off_by=_OPENCODE_CLAUDE),
+        RootRule("user", "home", (".agents/skills",), off_by=_OPENCODE_CLAUDE[:1]),
+        RootRule("project", "chain", (".claude/skills",), off_by=_OPENCODE_CLAUDE),
+        RootRule("project", "chain", (".agents/skills",), off_by=_OPENCODE_CLAUDE[:1]),
         RootRule(
             *("user", "home", (".config/opencode/skill", ".config/opencode/skills")),
             moved_by="XDG_CONFIG_HOME",
             hidden="skip",
         ),
-        RootRule("project", "chain", (".opencode/skill", ".opencode/skills"), hidden="skip"),
+        RootRule(
+            *("project", "chain", (".opencode/skill", ".opencode/skills")),
+            off_by=("OPENCODE_DISABLE_PROJECT_CONFIG",),
+            hidden="skip",
+        ),
         RootRule("user", "home", (".opencode/skill", ".opencode/skills"), hidden="skip"),
     ),
-    env=("XDG_CONFIG_HOME",),
+    env=("XDG_CONFIG_HOME", *_OPENCODE_CLAUDE, "OPENCODE_DISABLE_PROJECT_CONFIG"),
+    settings=(
+        SettingRule("patterns", "permission.skill", _OPENCODE_FILES, "jsonc", moved_by="XDG_CONFIG_HOME"),
+        SettingRule("all", "tools.skill", _OPENCODE_FILES, "jsonc", moved_by="XDG_CONFIG_HOME"),
+        SettingRule("whole", "permission", _OPENCODE_FILES, "jsonc", moved_by="XDG_CONFIG_HOME"),
+        SettingRule("mentions", "agent.*.permission.skill", _OPENCODE_FILES, "jsonc", moved_by="XDG_CONFIG_HOME"),
+    ),
     no_marker="filesystem",
     max_depth=None,
     below_skill="enter",
@@ -172,6 +213,8 @@ _OPENCODE = _HOST._replace(
     on_change="restart it",
 )
 
+_GEMINI_FILES = ("home:.gemini/settings.json", "cwd:.gemini/settings.json")
+
 _GEMINI_CLI = _HOST._replace(
     name="gemini-cli",
     summary="Gemini CLI: `.gemini/skills` and `.agents/skills` of this folder and of home, one level; the last wins.",
@@ -183,10 +226,18 @@ _GEMINI_CLI = _HOST._replace(
         ("project", "cwd", ".gemini/skills"),
         ("project", "cwd", ".agents/skills"),
     ),
-    env=("GEMINI_CLI_TRUST_WORKSPACE",),
+    env=("GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_RESTRICTED_MODE", "GEMINI_CLI_TRUSTED_FOLDERS_PATH"),
     trust_file=".gemini/trustedFolders.json",
-    trust_values=("TRUST_FOLDER",),
-    trust_env="GEMINI_CLI_TRUST_WORKSPACE",
+    trust_file_env="GEMINI_CLI_TRUSTED_FOLDERS_PATH",
+    trust_syntax="json-comments",
+    trust_levels={"TRUST_FOLDER": "folder", "TRUST_PARENT": "parent", "DO_NOT_TRUST": "refused"},
+    trust_env=("GEMINI_CLI_TRUST_WORKSPACE=true",),
+    distrust_env=("GEMINI_RESTRICTED_MODE=true", "GEMINI_CLI_TRUST_WORKSPACE=false"),
+    trust_switch=SettingRule("all", "security.folderTrust.enabled", _GEMINI_FILES[:1], "json-comments"),
+    settings=(
+        SettingRule("names", "skills.disabled", _GEMINI_FILES, "json-comments", project_files="trusted"),
+        SettingRule("all", "skills.enabled", _GEMINI_FILES, "json-comments", project_files="trusted"),
+    ),
     hidden="skip",
     skip_directories=("node_modules", ".git"),
     root_file="skill",
@@ -243,7 +294,15 @@ _PI = _HOST._replace(
     ),
     no_marker="filesystem",
     trust_file=".pi/agent/trust.json",
-    trust_values=("True",),
+    trust_levels={"true": "folder", "false": "refused", "none": "none"},
+    trust_paths="written",
+    settings=(
+        SettingRule(
+            *("mentions", "skills", ("home:.pi/agent/settings.json", "cwd:.pi/settings.json")),
+            project_files="trusted",
+            mention="[!-](.*)",
+        ),
+    ),
     max_depth=None,
     hidden="skip",
     skip_directories=("node_modules",),
@@ -274,6 +333,13 @@ _OH_MY_PI = _HOST._replace(
         RootRule("user", "home", (".codex/skills",), description="optional", host_switch="skills.enableCodexUser"),
         RootRule("project", "chain", (".codex/skills",), description="optional"),
         RootRule("project", "chain", (".opencode/skills", ".github/skills"), description="optional"),
+    ),
+    settings=(
+        SettingRule(
+            *("any", "skills", ("home:.omp/agent/config.yml", "home:.omp/agent/config.yaml", "cwd:.omp/config.yml")),
+            syntax="yaml",
+        ),
+        SettingRule("any", "skills", ("cwd:.omp/settings.json",)),
     ),
     no_marker="filesystem",
     hidden="skip",
@@ -402,6 +468,11 @@ _VSCODE = _NOT_RUN._replace(
     roots=(
         RootRule("project", "cwd", (".github/skills", ".agents/skills", ".claude/skills")),
         RootRule("user", "home", (".copilot/skills", ".agents/skills", ".claude/skills")),
+    ),
+    settings=(
+        SettingRule(
+            "all", "chat.useAgentSkills", ("home:.config/Code/User/settings.json", "cwd:.vscode/settings.json"), "jsonc"
+        ),
     ),
     description_shown=1_024,
     fields=(

@@ -10,6 +10,7 @@ from skillshelf.limits import SKILL_FILE_BYTES
 from skillshelf.profile import Profile
 from skillshelf.questions import SAFEGUARD, Answer, Question, document_of, ignored_safeguard, own_root, shown_path
 from skillshelf.rules import check, description_of, placed
+from skillshelf.survey import base_of
 from skillshelf.text import fold
 from skillshelf.values import CatalogSkill, Root
 
@@ -25,11 +26,16 @@ def listed(question: Question) -> Answer | None:
     if skill is None:
         return None
     at = skill.path
+    off = question.view.switched.get(at)
+    if off is not None and off.verdict == "disabled-by-config":
+        return Answer(off.verdict, off.detail, at)
     if skill.hidden is not None:
         is_bare = skill.hidden == "no-description"
         why = "it has no description" if is_bare else "disable-model-invocation is set"
         rule = "description-missing" if is_bare else ""
         return Answer("hidden-from-model", f"{why}; people can still call it", at, rule)
+    if off is not None:
+        return Answer(off.verdict, off.detail, at)
     if skill.path in question.view.dropped:
         budget = question.profile.budget_chars
         said = f"its list ends before this one, at {budget:,} characters" if budget else "its list ends before this one"
@@ -95,6 +101,8 @@ def _oddities(question: Question, skill: CatalogSkill) -> Iterator[tuple[str, st
         yield "SKILL.md is a link", "linked_file"
     elif f"{root.real_path}/{below}" != skill.real_path and own_root(skill.real_path, question.view.roots) is None:
         yield "the folder is a link", "links"
+    elif _is_linked_root(root) and own_root(skill.real_path, question.view.roots) is None:
+        yield "the root is a link", "links"
     if any(part.startswith(".") for part in below.split("/")):
         yield "a folder that begins with a dot", "hidden"
     if "node_modules" in below.split("/"):
@@ -106,6 +114,11 @@ def _oddities(question: Question, skill: CatalogSkill) -> Iterator[tuple[str, st
         yield "a folder of folders", "max_depth"
     if "hides_on" in question.profile.unknown and "disable-model-invocation" in skill.frontmatter:
         yield "what disable-model-invocation does", "hides_on"
+
+
+def _is_linked_root(root: Root) -> bool:
+    """Whether a root, or a folder of its name, is a link; what leads to the folder it is in does not count."""
+    return root.real_path != f"{files.real_path(base_of(root))}/{root.label}"
 
 
 def _body(question: Question) -> Answer | None:

@@ -15,8 +15,11 @@ __all__ = [
     "Profile",
     "Ranking",
     "RootRule",
+    "SettingForm",
+    "SettingRule",
     "SortKey",
     "Switch",
+    "Syntax",
     "Telling",
     "ToolName",
     "how_to_allow",
@@ -53,11 +56,35 @@ Budget = Literal["entries", "bytes", "tokens", "chars"]
 ToolName = Literal["skill_search", "skill_load", "skill_read", "skill_run", "activate_skill", "Skill", "read"]
 
 
+Syntax = Literal["json", "json-comments", "jsonc", "toml", "yaml"]
+"""How a settings file of a host is written; `jsonc` may have a last comma besides comments."""
+
+SettingForm = Literal["names", "all", "entries", "states", "patterns", "mentions", "whole", "any"]
+"""What a setting of a host looks like; `switches.FORMS` has one function for each."""
+
+
+class SettingRule(NamedTuple):
+    """One setting of a host by which it leaves skills out, and its files, the weakest first.
+
+    A file begins with where it lies: `home:`, `cwd:`, `chain:` (each folder upward) or `repository:`. `mention` is how
+    a word names a skill, whose name or pattern is its group.
+    """
+
+    form: SettingForm
+    key: str
+    files: tuple[str, ...]
+    syntax: Syntax = "json"
+    moved_by: str | None = None
+    project_files: Literal["always", "trusted"] = "always"
+    mention: str = "(.*)"
+
+
 class RootRule(NamedTuple):
     """One place, or one place per folder of a chain, where a profile looks for skills.
 
     `switch` names the source switch that turns it off; `any` means that one of the switches must be on.
-    `host_switch` names a setting of the host itself that is off unless its user turned it on.
+    `host_switch` names a setting of the host itself that is off unless its user turned it on, `off_by` variables that
+    turn it off.
     """
 
     kind: Literal["env", "project", "custom", "user"]
@@ -70,6 +97,7 @@ class RootRule(NamedTuple):
     plugin_list: str | None = None
     moved_by: str | None = None
     host_switch: str | None = None
+    off_by: tuple[str, ...] = ()
     hidden: Literal["enter", "skip"] | None = None
     loose_files: Literal["none", "in-folders", "everywhere"] = "none"
 
@@ -95,8 +123,14 @@ class Profile(NamedTuple):
     env: tuple[str, ...] = ()
     nested: Literal["none", "on-use"] = "none"
     trust_file: str | None = None
-    trust_values: tuple[str, ...] = ()
-    trust_env: str | None = None
+    trust_file_env: str | None = None
+    trust_syntax: Syntax = "json"
+    trust_levels: Mapping[str, Literal["folder", "parent", "refused", "none"]] = {}
+    trust_paths: Literal["real", "written"] = "real"
+    trust_env: tuple[str, ...] = ()
+    distrust_env: tuple[str, ...] = ()
+    trust_switch: SettingRule | None = None
+    settings: tuple[SettingRule, ...] = ()
     plugin_manifests: tuple[str, ...] = ()
     # Walk
     max_depth: int | None = 6
@@ -190,7 +224,7 @@ def profile_to_dict(profile: Profile) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, RootRule):
+    if isinstance(value, RootRule | SettingRule):
         return {name: _plain(item) for name, item in value._asdict().items()}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]

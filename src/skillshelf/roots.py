@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf import files
 from skillshelf.config import Settings, Trust, is_trusted
@@ -11,15 +11,19 @@ from skillshelf.place import Place, expand, find_repository
 from skillshelf.profile import Base, Profile, RootRule, how_to_allow
 from skillshelf.values import Diagnostic, Root
 
-__all__ = ["Roots", "resolve_roots"]
+if TYPE_CHECKING:
+    from skillshelf.switches import Switch
+
+__all__ = ["Roots", "is_on", "resolve_roots"]
 
 
 class Roots(NamedTuple):
-    """The roots in order of precedence, the repository that bounds them, and what was wrong on the way."""
+    """The roots in order of precedence, the repository that bounds them, what was wrong, and what a host turned off."""
 
     roots: tuple[Root, ...]
     repository: str
     problems: tuple[Diagnostic, ...]
+    switches: tuple["Switch", ...] = ()
 
 
 class _Named(NamedTuple):
@@ -39,6 +43,8 @@ class _Ground(NamedTuple):
     chain: tuple[str, ...]
     repository: str
     problems: list[Diagnostic]
+    host_trusts: bool
+    switches: tuple["Switch", ...]
 
 
 def resolve_roots(profile: Profile, place: Place, settings: Settings, *, trust: Trust) -> Roots:
@@ -52,7 +58,8 @@ def resolve_roots(profile: Profile, place: Place, settings: Settings, *, trust: 
                 continue
             named.setdefault(folder.path, folder)
     roots = [_root(folder, ground, trust, homes) for folder in named.values()]
-    return Roots(tuple(_linked(roots, ground)), files.real_path(ground.repository), tuple(ground.problems))
+    linked = tuple(_linked(roots, ground))
+    return Roots(linked, files.real_path(ground.repository), tuple(ground.problems), ground.switches)
 
 
 def _ground(profile: Profile, place: Place, settings: Settings) -> _Ground:
@@ -73,7 +80,24 @@ def _ground(profile: Profile, place: Place, settings: Settings) -> _Ground:
     if not chain:
         problems.append(Diagnostic(top, "boundary-outside", f"${profile.boundary_env} is not above {place.cwd}"))
     ordered = chain if profile.chain_order == "nearest-first" else chain[::-1]
-    return _Ground(place, settings, profile, ordered, top if chain else place.cwd, problems)
+    host_trusts, switches = _host_settings(profile, place, chain or (place.cwd,), problems)
+    repository = top if chain else place.cwd
+    return _Ground(place, settings, profile, ordered, repository, problems, host_trusts, switches)
+
+
+def _host_settings(
+    profile: Profile, place: Place, chain: tuple[str, ...], problems: list[Diagnostic]
+) -> tuple[bool, tuple["Switch", ...]]:
+    """What a host's own files say: whether it trusts the working directory, and what is turned off."""
+    if profile.trust_file is None and not profile.settings:
+        return True, ()
+    from skillshelf.hostsettings import SettingsPlace, host_trust
+    from skillshelf.switches import switches_of
+
+    where = SettingsPlace(place, chain)
+    trusted, problem = host_trust(profile, where) if profile.trust_file else (True, None)
+    problems += [problem] if problem else []
+    return trusted, switches_of(profile, where, trusted=trusted)
 
 
 def _chain(cwd: str, top: str) -> tuple[str, ...]:
@@ -210,7 +234,7 @@ def _root(named: _Named, ground: _Ground, trust: Trust, homes: set[str]) -> Root
         links=profile.user_links if rule.base == "home" or named.path in homes else profile.other_links,
         trusted=_is_trusted_root(named, ground, trust),
         description_required=rule.description == "required",
-        switched_off=rule.host_switch is not None or not ground.settings.source_enabled(rule.switch),
+        switched_off=_is_off(rule, ground),
         exists=files.kind_at(named.path) is not None,
         hidden=rule.hidden or profile.hidden,
         loose_files=rule.loose_files,
@@ -219,27 +243,25 @@ def _root(named: _Named, ground: _Ground, trust: Trust, homes: set[str]) -> Root
     )
 
 
+def _is_off(rule: RootRule, ground: _Ground) -> bool:
+    if rule.host_switch is not None or any(is_on(name, ground.place) for name in rule.off_by):
+        return True
+    return not ground.settings.source_enabled(rule.switch)
+
+
+def is_on(variable: str, place: Place) -> bool:
+    """Whether a variable of the environment says yes."""
+    return place.env.get(variable, "").strip().lower() in ("1", "true", "yes", "on", "y")
+
+
 def _is_trusted_root(named: _Named, ground: _Ground, trust: Trust) -> bool:
     if named.rule.kind != "project":
         return True
     if ground.profile.trust_file is not None:
-        return _host_trusts(ground.place, ground.profile)
+        return ground.host_trusts
     if trust == "all":
         return True
     return trust == "ask" and is_trusted(named.path, ground.settings.trusted_folders)
-
-
-def _host_trusts(place: Place, profile: Profile) -> bool:
-    """Whether the host's own record says that the working directory, or a folder above it, is trusted."""
-    if profile.trust_env and place.env.get(profile.trust_env, "").strip().lower() in ("true", "1"):
-        return True
-    if place.home is None or profile.trust_file is None:
-        return False
-    record = _read_json(os.path.join(place.home, profile.trust_file))
-    if not isinstance(record, dict):
-        return False
-    trusted = [files.real_path(folder) for folder, value in record.items() if str(value) in profile.trust_values]
-    return any(files.is_inside(place.cwd, folder) for folder in trusted)
 
 
 def _read_json(path: str) -> Any:

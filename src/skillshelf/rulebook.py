@@ -29,6 +29,7 @@ RULES: dict[str, Rule] = {
     "home-missing": Rule("There is no usable home folder.", "warn"),
     "boundary-outside": Rule("The configured boundary is not above the working directory.", "warn"),
     "plugins-unreadable": Rule("The list of installed plugins cannot be read.", "warn"),
+    "settings-unreadable": Rule("A file in which a host records what it trusts cannot be read.", "warn"),
     # A folder or file
     "walk-limit": Rule("A root holds too many folders without a skill; the walk stopped.", "reject", fixed=True),
     "unreadable": Rule("A folder or SKILL.md cannot be read.", "reject", fixed=True),

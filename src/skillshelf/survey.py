@@ -21,6 +21,7 @@ from skillshelf.progress import watched
 from skillshelf.prompt import CatalogText, catalog_text, told_to_models
 from skillshelf.roots import Roots, resolve_roots
 from skillshelf.standing import Documents
+from skillshelf.switches import Off, switched_off
 from skillshelf.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Finding, Root, Shadowed
 
 __all__ = ["HostView", "Sighting", "Survey", "base_of", "glance", "is_broken", "sight", "take_survey", "view_of"]
@@ -65,7 +66,8 @@ class Sighting(NamedTuple):
 class HostView(NamedTuple):
     """What one host makes of a place, ready to be asked about a path; `below` is how every path in a root begins.
 
-    `entered` are the roots it reads, and `found` what it met there, from which all the rest was made.
+    `entered` are the roots it reads, and `found` what it met there, from which all the rest was made. `switched` is
+    what its settings do to a skill, by path.
     """
 
     profile: Profile
@@ -84,6 +86,7 @@ class HostView(NamedTuple):
     below: tuple[str, ...]
     entered: Roots
     found: Sequence[Found]
+    switched: Mapping[str, Off]
 
 
 class Survey(NamedTuple):
@@ -147,7 +150,7 @@ def _survey(
     documents: Documents = {}
     sightings, unseen = _census(resolved.values(), heads, only)
     if path is not None and (named := sight(path)) is not None and named.real_path not in sightings:
-        sightings[named.real_path] = named
+        sightings[named.real_path] = named._replace(kind=_kind_at(named.path, place))
     # Parsed plainly first: most hosts read most files just so.
     for real_path, sighting in sightings.items():
         document = parse(sighting.head, whole=len(sighting.head) >= sighting.size)
@@ -159,6 +162,15 @@ def _survey(
     ordered = sorted(sightings.values(), key=lambda sighting: (sighting.folder, sighting.path))
     by_path = {way: sighting for sighting in ordered for way in (*sighting.ways, sighting.real_path)}
     return Survey(place, tuple(ordered), by_path, views, documents, {}, tuple(unseen))
+
+
+def _kind_at(path: str, place: Place) -> Literal["project", "user"]:
+    """Whose a file is that lies in no root: the user's in a hidden folder at home, unless the work is done there."""
+    home = f"{place.home}/" if place.home else ""
+    if not home or not path.startswith(f"{home}."):
+        return "project"
+    top = home + path[len(home) :].split("/")[0]
+    return "project" if files.is_inside(place.cwd, top) else "user"
 
 
 def _look(profile: Profile, resolved: Roots, heads: Heads, documents: Documents, only: Only | None) -> HostView:
@@ -180,8 +192,12 @@ def view_of(
     for loser in catalog.shadowed:
         if not loser.same_file:
             losers.setdefault(loser.by, []).append(loser.path)
-    text = catalog_text(catalog.skills, profile, Settings())
-    told = told_to_models(catalog.skills)
+    switched = _switched(catalog, entered)
+    left = [
+        skill for skill in catalog.skills if skill.path not in switched or switched[skill.path].verdict not in _KEPT
+    ]
+    text = catalog_text(left, profile, Settings())
+    told = told_to_models(left)
     return HostView(
         profile,
         roots,
@@ -199,7 +215,24 @@ def view_of(
         tuple(f"{root.path}/" for root in roots),
         entered,
         found,
+        switched,
     )
+
+
+_KEPT = ("disabled-by-config", "hidden-from-model")
+"""What a setting does to a skill that its model is not told of."""
+
+
+def _switched(catalog: Catalog, entered: Roots) -> dict[str, Off]:
+    """What the settings of a host do to the skills that it found."""
+    for problem in entered.problems:
+        if problem.rule == "settings-unreadable":
+            # Such a host does not even start: what it would have found nobody sees.
+            return {skill.path: Off("unknown", problem.message) for skill in catalog.skills}
+    if not entered.switches:
+        return {}
+    effects = ((skill.path, switched_off(skill.name, skill.real_path, entered.switches)) for skill in catalog.skills)
+    return {path: off for path, off in effects if off is not None}
 
 
 _BROKEN = ("link-broken", "link-loop")

@@ -13,13 +13,15 @@ from skillshelf import files
 from skillshelf.discovery import SKILL_FILE
 from skillshelf.hosts import HOSTS
 from skillshelf.listings import NO_WINNER, is_open, listed, no_winner
-from skillshelf.profile import Profile
+from skillshelf.profile import Profile, RootRule
 from skillshelf.questions import SEEN, VERDICTS, Answer, Question, document_of, own_root, shown_path
+from skillshelf.roots import is_on
 from skillshelf.rules import check, placed
 from skillshelf.survey import HostView, Sighting, Survey
+from skillshelf.switches import switched_off
 from skillshelf.values import Diagnostic, Finding, Root, VerdictName
 
-__all__ = ["VERDICTS", "Verdict", "judge", "refusals"]
+__all__ = ["VERDICTS", "Verdict", "judge", "refusals", "to_turn_on"]
 
 
 class Verdict(NamedTuple):
@@ -116,6 +118,10 @@ def _filtered(question: Question) -> Answer | None:
         left_out = question.view.filtered.get(way)
         if left_out is not None:
             verdict = _FILTERED.get(left_out.reason, "unknown")
+            doubt = switched_off(question.sighting.folder, question.sighting.real_path, question.view.entered.switches)
+            if verdict == "disabled-by-config" and doubt is not None and doubt.verdict == "unknown":
+                # What is off by itself may have been turned on there.
+                return Answer("unknown", doubt.detail, way)
             return Answer(verdict, _FILTER_DETAILS[verdict](question, way), way)
     return None
 
@@ -129,9 +135,31 @@ def _too_deep(question: Question, way: str) -> str:
 
 
 def _switch(question: Question, way: str) -> str:
-    root = own_root(way, question.view.roots)
-    rules = [rule for rule in question.profile.roots if rule.host_switch and root and root.label in rule.paths]
-    return f"off unless its setting {rules[0].host_switch} is on" if rules else "off in its settings"
+    for rule in _rules_at(way, question.view):
+        for variable in rule.off_by:
+            if is_on(variable, question.survey.place):
+                return f"the variable {variable} turns its folder off"
+        if rule.host_switch:
+            return f"off unless its setting {rule.host_switch} is on"
+    return "off in its settings"
+
+
+def _rules_at(way: str, view: HostView) -> list[RootRule]:
+    """The rules of a host that name the root a file lies in."""
+    root = own_root(way, view.roots)
+    return [rule for rule in view.profile.roots if root and root.kind == rule.kind and root.label in rule.paths]
+
+
+def to_turn_on(verdict: Verdict, view: HostView) -> str:
+    """What undoes the setting by which a host leaves a file out."""
+    if off := view.switched.get(verdict.at):
+        return off.fix
+    for rule in _rules_at(verdict.at, view):
+        if variable := next((name for name in rule.off_by if f" {name} " in verdict.detail), None):
+            return f"unset {variable}"
+        if rule.host_switch:
+            return f"turn {rule.host_switch} on in {verdict.host}"
+    return f"turn it on in {verdict.host}"
 
 
 _FILTER_DETAILS: Mapping[VerdictName, Callable[[Question, str], str]] = {
@@ -203,8 +231,16 @@ def _untrusted(question: Question) -> Answer | None:
     for way in question.sighting.ways:
         root = own_root(way, question.view.roots)
         if root is not None and not root.trusted:
+            if doubt := _trust_problem(question.view):
+                return Answer("unknown", f"nobody knows whether it trusts the folder: {doubt}", way)
             return Answer("untrusted", f"until you trust the folder (~/{question.profile.trust_file})", way)
     return None
+
+
+def _trust_problem(view: HostView) -> str:
+    """Why it is not known whether a host trusts a folder."""
+    problems = view.entered.problems
+    return next((problem.message for problem in problems if problem.rule == "settings-unreadable"), "")
 
 
 def _not_walked(question: Question) -> Answer | None:
@@ -248,11 +284,20 @@ def _no_root(question: Question) -> Answer:
                 continue
             if base != place.cwd and files.is_inside(base, place.cwd) and profile.nested == "on-use":
                 return Answer("unknown", "maybe, once files there are in use", way)
-            said = f"not in {shown_path(base, question) or '.'}: it reads {label} {_reach(profile)}"
+            said = f"not in {_shown_base(base, question)}: it reads {label} {_reach(profile)}"
             return Answer("outside-boundary", said, way)
     home = place.home
     at_home = home is not None and question.sighting.path.startswith(home.rstrip("/") + "/.")
     return Answer("root-not-read", _reads(profile.name, at_home=at_home))
+
+
+def _shown_base(base: str, question: Question) -> str:
+    """A folder of a project as people are shown it: one beside the working directory as seen from there."""
+    shown, cwd = shown_path(base, question), question.survey.place.cwd
+    if shown != base or files.is_inside(cwd, base):
+        return shown
+    near = os.path.relpath(base, cwd)
+    return near if not near.startswith("../../../") else shown
 
 
 @cache

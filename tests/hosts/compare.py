@@ -1,4 +1,4 @@
-"""Runs real agent hosts on the trees of `host_cases` and compares what they list with what their profiles predict.
+"""Runs real agent hosts on the trees of our cases and compares what they list with what their profiles predict.
 
     python tests/hosts/compare.py [HOST ...] [--bin DIR ...]
 
@@ -17,14 +17,16 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from host_cases import PLACE_CASES, ROOTS, TEXT_CASES, PlaceCase, TextCase, trust
+from host_setting_cases import SWITCH_CASES, TRUST_CASES, build_switch, build_trust
 from trees import Machine
 
 from skillshelf.place import Place
@@ -42,10 +44,14 @@ ENVIRONMENT = {
 }
 
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
 class Host(NamedTuple):
     """How a host is asked for its list, and how its answer is read: real paths of SKILL.md files, or names.
 
-    A host that goes on after its answer is told `say`, and its answer is the line that begins with `answer`.
+    A host that goes on after its answer is told `say`, and its answer is the line that begins with `answer`. What its
+    settings turn off is not in its list, or `lists_all`.
     """
 
     program: str
@@ -54,17 +60,22 @@ class Host(NamedTuple):
     say: str = ""
     by: str = "path"
     answer: str = ""
+    lists_all: bool = False
 
 
 def _codex(out: str) -> set[str]:
     answers = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     (answer,) = [answer["result"] for answer in answers if answer.get("id") == 2]
-    paths = {skill["path"] for place in answer["data"] for skill in place["skills"]}
+    paths = {skill["path"] for place in answer["data"] for skill in place["skills"] if skill["enabled"]}
     return {path for path in paths if "/skills/.system/" not in path}
 
 
 def _opencode(out: str) -> set[str]:
     return {skill["location"] for skill in json.JSONDecoder().raw_decode(out, out.index("["))[0]}
+
+
+def _gemini(out: str) -> set[str]:
+    return set(re.findall(r"\[Enabled\].*\n(?:.*\n)*?.*Location: +(\S.*)", out))
 
 
 def _copilot(out: str) -> set[str]:
@@ -94,8 +105,8 @@ HOSTS = {
         '{"method":"initialized"}\n{"id":2,"method":"skills/list","params":{"cwds":[CWD],"forceReload":true}}\n',
         answer='{"id":2',
     ),
-    "opencode": Host("opencode", ("debug", "skill"), _opencode),
-    "gemini-cli": Host("gemini", ("skills", "list"), lambda out: set(re.findall(r"Location: +(\S.*)", out))),
+    "opencode": Host("opencode", ("debug", "skill"), _opencode, lists_all=True),
+    "gemini-cli": Host("gemini", ("skills", "list"), _gemini),
     "pi": Host(
         *("pi", ("--mode", "rpc"), _pi),
         say='{"id":"2","type":"get_commands"}\n',
@@ -106,9 +117,9 @@ HOSTS = {
 }
 
 
-def ask(host: Host, program: str, cwd: Path, home: Path) -> set[str]:
+def ask(host: Host, program: str, cwd: Path, home: Path, env: Mapping[str, str] = NOTHING) -> set[str]:
     """What the real program lists."""
-    environment = {**ENVIRONMENT, "PATH": os.environ["PATH"], "HOME": str(home)}
+    environment = {**ENVIRONMENT, **env, "PATH": os.environ["PATH"], "HOME": str(home)}
     words = [program, *host.words]
     if host.answer:
         return host.read(_conversation(words, host, cwd, environment))
@@ -152,12 +163,29 @@ def _conversation(words: list[str], host: Host, cwd: Path, environment: dict[str
     return "".join(lines)
 
 
-def trees(host: str) -> Iterator[tuple[str, Callable[[Machine], Path]]]:
-    """Every case as a name and a function that puts it on disk and gives the working directory."""
+class Tree(NamedTuple):
+    """A case: a function that puts it on disk and gives the working directory, and variables."""
+
+    title: str
+    build: Callable[[Machine], Path]
+    env: Mapping[str, str] = NOTHING
+
+
+def trees(host: str) -> Iterator[Tree]:
+    """Every case that can be asked of a host."""
     for text in TEXT_CASES:
-        yield f"{text.number} {text.title}", partial(_put_text, text, ROOTS.get(host, ".agents/skills"))
+        yield Tree(f"{text.number} {text.title}", partial(_put_text, text, ROOTS.get(host, ".agents/skills")))
     for place in PLACE_CASES:
-        yield f"{place.number} {place.title}", partial(_put_place, place)
+        yield Tree(f"{place.number} {place.title}", partial(_put_place, place))
+    for record in (case for case in TRUST_CASES if case.host == host):
+        yield Tree(f"trust: {record.title}", partial(_put_setting, partial(build_trust, record)), record.env)
+    for switch in (case for case in SWITCH_CASES if case.host == host and not HOSTS[host].lists_all):
+        yield Tree(f"setting: {switch.title}", partial(_put_setting, partial(build_switch, switch)))
+
+
+def _put_setting(build: Callable[[Machine], Path], machine: Machine) -> Path:
+    build(machine)
+    return Path(machine.repo)
 
 
 def _put_text(case: TextCase, root: str, machine: Machine) -> Path:
@@ -182,17 +210,19 @@ def compare(name: str, program: str) -> list[str]:
     host = HOSTS[name]
     differences = []
     own = own_skills(host, program)
-    for title, build in trees(name):
+    for title, build, env in trees(name):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             machine = Machine(Path(folder).resolve())
             cwd = build(machine)
-            seen = take_survey(Place(str(cwd), str(machine.home), {}), [name])
+            seen = take_survey(Place(str(cwd), str(machine.home), env), [name])
             verdicts = [
                 (key_of(host, sighting), judge(sighting, seen.views[name], seen)) for sighting in seen.sightings
             ]
+            if all(verdict.verdict == "unknown" for _, verdict in verdicts):
+                continue
             try:
-                listed = ask(host, program, cwd, machine.home) - own
-            except (subprocess.TimeoutExpired, ValueError) as error:
+                listed = ask(host, program, cwd, machine.home, env) - own
+            except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
                 differences.append(f"{title}: no answer ({type(error).__name__})")
                 continue
             if host.by == "path":
