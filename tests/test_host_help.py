@@ -265,6 +265,17 @@ def test_a_file_of_another_name_counts_where_hosts_look(machine: Machine) -> Non
     assert {*remedy.hosts} == now
 
 
+def test_a_folder_whose_name_is_nearly_right_is_to_be_renamed(machine: Machine) -> None:
+    write_skill(machine.repo / ".claude/skill", "probe-x", skill())
+    before = Seen(machine, path=stray_path(machine))
+    (remedy,) = before.helping()
+
+    (machine.repo / ".claude/skill").rename(machine.repo / ".claude/skills")
+
+    now = {host for host, verdict in Seen(machine).best.items() if verdict.visible}
+    assert (remedy.what, {*remedy.hosts}) == ("mv .claude/skill .claude/skills", now)
+
+
 def test_a_key_that_stands_twice_is_told_with_its_line_and_trust_alone_promises_nothing(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "probe-x", skill("name: probe-x\ndescription: D.\ndescription: E.\n"))
 

@@ -76,7 +76,9 @@ def test_a_folder_that_is_nearly_called_right_is_renamed(machine: Machine, folde
     (miss,) = near_misses(survey)
 
     assert miss.message.endswith(f"; to mend it: {command}")
-    assert rename_for(survey.by_path[str(file)], survey) == command
+    rename = rename_for(survey.by_path[str(file)], survey)
+    assert rename is not None
+    assert rename.command == command
 
 
 def test_what_lies_in_a_folder_of_the_wrong_name_is_moved_where_the_right_one_exists(machine: Machine) -> None:
@@ -84,7 +86,9 @@ def test_what_lies_in_a_folder_of_the_wrong_name_is_moved_where_the_right_one_ex
     other = write_skill(machine.repo / ".claude/skills", "review")
     survey = take_survey(place_of(machine), ["claude-code"], path=str(file))
 
-    assert rename_for(survey.by_path[str(file)], survey) == "mv .claude/skill/* .claude/skills/"
+    rename = rename_for(survey.by_path[str(file)], survey)
+    assert rename is not None
+    assert rename.command == "mv .claude/skill/* .claude/skills/"
     assert rename_for(survey.by_path[str(other)], survey) is None
 
 
@@ -94,7 +98,9 @@ def test_a_folder_at_home_is_named_as_it_can_be_typed(machine: Machine, moved: b
     survey = take_survey(place_of(machine)._replace(home_moved=moved), ["claude-code"], path=str(file))
 
     home = str(machine.home) if moved else "~"
-    assert rename_for(survey.by_path[str(file)], survey) == f"mv {home}/.claude/skill {home}/.claude/skills"
+    rename = rename_for(survey.by_path[str(file)], survey)
+    assert rename is not None
+    assert rename.command == f"mv {home}/.claude/skill {home}/.claude/skills"
 
 
 def test_no_link_from_a_project_to_a_misspelt_folder_at_home_is_advised(machine: Machine) -> None:
@@ -102,9 +108,9 @@ def test_no_link_from_a_project_to_a_misspelt_folder_at_home_is_advised(machine:
 
     shown = machine.run("why", "deploy").stdout
 
-    assert "(into ~/.claude/skills)" in shown
-    assert "(into ." not in shown
-    assert "(a copy in ." not in shown
+    home = machine.home
+    assert f"mv {home}/.claude/skill {home}/.claude/skills" in shown
+    assert "skillshelf link" not in shown
 
 
 # Elsewhere in the repository ----------------------------------------------------------------------

@@ -12,7 +12,7 @@ from skillshelf.place import Place
 from skillshelf.profile import RootRule
 from skillshelf.survey import Sighting, Survey, base_of, is_broken
 
-__all__ = ["NearMiss", "broken_roots", "entries_in", "near_misses", "rename_for"]
+__all__ = ["NearMiss", "Rename", "broken_roots", "entries_in", "near_misses", "rename_for"]
 
 _ROOTS = {path for host in HOSTS.values() for rule in host.roots for path in rule.paths}
 _FOLDERS = {path.split("/")[0] for path in _ROOTS} - {"", ".config"}
@@ -33,11 +33,18 @@ def near_misses(survey: Survey) -> list[NearMiss]:
     return [*dict.fromkeys(broken_roots(survey)), *(_with_command(miss, survey.place) for miss in named)]
 
 
-def rename_for(sighting: Sighting, survey: Survey) -> str | None:
-    """The command that gives the folder a skill lies in, or its file, the name that hosts read; None if it has it."""
+class Rename(NamedTuple):
+    """The command that gives a folder of skills, or a file, the name that hosts read, and the path a skill then has."""
+
+    command: str
+    path: str
+
+
+def rename_for(sighting: Sighting, survey: Survey) -> Rename | None:
+    """What gives the folder that a skill lies in, or its file, its right name; None if it has it."""
     for miss in near_misses(survey):
         if miss.rename and f"{sighting.path}/".startswith(f"{miss.path}/"):
-            return _command(miss, survey.place)
+            return Rename(_command(miss, survey.place), miss.rename + sighting.path[len(miss.path) :])
     return None
 
 

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from skillshelf.fixes import Step, asked_as, made_readable, steps_for, wants_put
 from skillshelf.fixing import Text, repair
 from skillshelf.foresight import after_put
+from skillshelf.nearmisses import rename_for
 from skillshelf.profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.putting import Put, is_open_to_all, put_for
 from skillshelf.questions import document_of, ignored_safeguard
@@ -54,6 +55,9 @@ def remedies(
         return [Remedy("hand", made_readable(sighting, survey.place), ())]
     before = {verdict.host: verdict for verdict in verdicts}
     unseeing = {host for host, verdict in before.items() if not verdict.visible and host not in served}
+    if renamed := _renamed(sighting, before, survey):
+        # Its place is another one then, and so is all that may still be needed.
+        return [renamed]
     puts = _puts(sighting, before, unseeing, survey)
     reached = {host for put in puts for host in (*put.hosts, *put.calling, *put.asking)}
     left = [verdict for verdict in verdicts if verdict.host in unseeing - reached]
@@ -118,6 +122,18 @@ def _keeps_safeguards(sighting: Sighting, host: str, survey: Survey) -> bool:
     """Whether a host heeds what the author holds back: nobody is advised to hand a skill to one that does not."""
     profile = survey.views[host].profile
     return not ignored_safeguard(document_of(sighting, profile, survey).fields, profile)
+
+
+def _renamed(sighting: Sighting, before: Before, survey: Survey) -> Remedy | None:
+    """The folder of skills with the name that hosts read, where it has one that is nearly that."""
+    rename = rename_for(sighting, survey)
+    if rename is None or os.path.dirname(rename.path) == os.path.dirname(sighting.path):
+        return None
+    root, name = os.path.split(os.path.dirname(rename.path))
+    then = {one.host: one for one in after_put(Put(root, name, "copy", ""), sighting, survey, before)}
+    seeing = tuple(host for host in before if then[host].visible and not before[host].visible)
+    asking = tuple(host for host in before if then[host].verdict == "untrusted")
+    return Remedy("hand", rename.command, seeing, asking=asking) if seeing or asking else None
 
 
 # Changes by hand ----------------------------------------------------------------------------------
