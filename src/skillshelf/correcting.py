@@ -1,6 +1,7 @@
 """A query to its terms, where a word that no skill has gives way to one that is a letter away."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Sequence, Set
 
 from skillshelf.gathering import body_of
 from skillshelf.scoring import SkillIndex
@@ -47,20 +48,20 @@ def _nearest(word: str, index: SkillIndex, skills: Sequence[CatalogSkill]) -> st
         near.setdefault(stem(other), set()).add(other)
     known = [term for term in near if term not in STOP_WORDS and index.skills_with(term)]
     for term in sorted(known, key=lambda term: (-index.skills_with(term), term))[:_CANDIDATES]:
-        if words := _words_of(term, index, skills) & near[term]:
-            return min(words, key=lambda other: (len(other), other))
+        if found := _spelled(term, near[term], index, skills):
+            return found
     return None
 
 
-def _words_of(term: str, index: SkillIndex, skills: Sequence[CatalogSkill]) -> set[str]:
-    """The words that stand for a term in the skills that have it most."""
+def _spelled(term: str, words: Set[str], index: SkillIndex, skills: Sequence[CatalogSkill]) -> str | None:
+    """The first of some words that stands in one of the skills that have most of a term."""
+    pattern = re.compile(rf"(?<![^\W_])(?:{'|'.join(sorted(words))})(?![^\W_])", re.IGNORECASE)
     found = index.best({term: 1.0}, len(skills))
     first = sorted(found, key=lambda entry: (-entry[0], skills[entry[1]].path))[:_WITNESSES]
-    words: set[str] = set()
     for skill in (skills[position] for _, position in first):
-        text = f"{skill.name} {skill.description} {body_of(skill)}"
-        words |= {text[word.start : word.end].lower() for word in analyzer().words(text) if term in word.terms}
-    return words
+        if match := pattern.search(f"{skill.name} {skill.description} {body_of(skill)}"):
+            return match[0].lower()
+    return None
 
 
 def _one_edit_away(word: str) -> set[str]:
