@@ -25,7 +25,8 @@ LAYERS = (
     # What everything speaks: values, errors, limits, text.
     ("arguments", "errors", "fitting", "guidance", "hidden", "limits", "mentions", "text", "values", "version"),
     ("events", "files", "lines", "markup", "patterns", "profile", "progress", "rulebook", "terminal", "terms"),
-    ("hosts", "scratch", "wire", "writing", "yamltext"),
+    ("hostbase", "scratch", "wire", "writing", "yamltext"),
+    ("hosts",),
     # Disk to places, text to documents, profiles as rows.
     ("agentsmd", "cache", "chain", "document", "impacts", "output", "partner", "place", "processes", "profiles"),
     ("resources",),
@@ -328,7 +329,18 @@ def closure_of(*names: str) -> set[str]:
 
 def test_what_is_remembered_of_a_file_is_given_up_with_every_module_that_decides_it() -> None:
     # A profile is part of the key by its value, and what the settings say is asked anew.
-    others = {"config", "errors", "files", "hosts", "ownprofiles", "place", "profile", "profiles", "rulebook"}
+    others = {
+        "config",
+        "errors",
+        "files",
+        "hostbase",
+        "hosts",
+        "ownprofiles",
+        "place",
+        "profile",
+        "profiles",
+        "rulebook",
+    }
 
     deciding = closure_of("judging", "accepting") - others
 

@@ -55,6 +55,19 @@ def answers(shelf: Shelf) -> list[Any]:
     ]
 
 
+def names_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the skills whose text is read from now on, as they come."""
+    read: list[str] = []
+    look = gathering._body
+
+    def counted(skill: CatalogSkill) -> str:
+        read.append(skill.name)
+        return look(skill)
+
+    monkeypatch.setattr(gathering, "_body", counted)
+    return read
+
+
 def fresh(machine: Machine) -> list[Any]:
     """What an index in memory answers, which was made just now."""
     return answers(machine.shelf(use_cache=False))
@@ -134,14 +147,7 @@ def test_only_what_changed_is_read_again(machine: Machine, monkeypatch: pytest.M
     fill(machine, 12, seed=1)
     time.sleep(0.06)
     machine.shelf().search("deploy")
-    read: list[str] = []
-    look = gathering._body
-
-    def counted(skill: CatalogSkill) -> str:
-        read.append(skill.name)
-        return look(skill)
-
-    monkeypatch.setattr(gathering, "_body", counted)
+    read = names_read(monkeypatch)
 
     assert machine.shelf().search("deploy").count
     assert read == []
@@ -373,14 +379,7 @@ def test_while_another_process_writes_the_last_commit_and_what_changed_since_ans
     put(skills_of(machine), "skill-77", ["kettle", "release", "notes"])
     (skills_of(machine) / "skill-01" / "SKILL.md").unlink()
     expected = fresh(machine)
-    read: list[str] = []
-    look = gathering._body
-
-    def counted(skill: CatalogSkill) -> str:
-        read.append(skill.name)
-        return look(skill)
-
-    monkeypatch.setattr(gathering, "_body", counted)
+    read = names_read(monkeypatch)
 
     with writing.locked_within(str(index_folder(machine) / "lock"), 0) as held:
         assert held

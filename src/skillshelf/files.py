@@ -444,20 +444,20 @@ def refuse_kind(kind: Kind) -> NoReturn:
 
 def is_own_file(path: str) -> bool:
     """Whether a path is a regular file that belongs to this user and that nobody else can write."""
-    try:
-        status = os.lstat(to_system(path))
-    except OSError:
-        return False
-    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+    return _is_own(path, stat.S_ISREG)
 
 
 def is_own_folder(path: str) -> bool:
     """Whether a path is a folder, and no link to one, that belongs to this user and in which nobody else can write."""
+    return _is_own(path, stat.S_ISDIR)
+
+
+def _is_own(path: str, is_kind: Callable[[int], bool]) -> bool:
     try:
         status = os.lstat(to_system(path))
     except OSError:
         return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+    return is_kind(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def measure(path: str) -> tuple[int, str]:

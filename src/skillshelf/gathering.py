@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf import files, resources
@@ -90,17 +91,19 @@ def _by_partner(
     hand_over: Callable[[_Done | None], None],
 ) -> None:
     """Have pieces done from the back until there are none; a piece that is not answered goes back."""
+    from skillshelf.partner import PartnerLost
+
     piece = _take(pieces.pop)
     try:
-        while piece is not None:
-            # What is in the rest of the frontmatter is not searched.
-            hand_over((piece, partner.ask([skills[position]._replace(frontmatter={}) for position in piece])))
-            piece = _take(pieces.pop)
-    except Exception:
-        # Whatever happened to the other process, or on the way to it, costs its help and nothing else.
-        assert piece is not None
-        pieces.append(piece)
+        with suppress(PartnerLost):
+            while piece is not None:
+                # What is in the rest of the frontmatter is not searched.
+                hand_over((piece, partner.ask([skills[position]._replace(frontmatter={}) for position in piece])))
+                piece = _take(pieces.pop)
     finally:
+        # Whatever happened to the other process, or on the way to it, costs its help and nothing else.
+        if piece is not None:
+            pieces.append(piece)
         hand_over(None)
 
 

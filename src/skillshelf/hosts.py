@@ -5,73 +5,14 @@ the name of the field, and every answer that depends on it is "unknown". Sources
 """
 
 from skillshelf.errors import ConfigurationError
-from skillshelf.profile import Profile, RootRule, SettingRule, Telling
-from skillshelf.rulebook import severities
-from skillshelf.values import Severity
+from skillshelf.hostbase import DOCUMENTED, HOST, NO_REPAIR, NOT_RUN, roots_of, rules_of, told_where
+from skillshelf.profile import Profile, RootRule, SettingRule
 
 __all__ = ["HOSTS", "find_host"]
 
-_RUN = "2026-11-15"
-
-_CARELESS = (
-    *("name-missing", "name-type", "name-length", "name-pattern", "name-directory"),
-    *("description-type", "description-length", "compatibility-type", "compatibility-length"),
-    *("metadata-type", "allowed-tools-type", "bom", "crlf", "fence-blanks"),
-)
-"""What most hosts do not look at."""
-
-_NO_REPAIR = ("yaml-colon", "yaml-brackets", "yaml-tab")
-_OPEN_FORM = (
-    *("bom", "fence-blanks", "frontmatter-missing", "frontmatter-unclosed", "frontmatter-type"),
-    *("yaml", *_NO_REPAIR, "description-type", "name-type"),
-)
-"""Mistakes in the form of a file that nobody tried on a host which was not run."""
-
-
-def _rules(*, reject: tuple[str, ...] = (), off: tuple[str, ...] = ()) -> dict[str, Severity]:
-    """The weight of every rule: by which a host leaves a skill out, and what it does not mind besides the usual."""
-    weights: dict[str, Severity] = {**dict.fromkeys((*_CARELESS, *off), "off"), "root-file": "reject"}
-    return severities({**weights, **dict.fromkeys(reject, "reject")})
-
-
-def _tells(*, invalid: Telling, collision: Telling, budget: Telling | None = None) -> dict[str, Telling]:
-    """Where a host says what: nobody says that it does not look somewhere, follow a link or trust a folder."""
-    told: dict[str, Telling] = {"place": "nothing", "link": "nothing", "trust": "nothing"}
-    told |= {"invalid": invalid, "collision": collision}
-    return told if budget is None else {**told, "budget": budget}
-
-
-def _roots(*rules: tuple[str, str, str]) -> tuple[RootRule, ...]:
-    """Root rules from `kind base path` triples."""
-    return tuple(RootRule(kind, base, (path,)) for kind, base, path in rules)  # type: ignore[arg-type]
-
-
-_HOST = Profile(
-    name="",
-    summary="",
-    evidence="",
-    as_of=_RUN,
-    grade="R",
-    markers=(".git",),
-    max_depth=1,
-    root_file="report",
-    skip_directories=(),
-    user_links="follow",
-    other_links="follow",
-    fields=("name", "description"),
-    hides_on=(),
-    rules=_rules(),
-    order=("name", "root", "path"),
-    catalog_budget=(),
-    catalog_form="with-location",
-    description_shown=None,
-    tells=_tells(invalid="nothing", collision="nothing"),
-)
-"""What hosts have in common: one level, every link followed, hardly anything checked."""
-
 _CODEX_FILES = ("home:.codex/config.toml",)
 
-_CODEX = _HOST._replace(
+_CODEX = HOST._replace(
     name="codex",
     summary="Codex: `.agents/skills` and `.codex/skills` up to the repository, six levels, every copy of a name kept.",
     evidence="run: app-server skills/list and exec; read: codex-rs at 343074d",
@@ -98,7 +39,7 @@ _CODEX = _HOST._replace(
     max_directories=2_000,
     body_text="utf-8",
     name_form="one-blank",
-    rules=_rules(reject=("bom", "body-encoding", "name-length", "description-type")),
+    rules=rules_of(reject=("bom", "body-encoding", "name-length", "description-type")),
     collision="keep-all",
     order=("scope", "name", "path"),
     catalog_form="bullets-with-file",
@@ -107,7 +48,7 @@ _CODEX = _HOST._replace(
     overflow="shorten",
     description_shown=1_024,
     mentions="dollar",
-    tells=_tells(invalid="screen", collision="nothing", budget="screen"),
+    tells=told_where(invalid="screen", collision="nothing", budget="screen"),
     on_change="sees it by itself after about ten seconds",
 )
 
@@ -116,7 +57,7 @@ _CLAUDE_FILES = (
     *("repository:.claude/settings.local.json", "cwd:.claude/settings.local.json"),
 )
 
-_CLAUDE_CODE = _HOST._replace(
+_CLAUDE_CODE = HOST._replace(
     name="claude-code",
     summary="Claude Code: `.claude/skills` upward and at home, one level; the folder is the name, personal wins.",
     evidence="run: -p with stream-json; code.claude.com/docs/en/skills",
@@ -145,7 +86,7 @@ _CLAUDE_CODE = _HOST._replace(
         *("hooks", "paths", "shell"),
     ),
     hides_on=("disable-model-invocation",),
-    rules=_rules(
+    rules=rules_of(
         off=("frontmatter-missing", "frontmatter-unclosed", "frontmatter-type", "yaml", "description-missing")
     ),
     catalog_form="bullets",
@@ -154,7 +95,7 @@ _CLAUDE_CODE = _HOST._replace(
     overflow="drop-least-used",
     description_shown=1_536,
     arguments="substitute",
-    tells=_tells(invalid="nothing", collision="nothing", budget="nothing"),
+    tells=told_where(invalid="nothing", collision="nothing", budget="nothing"),
     unknown=("fields",),
     on_change="sees it by itself; restart it if its skills folder is new",
 )
@@ -169,7 +110,7 @@ _OPENCODE_FILES = (
     *("chain:.opencode/opencode.json", "chain:.opencode/opencode.jsonc"),
 )
 
-_OPENCODE = _HOST._replace(
+_OPENCODE = HOST._replace(
     name="opencode",
     summary="opencode: `.claude`, `.agents` and `.opencode` upward and at home, any depth; a name twice is a race.",
     evidence="run: debug skill; read: packages/opencode at d545d8f",
@@ -204,23 +145,23 @@ _OPENCODE = _HOST._replace(
     root_file="skill",
     repaired_keys="words",
     description_from="or-hide",
-    rules=_rules(
+    rules=rules_of(
         reject=("yaml-brackets", "name-missing", "name-type", "description-type"), off=("description-missing",)
     ),
     collision="race",
     arguments="substitute",
-    tells=_tells(invalid="nothing", collision="log"),
+    tells=told_where(invalid="nothing", collision="log"),
     on_change="restart it",
 )
 
 _GEMINI_FILES = ("home:.gemini/settings.json", "cwd:.gemini/settings.json")
 
-_GEMINI_CLI = _HOST._replace(
+_GEMINI_CLI = HOST._replace(
     name="gemini-cli",
     summary="Gemini CLI: `.gemini/skills` and `.agents/skills` of this folder and of home, one level; the last wins.",
     evidence="run: skills list; read: packages/core at 5411f11",
     version="0.61.0",
-    roots=_roots(
+    roots=roots_of(
         ("user", "home", ".gemini/skills"),
         ("user", "home", ".agents/skills"),
         ("project", "cwd", ".gemini/skills"),
@@ -243,15 +184,15 @@ _GEMINI_CLI = _HOST._replace(
     root_file="skill",
     yaml_fallback="lines",
     name_form="file-name",
-    rules=_rules(reject=("bom", "fence-blanks", "name-missing")),
+    rules=rules_of(reject=("bom", "fence-blanks", "name-missing")),
     folder_order="reversed",
     collision="last",
     order=("root", "path"),
-    tells=_tells(invalid="nothing", collision="screen"),
+    tells=told_where(invalid="nothing", collision="screen"),
     on_change="/skills reload",
 )
 
-_GOOSE = _HOST._replace(
+_GOOSE = HOST._replace(
     name="goose",
     summary="goose: `.goose`, `.claude` and `.agents` of this folder and of home, any depth; the first wins.",
     evidence="run: skills list; read: crates/goose at e94f304",
@@ -271,17 +212,17 @@ _GOOSE = _HOST._replace(
     opening_fence="anywhere",
     closing_fence="anywhere",
     body_text="utf-8",
-    rules=_rules(
-        reject=(*_NO_REPAIR, "body-encoding", "name-missing", "description-type"), off=("description-missing",)
+    rules=rules_of(
+        reject=(*NO_REPAIR, "body-encoding", "name-missing", "description-type"), off=("description-missing",)
     ),
     collision_doubt="same-root",
     catalog_form="bullets",
     arguments="substitute",
-    tells=_tells(invalid="log", collision="nothing"),
+    tells=told_where(invalid="log", collision="nothing"),
     on_change="start a new session",
 )
 
-_PI = _HOST._replace(
+_PI = HOST._replace(
     name="pi",
     summary="pi: `.pi/skills` here, `.agents/skills` upward, and at home, any depth, once you trust the folder.",
     evidence="run: rpc get_commands of 1.5.0 and 0.87.1; read: pi-mono at 83378aa",
@@ -310,15 +251,15 @@ _PI = _HOST._replace(
     odd_name="folder",
     fields=("name", "description", "disable-model-invocation"),
     hides_on=("disable-model-invocation",),
-    rules=_rules(reject=(*_NO_REPAIR, "description-type")),
+    rules=rules_of(reject=(*NO_REPAIR, "description-type")),
     order=("root", "path"),
     arguments="append",
     commands="slash-skill",
-    tells=_tells(invalid="screen", collision="screen"),
+    tells=told_where(invalid="screen", collision="screen"),
     on_change="/reload",
 )
 
-_OH_MY_PI = _HOST._replace(
+_OH_MY_PI = HOST._replace(
     name="oh-my-pi",
     summary="oh-my-pi: `.omp`, `.claude`, `.codex`, `.agents` and others upward and at home, one level; first wins.",
     evidence="run: Settings and loadSkills; read: packages/coding-agent at adad196",
@@ -347,12 +288,12 @@ _OH_MY_PI = _HOST._replace(
     odd_name="folder",
     fields=("name", "description", "disable-model-invocation", "hide"),
     hides_on=("disable-model-invocation", "hide"),
-    rules=_rules(off=("frontmatter-missing",)),
+    rules=rules_of(off=("frontmatter-missing",)),
     commands="slash-skill",
     on_change="restart it",
 )
 
-_CODELIA = _HOST._replace(
+_CODELIA = HOST._replace(
     name="codelia",
     summary="Codelia: `.agents/skills` from the repository to here and at home, any depth, no link, all copies kept.",
     evidence="run: SkillsResolver of source 48e27ff",
@@ -372,7 +313,7 @@ _CODELIA = _HOST._replace(
     other_links="never",
     linked_file="skip",
     yaml_mode="lines",
-    rules=_rules(
+    rules=rules_of(
         reject=(
             "bom",
             "fence-blanks",
@@ -388,16 +329,16 @@ _CODELIA = _HOST._replace(
     catalog_form="skills-context",
     catalog_budget=("entries", "bytes"),
     mentions="dollar",
-    tells=_tells(invalid="screen", collision="screen", budget="nothing"),
+    tells=told_where(invalid="screen", collision="screen", budget="nothing"),
     on_change="reload its skills",
 )
 
-_OPENSKILLS = _HOST._replace(
+_OPENSKILLS = HOST._replace(
     name="openskills",
     summary="openskills: `.agent/skills` and `.claude/skills` of this folder and of home, written into AGENTS.md.",
     evidence="run: list; read: src/utils at 57d933a",
     version="1.5.0",
-    roots=_roots(
+    roots=roots_of(
         ("project", "cwd", ".agent/skills"),
         ("user", "home", ".agent/skills"),
         ("project", "cwd", ".claude/skills"),
@@ -406,12 +347,12 @@ _OPENSKILLS = _HOST._replace(
     yaml_mode="lines",
     opening_fence="anywhere",
     name_source="directory",
-    rules=_rules(off=("frontmatter-missing", "frontmatter-unclosed", "description-missing")),
+    rules=rules_of(off=("frontmatter-missing", "frontmatter-unclosed", "description-missing")),
     order=("root", "name"),
     on_change="openskills sync",
 )
 
-_COPILOT_CLI = _HOST._replace(
+_COPILOT_CLI = HOST._replace(
     name="copilot-cli",
     summary="Copilot CLI: `.github`, `.agents` and `.claude` upward, `~/.copilot` and `~/.agents`; strict about types.",
     evidence="run: skill list --json; docs.github.com",
@@ -429,37 +370,20 @@ _COPILOT_CLI = _HOST._replace(
     text_fields=("name", "description", "argument-hint"),
     fields=("name", "description", "license", "allowed-tools", "argument-hint", "disable-model-invocation"),
     hides_on=("disable-model-invocation",),
-    rules=_rules(reject=(*_NO_REPAIR, "name-length", "description-length", "field-type"), off=("description-missing",)),
+    rules=rules_of(
+        reject=(*NO_REPAIR, "name-length", "description-length", "field-type"), off=("description-missing",)
+    ),
     collision_doubt="same-kind",
     catalog_form="bullets",
     catalog_budget=("chars",),
     budget_chars=13_100,
     overflow="drop-descriptions",
-    tells=_tells(invalid="screen", collision="nothing", budget="nothing"),
+    tells=told_where(invalid="screen", collision="nothing", budget="nothing"),
     unknown=("fields",),
     on_change="/skills reload",
 )
 
-_NOT_RUN = _HOST._replace(
-    as_of="2026-08-22",
-    grade="D",
-    name_source="directory",
-    rules=_rules(off=("description-missing", "frontmatter-missing", "yaml")),
-    unknown=(*_OPEN_FORM, "linked_file", "encoding"),
-)
-"""A host of which only source or documentation is known."""
-
-_DOCUMENTED = _NOT_RUN._replace(
-    tells={"place": "nothing", "link": "unknown", "trust": "unknown", "invalid": "unknown", "collision": "unknown"},
-    unknown=(
-        *(*_NOT_RUN.unknown, "fields", "links", "below_skill", "root-file", "skip_directories"),
-        *("name-missing", "name-pattern", "name-directory", "name-length"),
-        *("description-missing", "description-length"),
-    ),
-)
-"""A host whose documentation is all that is known."""
-
-_VSCODE = _NOT_RUN._replace(
+_VSCODE = NOT_RUN._replace(
     name="vscode",
     summary="VS Code with Copilot: `.github`, `.agents` and `.claude` of the workspace folder and of home, one level.",
     evidence="read: promptSyntax of microsoft/vscode at 00eacc9; agent-skills page of vscode-docs",
@@ -480,11 +404,11 @@ _VSCODE = _NOT_RUN._replace(
         "allowed-tools",
     ),
     hides_on=("disable-model-invocation",),
-    tells=_tells(invalid="log", collision="log"),
+    tells=told_where(invalid="log", collision="log"),
     on_change="sees it by itself",
 )
 
-_CURSOR = _DOCUMENTED._replace(
+_CURSOR = DOCUMENTED._replace(
     name="cursor",
     summary="Cursor: `.agents`, `.cursor`, `.claude` and `.codex` of the repository and of home, any depth.",
     evidence="cursor.com/docs/skills and its changelog",
@@ -501,16 +425,16 @@ _CURSOR = _DOCUMENTED._replace(
     ),
     hides_on=("disable-model-invocation",),
     collision_doubt="always",
-    unknown=(*_DOCUMENTED.unknown, "above-cwd"),
+    unknown=(*DOCUMENTED.unknown, "above-cwd"),
     on_change="restart it",
 )
 
-_KIRO = _DOCUMENTED._replace(
+_KIRO = DOCUMENTED._replace(
     name="kiro",
     summary="Kiro: `.kiro/skills` of the workspace, which wins, and of home.",
     evidence="kiro.dev/docs/skills",
-    roots=_roots(("project", "cwd", ".kiro/skills"), ("user", "home", ".kiro/skills")),
-    unknown=(*_DOCUMENTED.unknown, "max_depth", "hidden", "hides_on"),
+    roots=roots_of(("project", "cwd", ".kiro/skills"), ("user", "home", ".kiro/skills")),
+    unknown=(*DOCUMENTED.unknown, "max_depth", "hidden", "hides_on"),
 )
 
 HOSTS: dict[str, Profile] = {

@@ -57,6 +57,7 @@ class Partner:
                 process.stdin.flush()
                 return pickle.load(process.stdout)
             except Exception:
+                # What another process wrote can make anything of a reader.
                 raise PartnerLost(f"ended ({self._end()})") from None
             except BaseException:
                 # The answer is still to come, and would be taken for that to the next question.
