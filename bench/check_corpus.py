@@ -14,10 +14,10 @@ from collections import Counter
 from pathlib import Path
 
 import skillshelf
-from skillshelf.checking import Mode, Report, check_targets
-from skillshelf.document import body, parse
-from skillshelf.fixing import FIXERS
-from skillshelf.targets import in_paths
+from skillshelf.catalog.document import body, parse
+from skillshelf.lint.checking import Mode, Report, check_targets
+from skillshelf.lint.fix import FIXERS
+from skillshelf.lint.targets import in_paths
 
 FIXABLE = {rule for rules, _ in FIXERS for rule in rules}
 

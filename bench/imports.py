@@ -16,7 +16,7 @@ __all__ = ["main"]
 ADAPTERS = {
     "agent": (
         "import asyncio; from pydantic_ai import Agent; from pydantic_ai.toolsets import FunctionToolset",
-        "import skillshelf.agent, skillshelf.adapters.pydantic_ai",
+        "import skillshelf.adapters.agent, skillshelf.adapters.pydantic_ai",
     ),
     "pydantic-ai": (
         "from pydantic_ai import Agent; from pydantic_ai.toolsets import FunctionToolset",
@@ -26,13 +26,13 @@ ADAPTERS = {
     "openai-agents": ("from agents import Agent, FunctionTool", "import skillshelf.adapters.openai_agents"),
     "mcp": (
         "import mcp, mcp_types, anyio, watchfiles; from mcp.server.lowlevel import Server; import mcp.server.stdio",
-        "import skillshelf.mcp_server.command, skillshelf.mcp_server.server, skillshelf.mcp_server.stdio",
+        "import skillshelf.servers.mcp.command, skillshelf.servers.mcp.server, skillshelf.servers.mcp.stdio",
     ),
     "tui": (
         "import asyncio; from rich.segment import Segment; from textual.app import App; from textual.screen import "
         "ModalScreen; from textual.containers import Horizontal; from textual.strip import Strip; "
         "from textual.widgets import Input",
-        "import skillshelf.picker, skillshelf.pickcommand",
+        "import skillshelf.cli.picker.app, skillshelf.cli.picker.command",
     ),
 }
 """Each extra, the import of its framework alone, and what is imported besides."""

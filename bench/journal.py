@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from skillshelf.journal import Journal, read, verify
+from skillshelf.journal.file import Journal, read, verify
 
 PAYLOAD = {"name": "release-notes", "path": "/home/ada/.agents/skills/release-notes/SKILL.md", "mode": "auto"}
 

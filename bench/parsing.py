@@ -13,7 +13,7 @@ from typing import Any
 
 def ours() -> Callable[[bytes], Any]:
     """What a scan does with the head of a file: find the fences, parse, bound, look for odd forms."""
-    from skillshelf.document import parse
+    from skillshelf.catalog.document import parse
 
     return lambda head: parse(head, whole=False)
 

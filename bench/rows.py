@@ -86,7 +86,7 @@ def our_rows(folder: Path) -> list[Row]:
         Row(f"{LIST[:-1]} --json`, warm", _ours("list", "--json")),
         Row(f"{SHOW}, warm", lambda tree: _ours("show", tree.a_name)(tree)),
     ]
-    from skillshelf.cli import COMMANDS
+    from skillshelf.cli.main import COMMANDS
 
     if "search" in COMMANDS:
         rows.append(Row(f"{SEARCH}, warm", _ours("search", "draft release notes")))

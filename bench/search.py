@@ -30,10 +30,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import skillshelf
-from skillshelf.document import body
-from skillshelf.impacts import WEIGHTS, Weights
-from skillshelf.index import open_index
-from skillshelf.search import Finder
+from skillshelf.catalog.document import body
+from skillshelf.search.impacts import WEIGHTS, Weights
+from skillshelf.search.index import open_index
+from skillshelf.search.search import Finder
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DEPTH = 10

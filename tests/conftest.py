@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from trees import Machine
+from support.trees import Machine
 
 if TYPE_CHECKING:
-    from host_runs import Run
+    from support.host_runs import Run
 
 _NUMBERS = itertools.count(1)
 
@@ -45,7 +45,7 @@ def reachable_machine() -> Iterator[Machine]:
 @pytest.fixture
 def run(machine: Machine, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """The command in this process: its status, what it printed and what it said on the side."""
-    from skillshelf.cli import main
+    from skillshelf.cli.main import main
 
     monkeypatch.setenv("HOME", str(machine.home))
     for variable in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "GEMINI_CLI_TRUST_WORKSPACE"):

@@ -10,13 +10,13 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from needs import REQUIRED
-from trees import SOURCE, Machine
+from support.needs import REQUIRED
+from support.trees import SOURCE, Machine
 
-from skillshelf.cli import COMMANDS, SHARED
-from skillshelf.profile import Profile, profile_to_dict
-from skillshelf.profiles import SYSTEMS
-from skillshelf.rulebook import RULES
+from skillshelf.cli.main import COMMANDS, SHARED
+from skillshelf.config.profile import Profile, profile_to_dict
+from skillshelf.config.rulebook import RULES
+from skillshelf.config.systems import SYSTEMS
 
 REPOSITORY = Path(__file__).parent.parent
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]

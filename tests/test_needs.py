@@ -6,7 +6,7 @@ import shutil
 from importlib.util import find_spec
 
 import pytest
-from needs import REQUIRED
+from support.needs import REQUIRED
 
 
 @pytest.mark.parametrize("name", [name for name in REQUIRED if name])

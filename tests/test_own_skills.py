@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trees import write_skill
+from support.trees import write_skill
 
 import skillshelf
 
@@ -105,7 +105,7 @@ def test_a_script_can_be_started_and_explains_itself(script: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_skillshelf_command_that_a_skill_names_exists(name: str) -> None:
-    from skillshelf.cli import COMMANDS
+    from skillshelf.cli.main import COMMANDS
 
     for page in (SKILLS / name).rglob("*.md"):
         named = re.findall(

@@ -17,8 +17,8 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 if TYPE_CHECKING:
-    from skillshelf.cli import Option
-    from skillshelf.profile import RootRule
+    from skillshelf.cli.main import Option
+    from skillshelf.config.profile import RootRule
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
@@ -57,8 +57,8 @@ def _output(command: str) -> str:
 
 def rules_table() -> str:
     """Every rule with its weight in every profile."""
-    from skillshelf.profiles import SYSTEMS
-    from skillshelf.rulebook import RULES
+    from skillshelf.config.rulebook import RULES
+    from skillshelf.config.systems import SYSTEMS
 
     head = ["rule", "what it says", *SYSTEMS]
     rows = [
@@ -72,10 +72,10 @@ def rules_table() -> str:
 
 def guidance_table() -> str:
     """Every rule as `check` weighs it for authors, with why it is there and how to mend what it finds."""
-    from skillshelf.fixing import FIXERS
-    from skillshelf.guidance import GUIDANCE
-    from skillshelf.profiles import DEFAULT_PROFILE, SYSTEMS, weights_for_authors
-    from skillshelf.rulebook import RULES
+    from skillshelf.config.rulebook import RULES
+    from skillshelf.config.systems import DEFAULT_PROFILE, SYSTEMS, weights_for_authors
+    from skillshelf.lint.fix import FIXERS
+    from skillshelf.lint.guidance import GUIDANCE
 
     levels = {"reject": "error", "warn": "warning", "info": "info", "off": "off"}
     weights = weights_for_authors(SYSTEMS[DEFAULT_PROFILE])
@@ -87,7 +87,7 @@ def guidance_table() -> str:
 
 def profiles_table() -> str:
     """Every profile with its evidence and roots."""
-    from skillshelf.profiles import SYSTEMS
+    from skillshelf.config.systems import SYSTEMS
 
     rows = [["profile", "what it is", "evidence", "as of"]]
     rows += [[f"`{p.name}`", p.summary, p.evidence, p.as_of] for p in SYSTEMS.values()]
@@ -96,8 +96,8 @@ def profiles_table() -> str:
 
 def differences_table() -> str:
     """The fields in which the profiles differ, one column each; rules have a page of their own."""
-    from skillshelf.profile import Profile, profile_to_dict
-    from skillshelf.profiles import SYSTEMS
+    from skillshelf.config.profile import Profile, profile_to_dict
+    from skillshelf.config.systems import SYSTEMS
 
     shown = [field for field in Profile._fields if field not in ("name", "summary", "evidence", "as_of", "rules")]
     forms = {name: profile_to_dict(profile) for name, profile in SYSTEMS.items()}
@@ -121,7 +121,7 @@ def _cell(field: str, value: object) -> str:
 
 def settings_table() -> str:
     """Every key of a configuration file with its type and default."""
-    from skillshelf.config import KEYS, Settings
+    from skillshelf.config.settings import KEYS, Settings
 
     defaults = Settings()._asdict()
     rows = [["key", "type", "default"]]
@@ -133,14 +133,14 @@ def settings_table() -> str:
 
 def commands_text() -> str:
     """Every command with its options; not the text of `--help`, which differs between versions of Python."""
-    from skillshelf.cli import COMMANDS, SHARED
+    from skillshelf.cli.main import COMMANDS, SHARED
 
     shared = "## Options of every command\n\n" + _options(SHARED)
     return "\n\n".join([shared, *(_command(name) for name in COMMANDS if name != "help")])
 
 
 def _command(name: str) -> str:
-    from skillshelf.cli import COMMANDS, SHARED
+    from skillshelf.cli.main import COMMANDS, SHARED
 
     command = COMMANDS[name]
     places = (f"[{place.name}{' ...' if place.many else ''}]" for place in command.arguments)
@@ -157,7 +157,7 @@ def _options(options: Sequence["Option"]) -> str:
 
 def limits_table() -> str:
     """Every named limit."""
-    from skillshelf import limits
+    from skillshelf.core import limits
 
     rows = [["limit", "value"], *([f"`{name}`", f"{getattr(limits, name):,}"] for name in sorted(limits.__all__))]
     return _markdown(rows)
@@ -165,14 +165,14 @@ def limits_table() -> str:
 
 def schemas_text() -> str:
     """Every schema."""
-    from skillshelf.schemas import SCHEMAS
+    from schemas import SCHEMAS
 
     return "\n\n".join(f"## {name}\n\n```json\n{json.dumps(schema, indent=2)}\n```" for name, schema in SCHEMAS.items())
 
 
 def events_text() -> str:
     """Every kind of event with its members."""
-    from skillshelf.events import EVENTS, MEMBERS
+    from skillshelf.journal.events import EVENTS, MEMBERS
 
     parts = []
     for name, kind in EVENTS.items():
@@ -186,7 +186,7 @@ def events_text() -> str:
 
 def rpc_text() -> str:
     """Every method of the JSON-RPC server, then what the server sends by itself."""
-    from skillshelf.rpcforms import METHODS, TO_CLIENT
+    from skillshelf.servers.rpc.schema import METHODS, TO_CLIENT
 
     parts = ["## What a client may ask for", *(_method(name) for name in METHODS)]
     return "\n\n".join([*parts, "## What the server sends", *(_method(name) for name in TO_CLIENT)])
@@ -202,7 +202,7 @@ _SHIPPED = {
 
 
 def _method(name: str) -> str:
-    from skillshelf.rpcforms import MEMBERS, METHODS, TO_CLIENT
+    from skillshelf.servers.rpc.schema import MEMBERS, METHODS, TO_CLIENT
 
     method = {**METHODS, **TO_CLIENT}[name]
     parts = [f"### `{name}`", f"{method.help[0].upper()}{method.help[1:]}."]
@@ -246,13 +246,13 @@ def _type_words(hint: object) -> str:
 
 def picker_screen() -> str:
     """The screen that the tests of the picker hold it to."""
-    screen = (REPOSITORY / "tests" / "screens" / "search.txt").read_text(encoding="utf-8")
+    screen = (REPOSITORY / "tests" / "cli" / "screens" / "search.txt").read_text(encoding="utf-8")
     return f"```text\n{screen.rstrip()}\n```"
 
 
 def picker_keys() -> str:
     """The picker's own page of help."""
-    from skillshelf.picking import HELP
+    from skillshelf.cli.picker.rows import HELP
 
     return f"```text\n{HELP.rstrip()}\n```"
 
@@ -275,7 +275,7 @@ PARTS: dict[str, Callable[[], str]] = {
 
 def hosts_text() -> str:
     """Every host with its roots, and how that is known."""
-    from skillshelf.hosts import HOSTS
+    from skillshelf.config.hosts import HOSTS
 
     head = ["host", "version", "as of", "known by", "source", "roots in its order", "a name twice"]
     rows = [[*head, "if it is running", "not established"]]
@@ -295,7 +295,7 @@ def _root(rule: "RootRule") -> str:
 
 def verdicts_table() -> str:
     """Every verdict."""
-    from skillshelf.verdicts import VERDICTS
+    from skillshelf.hosts.verdicts import VERDICTS
 
     return _markdown([["verdict", "meaning"], *([f"`{name}`", text] for name, (_, text) in VERDICTS.items())])
 

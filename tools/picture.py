@@ -12,11 +12,11 @@ sys.path[:0] = [str(REPOSITORY / "src"), str(REPOSITORY / "tests")]
 
 async def draw() -> str:
     """The picker after a few keys, as SVG without links to fonts elsewhere."""
-    from pickertrees import SHOWN_AS, picker_machine
+    from support.pickertrees import SHOWN_AS, picker_machine
 
-    from skillshelf.panels import Pane
-    from skillshelf.picker import Picker
-    from skillshelf.stock import Stock
+    from skillshelf.cli.picker.app import Picker
+    from skillshelf.cli.picker.stock import Stock
+    from skillshelf.cli.picker.widgets import Pane
 
     with picker_machine() as machine, closing(Stock(machine.shelf)) as stock:
         app = Picker(stock)

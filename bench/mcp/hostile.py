@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from serving import command, fixture, http_server
 
-from skillshelf.limits import SILENT_SECONDS
+from skillshelf.core.limits import SILENT_SECONDS
 
 CODES = {-32700, -32600, -32601, -32602, -32603, -32000, -32001, -32020, -32021, -32022}
 PATHS = (

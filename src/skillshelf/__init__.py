@@ -9,23 +9,23 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "skillshelf.shelf": ("Shelf", "open_shelf"),
-    "skillshelf.agent": ("AgentConfiguration", "AgentSession"),
-    "skillshelf.agentsmd": ("agents_context", "find_agents_md"),
-    "skillshelf.loader": ("LoadedSkill",),
-    "skillshelf.events": ("Event",),
-    "skillshelf.policy": ("Decision", "Policy"),
-    "skillshelf.proposals": ("Proposal",),
-    "skillshelf.replaying": ("Difference", "Replay", "replay"),
-    "skillshelf.state": ("SessionState",),
-    "skillshelf.registry": ("SkillRegistry", "SkillTool", "SkillToolOutput"),
-    "skillshelf.resources": ("Resource",),
-    "skillshelf.search": ("Scorer", "SearchReport", "SearchResult"),
-    "skillshelf.mentioning": ("Mentions",),
-    "skillshelf.session": ("Session",),
-    "skillshelf.tools": ("Tool", "ToolError", "ToolResult"),
-    "skillshelf.values": ("Catalog", "CatalogSkill", "Diagnostic", "Filtered", "Shadowed", "SkillMetadata"),
-    "skillshelf.profile": ("Profile", "RootRule"),
-    "skillshelf.seeds": (
+    "skillshelf.adapters.agent": ("AgentConfiguration", "AgentSession"),
+    "skillshelf.session.agentsmd": ("agents_context", "find_agents_md"),
+    "skillshelf.catalog.loader": ("LoadedSkill",),
+    "skillshelf.journal.events": ("Event",),
+    "skillshelf.session.policy": ("Decision", "Policy"),
+    "skillshelf.session.proposals": ("Proposal",),
+    "skillshelf.session.replay": ("Difference", "Replay", "replay"),
+    "skillshelf.journal.state": ("SessionState",),
+    "skillshelf.adapters.registry": ("SkillRegistry", "SkillTool", "SkillToolOutput"),
+    "skillshelf.catalog.resources": ("Resource",),
+    "skillshelf.search.search": ("Scorer", "SearchReport", "SearchResult"),
+    "skillshelf.session.mentioning": ("Mentions",),
+    "skillshelf.session.session": ("Session",),
+    "skillshelf.session.tools": ("Tool", "ToolError", "ToolResult"),
+    "skillshelf.core.values": ("Catalog", "CatalogSkill", "Diagnostic", "Filtered", "Shadowed", "SkillMetadata"),
+    "skillshelf.config.profile": ("Profile", "RootRule"),
+    "skillshelf.adapters.loaders": (
         "Skill",
         "SkillDiscovery",
         "SkillLoader",
@@ -58,40 +58,40 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *sorted(_HOME_OF)]
 
 if TYPE_CHECKING:
-    from skillshelf.agent import AgentConfiguration as AgentConfiguration
-    from skillshelf.agent import AgentSession as AgentSession
-    from skillshelf.agentsmd import *  # noqa: F403
+    from skillshelf.adapters.agent import AgentConfiguration as AgentConfiguration
+    from skillshelf.adapters.agent import AgentSession as AgentSession
+    from skillshelf.adapters.loaders import *  # noqa: F403  # its __all__ is the names of the seeds
+    from skillshelf.adapters.registry import *  # noqa: F403
+    from skillshelf.catalog.loader import LoadedSkill as LoadedSkill
+    from skillshelf.catalog.resources import Resource as Resource
+    from skillshelf.config.profile import Profile as Profile
+    from skillshelf.config.profile import RootRule as RootRule
+    from skillshelf.core.values import Catalog as Catalog
+    from skillshelf.core.values import CatalogSkill as CatalogSkill
+    from skillshelf.core.values import Diagnostic as Diagnostic
+    from skillshelf.core.values import Filtered as Filtered
+    from skillshelf.core.values import Shadowed as Shadowed
+    from skillshelf.core.values import SkillMetadata as SkillMetadata
     from skillshelf.errors import *  # noqa: F403  # its __all__ is the tree of errors
-    from skillshelf.events import Event as Event
-    from skillshelf.loader import LoadedSkill as LoadedSkill
-    from skillshelf.mentioning import Mentions as Mentions
-    from skillshelf.policy import Decision as Decision
-    from skillshelf.policy import Policy as Policy
-    from skillshelf.profile import Profile as Profile
-    from skillshelf.profile import RootRule as RootRule
-    from skillshelf.proposals import Proposal as Proposal
-    from skillshelf.registry import *  # noqa: F403
-    from skillshelf.replaying import Difference as Difference
-    from skillshelf.replaying import Replay as Replay
-    from skillshelf.replaying import replay as replay
-    from skillshelf.resources import Resource as Resource
-    from skillshelf.search import Scorer as Scorer
-    from skillshelf.search import SearchReport as SearchReport
-    from skillshelf.search import SearchResult as SearchResult
-    from skillshelf.seeds import *  # noqa: F403  # its __all__ is the names of the seeds
-    from skillshelf.session import Session as Session
+    from skillshelf.journal.events import Event as Event
+    from skillshelf.journal.state import SessionState as SessionState
+    from skillshelf.search.search import Scorer as Scorer
+    from skillshelf.search.search import SearchReport as SearchReport
+    from skillshelf.search.search import SearchResult as SearchResult
+    from skillshelf.session.agentsmd import *  # noqa: F403
+    from skillshelf.session.mentioning import Mentions as Mentions
+    from skillshelf.session.policy import Decision as Decision
+    from skillshelf.session.policy import Policy as Policy
+    from skillshelf.session.proposals import Proposal as Proposal
+    from skillshelf.session.replay import Difference as Difference
+    from skillshelf.session.replay import Replay as Replay
+    from skillshelf.session.replay import replay as replay
+    from skillshelf.session.session import Session as Session
+    from skillshelf.session.tools import Tool as Tool
+    from skillshelf.session.tools import ToolError as ToolError
+    from skillshelf.session.tools import ToolResult as ToolResult
     from skillshelf.shelf import Shelf as Shelf
     from skillshelf.shelf import open_shelf as open_shelf
-    from skillshelf.state import SessionState as SessionState
-    from skillshelf.tools import Tool as Tool
-    from skillshelf.tools import ToolError as ToolError
-    from skillshelf.tools import ToolResult as ToolResult
-    from skillshelf.values import Catalog as Catalog
-    from skillshelf.values import CatalogSkill as CatalogSkill
-    from skillshelf.values import Diagnostic as Diagnostic
-    from skillshelf.values import Filtered as Filtered
-    from skillshelf.values import Shadowed as Shadowed
-    from skillshelf.values import SkillMetadata as SkillMetadata
 
 
 def __getattr__(name: str) -> Any:

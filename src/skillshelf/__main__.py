@@ -2,6 +2,6 @@
 
 import sys
 
-from skillshelf.cli import main
+from skillshelf.cli.main import main
 
 sys.exit(main())

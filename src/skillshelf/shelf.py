@@ -6,30 +6,30 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from skillshelf import catalog as catalogs
-from skillshelf import files
-from skillshelf.cache import Cache
-from skillshelf.config import Settings, Trust, load_settings
-from skillshelf.discovery import Found, discover
+from skillshelf.catalog import catalog as catalogs
+from skillshelf.catalog.cache import Cache
+from skillshelf.catalog.discovery import Found, discover
+from skillshelf.catalog.search_roots import Roots, resolve_roots
+from skillshelf.catalog.standing import Notes
+from skillshelf.config.profile import Profile, scopes_of
+from skillshelf.config.settings import Settings, Trust, load_settings
+from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
+from skillshelf.core import files
+from skillshelf.core.environment import Place, find_repository, locate, user_cache_folder
+from skillshelf.core.limits import RESOURCE_BYTES
+from skillshelf.core.values import Catalog, CatalogSkill, Entry
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillsDisabled
-from skillshelf.limits import RESOURCE_BYTES
-from skillshelf.place import Place, find_repository, locate, user_cache_folder
-from skillshelf.profile import Profile, scopes_of
-from skillshelf.profiles import DEFAULT_PROFILE, find_profile
-from skillshelf.roots import Roots, resolve_roots
-from skillshelf.standing import Notes
-from skillshelf.values import Catalog, CatalogSkill, Entry
 
 if TYPE_CHECKING:
     from typing import TextIO
 
-    from skillshelf.loader import LoadedSkill
-    from skillshelf.policy import Confirm, Policy
-    from skillshelf.recorder import OnEvent
-    from skillshelf.resources import Resource
-    from skillshelf.scoring import SkillIndex
-    from skillshelf.search import Finder, Scorer, SearchReport
-    from skillshelf.session import Session
+    from skillshelf.catalog.loader import LoadedSkill
+    from skillshelf.catalog.resources import Resource
+    from skillshelf.search.scoring import SkillIndex
+    from skillshelf.search.search import Finder, Scorer, SearchReport
+    from skillshelf.session.policy import Confirm, Policy
+    from skillshelf.session.recorder import OnEvent
+    from skillshelf.session.session import Session
 
 __all__ = ["Shelf", "open_shelf"]
 
@@ -84,7 +84,7 @@ class Shelf:
     def _watched(self, found: Iterator[Found]) -> Iterator[Found]:
         if self.progress is None or not self.progress.isatty():
             return found
-        from skillshelf.progress import watched
+        from skillshelf.core.progress import watched
 
         return watched(found, "Reading skills", self.progress)
 
@@ -127,7 +127,7 @@ class Shelf:
         `model` leaves out those a model is not told of, `keep` those a caller does not want. A `scorer` adds its own
         numbers to those of the words.
         """
-        from skillshelf.search import checked_limit
+        from skillshelf.search.search import checked_limit
 
         if scope is not None and scope not in (known := scopes_of(self.profile)):
             raise ConfigurationError(
@@ -146,13 +146,13 @@ class Shelf:
 
     def _current_finder(self) -> "Finder":
         """The finder of the catalog as it is: a new look at the disk is a new finder."""
-        from skillshelf.search import Finder
+        from skillshelf.search.search import Finder
 
         catalog = self.catalog
         if self._finder is None or self._finder[0] is not catalog:
 
             def opened() -> "SkillIndex":
-                from skillshelf.index import Look, folder_for, open_index
+                from skillshelf.search.index import Look, folder_for, open_index
 
                 roots = [root.path for root in catalog.roots]
                 folder = folder_for(self.cache, roots, self.profile.name) if self.cache else None
@@ -168,7 +168,7 @@ class Shelf:
 
     def load(self, name: str | None = None, *, path: str | os.PathLike[str] | None = None) -> "LoadedSkill":
         """A skill of the catalog by its name or path, read anew; a path wins."""
-        from skillshelf.loader import load, resolve
+        from skillshelf.catalog.loader import load, resolve
 
         if not self.settings.enabled:
             raise SkillsDisabled("skills are disabled")
@@ -176,13 +176,13 @@ class Shelf:
 
     def read(self, uri: str, *, limit: int = RESOURCE_BYTES) -> "Resource":
         """The file of a skill that an address `skill://name/path` names."""
-        from skillshelf.resources import read_resource
+        from skillshelf.catalog.resources import read_resource
 
         return read_resource(uri, self.catalog.skills, self.profile, limit=limit)[1]
 
     def prompt(self) -> str:
         """The catalog as this profile writes it for a model."""
-        from skillshelf.prompt import catalog_text
+        from skillshelf.catalog.prompt import catalog_text
 
         return catalog_text(self.catalog.skills, self.profile, self.settings_in_force).text
 
@@ -202,8 +202,8 @@ class Shelf:
         What happens in it is added to the `journal` and told to `on_event`; `keep` puts the contents of what was
         loaded beside the journal, so that it can be replayed after they changed.
         """
-        from skillshelf.recorder import Recording
-        from skillshelf.session import Session
+        from skillshelf.session.recorder import Recording
+        from skillshelf.session.session import Session
 
         if keep and journal is None:
             raise ConfigurationError("contents are kept beside a journal; name one")

@@ -22,8 +22,8 @@ if missing := [name for name in ("skillshelf", "pytest", "jsonschema") if find_s
     sys.exit(f"advice.py needs {', '.join(missing)}: pip install -e '.[test]'")
 
 from compare import HOSTS, ask, key_of, own_skills
+from support.trees import Machine
 from test_host_help import TREES, Build, Seen, stray_path
-from trees import Machine
 
 
 def advised(machine: Machine, host: str) -> list[str]:

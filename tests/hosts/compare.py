@@ -25,13 +25,13 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from host_cases import PLACE_CASES, ROOTS, TEXT_CASES, PlaceCase, TextCase, trust
-from host_setting_cases import SWITCH_CASES, TRUST_CASES, build_switch, build_trust
-from trees import Machine
+from support.host_cases import PLACE_CASES, ROOTS, TEXT_CASES, PlaceCase, TextCase, trust
+from support.host_setting_cases import SWITCH_CASES, TRUST_CASES, build_switch, build_trust
+from support.trees import Machine
 
-from skillshelf.place import Place
-from skillshelf.survey import Sighting, take_survey
-from skillshelf.verdicts import judge
+from skillshelf.core.environment import Place
+from skillshelf.hosts.survey import Sighting, take_survey
+from skillshelf.hosts.verdicts import judge
 
 SECONDS = 120
 ENVIRONMENT = {

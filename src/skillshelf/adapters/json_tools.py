@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from skillshelf.session import Session
+from skillshelf.session.session import Session
 
 __all__ = ["anthropic_result", "anthropic_tools", "arguments_in", "openai_result", "openai_tools"]
 

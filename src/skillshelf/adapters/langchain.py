@@ -6,8 +6,8 @@ from typing import Any
 from langchain_core.tools import BaseTool, ToolException
 
 from skillshelf.adapters.tasks import Start, run_task, task_tool
-from skillshelf.session import Session
-from skillshelf.tools import Tool, ToolResult
+from skillshelf.session.session import Session
+from skillshelf.session.tools import Tool, ToolResult
 
 __all__ = ["SkillTaskTool", "SkillTool", "skill_tools"]
 

@@ -10,8 +10,8 @@ from agents.tool_context import ToolContext
 from skillshelf.adapters.json_tools import arguments_in, openai_result
 from skillshelf.adapters.tasks import Start, run_task
 from skillshelf.adapters.tasks import task_tool as task_of
-from skillshelf.session import Session
-from skillshelf.tools import Tool
+from skillshelf.session.session import Session
+from skillshelf.session.tools import Tool
 
 __all__ = ["skill_instructions", "skill_tools", "task_tool"]
 

@@ -8,7 +8,7 @@ from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
 
 from skillshelf.adapters.tasks import Start, run_task
 from skillshelf.adapters.tasks import task_tool as task_of
-from skillshelf.session import Session
+from skillshelf.session.session import Session
 
 __all__ = ["SkillToolset", "task_tool"]
 

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from typing import Any
 
+from skillshelf.catalog.prompt import told_to_models
 from skillshelf.errors import SkillError
-from skillshelf.prompt import told_to_models
-from skillshelf.results import clean, code_of, failure
-from skillshelf.session import Session
-from skillshelf.tools import Tool, ToolResult
+from skillshelf.session.results import clean, code_of, failure
+from skillshelf.session.session import Session
+from skillshelf.session.tools import Tool, ToolResult
 
 __all__ = ["Start", "run_task", "task_tool"]
 

@@ -1,0 +1,168 @@
+"""Skills by name, with those whose instructions are in use: the registry, and the tool that activates one."""
+
+import threading
+from collections.abc import Container, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from skillshelf.adapters.loaders import Skill, SkillDiscovery, SkillLoader
+from skillshelf.catalog.prompt import available_skills_with_location
+from skillshelf.core.markup import attribute, sealed
+from skillshelf.errors import SkillNotFound
+from skillshelf.session.rendering import activated
+
+__all__ = ["SkillRegistry", "SkillTool", "SkillToolOutput"]
+
+
+class SkillRegistry:
+    """Skills by name; registering a name again replaces what it stood for. Safe to use from several threads."""
+
+    def __init__(self, *, discover_from_standard_paths: bool = False) -> None:
+        self._lock = threading.RLock()
+        self._skills: dict[str, Skill] = {}
+        self._active: set[str] = set()
+        if discover_from_standard_paths:
+            self.register(SkillDiscovery.discover_all())
+
+    def register(self, skills: Skill | Iterable[Skill]) -> None:
+        """Put one skill, or several, under their names."""
+        with self._lock:
+            for skill in [skills] if isinstance(skills, Skill) else skills:
+                self._skills[skill.id] = skill
+                self._active.discard(skill.id)
+
+    def unregister(self, name: str) -> Skill | None:
+        """Take a skill out; returns it, or None if there was none."""
+        with self._lock:
+            self._active.discard(name)
+            return self._skills.pop(name, None)
+
+    def get(self, name: str) -> Skill | None:
+        """The skill of that name, or None."""
+        with self._lock:
+            return self._skills.get(name)
+
+    def contains(self, name: str) -> bool:
+        """Whether there is a skill of that name."""
+        with self._lock:
+            return name in self._skills
+
+    @property
+    def count(self) -> int:
+        """How many skills there are."""
+        with self._lock:
+            return len(self._skills)
+
+    @property
+    def registered_names(self) -> list[str]:
+        """All names, sorted."""
+        with self._lock:
+            return sorted(self._skills)
+
+    @property
+    def all_skills(self) -> list[Skill]:
+        """All skills, by name."""
+        with self._lock:
+            return [self._skills[name] for name in sorted(self._skills)]
+
+    def activate(self, name: str) -> Skill:
+        """Read the instructions of a skill as they are on disk now."""
+        with self._lock:
+            known = self._skills.get(name)
+            if known is None:
+                raise SkillNotFound(name)
+            skill = SkillLoader.load_full(known.directory_path)
+            self._skills[name] = skill
+            self._active.add(name)
+            return skill
+
+    def put_active(self, skill: Skill) -> None:
+        """Put a skill under its name whose instructions somebody has read already; it is active."""
+        with self._lock:
+            self._skills[skill.id] = skill
+            self._active.add(skill.id)
+
+    def deactivate(self, name: str) -> None:
+        """Free the instructions of a skill."""
+        with self._lock:
+            self._active.discard(name)
+            if name in self._skills:
+                self._skills[name] = self._skills[name]._replace(instructions=None)
+
+    def is_active(self, name: str) -> bool:
+        """Whether the instructions of a skill are in use."""
+        with self._lock:
+            return name in self._active
+
+    @property
+    def active_skill_names(self) -> list[str]:
+        """The names of the active skills, sorted."""
+        with self._lock:
+            return sorted(self._active)
+
+    def generate_available_skills_prompt(self) -> str:
+        """The listing for a system prompt; empty where there is no skill."""
+        skills = self.all_skills
+        return available_skills_with_location(
+            (skill.id, skill.metadata.description, skill.skill_file_path) for skill in skills
+        )
+
+    def generate_active_skills_prompt(self, names: Container[str] | None = None) -> str:
+        """The full instructions of the active skills, or of those among `names`."""
+        with self._lock:
+            active = [self._skills[name] for name in sorted(self._active) if names is None or name in names]
+        return "\n\n".join(
+            f'<active_skill name="{attribute(skill.id)}">\n'
+            f"{sealed(skill.instructions or '', 'active_skill')[0]}\n</active_skill>"
+            for skill in active
+        )
+
+
+class SkillToolOutput(NamedTuple):
+    """What activating a skill gives; `str()` is the text for a model."""
+
+    skill_name: str
+    instructions: str
+    has_scripts: bool
+    has_references: bool
+    has_assets: bool
+
+    def __str__(self) -> str:
+        return activated(self.skill_name, self.instructions, self.has_scripts, self.has_references, self.has_assets)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "skillName": self.skill_name,
+            "instructions": self.instructions,
+            "resourcesAvailable": {
+                "hasScripts": self.has_scripts,
+                "hasReferences": self.has_references,
+                "hasAssets": self.has_assets,
+            },
+        }
+
+
+class SkillTool:
+    """The tool by which a model activates a skill of a registry."""
+
+    name = "activate_skill"
+    description = (
+        "Activate a skill to load its full instructions. "
+        "Use this when a skill from <available_skills> is relevant to the current task."
+    )
+    parameters: Mapping[str, Any] = {
+        "type": "object",
+        "properties": {"skillName": {"type": "string", "description": "The name of the skill to activate"}},
+        "required": ["skillName"],
+        "additionalProperties": False,
+    }
+
+    def __init__(self, registry: SkillRegistry) -> None:
+        self._registry = registry
+
+    def call(self, skill_name: str) -> SkillToolOutput:
+        """Activate a skill; raises what the registry raises."""
+        skill = self._registry.activate(skill_name)
+        return SkillToolOutput(
+            skill.id, skill.instructions or "", skill.has_scripts, skill.has_references, skill.has_assets
+        )

@@ -1,0 +1,178 @@
+"""What earlier looks at the disk made of its files, kept in one SQLite file.
+
+An entry counts only for a file in exactly the state it was read in, so a cache that is old, shared by many
+processes, damaged, locked or gone makes a listing slower and never wrong. All skills of one root are one row:
+a row for each would take longer to fetch than to check. A sum guards each row, because `marshal`
+must not be given damaged bytes.
+"""
+
+import marshal
+import os
+import sys
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+from zlib import crc32
+
+from skillshelf.config.profile import Profile
+from skillshelf.core import files
+from skillshelf.core.limits import CACHE_FROM, CACHE_ROWS, CACHE_WAIT_SECONDS, SETTLED_NS
+from skillshelf.core.values import Entry, Root, Stamp
+
+__all__ = ["Cache"]
+
+FILE_NAME = "skills.sqlite3"
+
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS roots "
+    "(root TEXT, reading TEXT, written INTEGER, data BLOB, PRIMARY KEY (root, reading)) WITHOUT ROWID"
+)
+_FORGET = "DELETE FROM roots WHERE written < (SELECT written FROM roots ORDER BY written DESC LIMIT 1 OFFSET ?)"
+
+# The modules that decide the entry of a file; with another version of one of them, entries are made anew.
+_DECIDING = (
+    "catalog/accepting",
+    "catalog/cache",
+    "catalog/discovery",
+    "catalog/document",
+    "catalog/frontmatter",
+    "catalog/hidden",
+    "catalog/judging",
+    "catalog/rules",
+    "catalog/standing",
+    "core/limits",
+    "core/values",
+)
+
+
+class Cache:
+    """The entries of each root, as one profile made them. `folder` None keeps them in memory alone."""
+
+    def __init__(self, folder: str | None, profile: Profile) -> None:
+        self._folder = folder
+        self._profile = profile
+        self._rows: dict[str, bytes] = {}
+        self._recalled: dict[str, dict[str, Entry]] = {}
+
+    def entries(self, root: Root) -> Mapping[str, Entry]:
+        """What is remembered of the skills below a root, by their paths."""
+        key = _key(root)
+        if key not in self._rows:
+            self._rows[key] = self._fetch(key)
+        self._recalled[key] = _decode(self._rows[key])
+        return self._recalled[key]
+
+    def keep(self, root: Root, entries: Mapping[str, Entry], *, looked_at_ns: int) -> None:
+        """Remember the skills that were found below a root by a look that began then.
+
+        A file that had just changed is left out: another change within the same tick of the clock would not show.
+        """
+        key, latest = _key(root), looked_at_ns - SETTLED_NS
+        recalled = self._recalled.pop(key, {})
+        settled = {path: entry for path, entry in entries.items() if entry.stamp[4] <= latest}
+        is_known = len(settled) == len(recalled) and all(recalled.get(path) is settled[path] for path in settled)
+        if is_known or len(settled) < CACHE_FROM or not self._reading:
+            return
+        self._rows[key] = _encode(settled)
+        self._store(key, looked_at_ns)
+
+    @cached_property
+    def _reading(self) -> str:
+        """A name for how files are read: by this profile, code and user. Empty where the code cannot be told."""
+        folder = os.path.dirname(os.path.dirname(__file__))
+        stamps = [*(files.stamp_at(f"{folder}/{name}.py") for name in _DECIDING), _parser_stamp()]
+        if None in stamps:
+            return ""
+        # Which files may be read depends on the groups that a login, `sg` or `sudo` gave this process.
+        reader = (os.geteuid(), os.getegid(), os.getgroups())
+        return repr((sys.implementation.cache_tag, marshal.version, stamps, reader, self._profile))
+
+    def _fetch(self, key: str) -> bytes:
+        path = self._path()
+        if path is None or not self._reading or not files.is_own_file(path):
+            return b""
+        import sqlite3
+
+        try:
+            connection = _connect(path, "ro")
+            try:
+                query = "SELECT data FROM roots WHERE root = ? AND reading = ?"
+                row = connection.execute(query, (key, self._reading)).fetchone()
+            finally:
+                connection.close()
+        except (sqlite3.Error, UnicodeDecodeError):
+            return b""
+        return row[0] if row and isinstance(row[0], bytes) else b""
+
+    def _store(self, key: str, now_ns: int) -> None:
+        path = self._path()
+        if path is None or (files.kind_at(path) is not None and not files.is_own_file(path)):
+            return
+        import sqlite3
+
+        from skillshelf.core import writing
+
+        try:
+            writing.make_own_folder(os.path.dirname(path))
+            self._write(path, key, now_ns)
+        except OSError:
+            return
+        except sqlite3.OperationalError as error:
+            # Locked, full or read-only: somebody else will remember it, or nobody. Only the general error is damage.
+            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:
+                writing.remove(path)
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            writing.remove(path)
+
+    def _write(self, path: str, key: str, now_ns: int) -> None:
+        connection = _connect(path, "rwc")
+        try:
+            # What a power failure damages is noticed and made anew; waiting for the disk would cost more.
+            connection.execute("PRAGMA synchronous = OFF")
+            with connection:
+                connection.execute(_TABLE)
+                row = (key, self._reading, now_ns, self._rows[key])
+                connection.execute(
+                    "INSERT OR REPLACE INTO roots (root, reading, written, data) VALUES (?, ?, ?, ?)", row
+                )
+                connection.execute(_FORGET, (CACHE_ROWS - 1,))
+        finally:
+            connection.close()
+
+    def _path(self) -> str | None:
+        return None if self._folder is None else f"{self._folder}/{FILE_NAME}"
+
+
+def _connect(path: str, mode: str) -> Any:
+    import sqlite3
+
+    escaped = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return sqlite3.connect(f"file:{escaped}?mode={mode}", uri=True, timeout=CACHE_WAIT_SECONDS)
+
+
+def _key(root: Root) -> str:
+    """A name for a root with everything its place in the profile decides."""
+    # Written as Python writes it: a path that is no UTF-8 cannot be stored as it is.
+    return repr(root)
+
+
+def _parser_stamp() -> Stamp | None:
+    """The state of the YAML parser, found without the cost of importing it or what would find it."""
+    stamps = (files.stamp_at(f"{folder}/ryaml/__init__.py") for folder in sys.path)
+    return next((stamp for stamp in stamps if stamp is not None), None)
+
+
+def _encode(entries: Mapping[str, Entry]) -> bytes:
+    try:
+        data = marshal.dumps({path: tuple(entry) for path, entry in entries.items()})
+    except ValueError:
+        return b""
+    return crc32(data).to_bytes(4, "big") + data
+
+
+def _decode(row: bytes) -> dict[str, Entry]:
+    data = row[4:]
+    if not data or crc32(data) != int.from_bytes(row[:4], "big"):
+        return {}
+    entries = marshal.loads(data)
+    return dict(zip(entries, map(Entry._make, entries.values()), strict=True))

@@ -1,0 +1,369 @@
+"""Bytes of a SKILL.md to a Document: where the fences are, what stands between them, what had to be repaired."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from skillshelf.catalog.frontmatter import YamlProblem, load_colon_lines, load_lines, load_yaml
+from skillshelf.config.profile import Profile
+from skillshelf.core.limits import FRONTMATTER_BYTES
+from skillshelf.core.values import Finding
+
+__all__ = [
+    "BOM",
+    "FENCE",
+    "PLAIN_FORM",
+    "Document",
+    "Form",
+    "Reading",
+    "body",
+    "body_problem",
+    "form_of",
+    "frontmatter_span",
+    "has_frontmatter_end",
+    "mended",
+    "parse",
+    "reads_alike",
+]
+
+FENCE = b"---"
+BOM = b"\xef\xbb\xbf"
+_BLANKS = b" \t\r"
+
+Reading = Literal["full", "simple", "lines"]
+READINGS: Mapping[Reading, Callable[[str], Any]] = {
+    "full": load_yaml,
+    "simple": load_lines,
+    "lines": load_colon_lines,
+}
+"""`full` is YAML; `simple` is `key: value` lines and nothing else; `lines` are those among others."""
+
+
+class Form(NamedTuple):
+    """How a profile takes a SKILL.md apart; the fields are those of the profile."""
+
+    yaml_mode: Reading = "full"
+    yaml_fallback: Literal["none", "lines"] = "none"
+    repaired_keys: Literal["any", "words"] = "any"
+    opening_fence: Literal["first-line", "anywhere"] = "first-line"
+    closing_fence: Literal["line", "anywhere"] = "line"
+    body_text: Literal["any", "utf-8"] = "any"
+
+
+def form_of(profile: Profile) -> Form:
+    """How this profile takes a SKILL.md apart."""
+    return Form(
+        profile.yaml_mode,
+        profile.yaml_fallback,
+        profile.repaired_keys,
+        profile.opening_fence,
+        profile.closing_fence,
+        profile.body_text,
+    )
+
+
+class Document(NamedTuple):
+    """The fields of a frontmatter, with what was found while reading it.
+
+    `text` is the frontmatter as the author wrote it; `fields` is empty where it could not be read.
+    """
+
+    fields: dict[str, Any]
+    text: str
+    findings: tuple[Finding, ...]
+
+    def place(self, field: str) -> tuple[int | None, int | None]:
+        """Line and column of a top-level field in the file, from 1."""
+        for number, line in enumerate(self.text.split("\n"), 2):
+            if line.startswith(field) and line[len(field) :].lstrip().startswith(":"):
+                return number, 1
+        return None, None
+
+
+PLAIN_FORM = Form()
+
+
+class _Fences(NamedTuple):
+    start: int
+    end: int
+    after: int
+
+
+def has_frontmatter_end(head: bytes) -> bool:
+    """Whether reading further could not change where the frontmatter ends."""
+    first = _first_line_end(head)
+    return first is None or _closing(head, first, whole=False) is not None
+
+
+def parse(head: bytes, *, whole: bool, form: Form = PLAIN_FORM) -> Document:
+    """The document whose first bytes these are; `whole` says that there are no more."""
+    if form.opening_fence == "anywhere":
+        head = head[max(0, head.find(FENCE)) :]
+    first = _first_line_end(head)
+    if first is None:
+        return _broken(_why_no_frontmatter(head))
+    fences = CLOSINGS[form.closing_fence](head, first, whole=whole)
+    if fences is None:
+        return _broken(_why_unclosed(head, whole=whole))
+    block = head[fences.start : fences.end]
+    if len(block) > FRONTMATTER_BYTES:
+        return _broken(Finding("frontmatter-size", f"the frontmatter is larger than {FRONTMATTER_BYTES} bytes", 1, 1))
+    try:
+        text = block.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _broken(_not_utf8(head, fences.start + error.start))
+    findings = _form(head[: fences.after], first) if first != 4 or b"\r" in block else ()
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+    if form.body_text == "utf-8" and (broken := _body_not_utf8(head, fences.after, whole=whole)):
+        findings = (*findings, broken)
+    document = _read(text, findings, form)
+    return _read_as_lines(document) if form.yaml_fallback == "lines" and _needs_lines(document) else document
+
+
+def reads_alike(head: bytes, plain: Document, form: Form) -> bool:
+    """Whether a form must give what the plain one gave, as it does for nearly every file: nothing is odd about it."""
+    return (
+        form.yaml_mode == "full"
+        and not plain.findings
+        and head.startswith(b"---\n")
+        and "---" not in plain.text
+        and (form.body_text == "any" or head.isascii())
+        and not (form.yaml_fallback == "lines" and _needs_lines(plain))
+    )
+
+
+def body(data: bytes) -> bytes:
+    """What stands after the closing fence; everything where there is no frontmatter."""
+    first = _first_line_end(data)
+    fences = _closing(data, first, whole=True) if first is not None else None
+    return data[fences.after :] if fences else data
+
+
+def frontmatter_span(data: bytes) -> tuple[int, int] | None:
+    """Where the text between the fences begins and ends."""
+    first = _first_line_end(data)
+    fences = _closing(data, first, whole=True) if first is not None else None
+    return (fences.start, fences.end) if fences else None
+
+
+def mended(text: str) -> list[str] | None:
+    """The lines of a frontmatter as they were read, where some had to be put right for that."""
+    try:
+        load_yaml(text)
+    except YamlProblem as problem:
+        repaired = _repaired(text, problem, load_yaml) if problem.rule == "yaml" else None
+        return repaired.lines if repaired else None
+    return None
+
+
+def body_problem(data: bytes) -> Finding | None:
+    """Where the text after the frontmatter of a whole file is not UTF-8."""
+    return _body_not_utf8(data, len(data) - len(body(data)), whole=True)
+
+
+def _body_not_utf8(data: bytes, start: int, *, whole: bool) -> Finding | None:
+    """Where the text from there on is not UTF-8; where it is cut off, its last character may be in halves."""
+    try:
+        data[start:].decode("utf-8")
+    except UnicodeDecodeError as error:
+        if whole or start + error.end < len(data):
+            return _not_utf8(data, start + error.start)._replace(rule="body-encoding")
+    return None
+
+
+def _needs_lines(document: Document) -> bool:
+    """Whether YAML gave no text for the two fields that every reader needs."""
+    if any(finding.rule == "yaml" for finding in document.findings):
+        return True
+    return any(not isinstance(document.fields.get(field, ""), str) for field in ("name", "description"))
+
+
+def _read_as_lines(document: Document) -> Document:
+    findings = tuple(finding for finding in document.findings if finding.rule != "yaml")
+    said = Finding("yaml-lines", "no readable YAML, or a field that is not text; read line by line", 2, 1)
+    return Document({**document.fields, **load_colon_lines(document.text)}, document.text, (*findings, said))
+
+
+def _read(text: str, findings: tuple[Finding, ...], form: Form) -> Document:
+    load = READINGS[form.yaml_mode]
+    try:
+        value = load(text)
+    except YamlProblem as problem:
+        if problem.rule == "yaml" and (repaired := _repaired(text, problem, load, form.repaired_keys)):
+            value = repaired.value
+            findings += repaired.findings
+        else:
+            finding = Finding(problem.rule, problem.message, problem.line + 1, problem.column)
+            return Document({}, text, (*findings, finding))
+    if value is None:
+        return Document({}, text, findings)
+    if not isinstance(value, dict):
+        return Document(
+            {}, text, (*findings, Finding("frontmatter-type", "the frontmatter is not a map of fields", 2, 1))
+        )
+    return Document(value, text, findings)
+
+
+def _broken(finding: Finding) -> Document:
+    return Document({}, "", (finding,))
+
+
+# Fences -------------------------------------------------------------------------------------------
+
+
+def _first_line_end(head: bytes) -> int | None:
+    """Where the line after the opening fence starts, or None if the file has no such fence."""
+    if head.startswith(b"---\n"):
+        return 4
+    start = 3 if head.startswith(BOM) else 0
+    end = head.find(b"\n", start)
+    line = head[start : end if end >= 0 else len(head)]
+    if line.rstrip(_BLANKS) != FENCE:
+        return None
+    return end + 1 if end >= 0 else len(head)
+
+
+def _closing(head: bytes, start: int, *, whole: bool) -> _Fences | None:
+    # Whole lines only: a description may contain "---", and cutting there would silently shorten it.
+    at = start - 1
+    while (at := head.find(b"\n---", at)) >= 0:
+        end = head.find(b"\n", at + 4)
+        if end < 0:
+            if not whole:
+                return None
+            end = len(head)
+        if not head[at + 4 : end].rstrip(_BLANKS):
+            # The newline before the fence belongs to the text: it decides how a last block scalar ends.
+            return _Fences(start, at + 1, min(end + 1, len(head)))
+        at += 1
+    return None
+
+
+def _closing_anywhere(head: bytes, start: int, *, whole: bool) -> _Fences | None:
+    """The next three hyphens, wherever they stand: several hosts split a file there."""
+    end = head.find(FENCE, start)
+    return _Fences(start, end, end + len(FENCE)) if end >= 0 else None
+
+
+CLOSINGS: Mapping[Literal["line", "anywhere"], Callable[..., _Fences | None]] = {
+    "line": _closing,
+    "anywhere": _closing_anywhere,
+}
+
+
+def _why_no_frontmatter(head: bytes) -> Finding:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return Finding("encoding", "the file is UTF-16; save it as UTF-8", 1, 1)
+    if not head.strip():
+        return Finding("frontmatter-missing", "the file is empty; it must begin with a line `---`", 1, 1)
+    if b"\r" in head and b"\n" not in head:
+        return Finding("frontmatter-missing", "the line ends are CR alone; save the file with LF", 1, 1)
+    if head.lstrip().partition(b"\n")[0].rstrip() == FENCE:
+        return Finding("frontmatter-missing", "something stands before the first `---`, which must be line 1", 1, 1)
+    return Finding("frontmatter-missing", "the file does not begin with a line `---`", 1, 1)
+
+
+def _why_unclosed(head: bytes, *, whole: bool) -> Finding:
+    if not whole or len(head) > FRONTMATTER_BYTES:
+        message = f"no closing line `---` within {FRONTMATTER_BYTES} bytes"
+        return Finding("frontmatter-size", message, 1, 1)
+    return Finding("frontmatter-unclosed", "the frontmatter has no closing line `---`", 1, 1)
+
+
+def _not_utf8(head: bytes, offset: int) -> Finding:
+    line = head.count(b"\n", 0, offset) + 1
+    column = len(head[head.rfind(b"\n", 0, offset) + 1 : offset].decode("utf-8", "replace")) + 1
+    return Finding("encoding", f"not UTF-8: byte 0x{head[offset]:02x} at offset {offset}", line, column)
+
+
+def _form(head: bytes, first: int) -> tuple[Finding, ...]:
+    """What is unusual about the form of a file that can be read all the same."""
+    findings = []
+    if head.startswith(BOM):
+        findings.append(
+            Finding("bom", "the file begins with a byte order mark, which several agents do not accept", 1, 1)
+        )
+    if b"\r\n" in head:
+        findings.append(Finding("crlf", "the line ends are CRLF", 1, None))
+    opening = head[3 if head.startswith(BOM) else 0 : first].rstrip(b"\r\n")
+    if opening != FENCE:
+        findings.append(Finding("fence-blanks", "blanks follow the opening `---`", 1, 4))
+    return tuple(findings)
+
+
+# Repairs ------------------------------------------------------------------------------------------
+
+_MOST_REPAIRS = 32
+_MISTAKES = {
+    "yaml-colon": "a value with `: ` in it needs quotes",
+    "yaml-brackets": "a value that begins like a list or a reserved mark needs quotes",
+    "yaml-tab": "tabs cannot indent YAML",
+}
+
+
+class _Repaired(NamedTuple):
+    """What a text says once its usual mistakes are put right, and a finding for each line changed."""
+
+    value: Any
+    lines: list[str]
+    findings: tuple[Finding, ...]
+
+
+def _repaired(
+    text: str, problem: YamlProblem, load: Callable[[str], Any], keys: Literal["any", "words"] = "any"
+) -> _Repaired | None:
+    """The text with its usual mistakes put right.
+
+    Only the line where the parser stopped is touched, then it is asked again: a line that is right stays as it is.
+    """
+    lines = text.split("\n")
+    findings: dict[int, Finding] = {}
+    for _ in range(_MOST_REPAIRS):
+        number = problem.line
+        if number > len(lines):
+            return None
+        before = lines[number - 1]
+        rule, line = _rewritten(before)
+        if rule is None or (keys == "words" and not before.partition(":")[0].replace("_", "").isalnum()):
+            return None
+        lines[number - 1] = line
+        column = len(before) - len(before.lstrip(" \t")) + 1
+        findings[number] = Finding(rule, f"{_MISTAKES[rule]}; read as: {line.strip()}", number + 1, column)
+        try:
+            return _Repaired(load("\n".join(lines)), lines, tuple(findings[n] for n in sorted(findings)))
+        except YamlProblem as next_problem:
+            problem = next_problem
+    return None
+
+
+def _rewritten(line: str) -> tuple[str | None, str]:
+    """The rule a line breaks and the line put right; no rule where it cannot be."""
+    bare = line.lstrip(" \t")
+    indent = line[: len(line) - len(bare)]
+    if "\t" in indent:
+        return "yaml-tab", indent.replace("\t", "  ") + bare
+    key, colon, value = bare.partition(":")
+    value = value.strip(" \t")
+    if not colon or not value or not _is_key(key.removeprefix("- ")):
+        return None, line
+    # A comment is part of the value here: nobody who forgot the quotes meant one.
+    start = line.index(value, len(indent + key) + 1)
+    gap = "" if line[start - 1] in " \t" else " "
+    quoted = line[:start] + gap + "'" + value.replace("'", "''") + "'" + line[start + len(value) :]
+    if value[0] in "[{@`%" and not _is_flow(value):
+        return "yaml-brackets", quoted
+    if value[0] not in "\"'[{|>#&*!@`%" and (": " in value or value.endswith(":")):
+        return "yaml-colon", quoted
+    return None, line
+
+
+def _is_key(text: str) -> bool:
+    """Whether a text is one word of letters, digits, hyphens, dots and underscores."""
+    return bool(text) and text.replace("-", "").replace("_", "").replace(".", "").isalnum()
+
+
+def _is_flow(value: str) -> bool:
+    try:
+        return isinstance(load_yaml(value), list | dict)
+    except YamlProblem:
+        return False

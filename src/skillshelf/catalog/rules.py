@@ -1,0 +1,227 @@
+"""A Document to findings: every rule about fields always runs, and a profile decides what each finding weighs."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+from skillshelf.catalog.document import Document
+from skillshelf.config.profile import Profile
+from skillshelf.core.values import Finding
+
+__all__ = ["check", "description_of", "name_of", "placed", "split_tools"]
+
+# Control characters, line ends, slashes.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029/\\]")
+
+FieldRule = Callable[[Any, Profile], Iterator[Finding]]
+"""Given the value of a field and the profile's measures, say what is wrong with it."""
+
+
+def check(document: Document, directory: str, profile: Profile) -> list[Finding]:
+    """What the rules say about one document in that folder; `placed` tells the line of each."""
+    findings = document.findings
+    fields = document.fields
+    found = [*_name(fields, directory, profile), *_description(fields, profile)]
+    for field, value in fields.items():
+        rule = FIELD_RULES.get(field)
+        if rule is not None and value is not None:
+            found.extend(rule(value, profile))
+    found.extend(
+        Finding("field-type", f"`{field}` {_as_it_is(fields[field])}")
+        for field in profile.text_fields
+        if field in fields and not isinstance(fields[field], str)
+    )
+    if unknown := [field for field in fields if field not in profile.fields]:
+        found.append(Finding("unknown-field", f"not a field of this profile: {', '.join(sorted(unknown))}"))
+    return [*findings, *found]
+
+
+def placed(finding: Finding, document: Document) -> Finding:
+    """The finding with the line of the field it is about, or of the file's first line."""
+    if finding.line is not None:
+        return finding
+    line, column = document.place(_field_of(finding))
+    return finding._replace(line=line or 1, column=column or 1)
+
+
+def name_of(fields: Mapping[str, Any], directory: str, profile: Profile) -> str:
+    """The name a skill goes by: what it declares, or its folder's name."""
+    declared = fields.get("name")
+    if declared is None or profile.name_source == "directory":
+        return directory
+    if not isinstance(declared, str):
+        return directory if profile.odd_name == "folder" else _scalar_text(declared)
+    return declared if profile.name_form == "as-is" else NAME_FORMS[profile.name_form](declared)
+
+
+NAME_FORMS: Mapping[Literal["one-blank", "hyphens", "file-name"], Callable[[str], str]] = {
+    "one-blank": lambda name: " ".join(name.split()),
+    "hyphens": lambda name: "-".join(name.split()),
+    "file-name": lambda name: re.sub(r'[:\\/<>*?"|]', "-", name),
+}
+"""What some hosts make of a declared name."""
+
+
+def description_of(fields: Mapping[str, Any]) -> str:
+    """The description without blanks around it; empty where there is none."""
+    value = fields.get("description")
+    if value is None or isinstance(value, dict | list):
+        return ""
+    return _scalar_text(value).strip()
+
+
+def split_tools(text: str) -> tuple[str, ...]:
+    """The patterns of an `allowed-tools` text; blanks and commas inside parentheses do not split."""
+    patterns = [""]
+    depth = 0
+    for character in text:
+        if depth == 0 and (character.isspace() or character == ","):
+            patterns.append("")
+            continue
+        depth = max(0, depth + (character == "(") - (character == ")"))
+        patterns[-1] += character
+    return tuple(pattern for pattern in patterns if pattern)
+
+
+def _scalar_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _field_of(finding: Finding) -> str:
+    """The field a finding is about, from its rule id or, for a general rule, its message."""
+    for field in (
+        "name",
+        "description",
+        "license",
+        "version",
+        "compatibility",
+        "metadata",
+        "allowed-tools",
+        "globs",
+    ):
+        if finding.rule.startswith(field + "-"):
+            return field
+    if finding.rule == "always-apply-type":
+        return "alwaysApply"
+    if finding.rule == "field-type":
+        return finding.message.split("`")[1]
+    if finding.rule == "unknown-field":
+        return finding.message.partition(": ")[2].partition(",")[0]
+    return "name" if finding.message.startswith("the name ") else "description"
+
+
+# Name and description -----------------------------------------------------------------------------
+
+
+def _name(fields: Mapping[str, Any], directory: str, profile: Profile) -> Iterator[Finding]:
+    declared = fields.get("name")
+    if declared is None:
+        yield Finding("name-missing", f"no `name`; the folder is called {directory!r}")
+    elif not isinstance(declared, str):
+        yield Finding("name-type", f"`name` is {_kind(declared)}; put quotes around it")
+        if isinstance(declared, dict | list) and profile.name_source == "frontmatter" and profile.odd_name == "text":
+            yield Finding("name-address", "`name` is not one text")
+            return
+    name = name_of(fields, directory, profile)
+    if not name.strip() or name in (".", "..") or _CONTROL.search(name):
+        yield Finding("name-address", f"{name!r} cannot be a name: names become addresses")
+        return
+    if len(name) > profile.name_max:
+        yield Finding("name-length", f"the name has {len(name)} characters; at most {profile.name_max} are allowed")
+    if not re.fullmatch(profile.name_pattern, name):
+        yield Finding("name-pattern", f"{name!r} is not lower-case letters, digits and single hyphens")
+    if name != directory:
+        yield Finding("name-directory", f"{name!r} lives in the folder {directory!r}")
+    if not (name.isascii() and name.isprintable()):
+        yield from _hidden_text("name", name)
+
+
+def _description(fields: Mapping[str, Any], profile: Profile) -> Iterator[Finding]:
+    value = fields.get("description")
+    if value is not None and not isinstance(value, str):
+        yield Finding("description-type", f"`description` is {_kind(value)}; put quotes around it")
+    text = description_of(fields)
+    if not text:
+        yield Finding("description-missing", "no `description`; say what the skill does and when to use it")
+        return
+    if len(text) > profile.description_max:
+        message = f"the description has {len(text)} characters; at most {profile.description_max} are allowed"
+        yield Finding("description-length", message)
+    if not (text.isascii() and text.isprintable()):
+        yield from _hidden_text("description", text)
+
+
+def _hidden_text(field: str, text: str) -> Iterator[Finding]:
+    # Imported here: the tables are large, and nearly all text is plain.
+    from skillshelf.catalog.hidden import hidden_text
+
+    if told := hidden_text(text):
+        yield Finding("hidden-text", f"the {field} holds {told}")
+
+
+# The other fields ---------------------------------------------------------------------------------
+
+
+def _license(value: Any, profile: Profile) -> Iterator[Finding]:
+    if not isinstance(value, str):
+        yield Finding("license-type", f"`license` is {_kind(value)}, not text")
+
+
+def _version(value: Any, profile: Profile) -> Iterator[Finding]:
+    if not isinstance(value, str):
+        yield Finding("version-type", f"`version` is {_kind(value)}, not text; put quotes around it")
+
+
+def _compatibility(value: Any, profile: Profile) -> Iterator[Finding]:
+    if not isinstance(value, str):
+        yield Finding("compatibility-type", f"`compatibility` is {_kind(value)}, not text")
+    elif not 1 <= len(value.strip()) <= profile.compatibility_max:
+        message = f"`compatibility` has {len(value.strip())} characters; 1 to {profile.compatibility_max} are allowed"
+        yield Finding("compatibility-length", message)
+
+
+def _metadata(value: Any, profile: Profile) -> Iterator[Finding]:
+    if not isinstance(value, dict):
+        yield Finding("metadata-type", f"`metadata` is {_kind(value)}, not a map")
+        return
+    if wrong := [key for key, item in value.items() if not isinstance(item, str)]:
+        yield Finding("metadata-values", f"not text in `metadata`: {', '.join(wrong)}; put quotes around the values")
+
+
+def _allowed_tools(value: Any, profile: Profile) -> Iterator[Finding]:
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        yield Finding("allowed-tools-list", "`allowed-tools` is a list; the standard asks for one text with blanks")
+    elif not isinstance(value, str):
+        yield Finding("allowed-tools-type", f"`allowed-tools` is {_kind(value)}, neither text nor a list of texts")
+
+
+def _globs(value: Any, profile: Profile) -> Iterator[Finding]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        yield Finding("globs-type", f"`globs` is {_kind(value)}, not a list of texts")
+
+
+def _always_apply(value: Any, profile: Profile) -> Iterator[Finding]:
+    if not isinstance(value, bool):
+        yield Finding("always-apply-type", f"`alwaysApply` is {_kind(value)}, not true or false")
+
+
+FIELD_RULES: Mapping[str, FieldRule] = {
+    "license": _license,
+    "version": _version,
+    "compatibility": _compatibility,
+    "metadata": _metadata,
+    "allowed-tools": _allowed_tools,
+    "globs": _globs,
+    "alwaysApply": _always_apply,
+}
+
+
+def _as_it_is(value: object) -> str:
+    return "has no value; write one, or remove it" if value is None else f"is {_kind(value)}; put quotes around it"
+
+
+def _kind(value: object) -> str:
+    kinds = {str: "text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a map"}
+    return kinds.get(type(value), "no text")

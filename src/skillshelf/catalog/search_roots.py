@@ -1,0 +1,324 @@
+"""A profile and a place to roots: which folders are looked into, in which order, and what each may do."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from skillshelf.config.profile import Base, Profile, RootRule, how_to_allow
+from skillshelf.config.settings import Settings, Trust, is_trusted
+from skillshelf.core import files
+from skillshelf.core.environment import Place, expand, find_repository
+from skillshelf.core.limits import CONFIG_BYTES
+from skillshelf.core.values import Diagnostic, Root
+
+if TYPE_CHECKING:
+    from skillshelf.catalog.switches import Switch
+
+__all__ = ["Roots", "is_on", "resolve_roots"]
+
+
+class Roots(NamedTuple):
+    """The roots in order of precedence, the repository that bounds them, what was wrong, and what a host turned off."""
+
+    roots: tuple[Root, ...]
+    repository: str
+    problems: tuple[Diagnostic, ...]
+    switches: tuple["Switch", ...] = ()
+
+
+class _Named(NamedTuple):
+    """A folder that a rule names, before anybody has looked whether it exists."""
+
+    path: str
+    rule: RootRule
+    label: str
+
+
+class _Ground(NamedTuple):
+    """What root rules start from."""
+
+    place: Place
+    settings: Settings
+    profile: Profile
+    chain: tuple[str, ...]
+    repository: str
+    problems: list[Diagnostic]
+    host_trusts: bool
+    switches: tuple["Switch", ...]
+
+
+def resolve_roots(profile: Profile, place: Place, settings: Settings, *, trust: Trust) -> Roots:
+    """Every root of the profile at this place; a folder named twice counts where it stands first."""
+    ground = _ground(profile, place, settings)
+    named: dict[str, _Named] = {}
+    homes = _home_roots(profile, place)
+    for rule in sorted(profile.roots, key=lambda rule: -rule.priority):
+        for folder in BASES[rule.base](rule, ground):
+            if rule.base == "chain" and profile.home_in_chain == "user" and _unlinked(folder) in homes:
+                continue
+            named.setdefault(folder.path, folder)
+    roots = [_root(folder, ground, trust, homes) for folder in named.values()]
+    linked = tuple(_linked(roots, ground))
+    return Roots(linked, files.real_path(ground.repository), tuple(ground.problems), ground.switches)
+
+
+def _ground(profile: Profile, place: Place, settings: Settings) -> _Ground:
+    problems: list[Diagnostic] = []
+    markers = profile.markers
+    if profile.markers_env and (given := place.env.get(profile.markers_env, "").strip()):
+        markers = tuple(marker.strip() for marker in given.split(",") if marker.strip())
+    boundary = place.env.get(profile.boundary_env, "").strip() if profile.boundary_env else ""
+    if boundary:
+        top = files.real_path(expand(boundary, place, base=place.cwd))
+    else:
+        top = find_repository(place.cwd, markers) or {"cwd": place.cwd, "filesystem": "/"}[profile.no_marker]
+    if place.home is None and any(rule.base == "home" for rule in profile.roots):
+        problems.append(
+            Diagnostic("", "home-missing", "HOME is not an absolute path; your own skills are not looked for")
+        )
+    chain = _chain(place.cwd, top)
+    if not chain:
+        problems.append(Diagnostic(top, "boundary-outside", f"${profile.boundary_env} is not above {place.cwd}"))
+    ordered = chain if profile.chain_order == "nearest-first" else chain[::-1]
+    host_trusts, switches = _host_settings(profile, place, chain or (place.cwd,), problems)
+    repository = top if chain else place.cwd
+    return _Ground(place, settings, profile, ordered, repository, problems, host_trusts, switches)
+
+
+def _host_settings(
+    profile: Profile, place: Place, chain: tuple[str, ...], problems: list[Diagnostic]
+) -> tuple[bool, tuple["Switch", ...]]:
+    """What a host's own files say: whether it trusts the working directory, and what is turned off."""
+    if profile.trust_file is None and not profile.settings:
+        return True, ()
+    from skillshelf.catalog.hostsettings import SettingsPlace, host_trust
+    from skillshelf.catalog.switches import switches_of
+
+    where = SettingsPlace(place, chain)
+    trusted, problem = host_trust(profile, where) if profile.trust_file else (True, None)
+    problems += [problem] if problem else []
+    return trusted, switches_of(profile, where, trusted=trusted)
+
+
+def _chain(cwd: str, top: str) -> tuple[str, ...]:
+    """The folders from here up to the top, both included; none if the top is not above here."""
+    if not files.is_inside(cwd, top):
+        return ()
+    folders = [cwd]
+    while folders[-1] != top:
+        folders.append(os.path.dirname(folders[-1]))
+    return tuple(folders)
+
+
+def _home_roots(profile: Profile, place: Place) -> set[str]:
+    """The user's own roots, by where they really are: the way to the home folder may lead through a link."""
+    homes = {place.home, files.real_path(place.home)} if place.home else set()
+    paths = [path for rule in profile.roots if rule.base == "home" for path in rule.paths]
+    return {os.path.join(home, path) for home in homes for path in paths}
+
+
+def _unlinked(folder: _Named) -> str:
+    """The path of a root of a chain, by where the folder of the chain really is."""
+    return os.path.join(files.real_path(folder.path.removesuffix("/" + folder.label)), folder.label)
+
+
+# Where rules start from ---------------------------------------------------------------------------
+
+
+def _from_env(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    for variable in rule.paths:
+        for entry in ground.place.env.get(variable, "").split(":"):
+            if entry:
+                yield _Named(expand(entry, ground.place, base=ground.place.cwd), rule, "")
+
+
+def _from_chain(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    for folder in ground.chain:
+        if ground.profile.home_in_chain == "skip" and _is_home(folder, ground.place):
+            continue
+        for path in rule.paths:
+            yield _Named(os.path.join(folder, path), rule, path)
+
+
+def _is_home(folder: str, place: Place) -> bool:
+    return place.home is not None and files.real_path(folder) == files.real_path(place.home)
+
+
+def _from_cwd(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    for path in rule.paths:
+        yield _Named(os.path.normpath(os.path.join(ground.place.cwd, path)), rule, path)
+
+
+def _from_repository(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    for path in rule.paths:
+        yield _Named(os.path.join(ground.repository, path), rule, path)
+
+
+def _from_custom(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    for path in ground.settings.custom_directories:
+        yield _Named(path, rule, "")
+
+
+def _from_home(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    if ground.place.home is None:
+        return
+    moved = ground.place.env.get(rule.moved_by, "") if rule.moved_by else ""
+    for path in rule.paths:
+        if os.path.isabs(moved):
+            yield _Named(os.path.join(moved, path.partition("/")[2]), rule, path)
+        else:
+            yield _Named(os.path.join(ground.place.home, path), rule, path)
+
+
+def _from_nowhere(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    for path in rule.paths:
+        yield _Named(path, rule, path)
+
+
+def _from_plugin_list(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+    """Folders of every installed plugin, in the order of the list below the home folder that names them."""
+    if ground.place.home is None or rule.plugin_list is None:
+        return
+    path = os.path.join(ground.place.home, rule.plugin_list)
+    if files.kind_at(path) is None:
+        return
+    for install_path in _install_paths(path, ground.problems):
+        for below in rule.paths:
+            yield _Named(expand(f"{install_path}/{below}", ground.place, base=os.path.dirname(path)), rule, "")
+
+
+def _install_paths(path_of_list: str, problems: list[Diagnostic]) -> Iterator[str]:
+    import json
+
+    try:
+        data = files.read_file(path_of_list, limit=CONFIG_BYTES, links="follow")
+        plugins = json.loads(data or b"")["plugins"]
+        entries = [entry for value in plugins.values() for entry in (value if isinstance(value, list) else [value])]
+        paths = [entry.get("installPath") for entry in entries]
+        yield from dict.fromkeys(path for path in paths if isinstance(path, str) and "\0" not in path)
+        if wrong := sum(not isinstance(path, str) or "\0" in path for path in paths):
+            problems.append(Diagnostic(path_of_list, "plugins-unreadable", f"{wrong} entries have no installPath"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        problems.append(
+            Diagnostic(path_of_list, "plugins-unreadable", f"not a list of installed plugins ({type(error).__name__})")
+        )
+
+
+BASES: Mapping[Base, Callable[[RootRule, _Ground], Iterator[_Named]]] = {
+    "env": _from_env,
+    "chain": _from_chain,
+    "cwd": _from_cwd,
+    "repository": _from_repository,
+    "custom": _from_custom,
+    "home": _from_home,
+    "fixed": _from_nowhere,
+    "plugin-list": _from_plugin_list,
+}
+
+
+# One root -----------------------------------------------------------------------------------------
+
+
+def _root(named: _Named, ground: _Ground, trust: Trust, homes: set[str]) -> Root:
+    rule, profile = named.rule, ground.profile
+    if rule.provider:
+        source = f"{rule.provider}:{'project' if rule.kind == 'project' else 'user'}"
+    else:
+        source = f"{rule.kind}:{named.label}" if named.label else rule.kind
+    return Root(
+        path=named.path,
+        real_path=_real_path(named, ground.problems),
+        kind=rule.kind,
+        scope=profile.scope_labels.get(rule.kind, rule.kind),
+        source=source,
+        links=profile.user_links if rule.base == "home" or named.path in homes else profile.other_links,
+        trusted=_is_trusted_root(named, ground, trust),
+        description_required=rule.description == "required",
+        switched_off=_is_off(rule, ground),
+        exists=files.kind_at(named.path) is not None,
+        hidden=rule.hidden or profile.hidden,
+        loose_files=rule.loose_files,
+        prefix=_plugin_prefix(named.path, profile) if profile.plugin_manifests else "",
+        label=named.label,
+    )
+
+
+def _is_off(rule: RootRule, ground: _Ground) -> bool:
+    if rule.host_switch is not None or any(is_on(name, ground.place) for name in rule.off_by):
+        return True
+    return not ground.settings.source_enabled(rule.switch)
+
+
+def is_on(variable: str, place: Place) -> bool:
+    """Whether a variable of the environment says yes."""
+    return place.env.get(variable, "").strip().lower() in ("1", "true", "yes", "on", "y")
+
+
+def _is_trusted_root(named: _Named, ground: _Ground, trust: Trust) -> bool:
+    if named.rule.kind != "project":
+        return True
+    if ground.profile.trust_file is not None:
+        return ground.host_trusts
+    if trust == "all":
+        return True
+    return trust == "ask" and is_trusted(named.path, ground.settings.trusted_folders)
+
+
+def _read_json(path: str) -> Any:
+    """What a small JSON file of a host holds; None where there is none that can be read."""
+    import json
+
+    try:
+        return json.loads(files.read_file(path, limit=CONFIG_BYTES, links="follow") or b"null")
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _plugin_prefix(root: str, profile: Profile) -> str:
+    """The name of the plugin whose manifest lies at or above a root, with a colon."""
+    folder = root
+    while True:
+        for manifest in profile.plugin_manifests:
+            record = _read_json(f"{folder}/{manifest}")
+            if isinstance(record, dict) and isinstance(name := record.get("name"), str) and name:
+                return f"{name}:"
+        if (parent := os.path.dirname(folder)) == folder:
+            return ""
+        folder = parent
+
+
+def _real_path(named: _Named, problems: list[Diagnostic]) -> str | None:
+    """Where a root really is; None if it is not there or is no folder."""
+    try:
+        real = files.resolve_link(named.path)
+    except FileNotFoundError:
+        if named.rule.base in ("env", "custom"):
+            problems.append(Diagnostic(named.path, "root-missing", "this folder does not exist"))
+        elif files.kind_at(named.path) == "link":
+            problems.append(Diagnostic(named.path, "link-broken", "the root is a link to nothing"))
+        return None
+    except OSError as error:
+        problems.append(Diagnostic(named.path, "root-unreadable", (error.strerror or str(error)).lower()))
+        return None
+    if files.kind_at(real) != "folder":
+        problems.append(Diagnostic(named.path, "root-not-a-directory", "not a folder"))
+        return None
+    return real
+
+
+def _linked(roots: list[Root], ground: _Ground) -> Iterator[Root]:
+    """The roots; one of a project that leads out of the repository and of the user's roots is not entered."""
+    # Other roots of the project do not count: two links out would vouch for each other.
+    allowed = [root.real_path for root in roots if root.real_path and root.kind != "project"]
+    allowed.append(files.real_path(ground.repository))
+    for root in roots:
+        real = root.real_path
+        if root.links == "follow":
+            yield root
+        elif root.kind == "project" and real and not any(files.is_inside(real, folder) for folder in allowed):
+            message = f"the root is a link to {real}, outside the repository and every other root"
+            message += how_to_allow(real, ground.profile)
+            ground.problems.append(Diagnostic(root.path, "root-link", message))
+            yield root._replace(real_path=None)
+        else:
+            yield root

@@ -1,0 +1,315 @@
+"""What the commands about agent hosts do: `why` and `hosts`.
+
+Imports stand inside the functions: a command loads what it needs and nothing else.
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from skillshelf.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from skillshelf.cli.host_views import Asked, HostCount, Row
+    from skillshelf.core.environment import Place
+    from skillshelf.hosts.survey import HostView, Sighting, Survey
+    from skillshelf.hosts.verdicts import Verdict
+
+__all__ = ["hosts", "why"]
+
+DONE, NEGATIVE, NOT_FOUND = 0, 1, 3
+
+Values = Mapping[str, Any]
+
+
+# Why ----------------------------------------------------------------------------------------------
+
+
+def why(values: Values) -> int:
+    """Which hosts see a skill, and what keeps it from the others."""
+    from skillshelf.cli import views
+    from skillshelf.cli.host_views import why_view
+    from skillshelf.core.terminal import screen, write
+    from skillshelf.hosts.asking import asked_about
+    from skillshelf.hosts.hostfinding import asked_hosts, find, needed, note, place_of
+    from skillshelf.hosts.near_misses import broken_roots, near_misses
+
+    wanted = needed(values, "skillshelf why NAME-or-PATH [--host H]")
+    place = place_of(values)
+    names = asked_hosts(values["host"])
+    survey, found = find(wanted, place, names)
+    if not found:
+        return _not_found(wanted, survey, as_json=values["json"])
+    if values["fix"]:
+        _fix(wanted, found, survey, values["host"])
+        survey, found = find(wanted, place, names)
+    asked = asked_about(found, survey, names)
+    if values["json"]:
+        write(views.as_json(_why_form(wanted, asked, survey)))
+    else:
+        where = views.Where(place.cwd, place.home)
+        write(why_view(wanted, asked, where, screen(place.env)))
+    broken = {*broken_roots(survey)}
+    for miss in near_misses(survey):
+        if miss in broken or any(sighting.path.startswith(f"{miss.path}/") for sighting in found):
+            note(f"{miss.path} {miss.message}")
+    _say_unseen(survey)
+    return DONE if any(file.by_copy or any(one.visible for one in file.verdicts) for file in asked) else NEGATIVE
+
+
+def _why_form(wanted: str, asked: "Sequence[Asked]", survey: "Survey") -> dict[str, Any]:
+    from skillshelf.config.hosts import HOSTS
+    from skillshelf.hosts.asking import fixes_of
+
+    def form(verdict: "Verdict", fix: str | None) -> dict[str, Any]:
+        host = HOSTS[verdict.host]
+        return {
+            "host": verdict.host,
+            "visible": verdict.visible,
+            "verdict": verdict.verdict,
+            "detail": verdict.detail,
+            "told": verdict.told,
+            "fix": fix,
+            "as_of": host.as_of,
+            "grade": host.grade,
+        }
+
+    candidates = []
+    for file in asked:
+        fixes = fixes_of(file, survey)
+        candidates.append({"path": file.path, "hosts": [form(one, fixes[one.host]) for one in file.verdicts]})
+    return {"name": wanted, "candidates": candidates, "near": []}
+
+
+def _not_found(wanted: str, survey: "Survey", *, as_json: bool) -> int:
+    from skillshelf.cli import views
+    from skillshelf.core import files
+    from skillshelf.core.terminal import write
+    from skillshelf.hosts.hostfinding import is_path, near, near_miss_lines, note, path_of
+
+    close = near(wanted, survey)
+    if as_json:
+        write(views.as_json({"name": wanted, "candidates": [], "near": close}))
+    where = views.Where(survey.place.cwd, survey.place.home)
+    hint = f"; did you mean {', '.join(close)}?" if close else ""
+    if not is_path(wanted):
+        note(f"no host has a skill {wanted!r} in any of its folders, here or at home{hint}")
+    elif files.kind_at(files.real_path(path_of(wanted, survey.place))) == "folder":
+        note(f"there is no SKILL.md in the folder {wanted}{hint}")
+    else:
+        note(f"there is nothing at {wanted}{hint}")
+    for miss in near_miss_lines(survey, where):
+        note(miss)
+    _say_unseen(survey)
+    if not close:
+        note("every skill that any host sees: skillshelf hosts; a new one: skillshelf new NAME")
+    return NOT_FOUND
+
+
+# Repairs ------------------------------------------------------------------------------------------
+
+
+def _fix(wanted: str, found: "Sequence[Sighting]", survey: "Survey", hosts: Sequence[str]) -> None:
+    """Do what needs no guessing, each shown before it is done; a link is made only for a host that was named."""
+    from skillshelf.cli.views import Where
+    from skillshelf.hosts.copies import sources
+    from skillshelf.hosts.handing import hand_to, in_order, the_one
+    from skillshelf.hosts.hostfinding import asked_hosts, note
+    from skillshelf.hosts.linking import made_line
+
+    meant = sources(found, survey)
+    names = in_order(asked_hosts(hosts)) if hosts else []
+    if any(_lacks(host, found, survey) for host in names):
+        # Asked before anything is changed: it refuses where it is not clear which one is to be linked.
+        the_one(wanted, found, survey)
+    # Not `any`, which would stop at the first.
+    told = sum([_mend(sighting, survey.place) for sighting in meant]) > 0
+    where = Where(survey.place.cwd, survey.place.home)
+    for host in names if len(meant) == 1 and not meant[0].problem else ():
+        made = hand_to(host, meant[0], survey.place).made
+        if made.how != "nothing" or made.refused:
+            note(made_line(made._replace(path=where.short(made.path))))
+            told = True
+    if not told and names:
+        note(f"nothing to do for {', '.join(names)} that needs no guessing")
+    elif not told:
+        note("nothing to repair that needs no guessing; to link a skill, name the host: --fix --host H")
+
+
+def _lacks(host: str, found: "Sequence[Sighting]", survey: "Survey") -> bool:
+    """Whether a host sees none of these files, because of where they lie."""
+    from skillshelf.hosts.fixes import wants_put
+    from skillshelf.hosts.hostfinding import verdicts_of
+
+    judged = [(sighting, verdicts_of(sighting, survey, [host])[0]) for sighting in found]
+    if any(verdict.visible or verdict.verdict == "untrusted" for _, verdict in judged):
+        return False
+    return any(wants_put(verdict, sighting) for sighting, verdict in judged)
+
+
+def _mend(sighting: "Sighting", place: "Place") -> bool:
+    """Repair the text of a file after each changed line was shown; says whether there was anything to say."""
+    from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
+    from skillshelf.core import files, writing
+    from skillshelf.core.limits import SKILL_FILE_BYTES
+    from skillshelf.hosts.hostfinding import note
+    from skillshelf.hosts.putting import project_of
+    from skillshelf.lint.fix import Text, repair, unified_diff
+
+    profile = find_profile(DEFAULT_PROFILE)
+    data = files.read_file(sighting.real_path, limit=SKILL_FILE_BYTES, links="never")
+    if data is None:
+        return False
+    repaired = repair(Text(data, sighting.folder, profile, None))
+    if repaired.data == data:
+        return False
+    if sighting.real_path not in sighting.ways and not files.is_inside(sighting.real_path, project_of(place)):
+        note(f"{sighting.path} was left as it is: a link leads out of this project, to {sighting.real_path}")
+        return True
+    if (reason := writing.why_not_replaced(sighting.real_path)) is not None:
+        note(f"{sighting.path} was left as it is: {reason}")
+        return True
+    for line in unified_diff(data, repaired.data, sighting.path.lstrip("/")):
+        note(line)
+    writing.replace_file(sighting.real_path, repaired.data)
+    note(f"repaired {sighting.path}")
+    return True
+
+
+# Hosts --------------------------------------------------------------------------------------------
+
+
+def hosts(values: Values) -> int:
+    """Every skill here and every host."""
+    from skillshelf.cli import views
+    from skillshelf.cli.host_views import Beside, diff_view, hosts_view
+    from skillshelf.core.terminal import screen, write
+    from skillshelf.hosts.hostfinding import asked_hosts, near_miss_lines, note, place_of, verdicts_of
+    from skillshelf.hosts.survey import take_survey
+
+    place = place_of(values)
+    names = asked_hosts(_pair(values))
+    survey = take_survey(place, names, progress=sys.stderr)
+    judged = [(sighting, verdicts_of(sighting, survey, names)) for sighting in survey.sightings]
+    where = views.Where(place.cwd, place.home)
+    rows = [_row(sighting, verdicts) for sighting, verdicts in judged]
+    texts = [(row.name, sighting.head, sighting.size) for row, (sighting, _) in zip(rows, judged, strict=True)]
+    counts = [
+        _count(survey.views[host], [verdicts[n] for _, verdicts in judged], texts) for n, host in enumerate(names)
+    ]
+    if values["diff"]:
+        judged = _different(judged, texts)
+        rows = [_row(sighting, verdicts) for sighting, verdicts in judged]
+    if values["json"]:
+        write(views.as_json(_hosts_form(place, counts, rows)))
+        for miss in near_miss_lines(survey):
+            note(miss)
+    elif values["diff"]:
+        sides = [(row, both[0], both[1]) for row, (_, both) in zip(rows, judged, strict=True)]
+        write(diff_view(names[0], names[1], sides, where, screen(place.env)))
+    else:
+        beside = Beside(_expensive(survey), near_miss_lines(survey, where))
+        write(hosts_view(counts, rows, beside, where, screen(place.env)))
+    _say_unseen(survey)
+    return DONE
+
+
+def _pair(values: Values) -> list[str]:
+    first, second = values["diff"], values["b"]
+    if bool(first) != bool(second) or (first and first == second):
+        raise ConfigurationError("--diff takes two hosts; usage: skillshelf hosts --diff A B")
+    return [first, second] if first else []
+
+
+SkillText = tuple[str, bytes, int]
+"""What tells a skill from others: its name, how it begins and how long it is."""
+
+
+def _different(
+    judged: "Sequence[tuple[Sighting, list[Verdict]]]", texts: Sequence[SkillText]
+) -> "list[tuple[Sighting, list[Verdict]]]":
+    """The skills that one of two hosts sees and the other does not; files with the same text are one skill."""
+    from skillshelf.cli.host_views import best_of
+    from skillshelf.hosts.made import is_own_copy
+
+    alike: dict[SkillText, list[tuple[Sighting, list[Verdict]]]] = {}
+    for text, one in zip(texts, judged, strict=True):
+        alike.setdefault(text, []).append(one)
+    different = []
+    for files_of_it in alike.values():
+        both = best_of([verdicts for _, verdicts in files_of_it])
+        if both[0].visible != both[1].visible:
+            sightings = [sighting for sighting, _ in files_of_it]
+            own = [one for one in sightings if not is_own_copy(os.path.dirname(one.path))]
+            different.append(((own or sightings)[0], both))
+    return different
+
+
+def _row(sighting: "Sighting", verdicts: "Sequence[Verdict]") -> "Row":
+    from skillshelf.cli.host_views import Row
+    from skillshelf.hosts.putting import link_name
+
+    return Row(link_name(sighting), sighting.path, {verdict.host: verdict.visible for verdict in verdicts})
+
+
+def _count(view: "HostView", verdicts: "Sequence[Verdict]", texts: Sequence[SkillText]) -> "HostCount":
+    """What one host sees and misses; a file of which it sees a copy with the same text is not missing."""
+    from skillshelf.cli.host_views import HostCount
+    from skillshelf.config.settings import Settings
+
+    text = view.text
+    told = {one for one, verdict in zip(texts, verdicts, strict=True) if verdict.visible}
+    unseen = [(one, verdict) for one, verdict in zip(texts, verdicts, strict=True) if verdict.visible is False]
+    missing = [verdict for one, verdict in unseen if one not in told]
+    kinds = view.profile.catalog_budget
+    budget = view.profile.budget_chars if "chars" in kinds else Settings().max_bytes if "bytes" in kinds else None
+    in_order = [skill for skill in view.catalog.skills if skill.path in view.cut or skill.path in view.dropped]
+    return HostCount(
+        view.profile.name,
+        sum(verdict.visible is True for verdict in verdicts),
+        len(missing),
+        sum(verdict.told is False for verdict in missing),
+        sum(verdict.visible is None for verdict in verdicts),
+        text.chars,
+        text.tokens,
+        budget,
+        [skill.name for skill in in_order if skill.path in view.cut],
+        [skill.name for skill in in_order if skill.path in view.dropped],
+    )
+
+
+def _hosts_form(place: "Place", counts: "Sequence[HostCount]", rows: "Sequence[Row]") -> dict[str, Any]:
+    from skillshelf.config.hosts import HOSTS
+
+    listed = []
+    for count in counts:
+        host = HOSTS[count.host]
+        catalog = {
+            "chars": count.chars,
+            "tokens": count.tokens,
+            "budget": count.budget,
+            "cut": len(count.cut),
+            "dropped": len(count.dropped),
+            "cut_skills": list(count.cut),
+            "dropped_skills": list(count.dropped),
+            "least_used_first": host.overflow == "drop-least-used",
+        }
+        numbers = {"seen": count.seen, "missing": count.missing, "silent": count.silent}
+        listed.append({"host": count.host, **numbers, "as_of": host.as_of, "grade": host.grade, "catalog": catalog})
+    skills = [{"name": row.name, "path": row.path, "hosts": dict(row.hosts)} for row in rows]
+    return {"cwd": place.cwd, "hosts": listed, "skills": skills}
+
+
+def _expensive(survey: "Survey") -> list[tuple[str, int]]:
+    """The three skills with the longest descriptions, if they are long at all."""
+    lengths = {skill.name: len(skill.description) for view in survey.views.values() for skill in view.catalog.skills}
+    longest = sorted(lengths.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
+    return [(name, length) for name, length in longest if length > 200]
+
+
+def _say_unseen(survey: "Survey") -> None:
+    from skillshelf.hosts.hostfinding import note
+
+    for problem in survey.unseen:
+        note(f"not everything was looked at: {problem.path}: {problem.message}")

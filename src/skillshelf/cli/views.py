@@ -1,0 +1,258 @@
+"""A catalog or a profile to what a person or a program is shown."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from skillshelf.config.profile import Profile, profile_to_dict
+from skillshelf.core.terminal import Screen
+from skillshelf.core.text import fold, plural, shorten, visible
+from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
+
+if TYPE_CHECKING:
+    from skillshelf.session.tools import Tool
+
+__all__ = ["Where", "as_json", "list_view", "overview", "profile_view", "profiles_view", "tools_view"]
+
+
+class Where(NamedTuple):
+    """From where paths are shown, so that they stay short."""
+
+    cwd: str
+    home: str | None
+
+    def short(self, path: str) -> str:
+        """The path from the working directory or the home folder, where it lies below one of them."""
+        if path.startswith(self.cwd.rstrip("/") + "/"):
+            return path[len(self.cwd.rstrip("/")) + 1 :]
+        if self.home and path.startswith(self.home.rstrip("/") + "/"):
+            return "~/" + path[len(self.home.rstrip("/")) + 1 :]
+        return path
+
+
+# What a terminal would obey although JSON does not escape it: DEL, C1, bidirectional and tag characters.
+_RAW_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
+
+_FOREIGN_BYTE = re.compile("[\udc80-\udcff]")
+
+
+def as_json(value: Any) -> str:
+    """One line of JSON that is safe to print."""
+    import json
+
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if not text.isascii() or "\x7f" in text:
+        # A byte of a file name that is not UTF-8: what is no character cannot stand in JSON.
+        text = _FOREIGN_BYTE.sub(lambda match: f"\\\\x{ord(match[0]) - 0xDC00:02x}", text)
+        text = _RAW_IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1].replace("\x7f", "\\u007f"), text)
+    return text + "\n"
+
+
+_NAME_CELLS = 64
+
+# The list -----------------------------------------------------------------------------------------
+
+
+def list_view(catalog: Catalog, where: Where, screen: Screen, *, everything: bool) -> str:
+    """The catalog as a table; `everything` adds what is not in it, and why."""
+    lines = [*_skills_table(catalog.skills, screen)] if catalog.skills else [*_nothing(catalog, where, screen)]
+    if everything:
+        lines += [*_left_out(catalog, where, screen)]
+    lines += ["", _count_line(catalog, screen)]
+    lines += [line for line in _notes(catalog, screen, everything=everything) if line]
+    return "\n".join(lines) + "\n"
+
+
+def _skills_table(skills: Sequence[CatalogSkill], screen: Screen) -> list[str]:
+    if any(skill.hidden for skill in skills):
+        head = ("NAME", "SCOPE", "HIDDEN", "DESCRIPTION")
+        rows = [(_cut_name(skill), skill.scope, skill.hidden or "-", fold(skill.description)) for skill in skills]
+        return screen.table([head, *rows], ("bold", "dim", "yellow", None))
+    rows3 = [(_cut_name(skill), skill.scope, fold(skill.description)) for skill in skills]
+    return screen.table([("NAME", "SCOPE", "DESCRIPTION"), *rows3], ("bold", "dim", None))
+
+
+def _cut_name(skill: CatalogSkill) -> str:
+    """The name, unless it is so long that it would push everything else off the screen."""
+    return shorten(skill.name, _NAME_CELLS)
+
+
+def _nothing(catalog: Catalog, where: Where, screen: Screen) -> Iterator[str]:
+    if any(root.skills for root in catalog.roots):
+        yield "No skill of that scope."
+        return
+    if off := next((warning for warning in catalog.warnings if warning.rule == "skills-disabled"), None):
+        yield f"{visible(where.short(off.path))}: {off.message}"
+        return
+    yield "No skills here. These folders were looked into:"
+    rows = [(where.short(root.path), root.scope, "no skill" if root.exists else "not there") for root in catalog.roots]
+    yield from screen.table(rows, (None, "dim", "dim"), indent=2)
+    yield "A skill is a folder in one of them that holds a SKILL.md with a name and a description."
+
+
+def _left_out(catalog: Catalog, where: Where, screen: Screen) -> Iterator[str]:
+    def at(diagnostic: Diagnostic) -> str:
+        return where.short(diagnostic.path) + (f":{diagnostic.line}" if diagnostic.line else "")
+
+    if catalog.errors:
+        yield from ("", screen.paint("Errors: not in the catalog", "red"))
+        yield from screen.table(
+            [(at(e), e.rule, fold(e.message)) for e in catalog.errors], (None, "red", None), indent=2
+        )
+    if catalog.shadowed:
+        yield from ("", screen.paint("Shadowed: another skill has the name, or is the same file", "yellow"))
+        rows = [
+            (
+                where.short(s.path),
+                s.name,
+                ("the same file as " if s.same_file else "behind ") + where.short(s.by),
+            )
+            for s in catalog.shadowed
+        ]
+        yield from screen.table(rows, (None, "yellow", None), indent=2, wrap=True)
+    if catalog.filtered:
+        yield from (
+            "",
+            screen.paint("Filtered: left out by a rule of the profile or the configuration", "yellow"),
+        )
+        rows = [(where.short(f.path), f.reason, f.name) for f in catalog.filtered]
+        yield from screen.table(rows, (None, "yellow", None), indent=2, wrap=True)
+    if catalog.warnings:
+        yield from ("", screen.paint("Warnings", "yellow"))
+        yield from screen.table(
+            [(at(w), w.rule, fold(w.message)) for w in catalog.warnings], (None, "yellow", None), indent=2
+        )
+
+
+def _count_line(catalog: Catalog, screen: Screen) -> str:
+    scopes: dict[str, int] = {}
+    for skill in catalog.skills:
+        scopes[skill.scope] = scopes.get(skill.scope, 0) + 1
+    by_scope = ", ".join(f"{count} {scope}" for scope, count in scopes.items())
+    total = plural(len(catalog.skills), "skill")
+    return screen.paint(
+        f"{total} ({by_scope}), profile {visible(catalog.profile)}"
+        if by_scope
+        else f"{total}, profile {visible(catalog.profile)}",
+        "bold",
+    )
+
+
+def _notes(catalog: Catalog, screen: Screen, *, everything: bool) -> Iterator[str]:
+    missing = [
+        plural(len(catalog.errors), "error"),
+        f"{len(catalog.shadowed)} shadowed",
+        f"{len(catalog.filtered)} filtered",
+        plural(len(catalog.warnings), "warning"),
+    ]
+    if any((catalog.errors, catalog.shadowed, catalog.filtered, catalog.warnings)):
+        hint = "" if everything else "; reasons: skillshelf list --all"
+        yield screen.paint(", ".join(missing) + hint, "red" if catalog.errors else "yellow")
+    if held := sum(skill.hidden == "untrusted" for skill in catalog.skills):
+        yield f"{held} held back from models until you trust this folder: skillshelf trust"
+
+
+# One screen ---------------------------------------------------------------------------------------
+
+
+def overview(catalog: Catalog, where: Where, screen: Screen, *, config_path: str | None) -> str:
+    """One screen: skills by scope, problems, what to try next."""
+    # One screen stays one screen in a pipe too.
+    screen = screen._replace(columns=screen.columns or 100)
+    lines = [
+        screen.paint("skillshelf", "bold") + f" in {visible(where.cwd)} (profile {visible(catalog.profile)})",
+        "",
+    ]
+    if catalog.skills:
+        filled = [root for root in catalog.roots if root.skills]
+        if len(filled) > _ROOTS_SHOWN:
+            lines += [f"{len(filled)} folders hold skills; these are the first {_ROOTS_SHOWN}.", ""]
+        for root in filled[:_ROOTS_SHOWN]:
+            if root.skills:
+                place = f"{visible(where.short(root.path))}  ({plural(root.skills, 'skill')})"
+                lines += [f"{screen.paint(root.scope, 'bold')}  {place}"]
+                lines += _some_of(catalog, root.path, screen)
+    else:
+        lines += [*_nothing(catalog, where, screen)]
+    lines += ["", _count_line(catalog, screen)]
+    lines += [line for line in _notes(catalog, screen, everything=False) if line]
+    lines += ["", "Next:"]
+    rows = [
+        ("skillshelf list", "every skill with its description"),
+        ("skillshelf list --all", "also what is not in the catalog, and why"),
+        ("skillshelf show NAME", "what a model gets when it loads one"),
+        ("skillshelf prompt", "what a model is told at the start"),
+        ("skillshelf profile", "the systems whose eyes you can look through: list --profile NAME"),
+    ]
+    lines += screen.table(rows, ("green", None), indent=2)
+    if config_path:
+        lines += ["", f"Your configuration file: {visible(where.short(config_path))}"]
+    return "\n".join(lines) + "\n"
+
+
+_SHOWN = 8
+_ROOTS_SHOWN = 5
+
+
+def _some_of(catalog: Catalog, root: str, screen: Screen) -> list[str]:
+    here = [skill for skill in catalog.skills if skill.path.startswith(root.rstrip("/") + "/")]
+    lines = screen.table(
+        [(_cut_name(skill), fold(skill.description)) for skill in here[:_SHOWN]], ("bold", None), indent=2
+    )
+    return [*lines, f"  … and {len(here) - _SHOWN} more"] if len(here) > _SHOWN else lines
+
+
+# Tools --------------------------------------------------------------------------------------------
+
+
+def tools_view(tools: Sequence["Tool"], screen: Screen) -> str:
+    """Every tool with its parameters."""
+    if not tools:
+        return "No tools: there is no skill a model may be told of.\n"
+    lines: list[str] = []
+    for tool in tools:
+        required = tool.input_schema["required"]
+        lines += [screen.paint(visible(tool.name), "bold")]
+        lines += screen.table([(line,) for line in tool.description.splitlines()], (None,), indent=2)
+        rows = [
+            (name + ("" if name in required else "?"), schema["type"], schema["description"])
+            for name, schema in tool.input_schema["properties"].items()
+        ]
+        lines += [*screen.table(rows, ("green", "dim", None), indent=4), ""]
+    return "\n".join(lines)
+
+
+# Profiles -----------------------------------------------------------------------------------------
+
+
+def profiles_view(profiles: Mapping[str, Profile], screen: Screen) -> str:
+    """Every profile with its summary."""
+    rows = [(profile.name, profile.as_of, profile.summary) for profile in profiles.values()]
+    lines = screen.table([("PROFILE", "AS OF", "WHAT IT IS"), *rows], ("bold", "dim", None))
+    return "\n".join([*lines, "", "All fields of one: skillshelf profile NAME"]) + "\n"
+
+
+def profile_view(profile: Profile, screen: Screen) -> str:
+    """Every field of a profile, one a line; rules and roots one a line below."""
+    rows: list[tuple[str, str]] = []
+    for field, value in profile_to_dict(profile).items():
+        rows += _field_rows(field, value)
+    return "\n".join(screen._replace(columns=None).table(rows, ("bold", None))) + "\n"
+
+
+def _field_rows(field: str, value: Any) -> list[tuple[str, str]]:
+    if field == "roots":
+        return [
+            (f"roots[{n}]", ", ".join(f"{k}={_value(v)}" for k, v in root.items() if v)) for n, root in enumerate(value)
+        ]
+    if isinstance(value, dict) and value:
+        return [(f"{field}.{key}", _value(item)) for key, item in value.items()]
+    return [(field, _value(value))]
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, list | tuple):
+        return " ".join(str(item) for item in value) or "none"
+    return str(value) or "none" if not isinstance(value, dict) else "none"

@@ -1,0 +1,1 @@
+"""Profiles, hosts and settings: what a system does, as data."""

@@ -1,0 +1,457 @@
+"""The agent hosts, as rows: what each really does with a SKILL.md, and how that is known.
+
+A row differs from another only in values. What no evidence settles stands in `unknown`, by the id of the rule or
+the name of the field, and every answer that depends on it is "unknown". Sources are in docs/hosts.md.
+"""
+
+from skillshelf.config.hostbase import DOCUMENTED, HOST, NO_REPAIR, NOT_RUN, roots_of, rules_of, told_where
+from skillshelf.config.profile import Profile, RootRule, SettingRule
+from skillshelf.errors import ConfigurationError
+
+__all__ = ["HOSTS", "find_host"]
+
+_CODEX_FILES = ("home:.codex/config.toml",)
+
+_CODEX = HOST._replace(
+    name="codex",
+    summary="Codex: `.agents/skills` and `.codex/skills` up to the repository, six levels, every copy of a name kept.",
+    evidence="run: app-server skills/list and exec; read: codex-rs at 343074d",
+    version="0.166.0",
+    roots=(
+        RootRule("project", "chain", (".codex/skills",)),
+        RootRule("user", "home", (".codex/skills",), moved_by="CODEX_HOME"),
+        RootRule("user", "home", (".agents/skills",)),
+        RootRule("user", "fixed", ("/etc/codex/skills",)),
+        RootRule("project", "chain", (".agents/skills",)),
+    ),
+    chain_order="farthest-first",
+    env=("CODEX_HOME",),
+    settings=(
+        SettingRule("entries", "skills.config", _CODEX_FILES, "toml", moved_by="CODEX_HOME"),
+        SettingRule("whole", "skills.include_instructions", _CODEX_FILES, "toml", moved_by="CODEX_HOME"),
+    ),
+    plugin_manifests=(".codex-plugin/plugin.json", ".claude-plugin/plugin.json", ".cursor-plugin/plugin.json"),
+    max_depth=6,
+    hidden="skip",
+    below_skill="enter",
+    root_file="skill",
+    linked_file="skip",
+    max_directories=2_000,
+    body_text="utf-8",
+    name_form="one-blank",
+    rules=rules_of(reject=("bom", "body-encoding", "name-length", "description-type")),
+    collision="keep-all",
+    order=("scope", "name", "path"),
+    catalog_form="bullets-with-file",
+    catalog_budget=("chars",),
+    budget_chars=8_000,
+    overflow="shorten",
+    description_shown=1_024,
+    mentions="dollar",
+    tells=told_where(invalid="screen", collision="nothing", budget="screen"),
+    on_change="sees it by itself after about ten seconds",
+)
+
+_CLAUDE_FILES = (
+    *("home:.claude/settings.json", "cwd:.claude/settings.json"),
+    *("repository:.claude/settings.local.json", "cwd:.claude/settings.local.json"),
+)
+
+_CLAUDE_CODE = HOST._replace(
+    name="claude-code",
+    summary="Claude Code: `.claude/skills` upward and at home, one level; the folder is the name, personal wins.",
+    evidence="run: -p with stream-json; code.claude.com/docs/en/skills",
+    version="2.1.325",
+    roots=(
+        RootRule("user", "home", (".claude/skills",), moved_by="CLAUDE_CONFIG_DIR"),
+        RootRule("project", "chain", (".claude/skills",)),
+    ),
+    env=("CLAUDE_CONFIG_DIR",),
+    settings=(
+        SettingRule("states", "skillOverrides", _CLAUDE_FILES, moved_by="CLAUDE_CONFIG_DIR"),
+        SettingRule(
+            *("mentions", "permissions.deny", _CLAUDE_FILES),
+            moved_by="CLAUDE_CONFIG_DIR",
+            mention=r"Skill(?:\(([^)]*?)(?:[ :]\*)?\))?",
+        ),
+    ),
+    no_marker="filesystem",
+    nested="on-use",
+    closing_fence="anywhere",
+    name_source="directory",
+    description_from="or-body",
+    fields=(
+        *("name", "description", "when_to_use", "argument-hint", "arguments", "disable-model-invocation"),
+        *("user-invocable", "allowed-tools", "disallowed-tools", "model", "effort", "context", "agent", "background"),
+        *("hooks", "paths", "shell"),
+    ),
+    hides_on=("disable-model-invocation",),
+    rules=rules_of(
+        off=("frontmatter-missing", "frontmatter-unclosed", "frontmatter-type", "yaml", "description-missing")
+    ),
+    catalog_form="bullets",
+    catalog_budget=("chars",),
+    budget_chars=24_400,
+    overflow="drop-least-used",
+    description_shown=1_536,
+    arguments="substitute",
+    tells=told_where(invalid="nothing", collision="nothing", budget="nothing"),
+    unknown=("fields",),
+    on_change="sees it by itself; restart it if its skills folder is new",
+)
+
+_OPENCODE_CLAUDE = (
+    *("OPENCODE_DISABLE_EXTERNAL_SKILLS", "OPENCODE_DISABLE_CLAUDE_CODE_SKILLS"),
+    "OPENCODE_DISABLE_CLAUDE_CODE",
+)
+_OPENCODE_FILES = (
+    *("home:.config/opencode/config.json", "home:.config/opencode/opencode.json"),
+    *("home:.config/opencode/opencode.jsonc", "chain:opencode.json", "chain:opencode.jsonc"),
+    *("chain:.opencode/opencode.json", "chain:.opencode/opencode.jsonc"),
+)
+
+_OPENCODE = HOST._replace(
+    name="opencode",
+    summary="opencode: `.claude`, `.agents` and `.opencode` upward and at home, any depth; a name twice is a race.",
+    evidence="run: debug skill; read: packages/opencode at d545d8f",
+    version="1.18.33",
+    roots=(
+        RootRule("user", "home", (".claude/skills",), off_by=_OPENCODE_CLAUDE),
+        RootRule("user", "home", (".agents/skills",), off_by=_OPENCODE_CLAUDE[:1]),
+        RootRule("project", "chain", (".claude/skills",), off_by=_OPENCODE_CLAUDE),
+        RootRule("project", "chain", (".agents/skills",), off_by=_OPENCODE_CLAUDE[:1]),
+        RootRule(
+            *("user", "home", (".config/opencode/skill", ".config/opencode/skills")),
+            moved_by="XDG_CONFIG_HOME",
+            hidden="skip",
+        ),
+        RootRule(
+            *("project", "chain", (".opencode/skill", ".opencode/skills")),
+            off_by=("OPENCODE_DISABLE_PROJECT_CONFIG",),
+            hidden="skip",
+        ),
+        RootRule("user", "home", (".opencode/skill", ".opencode/skills"), hidden="skip"),
+    ),
+    env=("XDG_CONFIG_HOME", *_OPENCODE_CLAUDE, "OPENCODE_DISABLE_PROJECT_CONFIG"),
+    settings=(
+        SettingRule("patterns", "permission.skill", _OPENCODE_FILES, "jsonc", moved_by="XDG_CONFIG_HOME"),
+        SettingRule("all", "tools.skill", _OPENCODE_FILES, "jsonc", moved_by="XDG_CONFIG_HOME"),
+        SettingRule("whole", "permission", _OPENCODE_FILES, "jsonc", moved_by="XDG_CONFIG_HOME"),
+        SettingRule("mentions", "agent.*.permission.skill", _OPENCODE_FILES, "jsonc", moved_by="XDG_CONFIG_HOME"),
+    ),
+    no_marker="filesystem",
+    max_depth=None,
+    below_skill="enter",
+    root_file="skill",
+    repaired_keys="words",
+    description_from="or-hide",
+    rules=rules_of(
+        reject=("yaml-brackets", "name-missing", "name-type", "description-type"), off=("description-missing",)
+    ),
+    collision="race",
+    arguments="substitute",
+    tells=told_where(invalid="nothing", collision="log"),
+    on_change="restart it",
+)
+
+_GEMINI_FILES = ("home:.gemini/settings.json", "cwd:.gemini/settings.json")
+
+_GEMINI_CLI = HOST._replace(
+    name="gemini-cli",
+    summary="Gemini CLI: `.gemini/skills` and `.agents/skills` of this folder and of home, one level; the last wins.",
+    evidence="run: skills list; read: packages/core at 5411f11",
+    version="0.61.0",
+    roots=roots_of(
+        ("user", "home", ".gemini/skills"),
+        ("user", "home", ".agents/skills"),
+        ("project", "cwd", ".gemini/skills"),
+        ("project", "cwd", ".agents/skills"),
+    ),
+    env=("GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_RESTRICTED_MODE", "GEMINI_CLI_TRUSTED_FOLDERS_PATH"),
+    trust_file=".gemini/trustedFolders.json",
+    trust_file_env="GEMINI_CLI_TRUSTED_FOLDERS_PATH",
+    trust_syntax="json-comments",
+    trust_levels={"TRUST_FOLDER": "folder", "TRUST_PARENT": "parent", "DO_NOT_TRUST": "refused"},
+    trust_env=("GEMINI_CLI_TRUST_WORKSPACE=true",),
+    distrust_env=("GEMINI_RESTRICTED_MODE=true", "GEMINI_CLI_TRUST_WORKSPACE=false"),
+    trust_switch=SettingRule("all", "security.folderTrust.enabled", _GEMINI_FILES[:1], "json-comments"),
+    settings=(
+        SettingRule("names", "skills.disabled", _GEMINI_FILES, "json-comments", project_files="trusted"),
+        SettingRule("all", "skills.enabled", _GEMINI_FILES, "json-comments", project_files="trusted"),
+    ),
+    hidden="skip",
+    skip_directories=("node_modules", ".git"),
+    root_file="skill",
+    yaml_fallback="lines",
+    name_form="file-name",
+    rules=rules_of(reject=("bom", "fence-blanks", "name-missing")),
+    folder_order="reversed",
+    collision="last",
+    order=("root", "path"),
+    tells=told_where(invalid="nothing", collision="screen"),
+    on_change="/skills reload",
+)
+
+_GOOSE = HOST._replace(
+    name="goose",
+    summary="goose: `.goose`, `.claude` and `.agents` of this folder and of home, any depth; the first wins.",
+    evidence="run: skills list; read: crates/goose at e94f304",
+    version="1.52.0",
+    roots=(
+        RootRule("project", "cwd", (".goose/skills", ".claude/skills", ".agents/skills")),
+        RootRule("user", "home", (".agents/skills",)),
+        RootRule("user", "home", (".config/goose/skills",), moved_by="XDG_CONFIG_HOME"),
+        RootRule("user", "home", (".claude/skills",)),
+        RootRule("user", "home", (".config/agents/skills",), moved_by="XDG_CONFIG_HOME"),
+    ),
+    env=("XDG_CONFIG_HOME",),
+    max_depth=None,
+    skip_directories=(".git", ".hg", ".svn"),
+    below_skill="enter",
+    root_file="skill",
+    opening_fence="anywhere",
+    closing_fence="anywhere",
+    body_text="utf-8",
+    rules=rules_of(
+        reject=(*NO_REPAIR, "body-encoding", "name-missing", "description-type"), off=("description-missing",)
+    ),
+    collision_doubt="same-root",
+    catalog_form="bullets",
+    arguments="substitute",
+    tells=told_where(invalid="log", collision="nothing"),
+    on_change="start a new session",
+)
+
+_PI = HOST._replace(
+    name="pi",
+    summary="pi: `.pi/skills` here, `.agents/skills` upward, and at home, any depth, once you trust the folder.",
+    evidence="run: rpc get_commands of 1.5.0 and 0.87.1; read: pi-mono at 83378aa",
+    version="1.5.0",
+    roots=(
+        RootRule("project", "cwd", (".pi/skills",), loose_files="everywhere"),
+        RootRule("project", "chain", (".agents/skills",), loose_files="in-folders"),
+        RootRule("user", "home", (".pi/agent/skills",), loose_files="everywhere"),
+        RootRule("user", "home", (".agents/skills",), loose_files="in-folders"),
+    ),
+    no_marker="filesystem",
+    trust_file=".pi/agent/trust.json",
+    trust_levels={"true": "folder", "false": "refused", "none": "none"},
+    trust_paths="written",
+    settings=(
+        SettingRule(
+            *("mentions", "skills", ("home:.pi/agent/settings.json", "cwd:.pi/settings.json")),
+            project_files="trusted",
+            mention="[!-](.*)",
+        ),
+    ),
+    max_depth=None,
+    hidden="skip",
+    skip_directories=("node_modules",),
+    root_file="skill",
+    odd_name="folder",
+    fields=("name", "description", "disable-model-invocation"),
+    hides_on=("disable-model-invocation",),
+    rules=rules_of(reject=(*NO_REPAIR, "description-type")),
+    order=("root", "path"),
+    arguments="append",
+    commands="slash-skill",
+    tells=told_where(invalid="screen", collision="screen"),
+    on_change="/reload",
+)
+
+_OH_MY_PI = HOST._replace(
+    name="oh-my-pi",
+    summary="oh-my-pi: `.omp`, `.claude`, `.codex`, `.agents` and others upward and at home, one level; first wins.",
+    evidence="run: Settings and loadSkills; read: packages/coding-agent at adad196",
+    version="18.2.3",
+    roots=(
+        RootRule("project", "chain", (".omp/skills",)),
+        RootRule("user", "home", (".omp/agent/skills",)),
+        RootRule("user", "home", (".claude/skills",), description="optional", host_switch="skills.enableClaudeUser"),
+        RootRule("project", "chain", (".claude/skills",), description="optional"),
+        RootRule("project", "chain", (".agents/skills", ".agent/skills"), description="optional"),
+        RootRule("user", "home", (".agents/skills", ".agent/skills"), description="optional"),
+        RootRule("user", "home", (".codex/skills",), description="optional", host_switch="skills.enableCodexUser"),
+        RootRule("project", "chain", (".codex/skills",), description="optional"),
+        RootRule("project", "chain", (".opencode/skills", ".github/skills"), description="optional"),
+    ),
+    settings=(
+        SettingRule(
+            *("any", "skills", ("home:.omp/agent/config.yml", "home:.omp/agent/config.yaml", "cwd:.omp/config.yml")),
+            syntax="yaml",
+        ),
+        SettingRule("any", "skills", ("cwd:.omp/settings.json",)),
+    ),
+    no_marker="filesystem",
+    hidden="skip",
+    yaml_fallback="lines",
+    odd_name="folder",
+    fields=("name", "description", "disable-model-invocation", "hide"),
+    hides_on=("disable-model-invocation", "hide"),
+    rules=rules_of(off=("frontmatter-missing",)),
+    commands="slash-skill",
+    on_change="restart it",
+)
+
+_CODELIA = HOST._replace(
+    name="codelia",
+    summary="Codelia: `.agents/skills` from the repository to here and at home, any depth, no link, all copies kept.",
+    evidence="run: SkillsResolver of source 48e27ff",
+    version="48e27ff",
+    roots=(RootRule("project", "chain", (".agents/skills",)), RootRule("user", "home", (".agents/skills",))),
+    chain_order="farthest-first",
+    markers=(".codelia", ".git", ".jj"),
+    markers_env="CODELIA_AGENTS_MARKERS",
+    boundary_env="CODELIA_AGENTS_ROOT",
+    home_in_chain="project",
+    scope_labels={"project": "repo"},
+    env=("CODELIA_AGENTS_ROOT", "CODELIA_AGENTS_MARKERS"),
+    max_depth=None,
+    below_skill="enter",
+    root_file="skill",
+    user_links="never",
+    other_links="never",
+    linked_file="skip",
+    yaml_mode="lines",
+    rules=rules_of(
+        reject=(
+            "bom",
+            "fence-blanks",
+            "name-missing",
+            "name-length",
+            "name-pattern",
+            "name-directory",
+            "description-length",
+        )
+    ),
+    collision="keep-all",
+    order=("name", "scope", "path"),
+    catalog_form="skills-context",
+    catalog_budget=("entries", "bytes"),
+    mentions="dollar",
+    tells=told_where(invalid="screen", collision="screen", budget="nothing"),
+    on_change="reload its skills",
+)
+
+_OPENSKILLS = HOST._replace(
+    name="openskills",
+    summary="openskills: `.agent/skills` and `.claude/skills` of this folder and of home, written into AGENTS.md.",
+    evidence="run: list; read: src/utils at 57d933a",
+    version="1.5.0",
+    roots=roots_of(
+        ("project", "cwd", ".agent/skills"),
+        ("user", "home", ".agent/skills"),
+        ("project", "cwd", ".claude/skills"),
+        ("user", "home", ".claude/skills"),
+    ),
+    yaml_mode="lines",
+    opening_fence="anywhere",
+    name_source="directory",
+    rules=rules_of(off=("frontmatter-missing", "frontmatter-unclosed", "description-missing")),
+    order=("root", "name"),
+    on_change="openskills sync",
+)
+
+_COPILOT_CLI = HOST._replace(
+    name="copilot-cli",
+    summary="Copilot CLI: `.github`, `.agents` and `.claude` upward, `~/.copilot` and `~/.agents`; strict about types.",
+    evidence="run: skill list --json; docs.github.com",
+    version="1.0.102",
+    roots=(
+        RootRule("project", "chain", (".github/skills", ".agents/skills", ".claude/skills")),
+        RootRule("user", "home", (".copilot/skills", ".agents/skills")),
+    ),
+    no_marker="filesystem",
+    max_depth=None,
+    hidden="skip",
+    root_file="skill",
+    name_form="hyphens",
+    description_from="or-body",
+    text_fields=("name", "description", "argument-hint"),
+    fields=("name", "description", "license", "allowed-tools", "argument-hint", "disable-model-invocation"),
+    hides_on=("disable-model-invocation",),
+    rules=rules_of(
+        reject=(*NO_REPAIR, "name-length", "description-length", "field-type"), off=("description-missing",)
+    ),
+    collision_doubt="same-kind",
+    catalog_form="bullets",
+    catalog_budget=("chars",),
+    budget_chars=13_100,
+    overflow="drop-descriptions",
+    tells=told_where(invalid="screen", collision="nothing", budget="nothing"),
+    unknown=("fields",),
+    on_change="/skills reload",
+)
+
+_VSCODE = NOT_RUN._replace(
+    name="vscode",
+    summary="VS Code with Copilot: `.github`, `.agents` and `.claude` of the workspace folder and of home, one level.",
+    evidence="read: promptSyntax of microsoft/vscode at 00eacc9; agent-skills page of vscode-docs",
+    as_of="2026-05-28",
+    grade="S",
+    roots=(
+        RootRule("project", "cwd", (".github/skills", ".agents/skills", ".claude/skills")),
+        RootRule("user", "home", (".copilot/skills", ".agents/skills", ".claude/skills")),
+    ),
+    settings=(
+        SettingRule(
+            "all", "chat.useAgentSkills", ("home:.config/Code/User/settings.json", "cwd:.vscode/settings.json"), "jsonc"
+        ),
+    ),
+    description_shown=1_024,
+    fields=(
+        *("name", "description", "argument-hint", "user-invocable", "disable-model-invocation", "context"),
+        "allowed-tools",
+    ),
+    hides_on=("disable-model-invocation",),
+    tells=told_where(invalid="log", collision="log"),
+    on_change="sees it by itself",
+)
+
+_CURSOR = DOCUMENTED._replace(
+    name="cursor",
+    summary="Cursor: `.agents`, `.cursor`, `.claude` and `.codex` of the repository and of home, any depth.",
+    evidence="cursor.com/docs/skills and its changelog",
+    roots=(
+        RootRule("project", "chain", (".agents/skills", ".cursor/skills", ".claude/skills", ".codex/skills")),
+        RootRule("user", "home", (".agents/skills", ".cursor/skills", ".claude/skills", ".codex/skills")),
+    ),
+    nested="on-use",
+    max_depth=None,
+    hidden="skip",
+    fields=(
+        *("name", "description", "paths", "globs", "disable-model-invocation", "user-invocable", "icon", "color"),
+        *("metadata", "license", "compatibility"),
+    ),
+    hides_on=("disable-model-invocation",),
+    collision_doubt="always",
+    unknown=(*DOCUMENTED.unknown, "above-cwd"),
+    on_change="restart it",
+)
+
+_KIRO = DOCUMENTED._replace(
+    name="kiro",
+    summary="Kiro: `.kiro/skills` of the workspace, which wins, and of home.",
+    evidence="kiro.dev/docs/skills",
+    roots=roots_of(("project", "cwd", ".kiro/skills"), ("user", "home", ".kiro/skills")),
+    unknown=(*DOCUMENTED.unknown, "max_depth", "hidden", "hides_on"),
+)
+
+HOSTS: dict[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        *(_CLAUDE_CODE, _CODEX, _OPENCODE, _GEMINI_CLI, _GOOSE, _PI, _OH_MY_PI, _CODELIA),
+        *(_VSCODE, _COPILOT_CLI, _CURSOR, _KIRO, _OPENSKILLS),
+    )
+}
+
+
+def find_host(name: str) -> Profile:
+    """The host of that name."""
+    if name in HOSTS:
+        return HOSTS[name]
+    from difflib import get_close_matches
+
+    close = get_close_matches(name[:200].lower(), HOSTS, 1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise ConfigurationError(f"no host {name!r}{hint or '; there are: ' + ', '.join(HOSTS)}")

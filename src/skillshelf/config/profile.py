@@ -1,0 +1,233 @@
+"""What a system is, as data: one field for each point on which systems disagree."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from skillshelf.core.limits import DESCRIPTION_SHOWN, WALK_DIRECTORIES
+from skillshelf.core.values import Grade, LinkRule, Severity
+
+__all__ = [
+    "Base",
+    "Budget",
+    "CatalogForm",
+    "Filter",
+    "LoadForm",
+    "Profile",
+    "Ranking",
+    "RootRule",
+    "SettingForm",
+    "SettingRule",
+    "SortKey",
+    "Switch",
+    "Syntax",
+    "Telling",
+    "ToolName",
+    "how_to_allow",
+    "profile_to_dict",
+    "scopes_of",
+]
+
+Base = Literal["env", "chain", "cwd", "repository", "custom", "home", "fixed", "plugin-list"]
+"""Where a root rule starts from; `roots.BASES` has one function for each."""
+
+
+CatalogForm = Literal[
+    "available-skills", "skills-context", "with-location", "tool-prompt", "skills-list", "bullets", "bullets-with-file"
+]
+"""How the catalog is written for a model; `prompt.FORMS` has one function for each."""
+
+LoadForm = Literal["skill-content", "skill-context", "skill-activated", "envelope", "raw"]
+"""How a loaded skill is written for a model; `rendering.FORMS` has one function for each."""
+
+
+Ranking = Literal["relevance", "overlap"]
+"""How a search ranks what matches by words alone; `search.RANKINGS` has one function for each."""
+
+
+Switch = Literal[
+    "enable_codex_user", "enable_claude_user", "enable_claude_project", "enable_pi_user", "enable_pi_project", "any"
+]
+Filter = Literal["source", "ignored", "include"]
+SortKey = Literal["name", "root", "scope", "path"]
+Telling = Literal["screen", "log", "nothing", "unknown"]
+"""Where a host says that a skill is missing."""
+
+Budget = Literal["entries", "bytes", "tokens", "chars"]
+ToolName = Literal["skill_search", "skill_load", "skill_read", "skill_run", "activate_skill", "Skill", "read"]
+
+
+Syntax = Literal["json", "json-comments", "jsonc", "toml", "yaml"]
+"""How a settings file of a host is written; `jsonc` may have a last comma besides comments."""
+
+SettingForm = Literal["names", "all", "entries", "states", "patterns", "mentions", "whole", "any"]
+"""What a setting of a host looks like; `switches.FORMS` has one function for each."""
+
+
+class SettingRule(NamedTuple):
+    """One setting of a host by which it leaves skills out, and its files, the weakest first.
+
+    A file begins with where it lies: `home:`, `cwd:`, `chain:` (each folder upward) or `repository:`. `mention` is how
+    a word names a skill, whose name or pattern is its group.
+    """
+
+    form: SettingForm
+    key: str
+    files: tuple[str, ...]
+    syntax: Syntax = "json"
+    moved_by: str | None = None
+    project_files: Literal["always", "trusted"] = "always"
+    mention: str = "(.*)"
+
+
+class RootRule(NamedTuple):
+    """One place, or one place per folder of a chain, where a profile looks for skills.
+
+    `switch` names the source switch that turns it off; `any` means that one of the switches must be on.
+    `host_switch` names a setting of the host itself that is off unless its user turned it on, `off_by` variables that
+    turn it off.
+    """
+
+    kind: Literal["env", "project", "custom", "user"]
+    base: Base
+    paths: tuple[str, ...] = ()
+    provider: str | None = None
+    priority: int = 0
+    switch: Switch | None = None
+    description: Literal["required", "optional"] = "required"
+    plugin_list: str | None = None
+    moved_by: str | None = None
+    host_switch: str | None = None
+    off_by: tuple[str, ...] = ()
+    hidden: Literal["enter", "skip"] | None = None
+    loose_files: Literal["none", "in-folders", "everywhere"] = "none"
+
+
+class Profile(NamedTuple):
+    """All knobs of one system. The documentation of each field is in docs/profiles.md."""
+
+    name: str
+    summary: str
+    evidence: str
+    as_of: str
+    version: str = ""
+    grade: Grade = "-"
+    # Roots
+    roots: tuple[RootRule, ...] = ()
+    chain_order: Literal["nearest-first", "farthest-first"] = "nearest-first"
+    markers: tuple[str, ...] = (".git", ".jj", ".hg")
+    markers_env: str | None = None
+    boundary_env: str | None = None
+    no_marker: Literal["cwd", "filesystem"] = "cwd"
+    home_in_chain: Literal["user", "project", "skip"] = "user"
+    scope_labels: Mapping[str, str] = {}
+    env: tuple[str, ...] = ()
+    nested: Literal["none", "on-use"] = "none"
+    trust_file: str | None = None
+    trust_file_env: str | None = None
+    trust_syntax: Syntax = "json"
+    trust_levels: Mapping[str, Literal["folder", "parent", "refused", "none"]] = {}
+    trust_paths: Literal["real", "written"] = "real"
+    trust_env: tuple[str, ...] = ()
+    distrust_env: tuple[str, ...] = ()
+    trust_switch: SettingRule | None = None
+    settings: tuple[SettingRule, ...] = ()
+    plugin_manifests: tuple[str, ...] = ()
+    # Walk
+    max_depth: int | None = 6
+    folder_order: Literal["sorted", "reversed"] = "sorted"
+    hidden: Literal["enter", "skip"] = "enter"
+    skip_directories: tuple[str, ...] = (".git", "node_modules")
+    below_skill: Literal["skip", "enter"] = "skip"
+    root_file: Literal["report", "skill"] = "report"
+    user_links: LinkRule = "follow"
+    other_links: LinkRule = "contained"
+    linked_file: Literal["as-folder", "skip"] = "as-folder"
+    max_directories: int = WALK_DIRECTORIES
+    # Parse
+    yaml_mode: Literal["full", "simple", "lines"] = "full"
+    yaml_fallback: Literal["none", "lines"] = "none"
+    repaired_keys: Literal["any", "words"] = "any"
+    opening_fence: Literal["first-line", "anywhere"] = "first-line"
+    closing_fence: Literal["line", "anywhere"] = "line"
+    body_text: Literal["any", "utf-8"] = "any"
+    # Identity and rules
+    name_source: Literal["frontmatter", "directory"] = "frontmatter"
+    name_form: Literal["as-is", "one-blank", "hyphens", "file-name"] = "as-is"
+    odd_name: Literal["text", "folder"] = "text"
+    name_pattern: str = r"[a-z0-9]+(?:-[a-z0-9]+)*"
+    name_max: int = 64
+    description_max: int = 1024
+    description_from: Literal["frontmatter", "or-body", "or-hide"] = "frontmatter"
+    compatibility_max: int = 500
+    fields: tuple[str, ...] = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+    text_fields: tuple[str, ...] = ()
+    hides_on: tuple[str, ...] = ("disable-model-invocation",)
+    rules: Mapping[str, Severity] = {}
+    # Collisions, filters, order
+    collision: Literal["first", "last", "keep-all", "race"] = "first"
+    collision_doubt: Literal["none", "same-root", "same-kind", "always"] = "none"
+    collision_key: Literal["exact", "folded"] = "exact"
+    filter_order: Literal["before-collisions", "after-collisions"] = "before-collisions"
+    filters: tuple[Filter, ...] = ("source", "ignored", "include")
+    order: tuple[SortKey, ...] = ("name", "root", "path")
+    # What a model is told
+    catalog_form: CatalogForm = "available-skills"
+    catalog_budget: tuple[Budget, ...] = ("tokens",)
+    catalog_condition: Literal["always", "read-tool"] = "always"
+    budget_env: str | None = None
+    budget_chars: int | None = None
+    overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"] = "none"
+    description_shown: int | None = DESCRIPTION_SHOWN
+    # What is known of a host
+    tells: Mapping[str, Telling] = {}
+    unknown: tuple[str, ...] = ()
+    on_change: str = ""
+    # Tools, and what a load gives
+    tools: tuple[ToolName, ...] = ()
+    ranking: Ranking = "relevance"
+    load_by: tuple[Literal["name", "path"], ...] = ("name",)
+    load_form: LoadForm = "skill-content"
+    loaded_text: Literal["body", "file"] = "body"
+    listed_files: int = 512
+    listed_bytes: int | None = None
+    result_bytes: int = 256 * 1024
+    reload: Literal["remind", "repeat"] = "remind"
+    refresh: Literal["manual", "on-call"] = "manual"
+    refresh_env: str | None = None
+    content_types: Literal["markdown-or-plain", "by-extension"] = "by-extension"
+    # Arguments, mentions, commands
+    arguments: Literal["none", "substitute", "append", "user-line"] = "none"
+    empty_arguments: Literal["replace", "keep"] = "replace"
+    mentions: Literal["dollar", "none"] = "none"
+    commands: Literal["slash-skill", "none"] = "none"
+    # What a skill's `allowed-tools` does to the host's tools while it is active
+    allowed_tools: Literal["ignore", "advise", "narrow"] = "ignore"
+
+
+def scopes_of(profile: Profile) -> list[str]:
+    """The words a profile has for its kinds of roots, in their order."""
+    return list(dict.fromkeys(profile.scope_labels.get(rule.kind, rule.kind) for rule in profile.roots))
+
+
+def how_to_allow(root: str, profile: Profile) -> str:
+    """The end of a sentence about a link: which setting of the profile would make its target a root."""
+    settings = [name for rule in profile.roots if rule.base == "env" for name in rule.paths]
+    settings += ["skills.custom_directories" for rule in profile.roots if rule.base == "custom"]
+    if not settings:
+        return "; this profile has no setting that would allow it"
+    return f"; to allow it, name {root} in {' or '.join(settings)}"
+
+
+def profile_to_dict(profile: Profile) -> dict[str, Any]:
+    """The JSON form: every field, in order."""
+    return {name: _plain(value) for name, value in profile._asdict().items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, RootRule | SettingRule):
+        return {name: _plain(item) for name, item in value._asdict().items()}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(value[name]) for name in sorted(value)}
+    return value

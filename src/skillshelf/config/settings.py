@@ -1,0 +1,463 @@
+"""Configuration files to settings, with the rule about which of a project's wishes count."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+from skillshelf.config.profile import Profile, Switch
+from skillshelf.config.systems import SYSTEMS
+from skillshelf.core import files
+from skillshelf.core.environment import Place, expand, find_repository, user_config_path
+from skillshelf.core.limits import CONFIG_BYTES
+from skillshelf.core.values import Diagnostic
+from skillshelf.errors import ConfigurationError
+
+__all__ = [
+    "KEYS",
+    "SWITCHES",
+    "PermissionRule",
+    "Settings",
+    "Trust",
+    "WrongRule",
+    "is_trusted",
+    "load_settings",
+    "parse_rule",
+]
+
+Trust = Literal["all", "ask", "user"]
+SWITCHES = tuple(switch for switch in get_args(Switch) if switch != "any")
+
+
+class PermissionRule(NamedTuple):
+    """One entry of `permissions.allow` or `permissions.deny`."""
+
+    tool: str
+    skill_name: str | None = None
+
+
+class Settings(NamedTuple):
+    """What the configuration says, all files taken together."""
+
+    profile: str | None = None
+    enabled: bool = True
+    switched_off_by: str = ""
+    disabled: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    custom_directories: tuple[str, ...] = ()
+    commands: bool = True
+    sources: Mapping[str, bool] = {}
+    max_entries: int = 200
+    max_bytes: int = 32768
+    max_tokens: int = 2000
+    max_chars: int = 12000
+    default_limit: int = 8
+    max_limit: int = 50
+    allow: tuple[PermissionRule, ...] = ()
+    deny: tuple[PermissionRule, ...] = ()
+    grant_from_skills: tuple[str, ...] = ()
+    run_network: bool = False
+    run_read: tuple[str, ...] = ()
+    run_write: tuple[str, ...] = ()
+    run_unsandboxed: bool = False
+    trusted_folders: tuple[str, ...] = ()
+    profiles: Mapping[str, Profile] = {}
+    warnings: tuple[Diagnostic, ...] = ()
+
+    def source_enabled(self, switch: str | None) -> bool:
+        """Whether roots behind that switch are looked into; `any` means that one switch is on."""
+        if switch is None:
+            return True
+        if switch == "any":
+            return any(self.sources.get(name, True) for name in SWITCHES)
+        return self.sources.get(switch, True)
+
+
+def load_settings(place: Place, *, trust: Trust = "all") -> Settings:
+    """The settings that hold at a place: the user's file, then the project's, or what was given in their place."""
+    settings = Settings()
+    if isinstance(place.config, Mapping):
+        return _apply(settings, _File(f"{place.cwd}/<config>", "", place.config), owner="user", place=place)
+    if place.config is not None:
+        return _apply(settings, _read_toml(place.config, links="follow"), owner="user", place=place)
+    if (user_file := user_config_path(place)) and (found := _read_if_there(user_file)):
+        settings = _apply(settings, found, owner="user", place=place)
+    project = _project_file(place.cwd)
+    if project is None:
+        return settings
+    trusted = trust == "all" or (trust == "ask" and is_trusted(os.path.dirname(project.path), settings.trusted_folders))
+    return _apply(settings, project, owner="project" if trusted else "stranger", place=place)
+
+
+def is_trusted(folder: str, trusted_folders: Sequence[str]) -> bool:
+    """Whether a folder, by its real path, is one the user trusts or lies below one."""
+    real = files.real_path(folder)
+    return any(files.is_inside(real, files.real_path(trusted)) for trusted in trusted_folders)
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+class _File(NamedTuple):
+    path: str
+    text: str
+    table: Mapping[str, Any]
+
+
+def _project_file(cwd: str) -> _File | None:
+    boundary = find_repository(cwd, (".git", ".jj", ".hg")) or cwd
+    chain = [cwd]
+    while chain[-1] != boundary:
+        chain.append(os.path.dirname(chain[-1]))
+    for folder in chain:
+        if files.kind_at(f"{folder}/skillshelf.toml"):
+            return _read_toml(f"{folder}/skillshelf.toml", links="never")
+    for folder in chain:
+        path = f"{folder}/pyproject.toml"
+        if files.kind_at(path) and (found := _read_pyproject(path)):
+            return found
+    return None
+
+
+def _read_pyproject(path: str) -> _File | None:
+    """The file if it speaks of us; most do not, and reading TOML takes longer than a whole listing."""
+    try:
+        data = files.read_file(path, limit=CONFIG_BYTES, links="never")
+    except OSError:
+        return None
+    if not data or b"skillshelf" not in data:
+        return None
+    whole = _parse_toml(path, data)
+    tool = whole.table.get("tool")
+    if not isinstance(tool, dict) or "skillshelf" not in tool:
+        return None
+    if not isinstance(tool["skillshelf"], dict):
+        raise _wrong(whole, "tool.skillshelf", "must be a table")
+    return whole._replace(table=tool["skillshelf"])
+
+
+def _read_if_there(path: str) -> _File | None:
+    """The user's file; only one that is not there is no file, since another may hold what must not be forgotten."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
+    return _read_toml(path, links="follow")
+
+
+def _read_toml(path: str, *, links: Literal["follow", "never"]) -> _File:
+    try:
+        data = files.read_file(path, limit=CONFIG_BYTES, links=links)
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
+    if data is None:
+        raise ConfigurationError(f"{path}: not a regular file of at most {CONFIG_BYTES} bytes")
+    return _parse_toml(path, data)
+
+
+_LONG_KEY = re.compile(rb"(?:[\w\"'-]+[ \t]*\.[ \t]*){100}")
+
+
+def _parse_toml(path: str, data: bytes) -> _File:
+    import tomllib
+
+    # The parser's time grows with the square of the parts of a key.
+    if _LONG_KEY.search(data):
+        raise ConfigurationError(f"{path}: a key of more than 100 parts")
+    try:
+        text = data.decode("utf-8")
+        return _File(path, text, tomllib.loads(text))
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path}: not UTF-8 at byte {error.start}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{path}: nested too deeply") from None
+
+
+# Keys ---------------------------------------------------------------------------------------------
+
+_TEXT, _FLAG, _COUNT, _TEXTS, _RULES = (
+    "text",
+    "true or false",
+    "a positive whole number",
+    "a list of texts",
+    "a list of rules",
+)
+
+KEYS: Mapping[str, tuple[str, str]] = {
+    "profile": ("profile", _TEXT),
+    "skills.enabled": ("enabled", _FLAG),
+    "skills.disabled": ("disabled", _TEXTS),
+    "skills.ignored": ("ignored", _TEXTS),
+    "skills.include": ("include", _TEXTS),
+    "skills.custom_directories": ("custom_directories", _TEXTS),
+    "skills.commands": ("commands", _FLAG),
+    "skills.initial.max_entries": ("max_entries", _COUNT),
+    "skills.initial.max_bytes": ("max_bytes", _COUNT),
+    "skills.initial.max_tokens": ("max_tokens", _COUNT),
+    "skills.initial.max_chars": ("max_chars", _COUNT),
+    "skills.search.default_limit": ("default_limit", _COUNT),
+    "skills.search.max_limit": ("max_limit", _COUNT),
+    **{f"skills.sources.{switch}": (switch, _FLAG) for switch in SWITCHES},
+    "permissions.allow": ("allow", _RULES),
+    "permissions.deny": ("deny", _RULES),
+    "permissions.grant_from_skills": ("grant_from_skills", _TEXTS),
+    "permissions.run.network": ("run_network", _FLAG),
+    "permissions.run.read": ("run_read", _TEXTS),
+    "permissions.run.write": ("run_write", _TEXTS),
+    "permissions.run.unsandboxed": ("run_unsandboxed", _FLAG),
+    "trust.folders": ("trusted_folders", _TEXTS),
+}
+"""Every key of a configuration file, the setting it becomes, and the type it must have."""
+
+_SPELLINGS = {
+    "skills.ignored_skills": "skills.ignored",
+    "skills.include_skills": "skills.include",
+    "skills.enable_skill_commands": "skills.commands",
+    **{f"skills.{switch}": f"skills.sources.{switch}" for switch in SWITCHES},
+}
+
+_NEEDS_TRUST = (
+    "permissions.allow",
+    "permissions.grant_from_skills",
+    "permissions.run",
+    "skills.custom_directories",
+    "profiles",
+    "trust",
+)
+_ADDED = (
+    *("disabled", "ignored", "allow", "deny", "grant_from_skills", "custom_directories"),
+    *("run_read", "run_write"),
+)
+
+
+def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project", "stranger"], place: Place) -> Settings:
+    """The settings with a file's wishes on top, as far as its owner may have them."""
+    changes: dict[str, Any] = {}
+    warnings = list(settings.warnings)
+    sources = dict(settings.sources)
+    wished_profiles: dict[str, Any] = {}
+    for key, value in _flatten(file.table):
+        if owner == "stranger" and _is_below(key, _NEEDS_TRUST):
+            warnings.append(_not_trusted(file, key))
+        elif owner == "project" and _is_below(key, ("trust",)):
+            warnings.append(_user_only(file, key))
+        elif key.startswith("profiles."):
+            wished_profiles[key.removeprefix("profiles.")] = value
+        elif key not in KEYS:
+            raise _wrong(file, key, "is not a key of skillshelf" + _did_you_mean(key))
+        else:
+            setting, kind = KEYS[key]
+            checked = _checked(file, key, value, kind)
+            if kind in (_TEXTS, _RULES):
+                checked = _from_file(setting, checked, file.path, place)
+            if setting in _ADDED:
+                changes[setting] = (*changes.get(setting, getattr(settings, setting)), *checked)
+                continue
+            current = settings.sources.get(setting, True) if setting in SWITCHES else getattr(settings, setting)
+            combined = _combined(current, checked, owner)
+            if combined != checked:
+                warnings.append(_not_trusted(file, key))
+            (sources if setting in SWITCHES else changes)[setting] = combined
+            if setting == "enabled" and not combined and current:
+                changes["switched_off_by"] = file.path
+    profiles = _own_profiles(file, wished_profiles, settings.profiles)
+    if (wished := changes.get("profile")) and wished not in profiles and wished not in SYSTEMS:
+        if owner != "stranger":
+            known = ", ".join([*SYSTEMS, *profiles])
+            raise _wrong(file, "profile", f"names no profile: {wished!r}; there are: {known}")
+        # Its own profiles do not count yet; that must not make its folder unusable.
+        changes["profile"] = settings.profile
+        warnings.append(_not_trusted(file, "profile"))
+    return settings._replace(**changes, sources=sources, profiles=profiles, warnings=tuple(warnings))
+
+
+def _is_below(key: str, tables: tuple[str, ...]) -> bool:
+    return any(key == table or key.startswith(table + ".") for table in tables)
+
+
+def _combined(current: Any, wish: Any, owner: str) -> Any:
+    """The later file's wish; a stranger may narrow what the user set, and never widen it."""
+    if owner != "stranger":
+        return wish
+    if isinstance(current, bool):
+        return current and wish
+    if isinstance(current, int):
+        return min(current, wish)
+    return current if current and isinstance(current, tuple) else wish
+
+
+def _from_file(setting: str, values: tuple[Any, ...], path: str, place: Place) -> tuple[Any, ...]:
+    """Paths of a configuration file are meant from the folder of that file."""
+    if setting == "disabled":
+        return tuple(expand(value, place, base=os.path.dirname(path)) if "/" in value else value for value in values)
+    if setting not in ("custom_directories", "trusted_folders", "run_read", "run_write"):
+        return values
+    return tuple(expand(value, place, base=os.path.dirname(path)) for value in values)
+
+
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """The table as dotted snake_case keys; a user's profile stays one value."""
+    flat: list[tuple[str, Any]] = []
+    for key, value in table.items():
+        dotted = prefix + _snake_case(key) if prefix != "profiles." else prefix + key
+        if isinstance(value, dict) and prefix != "profiles.":
+            flat.extend(_flatten(value, dotted + "."))
+        else:
+            flat.append((_SPELLINGS.get(dotted, dotted), value))
+    return flat
+
+
+def _snake_case(key: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), key)
+
+
+def _checked(file: _File, key: str, value: Any, kind: str) -> Any:
+    if kind == _RULES:
+        if not isinstance(value, list):
+            raise _wrong(file, key, f"must be {kind}")
+        return tuple(_permission_rule(file, key, entry) for entry in value)
+    fits = {
+        _TEXT: isinstance(value, str),
+        _FLAG: isinstance(value, bool),
+        _COUNT: isinstance(value, int) and not isinstance(value, bool) and value > 0,
+        _TEXTS: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    }
+    if not fits[kind]:
+        raise _wrong(file, key, f"must be {kind}")
+    if kind == _TEXTS and any("\0" in item for item in value):
+        raise _wrong(file, key, "may not hold a NUL character")
+    return tuple(value) if kind == _TEXTS else value
+
+
+def _permission_rule(file: _File, key: str, entry: Any) -> PermissionRule:
+    try:
+        return parse_rule(entry)
+    except WrongRule as error:
+        raise _wrong(file, key, str(error)) from None
+
+
+class WrongRule(ValueError):
+    """What is wrong with a permission rule, as the end of a sentence about the list that holds it."""
+
+
+_KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_TOOL = re.compile(r"[A-Za-z_][\w.:-]*")
+_RULE = '{ tool = "...", skill_name = "..." }'
+_OWN_TOOLS = ("skill_search", "skill_load", "skill_read", "skill_run", "skill_override", "Skill")
+
+
+def parse_rule(entry: Any) -> PermissionRule:
+    """The rule that a mapping is. A rule that is half understood could allow everything, so it is an error."""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("tool"), str) or not entry["tool"]:
+        raise WrongRule(f"holds {entry!r}; a rule is {_RULE}")
+    if extra := sorted(str(member) for member in entry if member not in PermissionRule._fields):
+        raise WrongRule(f"holds a rule with {', '.join(extra)}; a rule has tool and skill_name only")
+    tool, name = entry["tool"], entry.get("skill_name")
+    if not _TOOL.fullmatch(tool):
+        raise WrongRule(f"holds tool {tool!r}; a rule names one tool, without patterns")
+    # A misspelt tool would be a rule that never applies.
+    if tool.lower().startswith("skill") and tool not in _OWN_TOOLS:
+        raise WrongRule(f"holds tool {tool!r}; those for skills are {', '.join(_OWN_TOOLS)}")
+    # Dropping a name that cannot be understood would turn the rule into one for every skill.
+    if name is not None and not (isinstance(name, str) and _KEBAB.fullmatch(name)):
+        raise WrongRule(f"holds skill_name {name!r}; it must be a kebab-case name")
+    return PermissionRule(tool, name)
+
+
+def _own_profiles(file: _File, wished: Mapping[str, Any], known: Mapping[str, Profile]) -> dict[str, Profile]:
+    """The profiles of a file; one may extend another that stands below it."""
+    done = dict(known)
+    waiting = dict(wished)
+    if taken := [name for name in wished if name in SYSTEMS]:
+        raise _wrong(file, f"profiles.{taken[0]}", "is the name of a system; choose another and let it extend that")
+    while waiting:
+        # A profile waits for the one it extends; in a circle nobody can begin, and the first one is refused.
+        ready = [name for name, table in waiting.items() if not isinstance(table, dict) or _base(table) not in waiting]
+        name = ready[0] if ready else next(iter(waiting))
+        done[name] = _own_profile(file, f"profiles.{name}", waiting.pop(name), done)
+    return done
+
+
+def _base(table: Mapping[str, Any]) -> str | None:
+    base = table.get("extends")
+    return base if isinstance(base, str) else None
+
+
+def _own_profile(file: _File, key: str, table: Any, known: Mapping[str, Profile]) -> Profile:
+    if not isinstance(table, dict):
+        raise _wrong(file, key, "must be a table")
+    from skillshelf.config.custom_profiles import WrongField, derive
+
+    try:
+        wishes = {_snake_case(field): value for field, value in table.items()}
+        return derive(key.removeprefix("profiles."), wishes, known, evidence=file.path)
+    except WrongField as error:
+        raise _wrong(file, f"{key}.{error.field}", error.what) from None
+
+
+# What is said -------------------------------------------------------------------------------------
+
+
+def _wrong(file: _File, key: str, what: str) -> ConfigurationError:
+    return ConfigurationError(f"{file.path}, line {_line_of(file, key)}: `{key}` {what}")
+
+
+_HEADER = re.compile(r"\s*\[+([^\]]*)\]")
+_SETTING = re.compile(r"\s*([\w.\"' -]+?)\s*=")
+
+
+def _line_of(file: _File, key: str) -> int:
+    """The line that sets a key, or else the nearest table around it; a key inside braces has no line of its own."""
+    wanted = key
+    places = list(_places(file.text))
+    while wanted:
+        for number, dotted in places:
+            if dotted == wanted or _SPELLINGS.get(dotted, dotted) == wanted:
+                return number
+        wanted = wanted.rpartition(".")[0]
+    return 1
+
+
+def _places(text: str) -> Iterator[tuple[int, str]]:
+    """Each line that names a table or sets a key, with the whole dotted key as settings know it."""
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.split("\n"), 1):
+        if header := _HEADER.match(line):
+            table = _parts(header[1])
+            yield number, _known_as(table)
+        elif setting := _SETTING.match(line):
+            yield number, _known_as((*table, *_parts(setting[1])))
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in dotted.split("."))
+
+
+def _known_as(parts: tuple[str, ...]) -> str:
+    if parts[:2] == ("tool", "skillshelf"):
+        parts = parts[2:]
+    # The name of a profile, and of a rule in it, is a name; everything else is a key.
+    return ".".join(part if parts[0] == "profiles" and n == 1 else _snake_case(part) for n, part in enumerate(parts))
+
+
+def _did_you_mean(key: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(key, list(KEYS), 1)
+    return f"; did you mean `{near[0]}`?" if near else ""
+
+
+def _not_trusted(file: _File, key: str) -> Diagnostic:
+    folder = os.path.dirname(file.path)
+    message = f"`{key}` does not count until you trust the folder: skillshelf trust {folder}"
+    return Diagnostic(file.path, "config-untrusted", message, _line_of(file, key))
+
+
+def _user_only(file: _File, key: str) -> Diagnostic:
+    message = f"`{key}` counts in the user's own file only"
+    return Diagnostic(file.path, "config-untrusted", message, _line_of(file, key))

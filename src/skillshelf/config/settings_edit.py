@@ -1,0 +1,108 @@
+"""Choices of the user to the user's configuration file, which keeps its comments, its order and everything else."""
+
+from collections.abc import Callable
+from typing import Any
+
+from skillshelf.core import files, writing
+from skillshelf.core.environment import Place, user_config_path
+from skillshelf.core.limits import CONFIG_BYTES
+from skillshelf.errors import ConfigurationError, SkillError
+
+__all__ = ["add_rule", "change_list", "listed"]
+
+
+def listed(place: Place, table: str, key: str) -> list[str]:
+    """The texts of a list in the user's file."""
+    return [str(item) for item in _list_in(_document(_path(place)), table, key, make=False)]
+
+
+def change_list(place: Place, table: str, key: str, change: Callable[[list[str]], list[str]]) -> tuple[str, bool]:
+    """Change one list of texts in the user's file; returns the file and whether it is another one now."""
+    path = _path(place)
+    try:
+        with writing.locked(path):
+            document = _document(path)
+            before = [str(item) for item in _list_in(document, table, key, make=False)]
+            after = change(before)
+            if after == before:
+                return path, False
+            current = _list_in(document, table, key, make=True)
+            for item in [item for item in current if str(item) not in after]:
+                current.remove(item)
+            for text in after:
+                if text not in before:
+                    current.append(text)
+            writing.replace_file(path, document.as_string().encode("utf-8"))
+    except OSError as error:
+        raise _not_written(path, error) from None
+    return path, True
+
+
+def _path(place: Place) -> str:
+    path = user_config_path(place)
+    if path is None:
+        raise ConfigurationError("there is no home folder to keep the configuration in; name one with --home")
+    if path == place.config and files.kind_at(path) is None:
+        # A misspelt name would make a new file, and the choice would count nowhere.
+        raise ConfigurationError(f"{path}: cannot be read: there is no such file; make it first")
+    return path
+
+
+def _not_written(path: str, error: OSError) -> SkillError:
+    return SkillError(f"{path} cannot be written: {(error.strerror or type(error).__name__).lower()}")
+
+
+def _document(path: str) -> Any:
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    if files.kind_at(path) is None:
+        return tomlkit.document()
+    data = files.read_file(path, limit=CONFIG_BYTES, links="follow")
+    if data is None:
+        raise ConfigurationError(f"{path}: not a regular file of at most {CONFIG_BYTES} bytes; mend it first")
+    try:
+        return tomlkit.parse(data.decode("utf-8"))
+    except (TOMLKitError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: {error}; mend it first") from None
+
+
+def _list_in(document: Any, table: str, key: str, *, make: bool) -> Any:
+    """The list at `table.key`; made where it is missing, if that is wanted."""
+    import tomlkit
+
+    if table not in document:
+        if not make:
+            return []
+        document[table] = tomlkit.table()
+    parent = document[table]
+    if not hasattr(parent, "get"):
+        raise ConfigurationError(f"`{table}` in the user's configuration is not a table")
+    if key not in parent:
+        if not make:
+            return []
+        parent[key] = tomlkit.array()
+    if not isinstance(parent[key], list):
+        raise ConfigurationError(f"`{table}.{key}` in the user's configuration is not a list")
+    return parent[key]
+
+
+def add_rule(place: Place, tool: str, skill_name: str | None) -> bool:
+    """Put a rule into `permissions.allow` of the user's file, once; returns whether it is new."""
+    import tomlkit
+
+    path = _path(place)
+    wanted = {"tool": tool, **({"skill_name": skill_name} if skill_name else {})}
+    try:
+        with writing.locked(path):
+            document = _document(path)
+            if any(dict(rule) == wanted for rule in _list_in(document, "permissions", "allow", make=False)):
+                return False
+            rules = _list_in(document, "permissions", "allow", make=True)
+            rule = tomlkit.table() if isinstance(rules, tomlkit.items.AoT) else tomlkit.inline_table()
+            rule.update(wanted)
+            rules.append(rule)
+            writing.replace_file(path, document.as_string().encode("utf-8"))
+    except OSError as error:
+        raise _not_written(path, error) from None
+    return True

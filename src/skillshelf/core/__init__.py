@@ -1,0 +1,1 @@
+"""Values, limits, text, file access, environment, console and JSON types."""

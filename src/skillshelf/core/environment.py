@@ -1,0 +1,102 @@
+"""Where a shelf is opened: the working directory, the home folder, the environment, and what follows from them."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from skillshelf.core import files
+
+__all__ = ["Place", "expand", "find_repository", "locate", "user_cache_folder", "user_config_path"]
+
+_LINUX = str(sys.platform) == "linux"
+
+
+class Place(NamedTuple):
+    """Where a shelf is opened: everything outside the configuration that decides what it finds."""
+
+    cwd: str
+    home: str | None
+    env: Mapping[str, str]
+    home_moved: bool = False
+    config: str | Mapping[str, Any] | None = None
+    """What was given in place of the user's and the project's file: the path of another, or its content."""
+
+
+def locate(
+    cwd: str | None,
+    home: str | None,
+    env: Mapping[str, str] | None,
+    *,
+    config: str | Mapping[str, Any] | None = None,
+) -> Place:
+    """The place for what a caller gave; what is missing comes from the process."""
+    environment = {name: files.from_system(value) for name, value in os.environ.items()} if env is None else dict(env)
+    # By its real path, so that the way here does not decide which repository it is in.
+    base = files.real_path(files.from_system(os.path.abspath(cwd or ".")))
+    if isinstance(config, str):
+        config = os.path.abspath(os.path.join(base, files.from_system(config)))
+    if home is not None:
+        return Place(base, files.from_system(os.path.abspath(home)), environment, home_moved=True, config=config)
+    found = environment.get("HOME") or _account_home()
+    # A home that is not absolute would mean another folder in every working directory.
+    return Place(base, os.path.normpath(found) if os.path.isabs(found) else None, environment, config=config)
+
+
+def _account_home() -> str:
+    """The home folder of the account, for a process without HOME."""
+    import pwd
+
+    try:
+        return files.from_system(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return ""
+
+
+def find_repository(cwd: str, markers: Sequence[str]) -> str | None:
+    """The nearest folder from here upward that holds one of the markers."""
+    folder = cwd
+    while True:
+        if any(files.kind_at(f"{folder}/{marker}") for marker in markers):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def user_config_path(place: Place) -> str | None:
+    """The user's own configuration file, or the one named in its place, whether or not it exists."""
+    if isinstance(place.config, str):
+        return place.config
+    given = place.env.get("XDG_CONFIG_HOME", "")
+    if _LINUX and not place.home_moved and os.path.isabs(given):
+        return f"{given}/skillshelf/config.toml"
+    if place.home is None:
+        return None
+    if place.home_moved or _LINUX:
+        return f"{place.home}/.config/skillshelf/config.toml"
+    from platformdirs import user_config_dir
+
+    return os.path.join(user_config_dir("skillshelf"), "config.toml")
+
+
+def user_cache_folder(place: Place) -> str | None:
+    """The folder for what can be made anew, whether or not it exists; None where there is no home to make it in."""
+    given = place.env.get("XDG_CACHE_HOME", "")
+    if _LINUX and not place.home_moved and os.path.isabs(given):
+        return f"{given}/skillshelf"
+    if place.home is None or files.kind_at(place.home) is None:
+        return None
+    if place.home_moved or _LINUX:
+        return f"{place.home}/.cache/skillshelf"
+    from platformdirs import user_cache_dir
+
+    return str(user_cache_dir("skillshelf"))
+
+
+def expand(path: str, place: Place, *, base: str) -> str:
+    """An absolute path: `~` is the home folder, anything relative starts from the base."""
+    if path == "~" or path.startswith("~/"):
+        path = (place.home or "/nonexistent") + path[1:]
+    return os.path.normpath(os.path.join(base, path))

@@ -1,0 +1,487 @@
+"""Paths to bytes: the one door that everything is read through; `writing` and `scratch` are those for writing.
+
+Everything is opened relative to a directory descriptor, one component at a time, and no component may be
+a link. Whoever wants to follow a link asks `resolve_link` where it leads, decides on the answer, and opens
+that; if the path has become a link in the meantime, opening it fails.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Container, Sequence
+from typing import Literal, NamedTuple, NoReturn
+
+from skillshelf.core.limits import FIRST_READ, FRONTMATTER_BYTES, WALK_DEPTH
+from skillshelf.core.values import Stamp
+
+__all__ = [
+    "Contents",
+    "Folder",
+    "Head",
+    "Kind",
+    "NotRegular",
+    "TooLarge",
+    "Tree",
+    "begins_with",
+    "close",
+    "entries_in",
+    "from_system",
+    "is_inside",
+    "is_own_file",
+    "is_own_folder",
+    "kind_at",
+    "kind_of",
+    "link_target",
+    "measure",
+    "names_in",
+    "open_folder",
+    "open_folder_at",
+    "open_to_read",
+    "read_file",
+    "read_head",
+    "real_path",
+    "refuse_kind",
+    "regular",
+    "resolve_link",
+    "stamp_at",
+    "stamp_below",
+    "stamp_of",
+    "stamps_in",
+    "stat_at",
+    "to_system",
+]
+
+Kind = Literal["file", "folder", "link", "pipe", "socket", "device"]
+
+# O_PATH needs no right to read a folder, only to pass through it.
+_PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Non-blocking, so that a pipe put in the place of a file cannot hold us up.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+# A frontmatter of the largest allowed size with both fences, and a little more to see that it was exceeded.
+_MOST = FRONTMATTER_BYTES + FIRST_READ
+
+close = os.close
+
+
+# Paths are UTF-8 on every system we run on; only an odd locale makes Python decode them otherwise.
+_UTF8 = sys.getfilesystemencoding().lower() == "utf-8"
+
+
+def from_system(path: str) -> str:
+    """A path that Python decoded, as the text its bytes are in UTF-8."""
+    return path if _UTF8 else os.fsencode(path).decode("utf-8", "surrogateescape")
+
+
+def to_system(path: str) -> str | bytes:
+    """A path as Python's own functions take it."""
+    return path if _UTF8 else path.encode("utf-8", "surrogateescape")
+
+
+class Head(NamedTuple):
+    """The first bytes of a file and what its descriptor said about it; `data` is None for what is no file."""
+
+    data: bytes | None
+    kind: Kind
+    stamp: Stamp
+
+    @property
+    def size(self) -> int:
+        """The bytes of the whole file."""
+        return self.stamp[2]
+
+
+def open_folder(path: str) -> int:
+    """A descriptor of an absolute path in which no component is a link."""
+    descriptor = os.open("/", _PASS)
+    for name in path.split("/"):
+        if not name:
+            continue
+        try:
+            following = os.open(to_system(name), _PASS, dir_fd=descriptor)
+        finally:
+            os.close(descriptor)
+        descriptor = following
+    return descriptor
+
+
+def open_folder_at(folder: int, name: str) -> int:
+    """A descriptor of a folder directly below another; fails for a link."""
+    return os.open(to_system(name), _PASS, dir_fd=folder)
+
+
+def names_in(folder: int) -> list[str]:
+    """The names in a folder, sorted by bytes, so that the order of the disk does not matter."""
+    return [name for name, _ in entries_in(folder)]
+
+
+def entries_in(folder: int) -> list[tuple[str, bool]]:
+    """The names in a folder, sorted by bytes, each with whether it is a folder itself and no link to one."""
+    descriptor = os.open(".", _LIST, dir_fd=folder)
+    try:
+        with os.scandir(descriptor) as scan:
+            entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in scan]
+    finally:
+        os.close(descriptor)
+    # For valid text the order of characters is that of their bytes.
+    if all(name.isascii() for name, _ in entries):
+        entries.sort()
+    else:
+        entries.sort(key=lambda entry: os.fsencode(entry[0]))
+    return entries if _UTF8 else [(from_system(name), is_folder) for name, is_folder in entries]
+
+
+def stat_at(folder: int, name: str) -> os.stat_result:
+    """What is known of an entry itself, never of what it links to."""
+    return os.stat(to_system(name), dir_fd=folder, follow_symlinks=False)
+
+
+def stamp_of(status: os.stat_result) -> Stamp:
+    """The state of a file, from what the system says of it."""
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def stamp_below(folder: int, path: str) -> Stamp | None:
+    """The state of what stands at a path below a folder, whatever it is; None where nothing does."""
+    try:
+        return stamp_of(os.stat(to_system(path), dir_fd=folder, follow_symlinks=False))
+    except OSError:
+        return None
+
+
+def stamp_at(path: str) -> Stamp | None:
+    """The state of what stands at a path, never of what it links to; None where nothing does."""
+    try:
+        return stamp_of(os.lstat(to_system(path)))
+    except (OSError, ValueError):
+        return None
+
+
+def kind_of(mode: int) -> Kind:
+    """The kind of a file from its mode."""
+    return _KINDS.get(stat.S_IFMT(mode), "device")
+
+
+_KINDS: dict[int, Kind] = {
+    stat.S_IFREG: "file",
+    stat.S_IFDIR: "folder",
+    stat.S_IFLNK: "link",
+    stat.S_IFIFO: "pipe",
+    stat.S_IFSOCK: "socket",
+}
+
+
+def kind_at(path: str) -> Kind | None:
+    """The kind of what stands at a path, or None where nothing does."""
+    try:
+        return kind_of(os.lstat(to_system(path)).st_mode)
+    except (OSError, ValueError):
+        return None
+
+
+def read_head(folder: int, name: str, *, limit: int, enough: Callable[[bytes], bool], most: int = _MOST) -> Head:
+    """The first 4 KiB of a regular file, and up to `most` bytes if those are not enough; None above the limit."""
+    descriptor = os.open(to_system(name), _READ, dir_fd=folder)
+    try:
+        status = os.fstat(descriptor)
+        kind = kind_of(status.st_mode)
+        if kind != "file" or status.st_size > limit:
+            return Head(None, kind, stamp_of(status))
+        data = os.read(descriptor, FIRST_READ)
+        if len(data) == FIRST_READ and status.st_size > FIRST_READ and not enough(data):
+            data += _read_up_to(descriptor, most - FIRST_READ)
+        return Head(data, kind, stamp_of(status))
+    finally:
+        os.close(descriptor)
+
+
+def read_file(path: str, *, limit: int, links: Literal["follow", "never"]) -> bytes | None:
+    """All bytes of a regular file; None for what is larger or no regular file."""
+    descriptor = os.open(to_system(path), _READ & ~os.O_NOFOLLOW if links == "follow" else _READ)
+    try:
+        status = os.fstat(descriptor)
+        if kind_of(status.st_mode) != "file" or status.st_size > limit:
+            return None
+        data = _read_up_to(descriptor, limit + 1)
+        return data if len(data) <= limit else None
+    finally:
+        os.close(descriptor)
+
+
+def begins_with(path: str, start: bytes) -> bool:
+    """Whether a program of the user's begins with these bytes; a link to it is followed."""
+    descriptor = os.open(to_system(path), _READ & ~os.O_NOFOLLOW)
+    try:
+        return os.read(descriptor, len(start)) == start
+    finally:
+        os.close(descriptor)
+
+
+def _read_up_to(descriptor: int, limit: int) -> bytes:
+    parts = []
+    while limit > 0 and (part := os.read(descriptor, min(limit, 1 << 16))):
+        parts.append(part)
+        limit -= len(part)
+    return b"".join(parts)
+
+
+def open_to_read(path: str) -> int:
+    """A descriptor of a regular file that somebody named; a link is followed."""
+    _refuse_irregular(os.stat(to_system(path)).st_mode)
+    return regular(os.open(to_system(path), _READ & ~os.O_NOFOLLOW))
+
+
+def regular(descriptor: int) -> int:
+    """The same descriptor, if it is one of a regular file; closed otherwise, with the error that says so."""
+    try:
+        _refuse_irregular(os.fstat(descriptor).st_mode)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def resolve_link(path: str) -> str:
+    """Where a path leads when every link in it is followed; OSError where that is nowhere."""
+    # The kernel gives up after 40 links; realpath would follow thousands, one by one.
+    os.stat(to_system(path))
+    return _as_text(os.path.realpath(to_system(path), strict=True))
+
+
+def real_path(path: str) -> str:
+    """Where a path leads as far as it exists."""
+    return _as_text(os.path.realpath(to_system(path)))
+
+
+def _as_text(path: str | bytes) -> str:
+    return path if isinstance(path, str) else path.decode("utf-8", "surrogateescape")
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a resolved path is a resolved folder or lies below it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+class NotRegular(OSError):
+    """What stands at a path is a link, pipe, socket or device."""
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
+class TooLarge(OSError):
+    """A file has more bytes than may be read."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
+
+
+class Contents(NamedTuple):
+    """All bytes of a file, when it was last written, and whether somebody may run it."""
+
+    data: bytes
+    mtime_ns: int
+    runnable: bool
+
+
+class Tree(NamedTuple):
+    """What lies below a folder, by relative path: files with their states, folders, and the rest with its kind."""
+
+    files: dict[str, Stamp]
+    folders: list[str]
+    others: dict[str, Kind]
+    complete: bool
+
+
+class Folder:
+    """An open folder, for reading what lies below it; use it in a `with` statement."""
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = open_folder(path)
+
+    def __enter__(self) -> "Folder":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        os.close(self._descriptor)
+
+    def read(self, segments: Sequence[str], *, limit: int) -> "Contents":
+        """A regular file; IsADirectoryError, NotRegular or TooLarge for what is none."""
+        data, status = self._read(segments, limit)
+        return Contents(data, status.st_mtime_ns, bool(status.st_mode & 0o111))
+
+    def _read(self, segments: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
+        parent = self._open(segments[:-1])
+        try:
+            # Looked at before it is opened: opening a device can have effects.
+            _refuse_irregular(stat_at(parent, segments[-1]).st_mode)
+            descriptor = os.open(to_system(segments[-1]), _READ, dir_fd=parent)
+        finally:
+            os.close(parent)
+        try:
+            status = os.fstat(descriptor)
+            _refuse_irregular(status.st_mode)
+            if status.st_size > limit:
+                raise TooLarge(status.st_size)
+            data = _read_up_to(descriptor, limit + 1)
+            if len(data) > limit:
+                raise TooLarge(len(data))
+            return data, status
+        finally:
+            os.close(descriptor)
+
+    def mode(self, segments: Sequence[str]) -> int:
+        """The permissions of an entry itself."""
+        parent = self._open(segments[:-1])
+        try:
+            return stat.S_IMODE(stat_at(parent, segments[-1]).st_mode)
+        finally:
+            os.close(parent)
+
+    def children(self, segments: Sequence[str]) -> list[str]:
+        """The names in a folder that are files or folders; folders end with a slash."""
+        descriptor = self._open(segments)
+        try:
+            kinds = [(name, kind_of(stat_at(descriptor, name).st_mode)) for name in names_in(descriptor)]
+        finally:
+            os.close(descriptor)
+        return [name + ("/" if kind == "folder" else "") for name, kind in kinds if kind in ("file", "folder")]
+
+    def files(self, most: int, below: tuple[str, ...] = ()) -> tuple[list[str], bool]:
+        """The regular files down to a depth, and whether all entries were looked at; links are left out."""
+        found: list[str] = []
+        waiting = [below]
+        while waiting:
+            segments = waiting.pop()
+            # Each folder is opened from the top: a deep one costs its depth, and all above it did too.
+            if len(segments) > WALK_DEPTH:
+                return found, False
+            try:
+                names = self.children(segments)
+            except OSError:
+                return found, False
+            most -= len(names)
+            if most < 0:
+                return found, False
+            for name in names:
+                if name.endswith("/"):
+                    waiting.append((*segments, name[:-1]))
+                else:
+                    found.append("/".join((*segments, name)))
+        return found, True
+
+    def tree(self, most: int, *, without: Container[str]) -> Tree:
+        """Everything below this folder, but for entries of some names; nothing is read, no link is followed."""
+        tree = Tree({}, [], {}, complete=True)
+        waiting: list[tuple[str, ...]] = [()]
+        while waiting:
+            segments = waiting.pop()
+            if len(segments) > WALK_DEPTH:
+                return tree._replace(complete=False)
+            descriptor = self._open(segments)
+            try:
+                entries = [(n, stat_at(descriptor, n)) for n in names_in(descriptor) if n not in without]
+            finally:
+                os.close(descriptor)
+            most -= len(entries)
+            if most < 0:
+                return tree._replace(complete=False)
+            for name, status in entries:
+                path, kind = "/".join((*segments, name)), kind_of(status.st_mode)
+                if kind == "file":
+                    tree.files[path] = stamp_of(status)
+                elif kind == "folder":
+                    tree.folders.append(path)
+                    waiting.append((*segments, name))
+                else:
+                    tree.others[path] = kind
+        return tree
+
+    def read_stamped(self, segments: Sequence[str], *, limit: int) -> tuple[bytes, Stamp]:
+        """A regular file, and the state in which it was read."""
+        data, status = self._read(segments, limit)
+        return data, stamp_of(status)
+
+    def _open(self, segments: Sequence[str]) -> int:
+        descriptor = os.open(".", _PASS, dir_fd=self._descriptor)
+        for name in segments:
+            try:
+                following = os.open(to_system(name), _PASS, dir_fd=descriptor)
+            except OSError as error:
+                raise _not_passable(descriptor, name, error) from None
+            finally:
+                os.close(descriptor)
+            descriptor = following
+        return descriptor
+
+
+def _not_passable(folder: int, name: str, error: OSError) -> OSError:
+    """Why a name on the way is no folder: Linux and macOS give different errors for a link."""
+    try:
+        kind = kind_of(stat_at(folder, name).st_mode)
+    except OSError:
+        return error
+    if kind == "link":
+        return NotRegular("link")
+    return error if kind == "folder" else FileNotFoundError(name)
+
+
+def _refuse_irregular(mode: int) -> None:
+    kind = kind_of(mode)
+    if kind != "file":
+        refuse_kind(kind)
+
+
+def refuse_kind(kind: Kind) -> NoReturn:
+    """The error for what is no regular file."""
+    if kind == "folder":
+        raise IsADirectoryError
+    raise NotRegular(kind)
+
+
+def is_own_file(path: str) -> bool:
+    """Whether a path is a regular file that belongs to this user and that nobody else can write."""
+    return _is_own(path, stat.S_ISREG)
+
+
+def is_own_folder(path: str) -> bool:
+    """Whether a path is a folder, and no link to one, that belongs to this user and in which nobody else can write."""
+    return _is_own(path, stat.S_ISDIR)
+
+
+def _is_own(path: str, is_kind: Callable[[int], bool]) -> bool:
+    try:
+        status = os.lstat(to_system(path))
+    except OSError:
+        return False
+    return is_kind(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+
+def measure(path: str) -> tuple[int, str]:
+    """The number of bytes of a regular file, and their digest, without holding them all."""
+    from hashlib import sha256
+
+    descriptor = os.open(to_system(path), _READ)
+    try:
+        _refuse_irregular(os.fstat(descriptor).st_mode)
+        size, digest = 0, sha256()
+        while part := os.read(descriptor, 1 << 16):
+            size += len(part)
+            digest.update(part)
+        return size, f"sha256:{digest.hexdigest()}"
+    finally:
+        os.close(descriptor)
+
+
+def stamps_in(folder: str) -> dict[str, Stamp]:
+    """The stamp of every entry of a folder by its name."""
+    with os.scandir(to_system(folder)) as entries:
+        return {os.fsdecode(entry.name): stamp_of(entry.stat(follow_symlinks=False)) for entry in entries}
+
+
+def link_target(path: str) -> str:
+    """What a link says, which may lead anywhere."""
+    return os.fsdecode(os.readlink(os.fsencode(path))) if _UTF8 else from_system(os.readlink(path))

@@ -1,0 +1,183 @@
+"""Rows to text for people: aligned, coloured where a terminal is, and safe whatever the rows hold."""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from skillshelf.core.text import shorten, visible, width
+
+__all__ = [
+    "Screen",
+    "Style",
+    "ask",
+    "can_ask",
+    "heed_requests_to_end",
+    "screen",
+    "write",
+    "write_data",
+    "write_piece",
+    "write_text",
+]
+
+Style = Literal["bold", "dim", "red", "yellow", "green"]
+_CODES: Mapping[Style, str] = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "green": "32"}
+_GAP = 2
+_NARROW = 30
+_LEAST = 12
+
+
+class Screen(NamedTuple):
+    """What is known of the place the text goes to; no columns means that nothing is cut."""
+
+    colour: bool = False
+    columns: int | None = None
+
+    def paint(self, text: str, style: Style | None) -> str:
+        """The text in a style, where there are colours."""
+        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colour and style else text
+
+    def table(
+        self, rows: Iterable[Sequence[str]], styles: Sequence[Style | None], *, indent: int = 0, wrap: bool = False
+    ) -> list[str]:
+        """The rows as lines with aligned columns; the last column is cut to fit, or goes on below it."""
+        columns = [[visible(cell) for cell in column] for column in zip(*rows, strict=True)]
+        if not columns:
+            return []
+        *aligned, last = columns
+        heads, used = [" " * indent] * len(last), indent
+        for column, style in zip(aligned, styles, strict=False):
+            widths = [width(cell) for cell in column]
+            cells = max(widths) + _GAP
+            used += cells
+            heads = [
+                head + self.paint(cell, style) + " " * (cells - taken)
+                for head, cell, taken in zip(heads, column, widths, strict=True)
+            ]
+        style = styles[len(aligned)]
+        if wrap and self.columns is not None:
+            rest = zip(heads, last, strict=True)
+            return [
+                line for head, text in rest for line in self._wrapped(head, text, style, indent, used, self.columns)
+            ]
+        if self.columns is not None:
+            room = max(_LEAST, self.columns - used)
+            last = [shorten(text, room) for text in last]
+        return [(head + self.paint(text, style)).rstrip() for head, text in zip(heads, last, strict=True)]
+
+    def _wrapped(self, head: str, text: str, style: Style | None, indent: int, used: int, columns: int) -> list[str]:
+        room = columns - used
+        if room >= _NARROW:
+            first, *rest = _wrapped(text, room) or [""]
+            return [
+                (head + self.paint(first, style)).rstrip(),
+                *(" " * used + self.paint(line, style) for line in rest),
+            ]
+        # Too narrow for a column: the text goes below its row.
+        below = " " * (indent + 4)
+        lines = _wrapped(text, max(_NARROW, columns - indent - 4))
+        return [head.rstrip(), *(below + self.paint(line, style) for line in lines)]
+
+
+def _wrapped(text: str, cells: int) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(text, cells, break_on_hyphens=False)
+
+
+def screen(env: Mapping[str, str]) -> Screen:
+    """The screen standard output is, if it is one."""
+    if not sys.stdout or not sys.stdout.isatty():
+        return Screen()
+    colour = not env.get("NO_COLOR") and env.get("TERM") != "dumb"
+    given = env.get("COLUMNS", "")
+    try:
+        columns = int(given) if given.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
+    except OSError:
+        columns = 80
+    return Screen(colour, columns or 80)
+
+
+def write_text(text: str) -> None:
+    """A foreign text of many lines: made safe for a terminal, exact in a pipe."""
+    if sys.stdout is not None and sys.stdout.isatty():
+        text = "\n".join(visible(line) for line in text.replace("\t", "    ").split("\n"))
+        text += "" if text.endswith("\n") else "\n"
+    write(text)
+
+
+def write_data(data: bytes) -> None:
+    """Foreign bytes: exact in a pipe; for a terminal as safe text, or only their number where they are none."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        _send(data)
+        return
+    try:
+        write_text(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        write(f"{len(data)} bytes that are no text; send them to a file, or use --json\n")
+
+
+def write_piece(stream: Literal["stdout", "stderr"], data: bytes) -> None:
+    """A piece of a program's output on the stream it came from: exact in a pipe, safe on a terminal."""
+    if stream == "stdout":
+        if sys.stdout is not None and sys.stdout.isatty():
+            data = _safe(data)
+        _send(data)
+    elif sys.stderr is not None:
+        sys.stderr.flush()
+        sys.stderr.buffer.write(_safe(data) if sys.stderr.isatty() else data)
+        sys.stderr.buffer.flush()
+
+
+def _safe(data: bytes) -> bytes:
+    lines = data.decode("utf-8", "replace").replace("\t", "    ").split("\n")
+    return "\n".join(visible(line) for line in lines).encode()
+
+
+def can_ask() -> bool:
+    """Whether somebody sits at a terminal who can read a question and answer it."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+def ask(question: str) -> bool:
+    """Whether somebody said yes; anything else means no."""
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def heed_requests_to_end() -> None:
+    """Let SIGTERM and SIGHUP end us as Ctrl-C does, so that what was begun is recorded and cleaned up."""
+    import signal
+    from contextlib import suppress
+
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            # Only the first thread may; in another one whoever started it has decided.
+            with suppress(ValueError):
+                signal.signal(number, leave)
+
+
+def write(text: str) -> None:
+    """The text on standard output as UTF-8, whatever the locale."""
+    _send(text.encode("utf-8", "backslashreplace"))
+
+
+def _send(data: bytes) -> None:
+    """The bytes on standard output; quiet if nobody reads them any more."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+        buffer = sys.stdout.buffer
+        buffer.write(data)
+        buffer.flush()
+    except OSError as error:
+        # The interpreter flushes once more when it ends; there is nothing to flush to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise

@@ -1,0 +1,306 @@
+"""Bytes to the disk: files that are replaced whole, folders that appear whole, locks, links and their removal."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Literal
+
+from skillshelf.core.files import kind_at, kind_of, read_file, real_path, refuse_kind, regular, to_system
+
+__all__ = [
+    "append",
+    "is_at",
+    "keep_content",
+    "kept_content",
+    "lock",
+    "locked",
+    "locked_within",
+    "make_folder",
+    "make_link",
+    "make_own_folder",
+    "make_parents",
+    "open_to_append",
+    "remove",
+    "remove_empty",
+    "remove_folder",
+    "remove_link",
+    "replace_file",
+    "replace_folder",
+    "sync_folder",
+    "unlock",
+    "why_not_replaced",
+    "write_new",
+]
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+def open_to_append(path: str) -> int:
+    """A descriptor of a regular file that is read and added to, made for its owner alone; a link is refused."""
+    # Looked at before it is opened: opening a device can have effects.
+    if (kind := kind_at(path)) and kind != "file":
+        refuse_kind(kind)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    return regular(os.open(to_system(path), flags, 0o600))
+
+
+def lock(descriptor: int, how: Literal["alone", "shared"], *, seconds: float) -> bool:
+    """Hold a lock on an open file until it is closed; False if others held it for all that time."""
+    import fcntl
+    import time
+
+    kind = fcntl.LOCK_EX if how == "alone" else fcntl.LOCK_SH
+    end, pause = time.monotonic() + seconds, 0.0001
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # Not the call that waits by itself: a holder that was stopped would stop us too.
+            if time.monotonic() > end:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, 0.002)
+        else:
+            return True
+
+
+def unlock(descriptor: int) -> None:
+    """Give up the lock on an open file."""
+    import fcntl
+
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+@contextmanager
+def locked(path: str) -> Iterator[None]:
+    """Hold a lock that belongs to a path; it ends with its process, whatever happens to that."""
+    import fcntl
+
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    descriptor = os.open(to_system(path + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def locked_within(path: str, seconds: float) -> Iterator[bool]:
+    """Hold the lock that a file is; False, without it, where others hold it for all that time."""
+    descriptor = os.open(to_system(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        yield lock(descriptor, "alone", seconds=seconds)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(path: str) -> None:
+    """Force to the disk which names a folder holds."""
+    descriptor = os.open(to_system(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def is_at(path: str, descriptor: int) -> bool:
+    """Whether an open file is still what stands at a path."""
+    try:
+        return os.path.samestat(os.lstat(to_system(path)), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def make_own_folder(path: str) -> None:
+    """Make a folder that only this user may enter, with those above it, unless it is there."""
+    above = os.path.dirname(path)
+    if above != path and kind_at(above) is None:
+        make_own_folder(above)
+    try:
+        os.mkdir(to_system(path), 0o700)
+    except FileExistsError:
+        if kind_at(path) != "folder":
+            raise
+
+
+def remove(path: str) -> None:
+    """Remove a file, if it is there and may be removed."""
+    with suppress(OSError):
+        os.unlink(to_system(path))
+
+
+def replace_file(path: str, data: bytes, *, mode: int = 0o600) -> None:
+    """Put bytes in the place of a file at once: a reader sees the old ones or the new ones, `mode` is a new file's."""
+    target = real_path(path)
+    before = os.stat(to_system(target)) if kind_at(target) else None
+    temporary = f"{target}.{os.getpid()}.new"
+    descriptor = os.open(to_system(temporary), _CREATE, mode)
+    try:
+        try:
+            _write_all(descriptor, data)
+            if before is not None:
+                _take_after(descriptor, before)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(to_system(temporary), to_system(target))
+    except OSError:
+        os.unlink(to_system(temporary))
+        raise
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    # One call may write less than it was given, when the disk is nearly full.
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def _take_after(descriptor: int, before: os.stat_result) -> None:
+    """Give a new file the owner and the permissions of the one it replaces."""
+    now = os.fstat(descriptor)
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        # Only root may give a file away; for others it becomes theirs, as with any editor.
+        with suppress(PermissionError):
+            os.fchown(descriptor, before.st_uid, before.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+
+
+def why_not_replaced(path: str) -> str | None:
+    """Why a file should be left as it is, although the system might allow to replace it."""
+    status = os.lstat(to_system(path))
+    if kind_of(status.st_mode) != "file":
+        return f"it is a {kind_of(status.st_mode)}"
+    if not status.st_mode & 0o222:
+        return "it is read-only"
+    if status.st_nlink > 1:
+        return f"it has {status.st_nlink} names (hard links), and only this one would get the new text"
+    if not os.access(to_system(os.path.dirname(path)), os.W_OK):
+        return "nothing can be written in its folder"
+    return None
+
+
+def make_folder(path: str, contents: Mapping[str, bytes]) -> None:
+    """Put a folder with files at a path where nothing stands, whole or not at all; `#!` makes a file runnable."""
+    parent = os.path.dirname(path)
+    made = make_parents(parent)
+    temporary = os.path.join(parent, f".{os.path.basename(path)}.{os.getpid()}.new")
+    try:
+        os.mkdir(to_system(temporary))
+        for relative, data in contents.items():
+            _write_new(os.path.join(temporary, relative), data)
+        if kind_at(path) is not None:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        # What came into its place in the meantime stays: only an empty folder can be replaced by this.
+        os.rename(to_system(temporary), to_system(path))
+    except OSError:
+        remove_folder(temporary)
+        for folder in made:
+            with suppress(OSError):
+                os.rmdir(to_system(folder))
+        raise
+
+
+def replace_folder(path: str, contents: Mapping[str, bytes]) -> None:
+    """Put a folder with files in the place of another, which is back there if that fails."""
+    aside = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.old")
+    os.rename(to_system(path), to_system(aside))
+    try:
+        make_folder(path, contents)
+    except OSError:
+        os.rename(to_system(aside), to_system(path))
+        raise
+    remove_folder(aside)
+
+
+def make_parents(folder: str) -> list[str]:
+    """Make a folder with those above it; returns the new ones, innermost first."""
+    missing = []
+    while kind_at(folder) is None:
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    made: list[str] = []
+    for new in reversed(missing):
+        # Somebody else may be making the same folders at the same time.
+        with suppress(FileExistsError):
+            os.mkdir(to_system(new))
+            made.insert(0, new)
+    return made
+
+
+def _write_new(path: str, data: bytes) -> None:
+    os.makedirs(to_system(os.path.dirname(path)), exist_ok=True)
+    descriptor = os.open(to_system(path), _CREATE, 0o777 if data.startswith(b"#!") else 0o666)
+    try:
+        _write_all(descriptor, data)
+    finally:
+        os.close(descriptor)
+
+
+def keep_content(folder: str, data: bytes) -> None:
+    """Put bytes into a folder under their digest, once; a reader finds them whole or not at all."""
+    from hashlib import sha256
+
+    path = f"{folder}/sha256/{sha256(data).hexdigest()}"
+    if kind_at(path) is None:
+        os.makedirs(to_system(os.path.dirname(path)), mode=0o700, exist_ok=True)
+        replace_file(path, data)
+
+
+def kept_content(folder: str, digest: str, *, limit: int) -> bytes | None:
+    """The bytes that were kept under a digest; None if they are not there or are not those."""
+    from hashlib import sha256
+
+    kind, _, value = digest.partition(":")
+    if kind != "sha256" or len(value) != 64 or not value.isalnum():
+        return None
+    try:
+        data = read_file(f"{folder}/sha256/{value}", limit=limit, links="never")
+    except OSError:
+        return None
+    return data if data is not None and sha256(data).hexdigest() == value else None
+
+
+def remove_folder(path: str) -> None:
+    """Remove a folder with everything in it, as far as that is possible."""
+    from shutil import rmtree
+
+    rmtree(to_system(path), ignore_errors=True)
+
+
+def write_new(path: str, data: bytes = b"", *, mode: int = 0o600) -> None:
+    """Put bytes in a file that must not exist yet; the folders on the way are made."""
+    os.makedirs(to_system(os.path.dirname(path)), mode=0o755, exist_ok=True)
+    descriptor = os.open(to_system(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+
+
+def append(path: str, data: bytes) -> None:
+    """Put bytes at the end of a file of our own."""
+    descriptor = os.open(to_system(path), os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+
+
+def make_link(path: str, target: str) -> None:
+    """Put a link where nothing stands."""
+    os.symlink(to_system(target), to_system(path))
+
+
+def remove_link(path: str) -> None:
+    """Remove a link or a file, never a folder."""
+    os.unlink(to_system(path))
+
+
+def remove_empty(folder: str, levels: int) -> None:
+    """Remove a folder and so many above it, as long as they are empty."""
+    for _ in range(levels):
+        try:
+            os.rmdir(to_system(folder))
+        except OSError:
+            return
+        folder = os.path.dirname(folder)

@@ -1,0 +1,197 @@
+"""A skill and a host to a link or a copy where that host looks; only our own is replaced or removed.
+
+A link or a copy that somebody else made, or changed since, is left alone.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from skillshelf.catalog.discovery import SKILL_FILE
+from skillshelf.core import files, writing
+from skillshelf.core.environment import Place
+from skillshelf.core.text import visible
+from skillshelf.hosts.copies import Contents, contents_of, digest_at, digest_of
+from skillshelf.hosts.made import copied_from, hosts_of, is_own_link, note, noted, refuse_foreign
+from skillshelf.hosts.putting import Put, in_the_way, put_for, why_copy
+from skillshelf.hosts.survey import HostView, Sighting
+
+__all__ = ["Made", "claim", "made_line", "make", "refusal", "renew", "take_back"]
+
+How = Literal["link", "copy", "removed", "kept", "nothing"]
+
+
+class Made(NamedTuple):
+    """What was done for one host, where, and what there is to say about it; `refused` if it should have been done."""
+
+    host: str
+    how: How
+    path: str
+    detail: str
+    refused: bool = False
+
+
+def refusal(host: str, reason: str, path: str = "") -> Made:
+    """Nothing was done for a host, although it needs something."""
+    return Made(host, "nothing", path, reason, refused=True)
+
+
+def made_line(one: Made, seen: bool | None = None) -> str:
+    """What was done, for a person, and whether the host sees the skill now."""
+    words = {"link": "linked", "copy": "copied", "removed": "removed", "kept": "left", "nothing": "nothing done"}
+    detail = f" ({one.detail})" if one.detail else ""
+    if one.how == "nothing" and seen and not one.refused:
+        return visible(f"{one.host}: sees it already, as {one.path}{detail}")
+    now = {True: " - its model is told of it", False: " - its model is not told of it", None: ""}[seen]
+    return visible(f"{one.host}: {words[one.how]}{' ' + one.path if one.path else ''}{detail}{now}")
+
+
+def make(sighting: Sighting, view: HostView, place: Place) -> Made:
+    """Put the skill into a root of the host: a relative link, or a copy where that is not sure to be followed."""
+    host = view.profile.name
+    put = put_for(sighting, view, place)
+    if put is None:
+        taken = in_the_way(sighting, view, place)
+        return refusal(host, f"{taken}: move it away and try again" if taken else "it has no root to put a link in")
+    try:
+        refuse_foreign(put.root)
+        made = _replaced(put, host, sighting) if is_own_link(put.path) else _MAKERS[put.how](put, [host], sighting)
+        return made._replace(detail=f"{made.detail}, {why_copy(sighting, view)}") if made.how == "copy" else made
+    except OSError as error:
+        return _not_made(host, put.path, error)
+
+
+def _not_made(host: str, path: str, error: OSError) -> Made:
+    return refusal(host, f"not made: {error.strerror.lower() if error.strerror else error}", path)
+
+
+def renew(copy: Sighting, host: str, sighting: Sighting) -> Made:
+    """Make a copy of ours again from the skill, which changed since."""
+    path = os.path.dirname(copy.path)
+    root, name = os.path.split(path)
+    try:
+        contents = _contents(sighting)
+        refuse_foreign(root)
+        writing.replace_folder(path, contents.files)
+        note(root, name, {**(noted(root, name) or {}), "digest": digest_of(contents)})
+    except OSError as error:
+        return _not_made(host, path, error)
+    return Made(host, "copy", path, f"anew, since the skill changed: {_counted(contents)}")
+
+
+def claim(copy: Sighting, host: str, sighting: Sighting) -> None:
+    """Note that a host needs a copy of ours too, and where the skill is now."""
+    root, name = os.path.split(os.path.dirname(copy.path))
+    entry = noted(root, name) or {}
+    hosts = hosts_of(entry)
+    now = {**entry, "source": _way(os.path.dirname(sighting.path), root)}
+    now["for"] = hosts if host in hosts else [*hosts, host]
+    if now != entry:
+        note(root, name, now)
+
+
+def _replaced(put: Put, host: str, sighting: Sighting) -> Made:
+    """Make something in the place of a link of our own, which is back there if that fails."""
+    target = files.link_target(put.path)
+    hosts = hosts_of(noted(put.root, put.name) or {})
+    writing.remove_link(put.path)
+    try:
+        made = _MAKERS[put.how](put, [*(other for other in hosts if other != host), host], sighting)
+    except OSError:
+        writing.make_link(put.path, target)
+        raise
+    return made._replace(host=host, detail=f"in place of the link that skillshelf made; {made.detail}")
+
+
+def _link(put: Put, hosts: list[str], sighting: Sighting) -> Made:
+    made = writing.make_parents(put.root)
+    target = _way(os.path.dirname(sighting.real_path), put.root)
+    writing.make_link(put.path, target)
+    _note(put, {"how": "link", "target": target, "folders": len(made), "for": hosts})
+    return Made(hosts[-1], "link", put.path, f"leads to {target}")
+
+
+def _way(folder: str, root: str) -> str:
+    """How to go from a root to a folder, from where both really are: the way to them may lead through links."""
+    return os.path.relpath(files.real_path(folder), files.real_path(root))
+
+
+def _copy(put: Put, hosts: list[str], sighting: Sighting) -> Made:
+    contents = _contents(sighting)
+    made = writing.make_parents(put.root)
+    writing.make_folder(put.path, contents.files)
+    source = _way(os.path.dirname(sighting.path), put.root)
+    entry = {"how": "copy", "digest": digest_of(contents), "source": source, "folders": len(made), "for": hosts}
+    _note(put, entry)
+    return Made(hosts[-1], "copy", put.path, _counted(contents))
+
+
+def _contents(sighting: Sighting) -> Contents:
+    return contents_of(os.path.dirname(sighting.path), sighting.real_path)
+
+
+def _counted(contents: Contents) -> str:
+    """How many files were copied, and how much was not."""
+    count = "1 file" if len(contents.files) == 1 else f"{len(contents.files)} files"
+    links = "1 link" if contents.left_out == 1 else f"{contents.left_out} links"
+    return f"{count} without the {links} in it" if contents.left_out else count
+
+
+_MAKERS: Mapping[str, Callable[[Put, list[str], Sighting], Made]] = {"link": _link, "copy": _copy}
+"""How each kind is made, for these hosts, the last of which asked for it."""
+
+
+def _note(put: Put, entry: Mapping[str, Any]) -> None:
+    """Note what was made; the folders that were made for what it replaces are still ours."""
+    before = noted(put.root, put.name) or {}
+    folders = before.get("folders", 0)
+    note(put.root, put.name, {**entry, "folders": entry["folders"] + (folders if isinstance(folders, int) else 0)})
+
+
+# Taking back --------------------------------------------------------------------------------------
+
+
+def take_back(name: str, view: HostView) -> list[Made]:
+    """Remove what `make` put into the roots of a host under a name; what was changed since stays."""
+    host = view.profile.name
+    done, foreign = [], []
+    for root in view.roots:
+        entry = noted(root.path, name)
+        if entry is not None and (hosts := hosts_of(entry)) and host not in hosts:
+            foreign += hosts
+        elif entry is not None:
+            path = f"{root.path}/{name}"
+            try:
+                done.append(_give_up(host, root.path, path, entry))
+            except OSError as error:
+                done.append(Made(host, "nothing", path, f"not removed: {(error.strerror or str(error)).lower()}"))
+    if foreign and not done:
+        return [Made(host, "nothing", "", f"what there is was made for {', '.join(foreign)}")]
+    return done or [Made(host, "nothing", "", "skillshelf made no link or copy of that name here")]
+
+
+def _give_up(host: str, root: str, path: str, entry: Mapping[str, Any]) -> Made:
+    """Remove what was made for a host, unless another one needs it too."""
+    others = [other for other in hosts_of(entry) if other != host]
+    if not others:
+        return _remove(host, root, path, entry)
+    note(root, os.path.basename(path), {**entry, "for": others})
+    return Made(host, "kept", path, f"{', '.join(others)} {'needs' if len(others) == 1 else 'need'} it")
+
+
+def _remove(host: str, root: str, path: str, entry: Mapping[str, Any]) -> Made:
+    kind = files.kind_at(path)
+    if kind == "link" and entry.get("how") == "link" and files.link_target(path) == entry.get("target"):
+        writing.remove_link(path)
+    elif kind == "folder" and entry.get("how") == "copy":
+        if digest_at(path, f"{path}/{SKILL_FILE}") != entry.get("digest"):
+            return Made(host, "nothing", path, "the copy was changed since; remove it by hand if you do not need it")
+        if (source := copied_from(path)) and files.kind_at(f"{source}/{SKILL_FILE}") is None:
+            return Made(host, "nothing", path, f"{source} is gone, so this may be all there is; remove it by hand")
+        writing.remove_folder(path)
+    elif kind is not None:
+        return Made(host, "nothing", path, "this is not what skillshelf made; it was left alone")
+    note(root, os.path.basename(path), None)
+    folders = entry.get("folders", 0)
+    writing.remove_empty(root, folders if isinstance(folders, int) else 0)
+    return Made(host, "removed", path, "" if kind else "it was gone already")

@@ -1,0 +1,1 @@
+"""Events and the file that keeps them."""

@@ -1,0 +1,1 @@
+"""Checking, fixing and creating skills."""

@@ -1,0 +1,239 @@
+"""Bytes of a SKILL.md to repaired bytes: only what needs no guessing, and only if nothing else changes its meaning."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from skillshelf.catalog.document import BOM, FENCE, Document, body, form_of, frontmatter_span, mended, parse
+from skillshelf.catalog.frontmatter import YamlProblem, load_yaml
+from skillshelf.catalog.rules import check, placed
+from skillshelf.config.profile import Profile
+from skillshelf.core.text import plural
+from skillshelf.lint.portability import portability
+
+__all__ = ["Repair", "Text", "is_valid_name", "repair", "unified_diff", "why_left", "yaml_word"]
+
+
+class Text(NamedTuple):
+    """A file under repair; `name_source` is its folder's name where a name may be taken from it."""
+
+    data: bytes
+    directory: str
+    profile: Profile
+    name_source: str | None
+
+
+class Repair(NamedTuple):
+    """The repaired bytes, and the new text of each line by the rule and the line of the finding it answers."""
+
+    data: bytes
+    lines: Mapping[tuple[str, int], str]
+
+
+class _Step(NamedTuple):
+    data: bytes
+    fields: dict[str, Any]
+    lines: dict[tuple[str, int], str]
+
+
+Fixer = Callable[[Text, Document], "_Step | None"]
+"""The file with one kind of mistake put right and the fields it must then have, or None where it is not made."""
+
+
+def repair(text: Text, *, only: frozenset[str] | None = None) -> Repair:
+    """The file with everything put right that can be, or `only` some rules; a step must prove its result."""
+    lines: dict[tuple[str, int], str] = {}
+    before = _told(text)
+    for rules, fixer in FIXERS:
+        is_wanted = before.rules & rules and (only is None or rules <= only)
+        step = fixer(text, before.document) if is_wanted else None
+        if step is None:
+            continue
+        after = _told(text._replace(data=step.data))
+        if _proves(step, text, before, after, rules):
+            text, before = text._replace(data=step.data), after
+            lines |= step.lines
+    return Repair(text.data, lines)
+
+
+class _Told(NamedTuple):
+    document: Document
+    rules: frozenset[str]
+
+
+def _told(text: Text) -> _Told:
+    document = parse(text.data, whole=True, form=form_of(text.profile))
+    findings = (*check(document, text.directory, text.profile), *portability(document))
+    return _Told(document, frozenset(finding.rule for finding in findings))
+
+
+def _proves(step: _Step, text: Text, before: _Told, after: _Told, rules: frozenset[str]) -> bool:
+    """Whether a step removed what it is for, brought nothing new, and left fields and body what they were."""
+    same_body = body(step.data).replace(b"\r\n", b"\n") == body(text.data).replace(b"\r\n", b"\n")
+    return not after.rules & rules and after.rules < before.rules and after.document.fields == step.fields and same_body
+
+
+def why_left(rule: str, data: bytes) -> str | None:
+    """What keeps a finding of a rule from being repaired, where it is something that only the author can settle."""
+    count = data.count(b"\r\r\n") if rule == "crlf" else 0
+    return f"{plural(count, 'line end')} of CR CR LF may mean one line or two: mend those first" if count else None
+
+
+# The repairs --------------------------------------------------------------------------------------
+
+
+def _bom(text: Text, document: Document) -> _Step:
+    return _Step(text.data.removeprefix(BOM), document.fields, {("bom", 1): "---"})
+
+
+def _line_ends(text: Text, document: Document) -> _Step:
+    return _Step(text.data.replace(b"\r\n", b"\n"), document.fields, {("crlf", 1): "---"})
+
+
+def _fence(text: Text, document: Document) -> _Step:
+    start = len(BOM) if text.data.startswith(BOM) else 0
+    first, newline, rest = text.data[start:].partition(b"\n")
+    ending = b"\r" + newline if first.endswith(b"\r") else newline
+    return _Step(text.data[:start] + FENCE + ending + rest, document.fields, {("fence-blanks", 1): "---"})
+
+
+def _yaml_lines(text: Text, document: Document) -> _Step | None:
+    block = _block(text.data)
+    if block is None or (lines := mended(block)) is None or _tabs_need_a_guess(text, document, block):
+        return None
+    repaired = {
+        (finding.rule, finding.line): lines[finding.line - 2].strip()
+        for finding in document.findings
+        if finding.rule in _YAML_RULES and finding.line is not None
+    }
+    return _Step(_with_block(text.data, "\n".join(lines)), document.fields, repaired)
+
+
+def _tabs_need_a_guess(text: Text, document: Document, block: str) -> bool:
+    """Whether tabs say something else in an editor that shows them wider than we do."""
+    numbers = [finding.line - 2 for finding in document.findings if finding.rule == "yaml-tab" and finding.line]
+    for width in (4, 8) if numbers else ():
+        lines = block.split("\n")
+        for number in numbers:
+            bare = lines[number].lstrip(" \t")
+            lines[number] = lines[number].removesuffix(bare).replace("\t", " " * width) + bare
+        fields = parse(_with_block(text.data, "\n".join(lines)), whole=True).fields
+        if fields and fields != document.fields:
+            return True
+    return False
+
+
+# Nothing is given back that was taken (`*+`): a line of blanks would otherwise be tried in every way.
+_NAME_LINE = re.compile(
+    r"""(?P<key>name[ \t]*+:)(?P<gap>(?:[ \t]++(?=[^\s#]))?+)
+    (?P<value>"[^"\\\n]*+"|'[^'\n]*+'|(?:[^\s#"']++(?:[ \t]++[^\s#"']++)*+)?+)
+    (?P<rest>(?:[ \t]++(?:\#.*)?)?)$""",
+    re.VERBOSE,
+)
+
+
+def _name(text: Text, document: Document) -> _Step | None:
+    block = _block(text.data)
+    if block is None or text.name_source is None:
+        return None
+    word = yaml_word(text.name_source)
+    line = f"name: {word}"
+    lines = block.split("\n")
+    number, _ = document.place("name")
+    if number is None:
+        lines.insert(0, line)
+    else:
+        if (match := _NAME_LINE.match(lines[number - 2])) is None:
+            return None
+        line = match["key"] + (match["gap"] or " ") + word + match["rest"]
+        lines[number - 2] = line
+    fields = {**document.fields, "name": text.name_source}
+    repaired = {
+        (finding.rule, placed(finding, document).line or 1): line
+        for finding in check(document, text.directory, text.profile)
+        if finding.rule in _NAME_RULES
+    }
+    return _Step(_with_block(text.data, "\n".join(lines)), fields, repaired)
+
+
+_HINT_LINE = re.compile(r"(?P<key>argument-hint[ \t]*+:[ \t]*+)(?P<value>\[[^]\"\\#\n]*+\])[ \t]*+$")
+
+
+def _hint(text: Text, document: Document) -> _Step | None:
+    """A hint in brackets is what a person is shown, in every host that knows it, and a list by mistake."""
+    block, (number, _) = _block(text.data), document.place("argument-hint")
+    lines = block.split("\n") if block is not None else []
+    match = _HINT_LINE.match(lines[number - 2]) if number is not None and lines else None
+    if match is None or number is None:
+        return None
+    quoted = match["value"].replace("'", "''")
+    lines[number - 2] = f"{match['key']}'{quoted}'"
+    fields = {**document.fields, "argument-hint": match["value"]}
+    return _Step(_with_block(text.data, "\n".join(lines)), fields, {("field-type", number): lines[number - 2]})
+
+
+def _block(data: bytes) -> str | None:
+    """The text between the fences; None where its line ends were not put right first."""
+    span = frontmatter_span(data)
+    if span is None or b"\r\n" in data[slice(*span)]:
+        return None
+    return data[slice(*span)].decode("utf-8")
+
+
+def _with_block(data: bytes, block: str) -> bytes:
+    span = frontmatter_span(data)
+    assert span is not None
+    return data[: span[0]] + block.encode("utf-8") + data[span[1] :]
+
+
+_YAML_RULES = frozenset({"yaml-colon", "yaml-brackets", "yaml-tab"})
+_NAME_RULES = frozenset({"name-missing", "name-type", "name-address", "name-length", "name-pattern", "name-directory"})
+
+# The line ends come before what is rewritten line by line.
+FIXERS: tuple[tuple[frozenset[str], Fixer], ...] = (
+    (frozenset({"bom"}), _bom),
+    (frozenset({"fence-blanks"}), _fence),
+    (frozenset({"crlf"}), _line_ends),
+    (_YAML_RULES, _yaml_lines),
+    (_NAME_RULES, _name),
+    (frozenset({"field-type"}), _hint),
+)
+
+
+# Names --------------------------------------------------------------------------------------------
+
+
+def is_valid_name(name: str, profile: Profile) -> bool:
+    """Whether a skill may have that name."""
+    return len(name) <= profile.name_max and re.fullmatch(profile.name_pattern, name) is not None
+
+
+def yaml_word(name: str) -> str:
+    """A valid name as YAML, with quotes where it would be read as a number, a date or a truth value."""
+    try:
+        plain = load_yaml(name) == name
+    except YamlProblem:
+        plain = False
+    # Older parsers read more words as truth values, and dates as dates.
+    return name if plain and not name[0].isdigit() and name not in _YAML_WORDS else f'"{name}"'
+
+
+_YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+
+
+# What changed -------------------------------------------------------------------------------------
+
+
+def unified_diff(before: bytes, after: bytes, name: str) -> list[str]:
+    """The lines of a unified diff; line ends that changed are counted in one line, not shown one by one."""
+    from difflib import unified_diff as compare
+
+    lines = [*compare(_lines(before), _lines(after), f"a/{name}", f"b/{name}", lineterm="")]
+    lines = lines or [f"--- a/{name}", f"+++ b/{name}"]
+    if changed := before.count(b"\r\n") - after.count(b"\r\n"):
+        lines.insert(2, f"# {changed} line ends: CRLF to LF")
+    return lines
+
+
+def _lines(data: bytes) -> list[str]:
+    return data.replace(b"\r\n", b"\n").decode("utf-8", "backslashreplace").removesuffix("\n").split("\n")

@@ -1,0 +1,244 @@
+"""A name to a new skill on disk that passes `check`: whole or not at all, and never in the place of another."""
+
+import json
+import os
+import re
+import unicodedata
+from typing import Any, NamedTuple
+
+from skillshelf.catalog.document import parse
+from skillshelf.catalog.rules import check
+from skillshelf.catalog.search_roots import resolve_roots
+from skillshelf.cli.views import Where
+from skillshelf.config.profile import Profile, RootRule
+from skillshelf.config.systems import weights_for_authors
+from skillshelf.core import files, writing
+from skillshelf.core.environment import expand, find_repository
+from skillshelf.core.text import fold, visible
+from skillshelf.errors import ConfigurationError, SkillAlreadyExists, SkillError
+from skillshelf.lint.advice import advise, page_of
+from skillshelf.lint.fix import is_valid_name, yaml_word
+from skillshelf.shelf import Shelf
+
+__all__ = ["Made", "Wish", "make", "suggested_name", "told"]
+
+
+class Wish(NamedTuple):
+    """What somebody wants a new skill to be."""
+
+    name: str
+    description: str | None = None
+    scripts: bool = False
+    references: bool = False
+    assets: bool = False
+
+
+class Made(NamedTuple):
+    """A skill that was made, and what its author should know."""
+
+    name: str
+    path: str
+    files: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {"name": self.name, "path": self.path, "dir": os.path.dirname(self.path), "files": list(self.files)}
+
+
+def make(wish: Wish, shelf: Shelf, *, root: str | None = None, user: bool = False) -> Made:
+    """Put a new skill into a root: the one named, the user's own, or that of the repository here."""
+    _refuse_name(wish.name, shelf.profile)
+    _refuse_controls(wish.description or "")
+    contents = _contents(wish)
+    notes = [*_said_of(contents["SKILL.md"], wish.name, shelf.profile)]
+    folder = f"{_root(shelf, root, user)}/{wish.name}"
+    notes += [
+        f"another skill has this name already: {skill.path}"
+        for skill in shelf.catalog.skills
+        if skill.name == wish.name and skill.dir != folder
+    ]
+    try:
+        writing.make_folder(folder, contents)
+    except FileExistsError:
+        raise SkillAlreadyExists(folder) from None
+    except OSError as error:
+        raise SkillError(f"{folder} cannot be made: {(error.strerror or str(error)).lower()}") from None
+    return Made(wish.name, f"{folder}/SKILL.md", tuple(sorted(contents)), tuple(notes))
+
+
+def told(made: Made, where: Where) -> str:
+    """Where the skill was put, and what to do next."""
+    folder = os.path.dirname(made.path)
+    short = visible(where.short(folder))
+    lines = [f"Made {short}", *(f"  {path}" for path in made.files), "", "Next:"]
+    lines += [
+        f"  write what to do into {short}/SKILL.md",
+        f"  skillshelf check {short}",
+        f"  skillshelf show {made.name}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+# The name and the place ---------------------------------------------------------------------------
+
+
+def suggested_name(name: str, profile: Profile) -> str | None:
+    """The nearest valid name, if there is one."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1-\2", plain).lower()
+    near = re.sub(r"[^a-z0-9]+", "-", words).strip("-")[: profile.name_max].strip("-")
+    return near if near and is_valid_name(near, profile) else None
+
+
+def _refuse_name(name: str, profile: Profile) -> None:
+    if is_valid_name(name, profile) and name.isascii():
+        return
+    near = suggested_name(name, profile)
+    advice = f"; try: skillshelf new {near}" if near else ""
+    raise ConfigurationError(
+        f"{name[:80]!r} is no valid name: lower-case letters, digits and single hyphens, "
+        f"at most {profile.name_max}{advice}"
+    )
+
+
+def _refuse_controls(description: str) -> None:
+    """Refuse what would not be in the file as it was given; line ends and tabs become blanks, as in any reader."""
+    controls = sorted({c for c in description if unicodedata.category(c) == "Cc" and c not in "\t\n\r"})
+    if controls:
+        named = ", ".join(f"U+{ord(c):04X}" for c in controls)
+        raise ConfigurationError(f"--description: control characters cannot be kept ({named}); write it without them")
+
+
+def _root(shelf: Shelf, root: str | None, user: bool) -> str:
+    if root is not None and user:
+        raise ConfigurationError("--root and --user exclude each other")
+    if root is not None:
+        return expand(files.from_system(root), shelf.place, base=shelf.place.cwd)
+    repository = find_repository(shelf.place.cwd, shelf.profile.markers)
+    rules = {rule.kind: rule for rule in reversed(shelf.profile.roots) if rule.base in _BASES}
+    if "project" in rules and repository is not None and not user:
+        return _allowed(_path(rules["project"], shelf, repository), shelf)
+    if "user" in rules and shelf.place.home is not None:
+        return _allowed(_path(rules["user"], shelf, repository or shelf.place.cwd), shelf)
+    where = "there is no home folder" if "user" in rules else f"profile {shelf.profile.name} has no root of that kind"
+    raise ConfigurationError(f"{where}; name the folder of skills with --root")
+
+
+_BASES = ("chain", "cwd", "repository", "home")
+
+
+def _path(rule: RootRule, shelf: Shelf, repository: str) -> str:
+    bases = {"chain": repository, "repository": repository, "cwd": shelf.place.cwd, "home": shelf.place.home or ""}
+    return os.path.join(bases[rule.base], rule.paths[0])
+
+
+def _allowed(path: str, shelf: Shelf) -> str:
+    """The root, unless it is a link that a cloned repository may not lead us by."""
+    roots = resolve_roots(shelf.profile, shelf.place, shelf.settings, trust=shelf.trust)
+    for problem in roots.problems:
+        if problem.path == path:
+            raise ConfigurationError(f"{path}: {problem.message}")
+    return path
+
+
+# The files ----------------------------------------------------------------------------------------
+
+
+def _said_of(data: bytes, name: str, profile: Profile) -> list[str]:
+    """What `check` would advise about the new file, as notes; what it would fail is refused."""
+    document = parse(data, whole=True)
+    page = page_of(data, document, directory=name, folder="/nonexistent")
+    findings = [*check(document, name, profile)]
+    findings += [note.finding for note in advise(page) if note.finding.rule.startswith("description-")]
+    weights = weights_for_authors(profile)
+    for finding in findings:
+        if weights[finding.rule] in ("reject", "warn"):
+            raise ConfigurationError(f"--description: {finding.message}")
+    return [f"description: {finding.message}" for finding in findings if weights[finding.rule] != "off"]
+
+
+def _contents(wish: Wish) -> dict[str, bytes]:
+    title = wish.name.replace("-", " ")
+    description = wish.description if wish.description is not None else _DESCRIPTION.format(title=title)
+    texts = {"SKILL.md": ""}
+    pointers = ""
+    for wanted, path, text, pointer in (
+        (wish.references, "references/details.md", _REFERENCE, _READ_IT),
+        (wish.scripts, "scripts/run.py", _SCRIPT, _RUN_IT),
+        (wish.assets, "assets/template.md", _ASSET, _COPY_IT),
+    ):
+        if wanted:
+            texts[path] = text.format(title=title.capitalize())
+            pointers += pointer
+    # JSON text is YAML text, and one line of it is read alike by every agent.
+    quoted = json.dumps(fold(description), ensure_ascii=False)
+    texts["SKILL.md"] = _SKILL.format(
+        name=yaml_word(wish.name), description=quoted, title=title.capitalize(), pointers=pointers
+    )
+    return {path: text.encode("utf-8", "surrogateescape") for path, text in texts.items()}
+
+
+_DESCRIPTION = "Carries out {title} step by step and checks the result. Use when the user asks for {title}."
+
+_SKILL = """\
+---
+name: {name}
+description: {description}
+---
+
+# {title}
+
+Say in one sentence what is true when this skill has done its work.
+
+## Steps
+
+1. Write the first action as an order.
+2. Write the next one; name exact commands, paths and formats.
+{pointers}
+## Check
+
+Say how to see that the result is right, and what to do when it is not.
+"""
+
+_READ_IT = "\nRead [references/details.md](references/details.md) when a case is not covered here.\n"
+_RUN_IT = "\nRun [scripts/run.py](scripts/run.py) from this folder; `--help` explains its options.\n"
+_COPY_IT = "\nStart the result from [assets/template.md](assets/template.md).\n"
+
+_REFERENCE = """\
+# {title}: details
+
+Keep here what only some tasks need: tables, lists of fields, long examples.
+"""
+
+_ASSET = """\
+# Title
+
+Keep here the text that every result begins with.
+"""
+
+_SCRIPT = '''\
+#!/usr/bin/env python3
+"""Count the lines of a file."""
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", type=Path, help="the file to read")
+    options = parser.parse_args()
+    try:
+        text = options.file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        print(f"{{options.file}}: cannot be read: {{error}}", file=sys.stderr)
+        return 1
+    print(f"{{options.file}}: {{len(text.splitlines())}} lines")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+'''

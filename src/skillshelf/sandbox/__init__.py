@@ -1,0 +1,1 @@
+"""Running the script of a skill."""

@@ -1,0 +1,1 @@
+"""One conversation: tools, policy, permissions, recording, replay."""

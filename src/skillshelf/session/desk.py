@@ -1,0 +1,260 @@
+"""A shelf to what one conversation has taken from it: what was delivered, what is active, what is allowed.
+
+Every step goes the same way: the skill is resolved, the guard is asked, the world does it, the recorder is told.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from skillshelf.catalog import loader, resources
+from skillshelf.catalog.loader import LoadedSkill
+from skillshelf.catalog.prompt import CatalogText, catalog_text, told_to_models
+from skillshelf.core.limits import RESOURCE_BYTES
+from skillshelf.core.text import fold
+from skillshelf.core.values import CatalogSkill, Diagnostic
+from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillError, SkillNotFound
+from skillshelf.session import rendering
+from skillshelf.session.delivery import load_result
+from skillshelf.session.effects import World, real_world
+from skillshelf.session.memory import Memory
+from skillshelf.session.patterns import parse_patterns
+from skillshelf.session.permissions import NAMES_OF_TOOLS, Guard
+from skillshelf.session.policy import Confirm, Decision, Policy, Window, decide_tool, effective_tools, is_granted
+from skillshelf.session.proposals import Proposal, proposed
+from skillshelf.session.recorder import Act, Recording, open_recorder
+from skillshelf.session.results import code_of, load_data, reminder, told_message
+from skillshelf.session.running import run_skill
+from skillshelf.session.tools import ToolError, ToolResult
+
+if TYPE_CHECKING:
+    from skillshelf.catalog.resources import Resource
+    from skillshelf.sandbox.runner import OnOutput, Run
+    from skillshelf.shelf import Shelf
+
+__all__ = ["Desk"]
+
+
+class Desk:
+    """The state of one conversation, and the steps that its acts are made of."""
+
+    def __init__(
+        self, shelf: "Shelf", policy: Policy, confirm: Confirm | None, recording: Recording, world: World | None
+    ) -> None:
+        self.shelf = shelf
+        self.profile = shelf.profile
+        self.memory = Memory()
+        self.active: dict[str, LoadedSkill] = {}
+        self.preloaded: list[LoadedSkill] = []
+        self.warnings: list[Diagnostic] = []
+        self.proposals: tuple[Proposal, ...] = ()
+        self.world = world or real_world()
+        self.recorder = open_recorder(recording, self.explained)
+        self.guard = Guard(
+            policy,
+            confirm,
+            profile=shelf.profile,
+            place=shelf.place,
+            recorder=self.recorder,
+            world=self.world,
+            has_taken=self._has_taken_a_name,
+        )
+        # As they were when the session began: what became of one of them can be said later.
+        self.listed = {skill.name: skill for skill in self.skills}
+
+    def _has_taken_a_name(self, skill: CatalogSkill) -> bool:
+        """Whether another skill would have the name if this one were not there."""
+        return any(loser.by == skill.path and not loser.same_file for loser in self.shelf.catalog.shadowed)
+
+    @property
+    def skills(self) -> Sequence[CatalogSkill]:
+        """The skills of the shelf, those a model is not told of included."""
+        found = self.shelf.catalog.skills
+        if set(self.guard.policy.deny) <= set(self.shelf.settings.deny):
+            return found
+        return tuple(
+            skill._replace(hidden="denied")
+            if skill.hidden is None and self.guard.decide("skill_load", skill).verdict == "deny"
+            else skill
+            for skill in found
+        )
+
+    def catalog_text(self) -> CatalogText:
+        """The catalog as the profile writes it, with the fields that the policy opened."""
+        return catalog_text(
+            self.skills, self.profile, self.shelf.settings_in_force, extra_fields=self.guard.policy.catalog_fields
+        )
+
+    def begin(self) -> None:
+        """Raise if the session is over; otherwise note what the catalog is now."""
+        if self.recorder.closed:
+            raise SkillError("this session was closed")
+        self.look()
+
+    def look(self) -> None:
+        """Record the catalog if it is another one than the last that was recorded."""
+        self.recorder.catalog_seen(self.shelf.catalog, lambda: self.catalog_text().text)
+
+    def resolve(self, name: str | None, path: str | None = None) -> CatalogSkill:
+        """The one skill that a path, or else a name, means."""
+        return loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.place.cwd)
+
+    def deliver(self, skill: CatalogSkill, arguments: str, *, follow_up: bool = False) -> ToolResult:
+        """Load a skill for the model; the same version again is only a reminder, while the model has it."""
+        loaded = self.world.load(skill, self.profile)
+        if follow_up:
+            rendered = rendering.as_follow_up(loaded, arguments)
+        else:
+            rendered = rendering.render(loaded, self.profile, arguments)
+        self.warnings += [*loaded.warnings, *rendered.warnings]
+        sent = self.memory.reminder_for(loaded, arguments)
+        if sent is not None and self.profile.reload == "remind":
+            self.use(loaded, arguments, sent.ref, repeat=True)
+            return ToolResult(True, reminder(loaded, sent.ref), load_data(loaded, sent.ref, already_loaded=True))
+        self.reached_model(loaded, (*loaded.warnings, *rendered.warnings))
+        ref = self.memory.remember(loaded, arguments, rendered.text)
+        self.use(loaded, arguments, ref, repeat=False)
+        return load_result(loaded, rendered.text, ref, self.profile, root=self.shelf.project_root)
+
+    def look_into(self, skill: CatalogSkill, arguments: str) -> tuple[LoadedSkill, rendering.Rendered, str]:
+        """Load a skill for a person, as the model would get it; it is neither active nor sent by that."""
+        loaded = self.world.load(skill, self.profile)
+        rendered = rendering.render(loaded, self.profile, arguments)
+        self.reached_model(loaded, (*loaded.warnings, *rendered.warnings))
+        ref = self.memory.keep_once(f"{skill.path} {loaded.digest} {arguments}", "load", rendered.text)
+        effective = self.effective([*self.active.values(), loaded])
+        self.recorder.invoked(skill, arguments, ref=ref, repeat=False, tools=effective)
+        return loaded, rendered, ref
+
+    def use(self, loaded: LoadedSkill, arguments: str, ref: str, *, repeat: bool) -> None:
+        """Record that a skill was put to use, and make it active."""
+        effective = self.effective([*self.active.values(), loaded])
+        self.recorder.invoked(loaded.skill, arguments, ref=ref, repeat=repeat, tools=effective)
+        self.activate(loaded)
+
+    def reached_model(self, loaded: LoadedSkill, warnings: Sequence[Diagnostic]) -> None:
+        """Record a load, and what the skill proposes to the host."""
+        skill = loaded.skill
+        strange = _not_understood(loaded) if self.profile.allowed_tools == "narrow" else ()
+        if strange:
+            told = f"not understood in allowed-tools, so it allows nothing: {', '.join(map(fold, strange))}"
+            self.warnings.append(Diagnostic(skill.path, "allowed-tools-pattern", told, None))
+            warnings = (*warnings, self.warnings[-1])
+        self.recorder.loaded(loaded, warnings)
+        known = [proposal for proposal in self.proposals if proposal.path != skill.path]
+        for kind, key, value in proposed(loaded.frontmatter):
+            decision = self.guard.decide("skill_override", skill)
+            proposal = Proposal(skill.name, skill.path, kind, key, value, decision.verdict, decision.rule)
+            self.recorder.note("override_proposed", **proposal._asdict())
+            if decision.verdict != "deny":
+                known.append(proposal)
+        self.proposals = tuple(known)
+
+    def read_file(self, uri: str, skill: CatalogSkill, *, limit: int = RESOURCE_BYTES) -> "tuple[Resource, str]":
+        """A file of a skill, and the reference under which its text is kept."""
+        resource = self.world.read(uri, skill, self.profile, limit)
+        ref = self.memory.keep_once(f"{uri} {resource.digest}", "read", resource.content)
+        self.recorder.read(skill, resource, ref)
+        return resource, ref
+
+    def run_script(
+        self,
+        skill: CatalogSkill,
+        script: str,
+        args: Sequence[str],
+        act: Act,
+        *,
+        by_user: bool,
+        on_output: "OnOutput | None" = None,
+    ) -> "tuple[Run, ToolResult]":
+        """Run a script of a skill, if somebody allows it."""
+        return run_skill(
+            skill,
+            script,
+            args,
+            guard=self.guard,
+            world=self.world,
+            recorder=self.recorder,
+            act=act,
+            by_user=by_user,
+            on_output=on_output,
+        )
+
+    def preload(self, name: str) -> None:
+        """Load a skill that is in the model's context from the start."""
+        with self.recorder.act("skill_load", {"name": name}, mode="manual"):
+            try:
+                skill = self.resolve(name)
+            except SkillNotFound:
+                known = ", ".join(skill.name for skill in told_to_models(self.skills)) or "none"
+                raise ConfigurationError(f"Unknown skill: {name}. Available: {known}") from None
+            self.guard.asked_for.add(skill.name)
+            self.guard.permit("skill_load", skill, by_user=True)
+            loaded = self.world.load(skill, self.profile)
+            self.reached_model(loaded, loaded.warnings)
+            self.recorder.invoked(skill, "", ref=None, repeat=False, tools=self.effective(self.active.values()))
+            self.preloaded.append(loaded)
+
+    # Activation -----------------------------------------------------------------------------------
+
+    def activate(self, loaded: LoadedSkill) -> None:
+        """Let a skill's `allowed-tools` count from now on."""
+        is_new = loaded.skill.path not in self.active
+        self.active[loaded.skill.path] = loaded
+        window = _window(loaded)
+        if is_new and self.profile.allowed_tools == "narrow" and is_granted(self.guard.policy, window):
+            self.recorder.note(
+                "policy_widened",
+                rule="permissions.grant_from_skills",
+                detail="while it is active this skill may allow the tools that it names",
+                name=window.name,
+                tools=[str(pattern) for pattern in window.patterns or ()],
+            )
+
+    def effective(self, active: Iterable[LoadedSkill]) -> tuple[str, ...] | None:
+        """What these skills leave of the host's tools; None if they narrow nothing."""
+        if self.profile.allowed_tools == "ignore":
+            return None
+        return effective_tools(self.guard.policy, [_window(loaded) for loaded in active])
+
+    def decide(self, tool: str, given: Mapping[str, Any]) -> Decision:
+        """What the policy says about a call of any tool."""
+        if tool not in (*self.profile.tools, "skill_load", "skill_read", "skill_run", "skill_search"):
+            windows = [_window(loaded) for loaded in self.active.values()]
+            if self.profile.allowed_tools != "narrow":
+                windows = [window._replace(patterns=None) for window in windows]
+            return decide_tool(self.guard.policy, tool, given, windows)
+        what = NAMES_OF_TOOLS[tool]
+        if what == "skill_search":
+            return self.guard.decide(what, None)
+        try:
+            skill = self._meant_by(what, given)
+        except SkillError as error:
+            return Decision("deny", None, str(error))
+        return self.guard.foresee(what, skill)
+
+    def _meant_by(self, what: str, given: Mapping[str, Any]) -> CatalogSkill:
+        if what == "skill_read":
+            return self.resolve(resources.parse_address(str(given.get("uri") or given.get("path"))).name)
+        return self.resolve(given.get("name") or given.get("skillName"), given.get("path"))
+
+    def explained(self, error: SkillError) -> ToolError:
+        """The error in words that a model can act on."""
+        candidates: tuple[str, ...] = ()
+        message = str(error)
+        if isinstance(error, AmbiguousSkill):
+            candidates = error.paths
+            message += "; load one of them by its path"
+        elif isinstance(error, SkillNotFound):
+            candidates = tuple(loader.near_names(error.name, told_to_models(self.skills)))
+            message += f"; did you mean {', '.join(candidates)}?" if candidates else ""
+        return ToolError(code_of(error), told_message(message), candidates)
+
+
+def _window(loaded: LoadedSkill) -> Window:
+    patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
+    return Window(loaded.skill.name, loaded.skill.trusted, patterns[0] if patterns is not None else None)
+
+
+def _not_understood(loaded: LoadedSkill) -> tuple[str, ...]:
+    patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
+    return patterns[1] if patterns is not None else ()

@@ -1,0 +1,66 @@
+"""What a session does outside itself: read a skill or a file of one, run a script, remember a rule.
+
+A session has one `World`. Replay gives it another, which runs nothing and writes nothing.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from skillshelf.catalog import loader, resources
+from skillshelf.catalog.loader import LoadedSkill
+from skillshelf.catalog.resources import Resource
+from skillshelf.config.profile import Profile
+from skillshelf.config.settings import PermissionRule
+from skillshelf.core import files
+from skillshelf.core.environment import Place
+from skillshelf.core.values import CatalogSkill
+
+if TYPE_CHECKING:
+    from skillshelf.sandbox.runner import Run, Script
+
+__all__ = ["World", "find_script", "read_now", "real_world"]
+
+
+class World(NamedTuple):
+    """What reaches out of a session."""
+
+    load: Callable[[CatalogSkill, Profile], LoadedSkill]
+    read: Callable[[str, CatalogSkill, Profile, int], Resource]
+    find_script: "Callable[[str, str], Script]"
+    run: "Callable[..., Run]"
+    artifact: Callable[[str], dict[str, Any]]
+    remember: Callable[[Place, PermissionRule], None]
+
+
+def real_world() -> World:
+    """The disk and the sandbox of this machine."""
+    return World(loader.load, read_now, find_script, _run, _artifact, _remember)
+
+
+def read_now(uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Resource:
+    """A file of a skill as it is on disk now."""
+    return resources.read_resource(uri, [skill], profile, limit=limit)[1]
+
+
+def find_script(skill_dir: str, script: str) -> "Script":
+    """A script as it is on disk now, with its digest."""
+    from skillshelf.sandbox.runner import find_script
+
+    return find_script(skill_dir, script)
+
+
+def _run(skill_dir: str, script: str, args: list[str], *, grants: tuple[Any, ...], **named: Any) -> "Run":
+    from skillshelf.sandbox.runner import Grants, run_script
+
+    return run_script(skill_dir, script, args, grants=Grants(*grants), **named)
+
+
+def _artifact(path: str) -> dict[str, Any]:
+    size, digest = files.measure(path)
+    return {"path": path, "bytes": size, "digest": digest}
+
+
+def _remember(place: Place, rule: PermissionRule) -> None:
+    from skillshelf.config.settings_edit import add_rule
+
+    add_rule(place, rule.tool, rule.skill_name)

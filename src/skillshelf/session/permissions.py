@@ -1,0 +1,185 @@
+"""A tool and a skill to yes or an error: the rules, then who is asked, and what is remembered of the answer."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from skillshelf.config.profile import Profile
+from skillshelf.config.settings import WrongRule, parse_rule
+from skillshelf.core.environment import Place
+from skillshelf.core.values import CatalogSkill
+from skillshelf.errors import PermissionDenied, SkillError
+from skillshelf.session.effects import World
+from skillshelf.session.policy import Confirm, Decision, Policy, Verdict, decide
+from skillshelf.session.recorder import Recorder
+
+if TYPE_CHECKING:
+    from skillshelf.journal.events import By
+
+__all__ = ["NAMES_OF_TOOLS", "Guard"]
+
+NAMES_OF_TOOLS: Mapping[str, str] = {
+    "skill_load": "skill_load",
+    "activate_skill": "skill_load",
+    "Skill": "skill_load",
+    "skill_read": "skill_read",
+    "read": "skill_read",
+    "skill_run": "skill_run",
+    "skill_search": "skill_search",
+}
+"""Every tool of a profile, and the name that rules use for what it does."""
+
+_LOADING = {"skill_load": ("activate_skill", "Skill")}
+"""Names that mean a load wherever they are used; `read` is not one, since hosts have a tool of that name."""
+
+
+class Guard:
+    """Decides for one session, asks, and tells the recorder what came of it."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        confirm: Confirm | None,
+        *,
+        profile: Profile,
+        place: Place,
+        recorder: Recorder,
+        world: World,
+        has_taken: Callable[[CatalogSkill], bool],
+    ) -> None:
+        self.policy = policy
+        self.confirm = confirm
+        self.asked_for: set[str] = set()
+        self._profile = profile
+        self._place = place
+        self._recorder = recorder
+        self._world = world
+        self._has_taken = has_taken
+        self._said_yes: set[_Question] = set()
+
+    def decide(self, tool: str, skill: CatalogSkill | None) -> Decision:
+        """What the rules say; a file of a skill is part of it, so what denies the skill denies its files."""
+        decision = self._by_rules(tool, skill)
+        if skill is not None and tool in ("skill_read", "skill_run") and decision.verdict != "deny":
+            whole = self._by_rules("skill_load", skill)
+            return whole if whole.verdict == "deny" else decision
+        return decision
+
+    def _by_rules(self, tool: str, skill: CatalogSkill | None) -> Decision:
+        others = [name for name in self._profile.tools if NAMES_OF_TOOLS[name] == tool and name != tool]
+        policy = self.policy
+        if skill is not None and not skill.trusted and self._has_taken(skill):
+            # The user allowed a name; a stranger that took it from another skill is not whom they meant.
+            policy = policy._replace(allow=tuple(rule for rule in policy.allow if rule.skill_name is None))
+        return decide(policy, tool, skill, other_names=others, names_elsewhere=_LOADING.get(tool, ()))
+
+    def foresee(self, tool: str, skill: CatalogSkill) -> Decision:
+        """What a call by the model would be told, without asking anybody."""
+        closed = self._closed(skill, by_user=False)
+        return closed[0] if closed else self.decide(tool, skill)
+
+    def permit(
+        self,
+        tool: str,
+        skill: CatalogSkill | None,
+        *,
+        by_user: bool = False,
+        script: str | None = None,
+        digest: str | None = None,
+        folder_digest: str | None = None,
+    ) -> None:
+        """Raise unless this may be done with that skill; a script is judged with its digest."""
+        question = _Question(tool, skill.path if skill else None, script, digest, folder_digest)
+        decision, by = self._settled(question, skill, by_user=by_user)
+        self._recorder.decided(tool, skill, decision, by, script=script, digest=digest, folder_digest=folder_digest)
+        if decision.verdict != "allow":
+            words = decision.reason if by in ("disabled", "author") else f"may not be used: {decision.reason}"
+            raise PermissionDenied(f"{skill.name if skill else tool} {words}{_how_to_allow(question, skill, by)}")
+
+    def show(self, tool: str, skill: CatalogSkill) -> None:
+        """Record what the rules say to a person, who is shown everything."""
+        decision = self.decide(tool, skill)
+        if decision.verdict == "allow" and skill.enabled:
+            self._recorder.decided(tool, skill, decision, _source(decision))
+        else:
+            self._recorder.decided(tool, skill, decision._replace(verdict="allow"), "person")
+
+    def may_mention(self, skill: CatalogSkill) -> bool:
+        """Whether a user's mention of a skill reaches the model; a load of it is decided when it comes."""
+        decision = self.decide("skill_load", skill)
+        if decision.verdict == "confirm":
+            self._recorder.decided("skill_load", skill, decision._replace(verdict="allow"), "person")
+        else:
+            self._recorder.decided("skill_load", skill, decision, _source(decision))
+        return decision.verdict != "deny"
+
+    def _settled(self, question: "_Question", skill: CatalogSkill | None, *, by_user: bool) -> "tuple[Decision, By]":
+        if skill is None:
+            decision = self.decide(question.tool, None)
+            return decision, _source(decision)
+        if closed := self._closed(skill, by_user=by_user):
+            return closed
+        decision = self.decide(question.tool, skill)
+        if decision.verdict == "confirm":
+            return self._asked(question, skill, decision.reason)
+        return decision, _source(decision)
+
+    def _closed(self, skill: CatalogSkill, *, by_user: bool) -> "tuple[Decision, By] | None":
+        """The no that stands before all rules: the user disabled the skill, or its author keeps models from it."""
+        if not skill.enabled:
+            return Decision("deny", None, "is disabled"), "disabled"
+        if skill.hidden == "disable-model-invocation" and not (by_user or skill.name in self.asked_for):
+            return Decision("deny", None, "may only be invoked by the user"), "author"
+        return None
+
+    # Asking ---------------------------------------------------------------------------------------
+
+    def _asked(self, question: "_Question", skill: CatalogSkill, reason: str) -> "tuple[Decision, By]":
+        """What somebody says; with nobody to ask it means no."""
+        if question in self._said_yes:
+            return Decision("allow", None, "the user said yes to this before"), "remembered"
+        if self.confirm is None:
+            return Decision("deny", None, f"{reason}, and nobody can be asked"), "nobody"
+        about = f"{reason}: {question.script} {question.digest}" if question.script else reason
+        answer = self.confirm(question.tool, skill.name, about)
+        if answer == "remember":
+            self._remember(question, skill)
+            return Decision("allow", None, "the user said yes, for ever"), "remembered"
+        verdict: Verdict = "allow" if answer is True else "deny"
+        return Decision(verdict, None, reason), "user"
+
+    def _remember(self, question: "_Question", skill: CatalogSkill) -> None:
+        """Keep a yes: of a load or read as a rule in the user's file, of a script for this session and these bytes."""
+        self._said_yes.add(question)
+        if question.script is not None:
+            # A rule would allow every script of the skill, and every later version of them.
+            return
+        try:
+            rule = parse_rule({"tool": question.tool, "skill_name": skill.name})
+            self._world.remember(self._place, rule)
+        except (WrongRule, SkillError) as error:
+            detail = f"the answer holds for this session only: {error}"
+            self._recorder.note("skill_warning", kind="not-remembered", detail=detail, name=skill.name, path=skill.path)
+
+
+class _Question(NamedTuple):
+    """What somebody is asked; a yes is for exactly this."""
+
+    tool: str
+    path: str | None
+    script: str | None = None
+    digest: str | None = None
+    folder_digest: str | None = None
+
+
+def _source(decision: Decision) -> "By":
+    return "rule" if decision.rule else "default"
+
+
+def _how_to_allow(question: _Question, skill: CatalogSkill | None, by: "By") -> str:
+    """What a user can do about a no that is only the lack of a yes."""
+    if skill is None or by not in ("nobody", "user"):
+        return ""
+    if question.script is not None:
+        rule = f'{{ tool = "skill_run", skill_name = "{skill.name}" }}'
+        return f"; ask in a terminal, or allow it in your configuration: permissions.allow = [{rule}]"
+    return "" if skill.trusted else ". To allow all skills of this project: skillshelf trust"

@@ -1,0 +1,238 @@
+"""A tool and the skill it was resolved to, to a decision: deny beats allow beats confirm."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from skillshelf.config.settings import PermissionRule, Settings, WrongRule, parse_rule
+from skillshelf.core.values import CatalogSkill
+from skillshelf.errors import ConfigurationError
+from skillshelf.session.patterns import Pattern, common, covered
+
+__all__ = [
+    "Confirm",
+    "Decision",
+    "Policy",
+    "PolicyName",
+    "Verdict",
+    "Window",
+    "decide",
+    "decide_tool",
+    "effective_tools",
+    "is_granted",
+    "make_policy",
+    "policy_to_dict",
+]
+
+Verdict = Literal["allow", "deny", "confirm"]
+PolicyName = Literal["default", "read-only", "full-auto"]
+Confirm = Callable[[str, str, str], "bool | Literal['remember']"]
+"""Asked with the tool, the skill's name and the reason. True is yes, once; `"remember"` is yes, and for loads and
+reads the exact rule goes to the user's file; anything else means no."""
+
+
+class Decision(NamedTuple):
+    """What may happen, the rule that says so, and why in words."""
+
+    verdict: Verdict
+    rule: str | None
+    reason: str
+
+
+class Policy(NamedTuple):
+    """Rules, what holds where there is none, and what skills and scripts may have beyond that.
+
+    `catalog_fields` are the fields of a frontmatter that a catalog may tell beyond name and description. A script
+    that runs gets the network, more folders, or no sandbox at all only if `run_*` says so.
+    """
+
+    name: PolicyName = "default"
+    allow: tuple[PermissionRule, ...] = ()
+    deny: tuple[PermissionRule, ...] = ()
+    grant_from_skills: tuple[str, ...] = ()
+    catalog_fields: tuple[str, ...] = ()
+    run_network: bool = False
+    run_read: tuple[str, ...] = ()
+    run_write: tuple[str, ...] = ()
+    run_unsandboxed: bool = False
+
+
+class Window(NamedTuple):
+    """An active skill as far as tools of the host are concerned: its `allowed-tools`, while it is active."""
+
+    name: str
+    trusted: bool
+    patterns: tuple[Pattern, ...] | None
+
+
+def policy_to_dict(policy: Policy) -> dict[str, Any]:
+    """The JSON form, which `make_policy` takes back."""
+    rules = {key: [_rule_to_dict(rule) for rule in getattr(policy, key)] for key in ("allow", "deny")}
+    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in policy._asdict().items()}
+    return {**plain, **rules}
+
+
+def _rule_to_dict(rule: PermissionRule) -> dict[str, str]:
+    return {"tool": rule.tool, **({"skill_name": rule.skill_name} if rule.skill_name else {})}
+
+
+# Making a policy ----------------------------------------------------------------------------------
+
+_NAMES: tuple[PolicyName, ...] = ("default", "read-only", "full-auto")
+
+
+def make_policy(given: "Policy | Mapping[str, Any] | str | None", settings: Settings) -> Policy:
+    """The policy somebody gave, with the rules of the configuration under it."""
+    if isinstance(given, Policy):
+        # What the configuration denies stays denied, whoever made the policy.
+        checked = _checked(given)
+        return checked._replace(deny=_once(settings.deny, checked.deny))
+    wishes = {"name": given} if isinstance(given, str) else dict(given or {})
+    if unknown := sorted(str(key) for key in wishes if key not in Policy._fields):
+        raise ConfigurationError(f"a policy has {', '.join(Policy._fields)}, not {', '.join(unknown)}")
+    policy = _checked(Policy(**wishes))
+    return policy._replace(
+        allow=_once(settings.allow, policy.allow),
+        deny=_once(settings.deny, policy.deny),
+        grant_from_skills=_once(settings.grant_from_skills, policy.grant_from_skills),
+        run_network=policy.run_network or settings.run_network,
+        run_read=_once(settings.run_read, policy.run_read),
+        run_write=_once(settings.run_write, policy.run_write),
+        run_unsandboxed=policy.run_unsandboxed or settings.run_unsandboxed,
+    )
+
+
+def _once(*lists: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(item for items in lists for item in items))
+
+
+def _checked(policy: Policy) -> Policy:
+    """The policy with every member of the type it must have; what cannot be understood is named."""
+    if policy.name not in _NAMES:
+        raise ConfigurationError(f"no policy {policy.name!r}; there are: {', '.join(_NAMES)}")
+    changes: dict[str, Any] = {}
+    for key in ("allow", "deny"):
+        changes[key] = tuple(_rule(key, entry) for entry in _items(policy, key))
+    for key in ("grant_from_skills", "catalog_fields", "run_read", "run_write"):
+        changes[key] = tuple(_items(policy, key))
+        if wrong := [item for item in changes[key] if not isinstance(item, str)]:
+            raise ConfigurationError(f"`{key}` of a policy holds {wrong[0]!r}; it is a list of texts")
+    for key in ("run_network", "run_unsandboxed"):
+        if not isinstance(getattr(policy, key), bool):
+            raise ConfigurationError(f"`{key}` of a policy is True or False, not {getattr(policy, key)!r}")
+    return policy._replace(**changes)
+
+
+def _items(policy: Policy, key: str) -> Sequence[Any]:
+    value = getattr(policy, key)
+    if not isinstance(value, list | tuple):
+        raise ConfigurationError(f"`{key}` of a policy is a list, not {value!r}")
+    return value
+
+
+def _rule(key: str, entry: Any) -> PermissionRule:
+    try:
+        return parse_rule(entry._asdict() if isinstance(entry, PermissionRule) else entry)
+    except WrongRule as error:
+        raise ConfigurationError(f"`{key}` of a policy {error}") from None
+
+
+# Skills -------------------------------------------------------------------------------------------
+
+
+def decide(
+    policy: Policy,
+    tool: str,
+    skill: CatalogSkill | None,
+    *,
+    other_names: Sequence[str] = (),
+    names_elsewhere: Sequence[str] = (),
+) -> Decision:
+    """Whether a tool may have that skill, by the skill it was resolved to and not by what was asked.
+
+    `other_names` are what the profile calls the same tool, `names_elsewhere` what other profiles do: who denied a
+    skill by one of those does not want it here either, but who allowed it so did not speak of this one. Without a
+    skill, as for a search, the rules for the whole tool count.
+    """
+    names = (tool, *other_names)
+    if rule := _matching(policy.deny, (*names, *names_elsewhere), skill):
+        return Decision("deny", _words("deny", rule), "a rule says deny")
+    if tool == "skill_run" and policy.name == "read-only":
+        return Decision("deny", None, "the policy read-only runs no script")
+    if (rule := _matching(policy.allow, names, skill)) and not _is_too_wide(rule, tool, skill):
+        return Decision("allow", _words("allow", rule), "a rule says allow")
+    if skill is None:
+        return Decision("allow", None, "no rule speaks of it")
+    if not skill.trusted and (policy.name != "full-auto" or tool == "skill_run"):
+        return Decision("confirm", None, "the skill belongs to a project that is not trusted")
+    if policy.name == "full-auto":
+        return Decision("allow", None, "the policy full-auto allows it")
+    if tool in ASKED_ALWAYS:
+        return Decision("confirm", None, ASKED_ALWAYS[tool])
+    return Decision("allow", None, "the skill is trusted and no rule speaks of it")
+
+
+ASKED_ALWAYS: Mapping[str, str] = {
+    "skill_run": "a script runs only after somebody said yes",
+    "skill_override": "only the host can choose its model, its tools and its context",
+}
+
+
+def _matching(
+    rules: Sequence[PermissionRule], tools: Sequence[str], skill: CatalogSkill | None
+) -> PermissionRule | None:
+    names = (None, skill.name) if skill else (None,)
+    return next((rule for rule in rules if rule.tool in tools and rule.skill_name in names), None)
+
+
+def _is_too_wide(rule: PermissionRule, tool: str, skill: CatalogSkill | None) -> bool:
+    """A rule for the scripts of every skill means the user's own, not those that a cloned repository brings."""
+    return tool == "skill_run" and rule.skill_name is None and skill is not None and not skill.trusted
+
+
+def _words(verdict: str, rule: PermissionRule) -> str:
+    return f"permissions.{verdict}: {rule.tool}" + (f" {rule.skill_name}" if rule.skill_name else "")
+
+
+# Tools of the host --------------------------------------------------------------------------------
+
+_OTHERWISE: Mapping[PolicyName, Decision] = {
+    "default": Decision("confirm", None, "no rule speaks of this tool"),
+    "read-only": Decision("deny", None, "the policy read-only allows a tool only by a rule"),
+    "full-auto": Decision("allow", None, "the policy full-auto allows it"),
+}
+
+
+def decide_tool(policy: Policy, tool: str, arguments: Mapping[str, Any], windows: Sequence[Window]) -> Decision:
+    """Whether a tool of the host may be called while these skills are active."""
+    active = [window.name for window in windows]
+    if rule := _for_host(policy.deny, tool, active):
+        return Decision("deny", _words("deny", rule), "a rule says deny")
+    for window in windows:
+        if window.patterns is not None and not covered(window.patterns, tool, arguments):
+            reason = f"it is not among the allowed-tools of {window.name}, which is active"
+            return Decision("deny", f"allowed-tools: {window.name}", reason)
+    if rule := _for_host(policy.allow, tool, active):
+        return Decision("allow", _words("allow", rule), "a rule says allow")
+    if granted := [window.name for window in windows if is_granted(policy, window)]:
+        rule_words = f"permissions.grant_from_skills: {granted[0]}"
+        return Decision("allow", rule_words, f"the policy lets {granted[0]} allow its own tools")
+    return _OTHERWISE[policy.name]
+
+
+def _for_host(rules: Sequence[PermissionRule], tool: str, active: Sequence[str]) -> PermissionRule | None:
+    """The rule for a tool of the host; one with a skill's name counts while that skill is active."""
+    return next((r for r in rules if r.tool == tool and (r.skill_name is None or r.skill_name in active)), None)
+
+
+def is_granted(policy: Policy, window: Window) -> bool:
+    """Whether the policy lets this skill widen what is allowed; a stranger's skill of that name never may."""
+    return window.trusted and window.patterns is not None and window.name in policy.grant_from_skills
+
+
+def effective_tools(policy: Policy, windows: Sequence[Window]) -> tuple[str, ...] | None:
+    """The patterns that remain for the host's tools while these skills are active; None if none of them narrows."""
+    lists = [window.patterns for window in windows if window.patterns is not None]
+    if not lists:
+        return None
+    active = [window.name for window in windows]
+    return tuple(str(pattern) for pattern in common(lists) if not _for_host(policy.deny, pattern.tool, active))

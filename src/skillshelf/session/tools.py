@@ -1,0 +1,191 @@
+"""A profile and a catalog to the tools a model is offered, with their JSON schemas."""
+
+from collections.abc import Container, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from skillshelf.catalog.prompt import told_to_models
+from skillshelf.config.profile import Profile, ToolName, scopes_of
+from skillshelf.core.limits import NAMES_IN_SCHEMA
+from skillshelf.core.values import CatalogSkill
+
+__all__ = ["Tool", "ToolError", "ToolResult", "check_arguments", "fixed_tools", "tools_of"]
+
+ErrorCode = Literal["not_found", "ambiguous", "denied", "invalid_params", "unknown_tool", "too_large", "gone", "failed"]
+
+
+class ToolError(NamedTuple):
+    """Why a call gave nothing, in a code for programs and words for a model."""
+
+    code: ErrorCode
+    message: str
+    candidates: tuple[str, ...] = ()
+
+
+class ToolResult(NamedTuple):
+    """What a call gave: the text for the model, the same as data, or an error."""
+
+    ok: bool
+    text: str
+    data: Mapping[str, Any]
+    error: ToolError | None = None
+
+
+class Tool(NamedTuple):
+    """A tool as a model is told of it."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return self._asdict()
+
+
+class _Parameter(NamedTuple):
+    kind: Literal["string", "integer", "strings"]
+    description: str
+    required: bool = False
+    may_be_blank: bool = False
+
+
+_PARAMETERS: Mapping[ToolName, Mapping[str, _Parameter]] = {
+    "skill_search": {
+        "query": _Parameter("string", "words of the task, a name, or a path", required=True, may_be_blank=True),
+        "limit": _Parameter("integer", "how many results at most"),
+        "scope": _Parameter("string", "only skills of this scope"),
+    },
+    "skill_load": {
+        "name": _Parameter("string", "the name of the skill"),
+        "path": _Parameter("string", "the path of its SKILL.md, if the name is ambiguous; it wins over the name"),
+        "args": _Parameter("string", "text for the skill: what the user asked it to work on"),
+    },
+    "skill_read": {
+        "uri": _Parameter("string", "skill://<name>/<path of a file in the skill>", required=True),
+    },
+    "skill_run": {
+        "name": _Parameter("string", "the name of the skill", required=True),
+        "script": _Parameter("string", "the script, a file below the skill's scripts folder", required=True),
+        "args": _Parameter("strings", "the words the script is given, one item each; there is no shell"),
+    },
+    "activate_skill": {
+        "skillName": _Parameter("string", "The name of the skill to activate", required=True),
+    },
+    "Skill": {
+        "name": _Parameter("string", "the skill to load, exactly as listed", required=True),
+        "args": _Parameter("string", "text for the skill"),
+    },
+    "read": {
+        "path": _Parameter("string", "skill://<name> or skill://<name>/<path of a file in the skill>", required=True),
+    },
+}
+
+_DESCRIPTIONS: Mapping[ToolName, str] = {
+    "skill_search": "Find skills on this machine that fit a task. Returns names and descriptions, never instructions.",
+    "skill_load": "Load the instructions of a skill into the conversation. Do this before you start a task it fits.",
+    "skill_read": "Read one file of a skill, such as a reference that its instructions name. A folder lists its files.",
+    "skill_run": "Run a script of a skill in a sandbox, after the user allowed it. Returns its output.",
+    "activate_skill": "Activate a skill to load its full instructions. "
+    "Use this when a skill from <available_skills> is relevant to the current task.",
+    "Skill": "Load the instructions of a skill by its name.",
+    "read": "Read a skill's instructions or one of its files by its skill:// address.",
+}
+
+
+def tools_of(
+    profile: Profile,
+    skills: Sequence[CatalogSkill],
+    *,
+    prompt: str = "",
+    asked_for: Container[str] = (),
+    without: Container[str] = (),
+) -> list[Tool]:
+    """The tools of the profile; none where there is no skill to use them on. What the user asked for counts too."""
+    told = [*told_to_models(skills), *(skill for skill in skills if skill.hidden and skill.name in asked_for)]
+    if not told:
+        return []
+    return [_tool(name, profile, told, prompt) for name in profile.tools if name not in without]
+
+
+def fixed_tools(profile: Profile, *, without: Container[str] = ()) -> list[Tool]:
+    """The tools of the profile as they are whatever skills there are, for those who are told of tools only once."""
+    return [
+        Tool(name, _DESCRIPTIONS[name], _schema(name, profile, None)) for name in profile.tools if name not in without
+    ]
+
+
+def _tool(name: ToolName, profile: Profile, told: Sequence[CatalogSkill], prompt: str) -> Tool:
+    # In this form the list of skills is part of the tool's own description.
+    description = prompt if profile.catalog_form == "tool-prompt" and prompt else _DESCRIPTIONS[name]
+    return Tool(name, description, _schema(name, profile, told))
+
+
+def _parameters(name: ToolName, profile: Profile) -> dict[str, _Parameter]:
+    """The parameters of a tool in a profile: arguments only where it has a use for them, a name where that is all."""
+    known = dict(_PARAMETERS[name])
+    if name == "skill_load" and profile.arguments == "none":
+        del known["args"]
+    if name == "skill_load" and "path" not in profile.load_by:
+        del known["path"]
+        known["name"] = known["name"]._replace(required=True)
+    return known
+
+
+_TYPES: Mapping[str, Mapping[str, Any]] = {
+    "string": {"type": "string"},
+    "integer": {"type": "integer"},
+    "strings": {"type": "array", "items": {"type": "string"}},
+}
+
+
+def _schema(name: ToolName, profile: Profile, told: Sequence[CatalogSkill] | None) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    parameters = _parameters(name, profile)
+    for key, parameter in parameters.items():
+        properties[key] = {**_TYPES[parameter.kind], "description": parameter.description}
+        if parameter.kind == "integer":
+            properties[key]["minimum"] = 1
+        if key == "scope":
+            properties[key]["enum"] = list(scopes_of(profile))
+    names = sorted({skill.name for skill in told or ()})
+    for key in ("name", "skillName"):
+        if told is not None and key in properties and len(names) <= NAMES_IN_SCHEMA:
+            properties[key]["enum"] = names
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [key for key, parameter in parameters.items() if parameter.required],
+        "additionalProperties": False,
+    }
+
+
+def check_arguments(name: ToolName, profile: Profile, given: Mapping[str, Any]) -> str | None:
+    """What is wrong with the arguments of a call, in words a model can act on; None if nothing is."""
+    parameters = _parameters(name, profile)
+    if unknown := sorted(str(key) for key in given if key not in parameters):
+        return f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(parameters)}"
+    for key, parameter in parameters.items():
+        value = given.get(key)
+        if value is None:
+            if parameter.required:
+                return f"{name} needs the parameter `{key}`: {parameter.description}"
+        elif parameter.kind == "string" and not isinstance(value, str):
+            return f"`{key}` must be text"
+        elif parameter.kind == "strings" and not _is_list_of_texts(value):
+            return f"`{key}` must be a list of texts"
+        elif parameter.kind == "integer" and not _is_count(value):
+            return f"`{key}` must be a whole number of at least 1"
+        elif parameter.required and not parameter.may_be_blank and isinstance(value, str) and not value.strip():
+            return f"`{key}` must not be empty"
+    return None
+
+
+def _is_count(value: Any) -> bool:
+    """Whether a value is a whole number of at least 1, however it is written: some programs have no other than 8.0."""
+    if isinstance(value, float):
+        return value.is_integer() and value >= 1
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)

@@ -1,0 +1,355 @@
+"""What was handed to hosts before: copies that are known, renewed or left, and places where nothing is put."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.host_cases import skill
+from support.host_runs import Run, asked, verdicts
+from support.trees import Machine, write_skill
+
+from skillshelf.config.hosts import HOSTS
+from skillshelf.core.terminal import Screen
+
+RECORD = ".skillshelf-made.json"
+
+
+def tree(folder: Path) -> dict[str, bytes | str]:
+    """Every file below a folder with its bytes, and every link with its target."""
+    found: dict[str, bytes | str] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink():
+            found[str(path.relative_to(folder))] = os.readlink(path)
+        elif path.is_file() and ".git" not in path.parts:
+            found[str(path.relative_to(folder))] = path.read_bytes()
+    return found
+
+
+# `link` and `why --fix` are one -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", sorted(HOSTS))
+def test_a_fix_for_a_host_does_what_link_does_and_nothing_when_done_again(
+    machine: Machine, run: Run, host: str
+) -> None:
+    write_skill(machine.repo / ".claude/skills", "deploy")
+    run("link", "deploy", "--to", host)
+    linked = tree(machine.repo)
+    run("link", "deploy", "--to", host, "--remove")
+
+    run("why", "deploy", "--fix", "--host", host)
+    fixed = tree(machine.repo)
+    _, _, err = run("why", "deploy", "--fix", "--host", host)
+
+    assert linked == fixed == tree(machine.repo)
+    assert err == f"skillshelf: nothing to do for {host} that needs no guessing\n"
+
+
+def test_a_fix_links_nothing_where_two_skills_have_the_name(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".codex/skills", "deploy", skill("name: deploy\ndescription: One.\n"))
+    write_skill(machine.repo / ".cursor/skills", "deploy", skill("name: deploy\ndescription: Two.\n"))
+    before = tree(machine.repo)
+
+    fixed = run("why", "deploy", "--fix", "--host", "claude-code")
+
+    assert fixed == run("link", "deploy", "--to", "claude-code")
+    assert (fixed[0], "Ambiguous skill name: deploy (2 skills have it)" in fixed[2]) == (3, True)
+    assert tree(machine.repo) == before
+
+
+def test_a_fix_names_hosts_in_doubt_and_a_copy_serves_the_next_host(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".claude/skills", "deploy")
+
+    _, _, err = run("why", "deploy", "--fix", "--host", "codelia")
+    assert "these have two skills of that name, and which one wins is open: opencode" in err
+
+    run("why", "deploy", "--fix", "--host", "codex")
+    assert not (machine.repo / ".codex").exists()
+
+
+def test_a_fix_repairs_the_skill_and_its_copy_follows(machine: Machine, run: Run) -> None:
+    source = write_skill(machine.repo / ".claude/skills", "deploy", "\ufeff---\nname: deploy\ndescription: D.\n---\n")
+    run("link", "deploy", "--to", "codelia")
+
+    run("why", "deploy", "--fix", "--host", "codelia")
+
+    copy = machine.repo / ".agents/skills/deploy/SKILL.md"
+    assert source.read_bytes() == copy.read_bytes() == b"---\nname: deploy\ndescription: D.\n---\n"
+
+
+# Copies are known ---------------------------------------------------------------------------------
+
+
+def test_why_of_a_path_knows_its_copies(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    run("link", "deploy", "--to", "claude-code", "--to", "kiro")
+
+    (found,) = asked(run, "why", ".agents/skills/deploy", "--host", "kiro", schema="why")["candidates"]
+    status, out, _ = run("why", ".agents/skills/deploy")
+
+    assert (found["hosts"][0]["detail"], found["hosts"][0]["fix"]) == ("sees the copy .kiro/skills/deploy", None)
+    assert status == run("why", ".agents/skills/deploy", "--host", "kiro")[0] == 0
+    assert "10 of 13 hosts tell their model about it, 1 more about a copy that skillshelf made." in out
+    assert "move it away" not in out
+    assert run("hosts", "--diff", "codex", "kiro")[1] == "codex and kiro see the same skills here.\n"
+
+
+def test_a_copy_is_what_it_was_made_from_for_link(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    run("link", "deploy", "--to", "kiro")
+
+    run("link", ".kiro/skills/deploy", "--to", "claude-code")
+
+    assert os.readlink(machine.repo / ".claude/skills/deploy") == "../../.agents/skills/deploy"
+
+
+def test_a_copy_of_another_skill_in_the_way_is_called_that(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    other = write_skill(machine.repo / ".codex/skills", "deploy", skill("name: deploy\ndescription: Other.\n"))
+    run("link", ".agents/skills/deploy", "--to", "kiro")
+
+    status, out, _ = run("link", str(other.parent), "--to", "kiro")
+
+    said = ".kiro/skills/deploy is a copy that skillshelf made of .agents/skills/deploy: move it away and try again"
+    assert (status, said in out) == (1, True)
+
+
+def test_several_files_are_told_by_their_texts_with_a_total_and_no_advice_for_copies(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    run("link", "deploy", "--to", "claude-code", "--to", "kiro")
+    monkeypatch.setattr("skillshelf.core.terminal.screen", lambda env: Screen(columns=80))
+
+    lines = run("why", "deploy")[1].splitlines()
+
+    assert lines[:4] == [
+        "deploy  2 files have this name and the same text",
+        "11 of 13 hosts tell their model about one of them.",
+        "  10 of 13 hosts  .agents/skills/deploy/SKILL.md",
+        "  1 of 13 hosts   .kiro/skills/deploy/SKILL.md  (a copy that skillshelf made)",
+    ]
+    assert lines[-3:-1] == ["What helps:", "  2 hosts  trust this folder in gemini-cli and in pi"]
+    assert "What helps" not in run("why", ".kiro/skills/deploy")[1]
+
+
+def test_a_host_that_takes_one_of_two_is_counted_although_nobody_knows_which(machine: Machine, run: Run) -> None:
+    for root in (".agents/skills", ".claude/skills"):
+        write_skill(machine.repo / root, "deploy")
+
+    assert (
+        "2 of 2 hosts tell their model about one of them."
+        in run(*("why", "deploy", "--host", "opencode", "--host", "codex"))[1]
+    )
+
+
+def test_a_copy_that_a_host_does_not_accept_is_told_with_what_helps(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".claude/skills", "deploy", "\ufeff---\nname: deploy\ndescription: D.\n---\n")
+    run("link", "deploy", "--to", "codelia")
+
+    (found,) = asked(run, "why", ".claude/skills/deploy", schema="why")["candidates"]
+    status, out, _ = run("link", "deploy", "--to", "codelia")
+
+    told = {host["host"]: (host["detail"], host["fix"]) for host in found["hosts"]}
+    assert told["codelia"] == ("bom: the copy .agents/skills/deploy", "remove the byte order mark")
+    assert told["pi"] == ("untrusted: the copy .agents/skills/deploy", "trust this folder in pi")
+    assert (status, "no link would help; remove the byte order mark" in out) == (1, True)
+
+
+def test_a_skill_that_was_moved_keeps_its_copy(machine: Machine, run: Run) -> None:
+    folder = write_skill(machine.repo / ".claude/skills", "deploy").parent
+    run("link", "deploy", "--to", "codelia")
+    (machine.repo / ".github/skills").mkdir(parents=True)
+    moved = folder.rename(machine.repo / ".github/skills/deploy")
+
+    assert "codelia: sees it already" in run("link", "deploy", "--to", "codelia")[1]
+    (moved / "SKILL.md").write_text(skill("name: deploy\ndescription: New.\n"))
+    assert "anew, since the skill changed" in run("link", "deploy", "--to", "codelia")[1]
+
+
+def test_a_copy_whose_skill_is_gone_is_not_removed(machine: Machine, run: Run) -> None:
+    folder = write_skill(machine.repo / ".claude/skills", "deploy").parent
+    run("link", "deploy", "--to", "codelia")
+    folder.rename(machine.base / "away")
+
+    status, out, _ = run("link", "deploy", "--to", "codelia", "--remove")
+
+    assert (status, (machine.repo / ".agents/skills/deploy/SKILL.md").exists()) == (1, True)
+    assert f"{folder} is gone, so this may be all there is; remove it by hand" in out
+
+
+# Copies fall behind -------------------------------------------------------------------------------
+
+
+def test_a_copy_that_fell_behind_is_told_and_made_anew(machine: Machine, run: Run) -> None:
+    source = write_skill(machine.repo / ".agents/skills", "deploy")
+    run("link", "deploy", "--to", "kiro")
+    source.write_text(source.read_text() + "More.\n")
+
+    told = run("why", "deploy")[1]
+    (found,) = asked(run, "why", ".agents/skills/deploy", "--host", "kiro", schema="why")["candidates"]
+    status, out, _ = run("link", "deploy", "--to", "kiro")
+
+    assert "(a copy that skillshelf made, which fell behind)" in told
+    assert "skillshelf link .agents/skills/deploy --to kiro  (.kiro/skills/deploy fell behind)" in told
+    assert found["hosts"][0]["fix"] == "skillshelf link .agents/skills/deploy --to kiro"
+    assert (status, "kiro: copied .kiro/skills/deploy (anew, since the skill changed: 1 file)" in out) == (0, True)
+    assert (machine.repo / ".kiro/skills/deploy/SKILL.md").read_bytes() == source.read_bytes()
+    assert sorted(os.listdir(machine.repo / ".kiro/skills")) == [RECORD, "deploy"]
+    assert "sees it already" in run("link", "deploy", "--to", "kiro")[1]
+    assert run("link", "deploy", "--to", "kiro", "--remove")[0] == 0
+    assert not (machine.repo / ".kiro").exists()
+
+
+def test_a_host_that_sees_the_skill_itself_renews_a_copy_without_needing_it(machine: Machine, run: Run) -> None:
+    source = write_skill(machine.repo / ".claude/skills", "deploy")
+    run("link", "deploy", "--to", "codelia")
+    source.write_text(source.read_text() + "More.\n")
+
+    assert "goose: copied .agents/skills/deploy (anew" in run("link", "deploy", "--to", "goose")[1]
+    assert run("link", "deploy", "--to", "codelia", "--remove")[0] == 0
+    assert not (machine.repo / ".agents").exists()
+
+
+def test_another_file_of_a_skill_lets_a_copy_fall_behind_too(machine: Machine, run: Run) -> None:
+    source = write_skill(machine.repo / ".agents/skills", "deploy")
+    run("link", "deploy", "--to", "kiro")
+    (source.parent / "notes.md").write_text("New.\n")
+
+    assert "which fell behind" in run("why", "deploy")[1]
+    assert run("link", "deploy", "--to", "kiro")[0] == 0
+    assert (machine.repo / ".kiro/skills/deploy/notes.md").read_text() == "New.\n"
+
+
+def test_a_copy_that_somebody_edited_is_left_with_the_reason(machine: Machine, run: Run) -> None:
+    source = write_skill(machine.repo / ".agents/skills", "deploy")
+    run("link", "deploy", "--to", "kiro")
+    copy = machine.repo / ".kiro/skills/deploy/SKILL.md"
+    copy.write_text(source.read_text() + "Mine.\n")
+    source.write_text(source.read_text() + "Theirs.\n")
+    before = copy.read_bytes()
+
+    status, out, _ = run("link", "deploy", "--to", "kiro")
+
+    assert (status, copy.read_bytes()) == (1, before)
+    assert "kiro: nothing done .kiro/skills/deploy (this copy was edited since it was made: put what you need" in out
+    assert (
+        ".kiro/skills/deploy was edited since: put what you need into .agents/skills/deploy" in run("why", "deploy")[1]
+    )
+
+
+def test_a_copy_that_cannot_be_made_anew_stays(machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = write_skill(machine.repo / ".agents/skills", "deploy")
+    run("link", "deploy", "--to", "kiro")
+    before = tree(machine.repo / ".kiro")
+    (source.parent / "data.bin").write_bytes(b"x" * 2000)
+    monkeypatch.setattr("skillshelf.hosts.copies.COPIED_BYTES", 1000)
+
+    status, out, _ = run("link", "deploy", "--to", "kiro")
+
+    assert (status, "not made: more than 1,000 bytes" in out) == (1, True)
+    assert tree(machine.repo / ".kiro") == before
+
+
+def test_a_copy_says_that_it_has_no_links_in_it(machine: Machine, run: Run) -> None:
+    folder = write_skill(machine.repo / ".agents/skills", "deploy").parent
+    (folder / "latest").symlink_to("SKILL.md")
+
+    assert (
+        "copied .kiro/skills/deploy (1 file without the 1 link in it, since" in run("link", "deploy", "--to", "kiro")[1]
+    )
+    assert "sees it already" in run("link", "deploy", "--to", "kiro")[1]
+
+
+# Where nothing is put -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [("link", "deploy", "--to"), ("why", "deploy", "--fix", "--host")])
+def test_nothing_is_put_where_a_link_leads_out_of_the_project(
+    machine: Machine, run: Run, words: tuple[str, ...]
+) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    elsewhere = machine.base / "elsewhere"
+    elsewhere.mkdir()
+    (machine.repo / ".claude").symlink_to(elsewhere)
+
+    status, out, err = run(*words, "claude-code")
+
+    assert (status, list(elsewhere.iterdir())) == (1, [])
+    assert f".claude/skills is behind a link out of this project, to {elsewhere}/skills: move it away" in out + err
+
+
+def test_a_home_folder_that_is_a_link_is_called_by_its_real_place_before(machine: Machine, run: Run) -> None:
+    write_skill(machine.home / ".agents/skills", "deploy")
+    dotfiles = machine.base / "dotfiles"
+    dotfiles.mkdir()
+    (machine.home / ".claude").symlink_to(dotfiles)
+
+    status, _, err = run("link", "deploy", "--to", "claude-code")
+
+    assert (status, err) == (0, f"skillshelf: ~/.claude/skills is really {dotfiles}/skills\n")
+    assert verdicts(run, "deploy", "--host", "claude-code") == {"claude-code": "visible"}
+
+
+def test_notes_that_are_a_link_have_nothing_overwritten(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    diary = machine.home / "diary.md"
+    diary.write_text("Dear diary\n")
+    (machine.repo / ".claude/skills").mkdir(parents=True)
+    (machine.repo / f".claude/skills/{RECORD}").symlink_to(diary)
+
+    status, out, _ = run("link", "deploy", "--to", "claude-code")
+
+    assert (status, diary.read_text()) == (1, "Dear diary\n")
+    assert f"not made: {RECORD} there is a link" in out
+    assert not (machine.repo / ".claude/skills/deploy").is_symlink()
+
+
+def test_notes_are_for_everybody_whom_the_mask_allows(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    mask = os.umask(0o027)
+    try:
+        run("link", "deploy", "--to", "kiro")
+    finally:
+        os.umask(mask)
+
+    record = machine.repo / f".kiro/skills/{RECORD}"
+    assert stat.S_IMODE(record.stat().st_mode) == 0o640
+    assert json.loads(record.read_bytes())["deploy"]["source"] == "../../.agents/skills/deploy"
+
+
+# Words and counts ---------------------------------------------------------------------------------
+
+
+def test_a_comparison_counts_all_skills(machine: Machine, run: Run) -> None:
+    for name in ("deploy", "review"):
+        write_skill(machine.repo / ".agents/skills", name)
+    write_skill(machine.repo / ".claude/skills", "ship")
+    every = {host["host"]: host for host in asked(run, "hosts", schema="hosts")["hosts"]}
+
+    found = asked(run, "hosts", "--diff", "codex", "opencode", schema="hosts")
+
+    assert [row["name"] for row in found["skills"]] == ["ship"]
+    assert found["hosts"] == [every["codex"], every["opencode"]]
+
+
+def test_a_host_that_is_nearly_named_is_suggested(run: Run) -> None:
+    assert run("why", "deploy", "--host", "CODEX")[2] == "skillshelf: no host 'CODEX'; did you mean codex?\n"
+    assert "there are: claude-code, codex" in run("why", "deploy", "--host", "zzz")[2]
+
+
+def test_the_script_that_asks_real_hosts_says_what_it_needs() -> None:
+    script = Path(__file__).parent / "advice.py"
+
+    done = subprocess.run([sys.executable, "-I", "-S", script, "codex"], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (
+        1,
+        "advice.py needs skillshelf, pytest, jsonschema: pip install -e '.[test]'\n",
+    )

@@ -1,0 +1,379 @@
+"""What `why` advises, done: who sees the skill afterwards is who was promised."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from support.host_cases import linked_file, linked_folder, skill, trust
+from support.host_runs import Run, asked
+from support.trees import Machine, write_skill
+
+from skillshelf.config.hosts import HOSTS
+from skillshelf.core.environment import Place
+from skillshelf.hosts.remedies import Remedy, remedies
+from skillshelf.hosts.survey import Sighting, Survey, take_survey
+from skillshelf.hosts.verdicts import Verdict, judge
+
+Build = Callable[[Machine], None]
+
+
+def in_root(root: str, text: str | None = None, folder: str = "probe-x") -> Build:
+    """A skill called probe-x in a root."""
+    return lambda machine: (write_skill(machine.base / root, "probe-x", text, folder=folder), None)[1]
+
+
+def trusted(build: Build) -> Build:
+    """The same, in a folder that every host trusts."""
+
+    def both(machine: Machine) -> None:
+        build(machine)
+        trust(machine, machine.repo)
+
+    return both
+
+
+def with_a_rival(machine: Machine) -> None:
+    """A skill whose name a personal skill has as well."""
+    in_root("repo/.agents/skills")(machine)
+    write_skill(machine.home / ".claude/skills", "probe-x", skill("name: probe-x\ndescription: Mine.\n"))
+
+
+def taken(machine: Machine) -> None:
+    """A skill whose place in another root is taken by a folder that is none."""
+    in_root("repo/.agents/skills")(machine)
+    (machine.repo / ".claude/skills/probe-x/notes").mkdir(parents=True)
+
+
+def odd_names(machine: Machine) -> None:
+    """A skill in a folder with a blank, and one with a name that differs from it by what some hosts change."""
+    write_skill(machine.repo / ".claude/skills", "", skill("description: Probes.\n"), folder="probe x")
+    write_skill(machine.home / ".copilot/skills", "probe-x", skill("name: probe-x\ndescription: Mine.\n"))
+
+
+def broken_roots(machine: Machine) -> None:
+    """A skill where few look, and two roots that cannot be entered."""
+    in_root("repo/.github/skills")(machine)
+    (machine.repo / ".claude").mkdir()
+    (machine.repo / ".claude/skills").symlink_to("gone")
+    (machine.repo / ".agents").mkdir()
+    (machine.repo / ".agents/skills").write_text("not a folder")
+
+
+HELD_BACK = skill("name: probe-x\ndescription: Deploys.\ndisable-model-invocation: true\n")
+
+TREES: Mapping[str, Build] = {
+    "claude": in_root("repo/.claude/skills"),
+    "claude-trusted": trusted(in_root("repo/.claude/skills")),
+    "agents": in_root("repo/.agents/skills"),
+    "agents-trusted": trusted(in_root("repo/.agents/skills")),
+    "kiro": in_root("repo/.kiro/skills"),
+    "category": in_root("repo/.agents/skills", folder="ops/probe-x"),
+    "category-trusted": trusted(in_root("repo/.agents/skills", folder="ops/probe-x")),
+    "drafts": in_root("repo/.claude/skills", folder=".drafts/probe-x"),
+    "other-folder": in_root("repo/.claude/skills", folder="elsewhere-x"),
+    "misspelt": in_root("repo/.claude/skill"),
+    "misspelt-other-folder": in_root("repo/.claude/skill", folder="elsewhere-x"),
+    "odd-names": odd_names,
+    "broken-roots": broken_roots,
+    "package": in_root("repo/packages/api/.claude/skills"),
+    "at-home": in_root("home/.claude/skills"),
+    "at-home-codex": in_root("home/.codex/skills"),
+    "linked-folder": linked_folder(".agents/skills", "store"),
+    "linked-file": linked_file(".claude/skills"),
+    "held-back": in_root("repo/.claude/skills", HELD_BACK),
+    "no-name": in_root("repo/.claude/skills", skill("description: Probes.\n")),
+    "colon": in_root("repo/.claude/skills", skill("name: probe-x\ndescription: Use when: asked\n")),
+    "rival": with_a_rival,
+    "taken": taken,
+}
+
+
+class Seen:
+    """Every skill called probe-x that is no personal rival, and the best that each host makes of any of them."""
+
+    def __init__(self, machine: Machine, path: str | None = None) -> None:
+        place = Place(str(machine.repo), str(machine.home), {})
+        self.survey: Survey = take_survey(place, tuple(HOSTS), path=path)
+        named = [found for found in self.survey.sightings if {"probe-x", "probe x"} & {found.folder, found.declared}]
+        self.sightings = [found for found in named if b"Mine." not in found.head]
+
+    def of(self, sighting: Sighting) -> list[Verdict]:
+        """What all hosts make of one file."""
+        return [judge(sighting, view, self.survey) for view in self.survey.views.values()]
+
+    @property
+    def best(self) -> dict[str, Verdict]:
+        """The best verdict of each host on any of the files."""
+        rank = {True: 2, None: 1, False: 0}
+        rows = zip(*(self.of(sighting) for sighting in self.sightings), strict=True)
+        return {row[0].host: max(row, key=lambda verdict: rank[verdict.visible]) for row in rows}
+
+    def helping(self) -> list[Remedy]:
+        """What helps the one file there is."""
+        (sighting,) = self.sightings
+        return remedies(sighting, self.of(sighting), self.survey)
+
+
+def stray_path(machine: Machine) -> str | None:
+    """Where the skill lies if that is in no root."""
+    found = [*machine.repo.glob("packages/**/SKILL.md"), *machine.repo.glob(".claude/skill/*/SKILL.md")]
+    return str(found[0]) if found else None
+
+
+def rebuild(machine: Machine, build: Build) -> None:
+    """The tree as it was at first."""
+    for folder in machine.base.iterdir():
+        shutil.rmtree(folder)
+    machine.home.mkdir()
+    (machine.repo / ".git").mkdir(parents=True)
+    build(machine)
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_every_command_that_is_advised_works_as_it_stands(machine: Machine, run: Run, tree: str) -> None:
+    TREES[tree](machine)
+    path = stray_path(machine)
+    (sighting,) = Seen(machine, path).sightings
+    (candidate,) = asked(run, "why", sighting.path, schema="why")["candidates"]
+    fixes = {row["host"]: row["fix"] for row in candidate["hosts"] if row["fix"]}
+
+    for host, fix in fixes.items():
+        if fix.startswith("skillshelf link "):
+            rebuild(machine, TREES[tree])
+            status, out, _ = run(*shlex.split(fix)[1:])
+            now = Seen(machine, path).best[host]
+            assert (status, now.visible or now.verdict == "hidden-from-model") == (0, True), (host, fix, out, now)
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_what_helps_counts_the_hosts_that_see_the_skill_afterwards(machine: Machine, run: Run, tree: str) -> None:
+    TREES[tree](machine)
+    path = stray_path(machine)
+    before = Seen(machine, path).best
+    promised = [remedy for remedy in Seen(machine, path).helping() if remedy.put]
+    met: set[str] = set()
+
+    for remedy in promised:
+        rebuild(machine, TREES[tree])
+        status, out, _ = run(*shlex.split(remedy.what)[1:])
+        after = Seen(machine, path).best
+        gained = {host for host in HOSTS if after[host].visible and not before[host].visible}
+        lost = {host for host in HOSTS if before[host].visible and not after[host].visible}
+        assert status == 0, (remedy, out)
+        assert {*remedy.hosts} <= gained
+        assert gained - met <= {*remedy.hosts, *(host for one in promised for host in one.hosts)}
+        assert {after[host].verdict for host in remedy.asking} <= {"untrusted"}
+        assert {after[host].verdict for host in remedy.calling} <= {"hidden-from-model"}
+        assert lost == {*remedy.doubtful}
+        met |= {*remedy.hosts}
+
+
+def test_all_that_is_advised_can_be_done_one_after_the_other(machine: Machine, run: Run) -> None:
+    in_root("repo/.claude/skills")(machine)
+    trust(machine, machine.repo)
+    commands = [remedy.what for remedy in Seen(machine).helping()]
+
+    statuses = [run(*shlex.split(command)[1:])[0] for command in commands]
+
+    assert statuses == [0] * len(commands)
+    unseen = [host for host, verdict in Seen(machine).best.items() if not verdict.visible]
+    assert unseen == ["opencode", "copilot-cli", "cursor"], "the copy for one host leaves the winner open for these"
+
+
+BROKEN = "name: probe-x\ndescription: Use when: asked\n"
+BOM = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "mended"),
+    [
+        (BOM + skill().encode(), "remove the byte order mark", skill().encode()),
+        (
+            BOM + skill("name: Probe X\ndescription: D.\n").encode(),
+            "remove the byte order mark",
+            skill("name: Probe X\ndescription: D.\n").encode(),
+        ),
+        (
+            skill(BROKEN).encode(),
+            "put quotes around the value in line 3",
+            skill(BROKEN.replace("Use when: asked", "'Use when: asked'")).encode(),
+        ),
+        (
+            skill(f"name: probe-x\ndescription: {'d' * 1300}: x\n").encode(),
+            "put quotes around the value in line 3",
+            skill(f"name: probe-x\ndescription: '{'d' * 1300}: x'\n").encode(),
+        ),
+        (
+            skill(BROKEN + "disable-model-invocation: true\n").encode(),
+            "put quotes around the value in line 3",
+            skill(BROKEN.replace("Use when: asked", "'Use when: asked'") + "disable-model-invocation: true\n").encode(),
+        ),
+        (skill("description: D.\n").encode(), "add `name: probe-x`", skill().encode()),
+        (
+            b"--- \ndescription: D.\n---\n",
+            "remove the blanks after the opening ---",
+            skill("description: D.\n").encode(),
+        ),
+        (skill("name: probe-x\n").encode(), "add a description", skill().encode()),
+        (skill(f"name: probe-x\ndescription: {'d' * 1300}\n").encode(), "shorten the description to 1,024", None),
+        (skill("name: probe-x\ndescription: Prob\u00e9s.\n").encode("latin-1"), "save the file as UTF-8", None),
+        (b"---\nname: probe-x\ndescription: Probes.\n", "end the frontmatter with a line ---", None),
+        (skill("name: probe-x\ndescription: 'it's fine'\n").encode(), "make line 3 valid YAML", None),
+        (b"", "begin the file with a frontmatter: a line ---, name and description, a line ---", None),
+        (skill("name: probe-x\ndescription: [a]\n").encode(), "write the description as one text in quotes", None),
+        (skill("name: probe-x\ndescription:\n").encode(), "add a description", None),
+        (
+            skill("name: probe-x\ndescription: D.\nargument-hint: [x]\n").encode(),
+            "put quotes around the value in line 4",
+            skill("name: probe-x\ndescription: D.\nargument-hint: '[x]'\n").encode(),
+        ),
+        (
+            skill("name: probe-x\ndescription: D.\nargument-hint:\n").encode(),
+            "write a text after `argument-hint:`, or remove the line",
+            None,
+        ),
+    ],
+)
+def test_a_change_of_the_text_counts_where_nothing_else_is_wrong(
+    machine: Machine, text: bytes, what: str, mended: bytes | None
+) -> None:
+    path = write_skill(machine.repo / ".agents/skills", "probe-x", text)
+    trust(machine, machine.repo)
+    before = Seen(machine)
+    (remedy,) = [one for one in before.helping() if one.what.startswith(what)]
+
+    path.write_bytes(mended or skill().encode())
+
+    after = Seen(machine).best
+    now = {host for host in HOSTS if after[host].visible and before.best[host].visible is False}
+    assert {*remedy.hosts} == now
+
+
+def test_a_file_of_another_name_counts_where_hosts_look(machine: Machine) -> None:
+    path = write_skill(machine.repo / ".agents/skills", "probe-x", skill())
+    path.rename(path.with_name("skill.md"))
+    before = Seen(machine)
+    (remedy,) = [one for one in before.helping() if one.what == "rename the file to SKILL.md"]
+
+    path.with_name("skill.md").rename(path)
+
+    now = {host for host, verdict in Seen(machine).best.items() if verdict.visible and not before.best[host].visible}
+    assert {*remedy.hosts} == now
+
+
+def test_a_folder_whose_name_is_nearly_right_is_to_be_renamed(machine: Machine) -> None:
+    write_skill(machine.repo / ".claude/skill", "probe-x", skill())
+    before = Seen(machine, path=stray_path(machine))
+    (remedy,) = before.helping()
+
+    (machine.repo / ".claude/skill").rename(machine.repo / ".claude/skills")
+
+    now = {host for host, verdict in Seen(machine).best.items() if verdict.visible}
+    assert (remedy.what, {*remedy.hosts}) == ("mv .claude/skill .claude/skills", now)
+
+
+def test_a_key_that_stands_twice_is_told_with_its_line_and_trust_alone_promises_nothing(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "probe-x", skill("name: probe-x\ndescription: D.\ndescription: E.\n"))
+
+    helping = Seen(machine).helping()
+
+    assert [one.what for one in helping if one.kind == "hand"] == ["remove one of the two keys, see line 4"]
+
+
+@pytest.mark.parametrize("tabs", ["metadata:\n\ta: b\n", "metadata:\n\t- 'it's'\n"])
+def test_advice_never_speaks_of_a_line_that_it_does_not_know(machine: Machine, tabs: str) -> None:
+    write_skill(machine.repo / ".agents/skills", "probe-x", skill(f"name: probe-x\ndescription: D.\n{tabs}"))
+
+    assert "None" not in repr([one.what for one in Seen(machine).helping()])
+
+
+@pytest.mark.parametrize("host", ["gemini-cli", "pi"])
+def test_trust_counts_where_the_host_sees_the_skill_then(machine: Machine, host: str) -> None:
+    write_skill(machine.repo / ".agents/skills", "probe-x", skill("name: probe-x\ndescription: Use when: asked\n"))
+
+    helping = Seen(machine).helping()
+    trust(machine, machine.repo)
+
+    sees = Seen(machine).best[host].visible
+    assert any(host in remedy.hosts for remedy in helping if remedy.what.startswith("trust ")) is sees
+    (quoting,) = [remedy for remedy in helping if remedy.kind == "text"]
+    assert (host in quoting.needing) is not sees
+
+
+@pytest.mark.parametrize("root", [".claude/skills", ".agents/skills"])
+def test_a_skill_that_its_author_holds_back_is_promised_to_people_only(machine: Machine, root: str) -> None:
+    in_root(f"repo/{root}", HELD_BACK)(machine)
+
+    (remedy,) = [remedy for remedy in Seen(machine).helping() if remedy.what.startswith("trust this folder in pi")]
+
+    assert (remedy.hosts, remedy.calling) == ((), ("pi",))
+
+
+def test_hosts_that_would_only_ask_for_trust_are_counted_apart(machine: Machine, run: Run) -> None:
+    in_root("repo/.claude/skills")(machine)
+
+    out = run("why", "probe-x")[1]
+
+    assert "codex  " in out
+    assert "skillshelf link probe-x --to codex  (into .agents/skills; 2 more would then ask for trust)" in out
+
+
+def test_a_link_that_is_to_be_moved_away_is_not_what_the_next_command_goes_by(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / "lib", "probe-x", skill())
+    link = machine.repo / ".agents/skills/probe-x"
+    link.parent.mkdir(parents=True)
+    link.symlink_to("../../lib/probe-x")
+
+    told = run("why", "probe-x", "--host", "codelia")[1]
+    link.unlink()
+
+    assert "skillshelf link lib/probe-x --to codelia" in told
+    assert run("link", "lib/probe-x", "--to", "codelia")[0] == 0
+
+
+def test_what_stands_in_the_way_is_named_with_what_to_do(machine: Machine, run: Run) -> None:
+    taken(machine)
+
+    status, out, _ = run("link", "probe-x", "--to", "claude-code")
+
+    assert status == 1
+    said = ".claude/skills/probe-x is a folder without a SKILL.md: move it away"
+    assert f"claude-code: nothing done ({said} and try again)" in out
+    assert (
+        f"{said}, then: skillshelf link probe-x --to claude-code" in run("why", "probe-x", "--host", "claude-code")[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: path.write_text("x"), "is no folder but a file"),
+        (lambda path: path.symlink_to("gone"), "is a link that skillshelf did not make, to gone"),
+        (lambda path: write_skill(path.parent, "probe-x", skill(body="# Theirs\n")), "is another skill"),
+    ],
+)
+def test_whatever_stands_in_the_way_is_called_what_it_is(
+    machine: Machine, run: Run, make: Callable[[Path], object], said: str
+) -> None:
+    in_root("repo/.agents/skills")(machine)
+    (machine.repo / ".kiro/skills").mkdir(parents=True)
+    make(machine.repo / ".kiro/skills/probe-x")
+
+    status, out, _ = run("link", ".agents/skills/probe-x", "--to", "kiro")
+
+    assert (status, f".kiro/skills/probe-x {said}: move it away and try again" in out) == (1, True)
+
+
+def test_roots_that_cannot_be_entered_are_told(machine: Machine, run: Run) -> None:
+    broken_roots(machine)
+
+    told = run("hosts")[1]
+
+    assert "warning: .claude/skills cannot be entered by any host: the link leads nowhere: target gone" in told
+    assert "warning: .agents/skills cannot be entered by any host: it is no folder" in told
+    assert ".claude/skills cannot be entered by any host" in run("why", "nothing-like-it")[2]
+    assert ".claude/skills cannot be entered by any host" in run("why", "probe-x")[2]

@@ -1,0 +1,202 @@
+"""`skillshelf new`: a skill that passes `check`, in the right place, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import jsonschema
+import pytest
+from schemas import SCHEMAS
+from support.trees import Machine, write_skill
+
+EVERYTHING = ["--scripts", "--references", "--assets"]
+
+
+@pytest.mark.parametrize("extras", [[], EVERYTHING], ids=["plain", "with everything"])
+@pytest.mark.parametrize("name", ["deploy", "2024-report", "no", "1e5", "a" * 64])
+def test_a_new_skill_passes_check_without_any_finding(machine: Machine, name: str, extras: list[str]) -> None:
+    made = machine.run_json("new", name, *extras)
+
+    jsonschema.validate(made, SCHEMAS["new"])
+    folder = machine.repo / ".agents" / "skills" / name
+    assert made["dir"] == str(folder)
+    assert made["files"] == sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    assert machine.run_json("check") == {"checked": 1, "findings": [], "fixed": 0}
+    assert machine.names("strict") == [name]
+
+
+def test_a_person_is_told_where_it_is_and_what_to_do_next(machine: Machine) -> None:
+    done = machine.run("new", "deploy", *EVERYTHING)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "Made .agents/skills/deploy\n  SKILL.md\n  assets/template.md\n  references/details.md\n  scripts/run.py\n\n"
+        "Next:\n  write what to do into .agents/skills/deploy/SKILL.md\n  skillshelf check .agents/skills/deploy\n"
+        "  skillshelf show deploy\n"
+    )
+
+
+def test_its_script_runs(machine: Machine) -> None:
+    machine.run("new", "deploy", "--scripts")
+    folder = machine.repo / ".agents" / "skills" / "deploy"
+
+    done = subprocess.run([folder / "scripts" / "run.py", "SKILL.md"], cwd=folder, capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout) == (0, "SKILL.md: 19 lines\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "cwd", "expected"),
+    [
+        ([], "repo/src/deep", "repo/.agents/skills/x"),
+        (["--user"], "repo", "home/.agents/skills/x"),
+        ([], "plain", "home/.agents/skills/x"),
+        (["--root", "lib"], "repo/src", "repo/src/lib/x"),
+        (["--root", "~/lib"], "repo", "home/lib/x"),
+        (["--profile", "omp"], "repo/src", "repo/src/.omp/skills/x"),
+        (["--profile", "mycodeagent"], "repo/src", "repo/skills/x"),
+    ],
+)
+def test_it_goes_to_the_root_that_the_profile_names_first(
+    machine: Machine, words: list[str], cwd: str, expected: str
+) -> None:
+    (machine.base / cwd).mkdir(parents=True, exist_ok=True)
+
+    assert machine.run_json("new", "x", *words, cwd=machine.base / cwd)["dir"] == str(machine.base / expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("My Skill", "my-skill"),
+        ("PDFForms", "pdfforms"),
+        ("releaseNotes", "release-notes"),
+        ("größe", "groe"),
+        ("a--b", "a-b"),
+        ("a/b", "a-b"),
+        ("a" * 65, "a" * 64),
+        ("..", None),
+    ],
+)
+def test_a_name_that_is_not_valid_is_refused_with_one_that_is(machine: Machine, name: str, near: str | None) -> None:
+    done = machine.run("new", name)
+
+    assert done.returncode == 2
+    assert (f"try: skillshelf new {near}\n" in done.stderr) == (near is not None)
+    assert list(machine.repo.iterdir()) == [machine.repo / ".git"]
+
+
+@pytest.mark.parametrize("there", ["skill", "empty folder", "file", "dangling link"])
+def test_what_is_there_is_never_touched(machine: Machine, there: str) -> None:
+    place = machine.repo / ".agents" / "skills" / "deploy"
+    place.parent.mkdir(parents=True)
+    if there == "skill":
+        write_skill(place.parent, "deploy")
+    elif there == "empty folder":
+        place.mkdir()
+    elif there == "file":
+        place.write_text("mine")
+    else:
+        place.symlink_to(machine.base / "elsewhere")
+    before = sorted(path.name for path in place.parent.rglob("*"))
+
+    done = machine.run("new", "deploy")
+
+    assert (done.returncode, done.stderr) == (1, f"skillshelf: Skill already exists: {place}\n")
+    assert sorted(path.name for path in place.parent.rglob("*")) == before
+    assert not (machine.base / "elsewhere").exists()
+
+
+def test_after_a_failure_nothing_is_left(machine: Machine) -> None:
+    (machine.repo / "lib").write_text("a file where a folder should be")
+
+    done = machine.run("new", "deploy", "--root", "lib/skills", "--json")
+
+    assert done.returncode == 5
+    jsonschema.validate(json.loads(done.stdout), SCHEMAS["failure"])
+    assert "cannot be made: not a directory" in done.stderr
+    assert sorted(path.name for path in machine.repo.iterdir()) == [".git", "lib"]
+
+
+def test_half_a_skill_is_taken_away_again(machine: Machine, tmp_path: Path) -> None:
+    from skillshelf.core.writing import make_folder
+
+    with pytest.raises(OSError, match="File name too long"):
+        make_folder(str(tmp_path / "new" / "skills" / "x"), {"SKILL.md": b"x", "a" * 300: b"y"})
+
+    assert not (tmp_path / "new").exists()
+
+
+def test_two_at_once_in_a_place_without_a_root_are_both_made(tmp_path: Path) -> None:
+    from skillshelf.core.writing import make_folder
+
+    roots = [str(tmp_path / str(number) / ".agents" / "skills") for number in range(300)]
+
+    def make(name: str) -> int:
+        for root in roots:
+            together.wait()
+            make_folder(f"{root}/{name}", {"SKILL.md": b"x"})
+        return len(roots)
+
+    together = Barrier(2, timeout=30)
+    with ThreadPoolExecutor(2) as pool:
+        assert [*pool.map(make, ("a", "b"))] == [len(roots)] * 2
+
+
+def test_a_cloned_repository_cannot_lead_it_elsewhere(machine: Machine) -> None:
+    (machine.base / "outside").mkdir()
+    (machine.repo / ".agents").mkdir()
+    (machine.repo / ".agents" / "skills").symlink_to(machine.base / "outside")
+
+    done = machine.run("new", "deploy")
+
+    assert done.returncode == 2
+    assert "outside the repository" in done.stderr
+    assert os.listdir(machine.base / "outside") == []
+
+
+HIDDEN = (
+    "skillshelf: --description: the description holds 1 bidirectional character(s) (U+202E RIGHT-TO-LEFT OVERRIDE)\n"
+)
+NO_WHEN = 'skillshelf: description: no word about when to use it; add a sentence such as "Use when ..."\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "told"),
+    [
+        ('Uses: colons, "quotes", it\'s # all [here] {now} and \\ too, größe', 0, ""),
+        ("Two words", 2, "skillshelf: --description: 2 words; say what the skill does and when to use it\n"),
+        ("Turns \u202e it round", 2, HIDDEN),
+        ("Turns all of it round and round", 0, NO_WHEN),
+        ("two\nlines are one when they are read as a description", 0, ""),
+        ("x" * 1025, 2, "skillshelf: --description: the description has 1025 characters; at most 1024 are allowed\n"),
+        (
+            "Deploys \x1b[31mit\x07\x85. Use when asked.",
+            2,
+            "skillshelf: --description: control characters cannot be kept (U+0007, U+001B, U+0085); "
+            "write it without them\n",
+        ),
+        ("", 2, "skillshelf: --description: no `description`; say what the skill does and when to use it\n"),
+    ],
+    ids=["odd", "short", "hidden", "advice", "two lines", "long", "controls", "empty"],
+)
+def test_a_description_is_kept_as_given_or_refused(machine: Machine, text: str, status: int, told: str) -> None:
+    done = machine.run("new", "deploy", f"--description={text}")
+
+    assert (done.returncode, done.stderr) == (status, told)
+    assert [skill.description for skill in machine.catalog().skills] == [" ".join(text.split())] * (status == 0)
+
+
+def test_a_name_that_is_taken_elsewhere_is_told(machine: Machine) -> None:
+    path = write_skill(machine.home / ".agents" / "skills", "deploy")
+
+    assert machine.run("new", "deploy").stderr == f"skillshelf: another skill has this name already: {path}\n"
+
+
+def test_root_and_user_exclude_each_other(machine: Machine) -> None:
+    assert machine.run("new", "deploy", "--root", "x", "--user").returncode == 2

@@ -1,0 +1,117 @@
+"""Over HTTP: who takes a place without using it loses it, and what stays open ends with the server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http.client import HTTPConnection
+from typing import Any
+
+import pytest
+from support.mcps import run
+from support.trees import Machine
+
+import anyio  # isort: skip
+import anyio.to_thread  # isort: skip
+from skillshelf.servers.mcp.http import Listening, bind, serve_http
+from skillshelf.servers.mcp.library import Library
+from skillshelf.servers.mcp.server import SkillServer
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}
+PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+
+
+@asynccontextmanager
+async def serving(machine: Machine) -> AsyncIterator[int]:
+    """The port of a server over HTTP in this process; at the end it is told to stop, and must."""
+    shelf = machine.shelf(trust="ask")
+    library = Library(shelf, shelf.session)
+    listening = Listening("127.0.0.1", 0, None, frozenset())
+    bound = bind(listening)
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(serve_http, SkillServer(library, show_paths=False), listening, bound, _nobody_hears)
+            yield bound.getsockname()[1]
+            group.cancel_scope.cancel()
+    finally:
+        library.lanes.close()
+
+
+def _nobody_hears(message: str) -> None:
+    return None
+
+
+async def asked(port: int, message: Any, session: str | None = None) -> tuple[int, str | None]:
+    """The status of the answer to a message of the older era, and the session that it opens."""
+
+    def ask() -> tuple[int, str | None]:
+        connection = HTTPConnection("127.0.0.1", port, timeout=30)
+        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        headers |= {"mcp-session-id": session, "mcp-protocol-version": "2025-11-25"} if session else {}
+        try:
+            connection.request("POST", "/mcp", json.dumps(message), headers)
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status, answer.getheader("mcp-session-id")
+        finally:
+            connection.close()
+
+    return await anyio.to_thread.run_sync(ask)
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /mcp HTTP/1.1\r\nHost: local"], ids=["nothing", "half of the headers"])
+def test_a_connection_without_a_whole_request_is_closed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr("skillshelf.servers.mcp.http.SILENT_SECONDS", 0.1)
+
+    async def check() -> None:
+        async with serving(machine) as port, await anyio.connect_tcp("127.0.0.1", port) as silent:
+            if sent:
+                await silent.send(sent)
+            with pytest.raises(anyio.EndOfStream):
+                await silent.receive()
+
+    run(check)
+
+
+def test_an_older_client_that_comes_takes_the_place_of_the_one_that_rests_longest(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skillshelf.servers.mcp.http.STREAMS_AT_ONCE", 2)
+
+    async def check() -> None:
+        async with serving(machine) as port:
+            names = [(await asked(port, HELLO))[1] for _ in range(2)]
+            # Who opens no session takes nobody's place.
+            assert (await asked(port, PING))[0] == 400
+            # The first is used last, so the second rests longer.
+            assert [(await asked(port, PING, name))[0] for name in reversed(names)] == [200, 200]
+            names.append((await asked(port, HELLO))[1])
+            assert [(await asked(port, PING, name))[0] for name in names] == [200, 404, 200]
+
+    run(check)
+
+
+def test_a_stream_ends_at_once_and_well_when_the_server_does(
+    machine: Machine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def check() -> None:
+        async with serving(machine) as port:
+            _, session = await asked(port, HELLO)
+            stream = await anyio.connect_tcp("127.0.0.1", port)
+            headers = f"Host: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n"
+            await stream.send(f"GET /mcp HTTP/1.1\r\n{headers}\r\n".encode())
+            assert b"200 OK" in await stream.receive()
+        async with stream:
+            rest = b"".join([part async for part in stream])
+        assert rest.endswith(b"0\r\n\r\n")
+
+    run(check)
+    assert capfd.readouterr().err == ""

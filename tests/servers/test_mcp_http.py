@@ -1,0 +1,242 @@
+"""Over HTTP: who is let in, how much, and what a client far away gets."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from typing import Any
+
+import pytest
+from support.mcps import ERAS, ask, command_of, run, text_of
+from support.trees import Machine, write_skill
+
+import anyio  # isort: skip
+from mcp import Client  # isort: skip
+from skillshelf.servers.mcp.http import Door, Listening, listening_for
+
+TOKEN = "a-token-of-enough-characters"
+LOCAL = Listening("127.0.0.1", 8000, None, frozenset())
+OPEN = Listening("0.0.0.0", 8000, TOKEN, frozenset({"skills.example"}))
+
+
+@contextmanager
+def serving(machine: Machine, *words: str, **variables: str) -> Iterator[str]:
+    """The real command over HTTP; it must end well when it is told to."""
+    parameters = command_of(machine, "--http", "127.0.0.1:0", *words)
+    process = subprocess.Popen(
+        [parameters.command, *parameters.args],
+        env={**(parameters.env or {}), **variables},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr
+    try:
+        line = process.stderr.readline()
+        found = re.search(r"http://\S+", line)
+        assert found, line + process.stderr.read()
+        yield found[0]
+    finally:
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+        assert process.wait(30) == 0, rest
+        process.stderr.close()
+
+
+def test_both_eras_are_served_and_no_path_of_the_machine_is_told(machine: Machine) -> None:
+    write_skill(machine.home / ".agents/skills", "alpha")
+
+    async def check(url: str) -> None:
+        for era in ERAS.values():
+            async with Client(url, mode=era) as client:
+                (entry,) = (await ask(client, "skills/list"))["skills"]
+                assert entry["uri"] == "skill://alpha/SKILL.md"
+                assert 'directory="skill://alpha"' in await text_of(client, "skill_load", name="alpha")
+
+    with serving(machine) as url:
+        run(check, url)
+        assert status_of(url, b"nonsense") == 400
+        assert status_of(url, b"x" * 1_100_000) == 413
+        assert status_of(url, b"{}", host="evil.example") == 421
+        assert status_of(url, b"{}", origin="https://evil.example") == 403
+
+
+def status_of(url: str, body: bytes, **headers: str) -> int:
+    """The status of the answer to a request."""
+    connection = HTTPConnection(url.removeprefix("http://").partition("/")[0], timeout=30)
+    plain = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    try:
+        connection.request("POST", "/mcp", body, {**plain, **headers})
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def answered(listening: Listening, *headers: tuple[str, str], app: Any = None, doors: list[Door] | None = None) -> int:
+    """The status that the door, which `doors` gets, or what is behind it gives to a request with these headers."""
+
+    async def welcome(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    statuses: list[int] = []
+
+    async def send(message: Any) -> None:
+        if "status" in message:
+            statuses.append(message["status"])
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    raw = [(name.encode(), value.encode()) for name, value in headers]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": raw}
+    door = Door(app or welcome, listening)
+    if doors is not None:
+        doors.append(door)
+    anyio.run(door, scope, receive, send)
+    return statuses[0]
+
+
+@pytest.mark.parametrize(
+    ("listening", "host", "status"),
+    [
+        *((LOCAL, host, 200) for host in ("127.0.0.1:8000", "localhost:8000", "[::1]:8000", "LOCALHOST")),
+        *(
+            (LOCAL, host, 421)
+            for host in (
+                *("evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1", ""),
+                *("evil@localhost", "localhost/x", "localhost?x", "localhost#x", "localhost:x", "localhost,evil"),
+            )
+        ),
+        *((OPEN, host, 200) for host in ("10.0.0.1:8000", "skills.example", "localhost")),
+        *((OPEN, host, 421) for host in ("evil.example", "skills.example.evil.example", "[", "skills.example@evil")),
+    ],
+)
+def test_only_names_of_this_server_are_answered(listening: Listening, host: str, status: int) -> None:
+    authorization = ("authorization", f"Bearer {TOKEN}")
+
+    assert answered(listening, ("host", host), authorization) == status
+
+
+def test_a_name_that_is_allowed_may_be_given_with_its_port_and_in_any_case() -> None:
+    words = {"http": "127.0.0.1:0", "token_file": None, "allow_host": ["Skills.Example:8443"]}
+
+    assert answered(listening_for(words, {}), ("host", "skills.example")) == 200
+
+
+def test_a_host_that_is_missing_or_named_twice_is_refused() -> None:
+    assert answered(LOCAL) == 421
+    assert answered(LOCAL, ("host", "localhost"), ("host", "evil.example")) == 421
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        *((origin, 200) for origin in ("http://localhost:3000", "http://127.0.0.1:8000")),
+        *((origin, 403) for origin in ("https://evil.example", "null", "http://localhost.evil.example", "x")),
+        *(
+            (origin, 403)
+            for origin in ("http://[", "http://evil@localhost", "http://localhost/x", "", "http://10.0.0.1")
+        ),
+    ],
+)
+def test_only_pages_of_this_machine_may_ask(origin: str, status: int) -> None:
+    assert answered(LOCAL, ("host", "localhost"), ("origin", origin)) == status
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("10.0.0.1", "http://10.0.0.1:8000", 200),
+        ("10.0.0.1", "https://skills.example", 200),
+        ("10.0.0.1", "http://10.0.0.2", 403),
+        ("10.0.0.1", "http://localhost:3000", 403),
+    ],
+    ids=["its own", "one that is allowed", "another address", "the machine of the client"],
+)
+def test_a_server_for_other_machines_takes_only_its_own_pages(host: str, origin: str, status: int) -> None:
+    authorization = ("authorization", f"Bearer {TOKEN}")
+
+    assert answered(OPEN, ("host", host), ("origin", origin), authorization) == status
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        ((("authorization", f"Bearer {TOKEN}"),), 200),
+        ((("authorization", f"bearer {TOKEN}"),), 200),
+        ((("authorization", f"Bearer {TOKEN.upper()}"),), 401),
+        ((("authorization", f"Basic {TOKEN}"),), 401),
+        ((("authorization", f"Bearer {TOKEN}x"),), 401),
+        ((("authorization", TOKEN),), 401),
+        ((), 401),
+        ((("authorization", f"Bearer {TOKEN}"), ("authorization", "Bearer other")), 401),
+    ],
+    ids=["right", "another spelling of bearer", "upper case", "basic", "wrong", "no bearer", "none", "two"],
+)
+def test_who_has_no_token_is_refused(given: tuple[tuple[str, str], ...], status: int) -> None:
+    assert answered(OPEN, ("host", "skills.example"), *given) == status
+
+
+def test_one_request_too_many_is_told_to_come_again() -> None:
+    statuses: list[int] = []
+    enough = anyio.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        await enough.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def send(message: Any) -> None:
+        if "status" in message:
+            statuses.append(message["status"])
+            enough.set()
+
+    async def check() -> None:
+        door: Any = Door(slow, LOCAL)
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"localhost")]}
+        async with anyio.create_task_group() as group:
+            for _ in range(65):
+                group.start_soon(door, scope, anyio.sleep_forever, send)
+
+    run(check)
+    assert statuses == [503, *[200] * 64]
+
+
+def test_a_request_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillshelf.servers.mcp.http.REQUEST_SECONDS", 0.01)
+
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        await anyio.sleep_forever()
+
+    assert answered(LOCAL, ("host", "localhost"), app=never) == 504
+
+
+def test_a_request_that_is_not_done_when_the_server_ends_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillshelf.servers.mcp.http._SHUTDOWN_SECONDS", 0.01)
+    doors: list[Door] = []
+
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        doors[0].close()
+        await anyio.sleep_forever()
+
+    assert answered(LOCAL, ("host", "localhost"), app=never, doors=doors) == 503
+
+
+def test_a_client_that_does_not_send_what_it_announced_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillshelf.servers.mcp.http.BODY_SECONDS", 0.01)
+    heard: list[Any] = []
+
+    async def patient(scope: Any, receive: Any, send: Any) -> None:
+        heard.append(await receive())
+
+    async def check() -> None:
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"localhost")]}
+        door: Any = Door(patient, LOCAL)
+        await door(scope, anyio.sleep_forever, anyio.sleep_forever)
+
+    run(check)
+    assert json.dumps(heard) == '[{"type": "http.disconnect"}]'

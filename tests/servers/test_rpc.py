@@ -1,0 +1,407 @@
+"""The methods of `skillshelf rpc`, and what each of them gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import jsonschema
+import pytest
+from schemas import RPC_SCHEMA, SCHEMAS
+from support.policies import put
+from support.rpcclient import RpcClient, rpc_in_process, rpc_process
+from support.trees import SOURCE, Machine, write_skill
+
+from skillshelf import __version__
+from skillshelf.config.systems import SYSTEMS
+from skillshelf.servers.rpc.methods import HANDLERS
+from skillshelf.servers.rpc.schema import MEMBERS, METHODS, TO_CLIENT
+
+PAGE = Path(__file__).parents[2] / "docs" / "rpc.md"
+
+
+# The schema itself is checked once, below.
+REQUESTS = jsonschema.Draft202012Validator(RPC_SCHEMA)
+
+
+def asked(client: RpcClient, method: str, **params: Any) -> Any:
+    """What a request gives; request and result are held against the schema."""
+    REQUESTS.validate({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    result = client.ask(method, **params)
+    jsonschema.Draft202012Validator(RPC_SCHEMA["$defs"][f"{method} result"]).validate(result)
+    return result
+
+
+# What there is ------------------------------------------------------------------------------------
+
+
+def test_a_client_is_told_what_the_server_is_and_can_do(machine: Machine) -> None:
+    machine.configure("[profiles.lab]\nextends = 'standard'\n")
+    with rpc_process(machine) as client:
+        told = asked(client, "initialize")
+
+    assert told == {
+        "name": "skillshelf",
+        "version": __version__,
+        "profiles": [*SYSTEMS, "lab"],
+        "capabilities": {
+            "supports_skills_list": True,
+            "supports_context_inspect": True,
+            "supports_sessions": True,
+        },
+    }
+
+
+@pytest.mark.req("C-101", "C-103")
+def test_the_list_is_what_the_command_prints(machine: Machine) -> None:
+    write_skill(machine.home / ".agents/skills", "alpha")
+    write_skill(machine.repo / ".agents/skills", "stranger")
+    write_skill(machine.repo / ".agents/skills", "broken", "no frontmatter")
+    with rpc_in_process(machine) as client:
+        listed = asked(client, "skills.list")
+
+    assert listed == machine.run_json("list")
+    assert [skill["name"] for skill in listed["skills"]] == ["alpha", "stranger"]
+    assert [error["path"] for error in listed["errors"]] == [str(machine.repo / ".agents/skills/broken/SKILL.md")]
+
+
+@pytest.mark.req("C-102", "C-105")
+def test_the_catalog_of_each_folder_is_kept_until_a_reload_is_asked_for(machine: Machine) -> None:
+    inner = machine.repo / "inner"
+    write_skill(inner / ".agents/skills", "inside")
+    write_skill(machine.repo / ".agents/skills", "outside")
+
+    def names(**params: Any) -> list[str]:
+        return [skill["name"] for skill in asked(client, "skills.list", **params)["skills"]]
+
+    with rpc_in_process(machine) as client:
+        assert names() == ["outside"]
+        assert names(cwd="inner") == names(cwd=str(inner)) == ["inside", "outside"]
+        write_skill(inner / ".agents/skills", "later")
+        write_skill(machine.repo / ".agents/skills", "much-later")
+
+        assert names(cwd="inner") == names(cwd="inner", force_reload=False) == ["inside", "outside"]
+        assert names(cwd="inner", force_reload=True) == ["inside", "later", "much-later", "outside"]
+        assert names(cwd="inner") == ["inside", "later", "much-later", "outside"]
+        assert names() == ["outside"]
+
+
+def test_a_reload_reads_the_configuration_too_and_open_sessions_see_the_disk_anew(machine: Machine) -> None:
+    write_skill(machine.home / ".agents/skills", "alpha")
+    with rpc_in_process(machine) as client:
+        session = client.open()
+        write_skill(machine.home / ".agents/skills", "beta")
+        before = client.ask("session.call", session=session, tool="skill_load", arguments={"name": "beta"})
+        machine.configure("skills.disabled = ['alpha']\n")
+
+        listed = asked(client, "skills.list", force_reload=True)
+        after = client.ask("session.call", session=session, tool="skill_load", arguments={"name": "beta"})
+
+    assert [(skill["name"], skill["hidden"]) for skill in listed["skills"]] == [("alpha", "disabled"), ("beta", None)]
+    assert (before["error"]["code"], after["ok"]) == ("not_found", True)
+
+
+@pytest.mark.req("C-104", "C-106", "C-117")
+def test_the_state_has_the_catalog_and_the_versions_that_were_loaded(machine: Machine) -> None:
+    paths = {name: write_skill(machine.home / ".agents/skills", name) for name in ("alpha", "beta", "gamma", "delta")}
+    for number, path in enumerate(paths.values()):
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    with rpc_in_process(machine) as client:
+        nothing = asked(client, "context.inspect", include_skills=False)
+        before = asked(client, "context.inspect")["skills"]
+        client.ask("skills.load", name="alpha")
+        session = client.open(preload=["delta"])
+        client.ask("session.call", session=session, tool="skill_load", arguments={"name": "beta"})
+        os.utime(paths["beta"], (1_700_000_500, 1_700_000_500))
+        client.ask("session.call", session=session, tool="skill_load", arguments={"name": "beta"})
+        client.ask("session.call", session=session, tool="skill_load", arguments={"name": "nonsense"})
+        after = asked(client, "context.inspect", include_skills=True)["skills"]
+        catalog = client.ask("skills.list")
+
+    assert nothing == {}
+    assert before == {
+        "enabled": True,
+        "root_dir": str(machine.repo),
+        "working_dir": str(machine.repo),
+        "catalog": catalog,
+        "loaded_versions": [],
+    }
+    assert after["loaded_versions"] == [
+        {"path": str(paths["alpha"]), "mtime_ms": 1_700_000_000_000},
+        {"path": str(paths["beta"]), "mtime_ms": 1_700_000_500_000},
+        {"path": str(paths["delta"]), "mtime_ms": 1_700_000_003_000},
+    ]
+
+
+def test_without_a_session_skills_are_searched_loaded_and_read_as_the_commands_do(machine: Machine) -> None:
+    skill = write_skill(machine.home / ".agents/skills", "release-notes").parent
+    (skill / "style.md").write_text("Be brief.\n")
+    with rpc_in_process(machine) as client:
+        found = asked(client, "skills.search", query="release", limit=3, scope="user")
+        loaded = asked(client, "skills.load", name="release-notes")
+        again = asked(client, "skills.load", path=str(skill))
+        read = asked(client, "skills.read", uri="skill://release-notes/style.md")
+
+    assert [result["skill"]["name"] for result in found["results"]] == ["release-notes"]
+    assert loaded == again == machine.run_json("show", "release-notes")
+    assert read == machine.run_json("read", "skill://release-notes/style.md")
+
+
+@pytest.mark.parametrize("method", ["skills.search", "skills.load", "skills.read"])
+def test_what_a_rule_denies_is_denied_without_a_session_too(machine: Machine, method: str) -> None:
+    write_skill(machine.home / ".agents/skills", "alpha")
+    machine.configure("permissions.deny = [{ tool = 'skill_load' }, { tool = 'skill_search' }]\n")
+    params = {"skills.search": {"query": "alpha"}, "skills.load": {"name": "alpha"}}
+    with rpc_in_process(machine) as client:
+        code = client.fail(method, **params.get(method, {"uri": "skill://alpha/SKILL.md"}))
+
+    assert code == (-32000, "denied")
+
+
+def test_skills_that_nobody_trusts_are_listed_and_held_back_unless_the_run_trusts_them(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "stranger")
+    with rpc_in_process(machine) as client:
+        assert client.ask("skills.list")["skills"][0]["hidden"] == "untrusted"
+        assert client.ask("skills.search", query="stranger")["results"] == []
+        assert client.ask("session.system_prompt", session=client.open())["text"] == ""
+        client.confirm = lambda question: False
+        assert client.fail("skills.load", name="stranger") == (-32000, "denied")
+    with rpc_process(machine, "--trust") as client:
+        assert [result["skill"]["name"] for result in client.ask("skills.search", query="stranger")["results"]] == [
+            "stranger"
+        ]
+        assert client.ask("skills.load", name="stranger")["skill"]["name"] == "stranger"
+
+
+def test_standard_error_says_how_many_are_held_back(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "stranger")
+
+    done = machine.run("rpc", input='{"jsonrpc":"2.0","id":1,"method":"skills.list"}\n')
+
+    assert done.stderr == (
+        f"skillshelf: 1 skill of {machine.repo} held back; to allow it once: --trust, "
+        f"always: skillshelf trust {machine.repo}\n"
+    )
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1]
+
+
+# A session ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("K-13")
+def test_a_session_does_what_one_in_python_does(machine: Machine) -> None:
+    skill = put(machine.home / ".agents/skills", "deploy", "allowed-tools: Read\n")
+    put(machine.home / ".agents/skills", "review")
+    here = machine.shelf(trust="ask").session(confirm=lambda *question: False)
+    with rpc_in_process(machine) as client:
+        name = client.open()
+
+        def same(method: str, expected: Any, **params: Any) -> None:
+            assert asked(client, method, session=name, **params) == json.loads(json.dumps(expected))
+
+        same("session.system_prompt", {"text": here.system_prompt("Base.", "Ctx.", ["x"])}, base="Base.",
+             agents_context="Ctx.", tools=["x"])  # fmt: skip
+        same("session.tools", {"tools": [tool.to_dict() for tool in here.tools()]})
+        result = here.call("skill_load", {"name": "deploy"})
+        same("session.call", result._asdict(), tool="skill_load", arguments={"name": "deploy"})
+        wrong = here.call("skill_load", {"nam": 1})
+        same("session.call", {**wrong._asdict(), "error": wrong.error and wrong.error._asdict()}, tool="skill_load",
+             arguments={"nam": 1})  # fmt: skip
+        same("session.command", here.command("/skill:review v2")._asdict(), text="/skill:review v2")  # type: ignore[union-attr]
+        same("session.command", None, text="hello")
+        same("session.mentions", here.resolve_mentions("use $deploy, not $deplo")._asdict(), text="use $deploy, not $deplo")  # fmt: skip  # noqa: E501
+        same("session.decide", here.decide("Bash", {"command": "ls"})._asdict(), tool="Bash", arguments={"command": "ls"})  # fmt: skip  # noqa: E501
+        same("session.recall", {"text": here.recall(result.data["ref"])}, ref=result.data["ref"])
+        here.deactivate("deploy")
+        same("session.deactivate", {"active": ["review"]}, name="deploy")
+        loaded = here.activate("deploy")
+        same("session.activate", {"skill": loaded.skill.to_dict(), "digest": loaded.digest,
+             "active": ["deploy", "review"]}, path=str(skill))  # fmt: skip
+        here.compact()
+        same("session.compact", {})
+        same("session.snapshot", here.snapshot())
+        same("session.close", {"journal_problem": None})
+        assert client.fail("session.tools", session=name) == (-32000, "not_found")
+
+
+def test_a_snapshot_is_restored_and_says_what_changed(machine: Machine) -> None:
+    path = write_skill(machine.repo / "skills", "deploy")
+    with rpc_in_process(machine, started={"trust": "all"}) as client:
+        name = client.open(profile="mycodeagent")
+        client.ask("session.call", session=name, tool="Skill", arguments={"name": "deploy"})
+        snapshot = client.ask("session.snapshot", session=name)
+        same = asked(client, "session.restore", snapshot=snapshot)
+        path.write_text(path.read_text() + "More.\n")
+        other = asked(client, "session.restore", snapshot=snapshot)
+        again = client.ask("session.snapshot", session=same["session"])
+        refused = client.fail("session.restore", snapshot={**snapshot, "loaded": [{"path": 1}]})
+        elsewhere = client.fail("session.restore", snapshot={**snapshot, "profile": "nonsense"})
+
+    assert same == {"session": "s2", "changes": []}
+    assert other == {"session": "s3", "changes": [f"updated: deploy ({path})"]}
+    assert again == snapshot
+    assert refused == elsewhere == (-32602, "invalid_params")
+
+
+def test_a_policy_and_preloaded_skills_are_those_of_the_session(machine: Machine) -> None:
+    put(machine.home / ".agents/skills", "deploy")
+    with rpc_in_process(machine) as client:
+        name = client.open(policy={"deny": [{"tool": "skill_run"}]}, preload=["deploy"])
+        verdict = client.ask("session.decide", session=name, tool="skill_run", arguments={"name": "deploy"})["verdict"]
+        text = client.ask("session.system_prompt", session=name)["text"]
+        wrong_policy = client.fail("session.open", policy={"allow": 5})
+        wrong_name = client.start("session.open", preload=["nonsense"])()["error"]
+
+    assert verdict == "deny"
+    assert "Body of deploy." in text
+    assert wrong_policy == (-32602, "invalid_params")
+    assert wrong_name["message"] == "Unknown skill: nonsense. Available: deploy"
+
+
+def test_events_come_before_the_answer_and_are_those_of_the_journal(machine: Machine) -> None:
+    put(machine.home / ".agents/skills", "deploy")
+    own = machine.base / "own.jsonl"
+    with rpc_process(machine, "--journal", str(machine.base / "all.jsonl")) as client:
+        name = client.open(journal=str(own))
+        client.ask("session.call", session=name, tool="skill_load", arguments={"name": "deploy"})
+        seen = [event["type"] for event in client.events]
+        client.ask("session.close", session=name)
+        client.ask("skills.load", name="deploy")
+        left_open = client.open()
+
+    told = {key: [event for event in client.events if event["session"] == key] for key in (name, "r1", left_open)}
+    assert seen[-1] == "tool_ended"
+    assert told[name] == without_frame(own, name)
+    assert told["r1"] + told[left_open] == [
+        *without_frame(machine.base / "all.jsonl", "r1")[: len(told["r1"])],
+        *without_frame(machine.base / "all.jsonl", left_open)[len(told["r1"]) :],
+    ]
+    for words in (["replay", str(own)], ["replay", str(machine.base / "all.jsonl")], ["verify", str(own)]):
+        assert machine.run("log", *words).returncode == 0
+
+
+@pytest.mark.parametrize("profile", ["standard", "codelia", "swiftagent", "rip", "omp"])
+def test_what_was_done_without_a_session_can_be_replayed_in_every_profile(machine: Machine, profile: str) -> None:
+    root = {"swiftagent": ".agent/skills", "omp": ".omp/agent/skills"}.get(profile, ".agents/skills")
+    path = write_skill(machine.home / root, "alpha")
+    journal = machine.base / "run.jsonl"
+    with rpc_in_process(machine, started={"profile": profile, "journal": str(journal)}) as client:
+        for method, params in (
+            ("skills.search", {"query": "alpha", "limit": 2}),
+            ("skills.load", {"name": "alpha"}),
+            ("skills.load", {"path": str(path)}),
+            ("skills.read", {"uri": "skill://alpha/SKILL.md"}),
+            ("skills.read", {"uri": "skill://alpha/../x"}),
+            ("skills.load", {"name": "nonsense"}),
+        ):
+            client.start(method, **params)()
+        session = client.open()
+        client.ask("session.call", session=session, tool="skill_read", arguments={"uri": "skill://alpha/SKILL.md"})
+        client.ask("session.call", session=session, tool="skill_load", arguments={"path": str(path)})
+
+    done = machine.run("log", "replay", str(journal))
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+def without_frame(journal: Path, session: str) -> list[dict[str, Any]]:
+    """The events of a journal as a client is told of them."""
+    records = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+    frame = ("seq", "ts_ms", "prev", "sum")
+    return [{**{k: v for k, v in record.items() if k not in frame}, "session": session} for record in records]
+
+
+def test_what_a_journal_does_not_hold_is_said_at_the_start_and_at_the_end(machine: Machine) -> None:
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "session.open", "params": {"journal": "."}},
+        {"jsonrpc": "2.0", "id": 2, "method": "session.close", "params": {"session": "s1"}},
+    ]
+
+    done = machine.run("rpc", input="\n".join(map(json.dumps, lines)))
+
+    answers = [json.loads(line) for line in done.stdout.splitlines() if '"id"' in line]
+    problem = f"events are not in the journal: {machine.repo}: it is a folder, not a file"
+    assert answers[1]["result"] == {"journal_problem": f"3 {problem}"}
+    assert done.stderr == f"skillshelf: 2 {problem}\nskillshelf: 3 {problem}\n"
+
+
+# The tables ---------------------------------------------------------------------------------------
+
+
+def test_every_method_has_a_function_a_schema_and_its_place_in_the_documentation() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert list(HANDLERS) == list(METHODS)
+    assert re.findall(r"^### `([\w.]+)`$", page, re.MULTILINE) == [*METHODS, *TO_CLIENT]
+    assert [request["title"] for request in RPC_SCHEMA["anyOf"]] == list(METHODS)
+    for name, method in {**METHODS, **TO_CLIENT}.items():
+        assert len(method.help.split()) > 3, name
+    members = {key for method in METHODS.values() for key in get_type_hints(method.params)}
+    assert members | set(get_type_hints(TO_CLIENT["confirm"].params)) == set(MEMBERS)
+
+
+def test_the_shipped_schema_is_as_the_types_make_it() -> None:
+    shipped = PAGE.parent.parent / "src/skillshelf/json_schemas/rpc.json"
+
+    assert json.loads(shipped.read_text(encoding="utf-8")) == RPC_SCHEMA
+    jsonschema.Draft202012Validator.check_schema(RPC_SCHEMA)
+    assert SCHEMAS["catalog"]["properties"] == RPC_SCHEMA["$defs"]["skills.list result"]["properties"]
+
+
+# Nothing remote -----------------------------------------------------------------------------------
+
+WATCHED = """
+import os, sys
+def hook(event, arguments):
+    if event.partition(".")[0] in ("socket", "urllib", "http", "ftplib", "subprocess"):
+        os.write(2, f"{event} {arguments}\\n".encode())
+sys.addaudithook(hook)
+from skillshelf.cli.main import main
+code = main(sys.argv[1:])
+network = {"socket", "ssl", "http.client", "urllib.request", "asyncio"} & set(sys.modules)
+sys.exit(f"imported {network}" if network else code)
+"""
+
+
+@pytest.mark.req("C-08", "C-110", "S-07", "S-127")
+def test_nothing_is_searched_for_or_fetched_from_a_remote_place(machine: Machine) -> None:
+    write_skill(machine.home / ".agents/skills", "alpha", "---\nname: alpha\ndescription: https://a.example/x\n---\nB")
+    address = "https://skills.example/alpha/SKILL.md"
+    call = {"session": "s1", "tool": "skill_load"}
+    requests = [
+        ("skills.list", {"force_reload": True}),
+        ("skills.list", {"cwd": address}),
+        ("skills.search", {"query": address}),
+        ("skills.load", {"name": address}),
+        ("skills.load", {"path": address}),
+        ("skills.read", {"uri": address}),
+        ("skills.load", {"name": "alpha"}),
+        ("session.open", {}),
+        ("session.call", {**call, "arguments": {"name": "nobody-has-this"}}),
+        ("session.call", {**call, "arguments": {"path": address}}),
+        ("session.command", {"session": "s1", "text": f"/skill:{address}"}),
+        ("session.mentions", {"session": "s1", "text": "$nobody-has-this"}),
+    ]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": n, "method": method, "params": params})
+        for n, (method, params) in enumerate(requests)
+    ]
+
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, "rpc", "--home", str(machine.home)],
+        cwd=machine.repo,
+        env={"PYTHONPATH": SOURCE, "HOME": "/nonexistent"},
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    messages = [json.loads(line) for line in done.stdout.splitlines()]
+    answers = {message["id"]: "result" in message for message in messages if "id" in message}
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [answers[n] for n in range(12)] == [True, False, True, False, False, False, *[True] * 6]

@@ -1,0 +1,191 @@
+"""What a skill asks for in its frontmatter: `allowed-tools` narrows, and overrides are only proposed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.policies import GIT_ONLY, prepare, put
+from support.trees import Machine
+
+from skillshelf import Decision
+
+# allowed-tools ------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("K-34", "K-35")
+def test_a_window_opens_with_a_load_and_closes_with_the_skill(machine: Machine) -> None:
+    prepare(machine)
+    session = machine.shelf().session()
+    before = (session.effective_allowed_tools, session.decide("Write").verdict)
+    session.call("skill_load", {"name": "deploy"})
+    during = (session.effective_allowed_tools, session.decide("Write").verdict)
+    session.deactivate("deploy")
+
+    assert before == (None, "confirm")
+    assert during == (("Bash(git:*)", "Read"), "deny")
+    assert (session.effective_allowed_tools, session.decide("Write").verdict) == before
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "effective"),
+    [
+        ("Bash Read", "Bash(git:*) Write", ("Bash(git:*)",)),
+        ("Bash(git:*)", "Bash(git log:*)", ("Bash(git log:*)",)),
+        ("Bash(git:*)", "Bash(git status)", ("Bash(git status)",)),
+        ("Bash(git:*)", "Bash(gitx:*)", ()),
+        ("Bash(git:*)", "Bash(git; rm:*)", ()),
+        ("Read", "Write", ()),
+        ("Read, Grep", "Grep Read", ("Read", "Grep")),
+        ("Bash(*)", "Bash(ls)", ("Bash(ls)",)),
+    ],
+)
+def test_two_active_skills_leave_what_both_allow(
+    machine: Machine, one: str, other: str, effective: tuple[str, ...]
+) -> None:
+    put(machine.repo / ".agents/skills", "one", f"allowed-tools: '{one}'\n")
+    put(machine.repo / ".agents/skills", "other", f"allowed-tools: '{other}'\n")
+    session = machine.shelf().session()
+    for name in ("one", "other"):
+        session.activate(name)
+
+    assert session.effective_allowed_tools == effective
+
+
+@pytest.mark.parametrize("value", ["*", "mcp__shop__*", "Bash(git *)"])
+def test_an_entry_that_is_no_pattern_allows_nothing_and_is_said(machine: Machine, value: str) -> None:
+    path = put(machine.repo / ".agents/skills", "one", f"allowed-tools: ['{value}', Read]\n")
+    events: list[Any] = []
+    session = machine.shelf().session(on_event=events.append)
+    session.call("skill_load", {"name": "one"})
+
+    told = f"not understood in allowed-tools, so it allows nothing: {value}"
+    assert session.effective_allowed_tools == ("Read",)
+    assert [(warning.path, warning.message) for warning in session.warnings] == [(str(path), told)]
+    assert [event.warnings[0]["message"] for event in events if hasattr(event, "frontmatter")] == [told]
+
+
+def test_what_the_policy_denies_is_not_among_the_effective_tools(machine: Machine) -> None:
+    prepare(machine)
+    session = machine.shelf().session({"deny": [{"tool": "Bash"}]})
+    session.activate("deploy")
+    assert session.effective_allowed_tools == ("Read",)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["Bash(", "Bash)", "Bash(git *)", "*", "Ba*", "(git)", "Bash(a)(b)", "Bash(:*)", "Bash(g*t:*)"]
+)
+def test_a_pattern_that_is_none_allows_nothing(machine: Machine, pattern: str) -> None:
+    put(machine.repo / ".agents/skills", "odd", f"allowed-tools: '{pattern}'\n")
+    session = machine.shelf().session({"grant_from_skills": ["odd"]})
+    session.activate("odd")
+
+    for command in ("git status", "git *", "git", ""):
+        assert session.decide("Bash", {"command": command}).verdict == "deny"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"command": ["git", "status"]},
+        {"command": "git status", "cmd": "rm x"},
+        {"script": "git status", "other": "rm"},
+        {"command": None},
+    ],
+)
+def test_a_call_whose_command_is_not_clear_is_covered_by_no_prefix(machine: Machine, arguments: dict[str, Any]) -> None:
+    prepare(machine)
+    session = machine.shelf().session({"grant_from_skills": ["deploy"]})
+    session.activate("deploy")
+    assert session.decide("Bash", arguments).verdict == "deny"
+    assert session.decide("Read", arguments).verdict == "allow"
+
+
+@pytest.mark.req("S-123", "S-125", "M-75")
+@pytest.mark.parametrize(
+    ("profile", "root", "effective"),
+    [("swiftagent", ".agent/skills", ("Bash(git:*)", "Read")), ("mycodeagent", "skills", None)],
+)
+def test_where_allowed_tools_is_only_advice_it_changes_no_decision(
+    machine: Machine, profile: str, root: str, effective: tuple[str, ...] | None
+) -> None:
+    put(machine.repo / root, "deploy", GIT_ONLY)
+    session = machine.shelf(profile).session({"grant_from_skills": ["deploy"]})
+    before = session.decide("Write")
+    session.activate("deploy")
+
+    assert session.effective_allowed_tools == effective
+    assert session.decide("Write") == before
+    assert session.decide("Bash", {"command": "git status"}).verdict == "confirm"
+
+
+@pytest.mark.req("K-10", "K-36", "S-125")
+def test_a_skill_widens_only_by_the_policys_word_and_that_leaves_an_event(machine: Machine) -> None:
+    prepare(machine)
+    told: dict[bool, list[Any]] = {True: [], False: []}
+    for granted in (True, False):
+        policy = {"grant_from_skills": ["deploy"]} if granted else None
+        session = machine.shelf().session(policy, on_event=told[granted].append)
+        session.call("skill_load", {"name": "deploy"})
+        verdict = session.decide("Bash", {"command": "git log"}).verdict
+        assert verdict == ("allow" if granted else "confirm")
+
+    (widened,) = [event for event in told[True] if type(event).__name__ == "PolicyWidened"]
+    assert (widened.name, widened.tools) == ("deploy", ["Bash(git:*)", "Read"])
+    assert not [event for event in told[False] if type(event).__name__ == "PolicyWidened"]
+
+
+@pytest.mark.req("K-37")
+def test_full_auto_must_be_named_and_leaves_an_event(machine: Machine) -> None:
+    told: list[Any] = []
+    quiet: list[Any] = []
+    machine.shelf().session("full-auto", on_event=told.append)
+    machine.shelf().session(on_event=quiet.append)
+
+    assert [type(event).__name__ for event in told[:2]] == ["SessionStarted", "PolicyWidened"]
+    assert (told[0].policy["name"], told[1].rule) == ("full-auto", "full-auto")
+    assert quiet[0].policy["name"] == "default"
+    assert "PolicyWidened" not in [type(event).__name__ for event in quiet]
+
+
+@pytest.mark.req("M-74")
+def test_without_rules_nothing_stands_between_a_model_and_a_trusted_skill(machine: Machine) -> None:
+    put(machine.repo / "skills", "deploy")
+    session = machine.shelf("mycodeagent").session()
+    assert session.decide("Skill", {"name": "deploy"}) == Decision(
+        "allow", None, "the skill is trusted and no rule speaks of it"
+    )
+    assert session.call("Skill", {"name": "deploy"}).ok
+
+
+# Overrides ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("K-40", "K-41", "K-42", "K-43", "M-76")
+@pytest.mark.parametrize(("rules", "verdict"), [("", "confirm"), ("allow", "allow"), ("deny", "deny")])
+def test_overrides_are_proposals_that_the_policy_judges_and_nobody_follows(
+    machine: Machine, rules: str, verdict: str
+) -> None:
+    more = "model: big\ntool-defaults:\n  Bash: {timeout: 5}\ncontext: fork\n"
+    put(machine.repo / ".agents/skills", "deploy", more)
+    events: list[Any] = []
+    policy = {rules: [{"tool": "skill_override", "skill_name": "deploy"}]} if rules else None
+    session = machine.shelf().session(policy, on_event=events.append)
+    plain = machine.shelf().session()
+
+    result = session.call("skill_load", {"name": "deploy"})
+
+    wishes = [
+        ("model", "model", "big"),
+        ("tools", "tool-defaults", {"Bash": {"timeout": 5}}),
+        ("context", "context", "fork"),
+    ]
+    proposed = [event for event in events if type(event).__name__ == "OverrideProposed"]
+    assert [(event.kind, event.key, event.value, event.verdict) for event in proposed] == [
+        (*wish, verdict) for wish in wishes
+    ]
+    reported = [] if verdict == "deny" else [(*wish, verdict) for wish in wishes]
+    assert [(p.kind, p.key, p.value, p.verdict) for p in session.proposals] == reported
+    assert result == plain.call("skill_load", {"name": "deploy"})
+    assert session.decide("Bash") == plain.decide("Bash")

@@ -1,0 +1,218 @@
+"""The same act leaves the same events, whichever surface it comes through.
+
+A new surface is one line in `SURFACES`: a function that does one act of the scenario and records it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import pytest
+from support.players import PLAYS, Player, play_agent_session
+from support.policies import put
+from support.rpcclient import rpc_in_process
+from support.trees import Machine
+
+from skillshelf import Session, SkillError
+
+LEFT_OUT = {"session", "ts_ms", "prev", "sum", "mode"}
+"""The members in which surfaces may differ."""
+
+
+class Act(NamedTuple):
+    """One act: what a model would call, in words that every surface can translate."""
+
+    kind: Literal["load", "read", "run"]
+    arguments: Mapping[str, Any]
+
+
+SCENARIO = {
+    "a load": Act("load", {"name": "deploy"}),
+    "a load with words": Act("load", {"name": "deploy", "args": "v2 now"}),
+    "a load by path": Act("load", {"path": "{home}/.agents/skills/deploy/SKILL.md"}),
+    "a load of a near miss": Act("load", {"name": "deplo"}),
+    "a load of nothing": Act("load", {"name": "nonsense"}),
+    "a load of a file that is gone": Act("load", {"path": "/nowhere/deploy"}),
+    "a read": Act("read", {"uri": "skill://deploy/scripts/hello.sh"}),
+    "a read of a folder": Act("read", {"uri": "skill://deploy/scripts"}),
+    "a read of nothing": Act("read", {"uri": "skill://deploy/nothing.md"}),
+    "a read that climbs": Act("read", {"uri": "skill://deploy/../x"}),
+    "a run": Act("run", {"name": "deploy", "script": "hello.sh", "args": ["a", "b c"]}),
+    "a run that fails": Act("run", {"name": "deploy", "script": "fail.sh"}),
+    "a run that nobody allows": Act("run", {"name": "review", "script": "hello.sh"}),
+    "a run of nothing": Act("run", {"name": "deploy", "script": "nothing.sh"}),
+}
+
+TOOLS = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}
+
+Surface = Callable[[Machine, Act, Path], None]
+
+
+def a_model_in_python(machine: Machine, act: Act, journal: Path) -> None:
+    """A tool call through a session."""
+    with machine.shelf(trust="ask").session(journal=journal) as session:
+        session.call(TOOLS[act.kind], dict(act.arguments))
+
+
+def a_model_whose_user_says_no(machine: Machine, act: Act, journal: Path) -> None:
+    """The same where somebody can be asked, who always says no."""
+    tool = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}[act.kind]
+    with machine.shelf(trust="ask").session(journal=journal, confirm=lambda *question: False) as session:
+        session.call(tool, dict(act.arguments))
+
+
+def a_person_in_python(machine: Machine, act: Act, journal: Path) -> None:
+    """The methods of a session that serve a person."""
+    given = act.arguments
+    with machine.shelf(trust="ask").session(journal=journal) as session, suppress(SkillError):
+        if act.kind == "load":
+            session.load(given.get("name"), path=given.get("path"), arguments=given.get("args", ""))
+        elif act.kind == "read":
+            session.read(given["uri"])
+        else:
+            session.run(given["name"], given["script"], given.get("args", ()))
+
+
+def the_command_line(machine: Machine, act: Act, journal: Path) -> None:
+    """`show`, `read` and `run` in a process of their own."""
+    given = act.arguments
+    words = {
+        "load": [
+            "show",
+            given.get("path") or given.get("name"),
+            *(["--args", given["args"]] if "args" in given else []),
+        ],
+        "read": ["read", given.get("uri")],
+        "run": ["run", given.get("name"), given.get("script"), *given.get("args", ())],
+    }[act.kind]
+    done = machine.run(*words, "--journal", str(journal))
+    assert "mistake in skillshelf" not in done.stderr
+
+
+def a_client_of_the_mcp_server(machine: Machine, act: Act, journal: Path) -> None:
+    """A tool call over the Model Context Protocol."""
+    from support.mcps import client_of, run
+
+    async def call() -> None:
+        async with client_of(machine, journal=journal) as client:
+            await client.call_tool(f"skill_{act.kind}", dict(act.arguments))
+
+    run(call)
+
+
+def a_session_over_json_rpc(machine: Machine, act: Act, journal: Path) -> None:
+    """A tool call through the server of `skillshelf rpc`, to a client whose user says no."""
+    tool = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}[act.kind]
+    with rpc_in_process(machine, started={"journal": str(journal)}) as client:
+        client.confirm = lambda question: False
+        client.ask("session.call", session=client.open(), tool=tool, arguments=dict(act.arguments))
+
+
+def through(play: Callable[[Session, Player], None]) -> Surface:
+    """A tool call by way of a framework."""
+
+    def surface(machine: Machine, act: Act, journal: Path) -> None:
+        with machine.shelf(trust="ask").session(journal=journal) as session:
+            play(session, Player((TOOLS[act.kind], dict(act.arguments))))
+
+    return surface
+
+
+def an_agent_session(machine: Machine, act: Act, journal: Path) -> None:
+    """A tool call of the model of an `AgentSession`."""
+    player = Player((TOOLS[act.kind], dict(act.arguments)))
+    play_agent_session(machine.shelf(trust="ask"), player, journal=journal)
+
+
+SURFACES: dict[str, Surface] = {
+    "a client of the MCP server": a_client_of_the_mcp_server,
+    "a person in Python": a_person_in_python,
+    "the command line": the_command_line,
+    "a session over JSON-RPC": a_session_over_json_rpc,
+    "AgentSession": an_agent_session,
+    "pydantic-ai": through(PLAYS["pydantic-ai"]),
+    "LangChain": through(PLAYS["LangChain"]),
+    "OpenAI Agents SDK": through(PLAYS["OpenAI Agents SDK"]),
+}
+"""Every surface besides tool calls in Python, with which they are compared."""
+
+ASKING: dict[str, Surface] = {"a session over JSON-RPC": a_model_whose_user_says_no}
+"""The surfaces that ask somebody, and the tool calls in Python with which they are compared."""
+
+
+def events_of(machine: Machine, act: Act, surface: Surface, journal: Path) -> list[dict[str, Any]]:
+    """What a surface records of an act, without what may differ."""
+    surface(machine, act, journal)
+    records = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+    return [{key: value for key, value in entry.items() if key not in LEFT_OUT} for entry in records]
+
+
+@pytest.mark.req("K-03", "K-12", "K-13")
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("name", SCENARIO)
+def test_the_same_act_leaves_the_same_events(machine: Machine, name: str, surface: str) -> None:
+    skill = put(machine.home / ".agents/skills", "deploy", "model: big\nallowed-tools: Read\n").parent
+    put(machine.home / ".agents/skills", "review")
+    put(machine.repo / ".agents/skills", "stranger")
+    (skill / "scripts/hello.sh").write_text('#!/bin/sh\necho "hello $2"\necho oops >&2\n')
+    (skill / "scripts/fail.sh").write_text("#!/bin/sh\nexit 3\n")
+    machine.configure(
+        "permissions.allow = [{ tool = 'skill_run', skill_name = 'deploy' }]\npermissions.run.unsandboxed = true\n"
+    )
+    act = SCENARIO[name]
+    act = act._replace(
+        arguments={
+            key: value.format(home=machine.home) if isinstance(value, str) else value
+            for key, value in act.arguments.items()
+        }
+    )
+
+    expected = events_of(machine, act, ASKING.get(surface, a_model_in_python), machine.base / "model.jsonl")
+    found = events_of(machine, act, SURFACES[surface], machine.base / "surface.jsonl")
+
+    assert found == expected
+    assert len(expected) > 4
+
+
+def test_a_run_is_in_the_same_frames_as_any_other_call(machine: Machine) -> None:
+    put(machine.home / ".agents/skills", "deploy")
+    policy = {"allow": [{"tool": "skill_run"}], "run_unsandboxed": True}
+    events: list[Any] = []
+    session = machine.shelf().session(policy, on_event=events.append)
+    session.call("skill_load", {"name": "deploy"})
+    session.call("skill_run", {"name": "deploy", "script": "hello.sh"})
+
+    frames = [event for event in events if hasattr(event, "tool_id")]
+
+    assert [(type(frame).__name__, frame.tool_id) for frame in frames] == [
+        ("ToolStarted", "t1"),
+        ("ToolEnded", "t1"),
+        ("ToolStarted", "t2"),
+        ("ToolStdout", "t2"),
+        ("ToolEnded", "t2"),
+    ]
+
+
+@pytest.mark.req("K-12")
+@pytest.mark.parametrize("address", ["skill://deploy", "skill://deploy/scripts/hello.sh"])
+def test_a_read_leaves_the_same_events_where_reading_is_how_a_skill_is_loaded(machine: Machine, address: str) -> None:
+    put(machine.home / ".omp/agent/skills", "deploy", "allowed-tools: Read\n")
+
+    def by_model(machine: Machine, act: Act, journal: Path) -> None:
+        with machine.shelf("omp", trust="ask").session(journal=journal) as session:
+            session.call("read", {"path": act.arguments["uri"]})
+
+    def by_command(machine: Machine, act: Act, journal: Path) -> None:
+        machine.run("read", act.arguments["uri"], "--profile", "omp", "--journal", str(journal))
+
+    act = Act("read", {"uri": address})
+    expected = events_of(machine, act, by_model, machine.base / "model.jsonl")
+    found = events_of(machine, act, by_command, machine.base / "command.jsonl")
+
+    assert found == expected
+    reached = "skill_loaded" if address == "skill://deploy" else "skill_read"
+    assert [entry["type"] for entry in found if entry["type"] in ("skill_loaded", "skill_read")] == [reached]

@@ -1,0 +1,327 @@
+"""What a session remembers: a body is sent once for each version, as long as the model still has it, and never lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.scenario import SYSTEMS
+from support.trees import Machine, write_skill
+
+from skillshelf import ConfigurationError, ResourceNotFound, Session, ToolResult
+from skillshelf.config.systems import SYSTEMS as PROFILES
+
+BODY = "This line is in the body only."
+REMINDING = [name for name, profile in PROFILES.items() if profile.reload == "remind"]
+REPEATING = [name for name, profile in PROFILES.items() if profile.reload == "repeat"]
+
+
+def put(machine: Machine, name: str, profile: str = "standard", *, more: str = "", body: str = BODY) -> Path:
+    """Write a skill where the profile looks in a project; always at the same time, so that only its text differs."""
+    text = f"---\nname: {name}\ndescription: Does {name} things.\n{more}---\n{body}\n"
+    path = write_skill(machine.repo / SYSTEMS[profile].root, name, text)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    return path
+
+
+def load(session: Session, name: str = "deploy") -> ToolResult:
+    """What the model gets that asks for the skill."""
+    return SYSTEMS[session.profile.name].load(session, name)
+
+
+# The same version ---------------------------------------------------------------------------------
+
+
+@pytest.mark.req("C-75", "C-76", "C-116")
+@pytest.mark.parametrize("profile", REMINDING)
+def test_the_same_version_again_is_a_short_reminder_with_its_reference(machine: Machine, profile: str) -> None:
+    path = put(machine, "deploy", profile)
+    session = machine.shelf(profile).session()
+
+    first, second = load(session), load(session)
+
+    assert BODY in first.text
+    assert second.text == (
+        f'<skill_context_reminder name="deploy" path="{path}" ref="{first.data["ref"]}">'
+        "This skill is already loaded and has not changed.</skill_context_reminder>"
+    )
+    assert (first.data["already_loaded"], second.data["already_loaded"]) == (False, True)
+    assert second.data == {**first.data, "already_loaded": True}
+    assert session.recall(first.data["ref"]) == first.text
+
+
+@pytest.mark.req("C-74")
+def test_a_session_knows_the_time_of_each_version_by_its_path(machine: Machine) -> None:
+    paths = [put(machine, name, "codelia") for name in ("deploy", "review", "unused")]
+    session = machine.shelf("codelia").session()
+    load(session, "deploy")
+    os.utime(paths[1], ns=(0, 1_700_000_123_456_789_000))
+    load(session, "review")
+
+    versions = {sent["path"]: sent["mtime_ms"] for sent in session.snapshot()["loaded"]}
+
+    assert versions == {str(paths[0]): 1_700_000_000_000, str(paths[1]): 1_700_000_123_456}
+
+
+@pytest.mark.parametrize("profile", REPEATING)
+def test_systems_that_repeat_send_the_same_text_again(machine: Machine, profile: str) -> None:
+    put(machine, "deploy", profile)
+    session = machine.shelf(profile).session()
+
+    first, second = load(session), load(session)
+
+    assert BODY in first.text
+    assert re.sub(r'"time_ms": \d+', "", second.text) == re.sub(r'"time_ms": \d+', "", first.text)
+
+
+@pytest.mark.parametrize("way", ["name", "path", "folder", "relative path", "command"])
+def test_a_skill_is_the_same_however_it_was_asked_for(machine: Machine, way: str) -> None:
+    path = put(machine, "deploy")
+    session = machine.shelf().session()
+    asked: dict[str, dict[str, Any]] = {
+        "name": {"name": "deploy"},
+        "path": {"path": str(path)},
+        "folder": {"path": str(path.parent)},
+        "relative path": {"path": os.path.relpath(path, machine.repo)},
+    }
+
+    first = session.command("/skill:deploy") if way == "command" else session.call("skill_load", asked[way])
+
+    assert first is not None
+    assert BODY in first.text
+    assert load(session).data["already_loaded"] is True
+
+
+# Another version ----------------------------------------------------------------------------------
+
+
+@pytest.mark.req("C-77")
+@pytest.mark.parametrize("profile", REMINDING)
+def test_a_new_time_alone_sends_the_body_again(machine: Machine, profile: str) -> None:
+    path = put(machine, "deploy", profile)
+    session = machine.shelf(profile).session()
+    first = load(session)
+    os.utime(path, (1_700_000_001, 1_700_000_001))
+
+    again = load(session)
+
+    assert again.text == first.text
+    assert (again.data["already_loaded"], again.data["mtime_ms"]) == (False, 1_700_000_001_000)
+    assert again.data["ref"] != first.data["ref"]
+    assert load(session).data["already_loaded"] is True
+
+
+@pytest.mark.parametrize("profile", SYSTEMS)
+def test_an_edit_sends_the_new_body_even_if_size_and_time_stay(machine: Machine, profile: str) -> None:
+    put(machine, "deploy", profile, body="Version one.")
+    session = machine.shelf(profile).session()
+    first = load(session)
+    put(machine, "deploy", profile, body="Version two.")
+
+    second = load(session)
+
+    assert "Version one." in first.text
+    assert "Version two." in second.text
+    assert "Version one." not in second.text
+
+
+def test_other_arguments_send_the_body_again(machine: Machine) -> None:
+    put(machine, "deploy", body="Deploy $ARGUMENTS.")
+    session = machine.shelf().session()
+
+    def asked(**more: str) -> ToolResult:
+        return session.call("skill_load", {"name": "deploy", **more})
+
+    assert "Deploy v1." in asked(args="v1").text
+    assert "Deploy v2." in asked(args="v2").text
+    assert asked(args="v2").data["already_loaded"] is True
+    assert "Deploy ." in asked().text
+    assert "Deploy v1." in asked(args="v1").text
+
+
+# Compaction ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("C-68", "C-118")
+@pytest.mark.parametrize("profile", REMINDING)
+def test_after_compaction_a_reference_still_works_and_a_load_sends_the_body(machine: Machine, profile: str) -> None:
+    put(machine, "deploy", profile)
+    session = machine.shelf(profile).session()
+    first = load(session)
+
+    session.compact()
+
+    assert session.recall(first.data["ref"]) == first.text
+    again = load(session)
+    assert (again.text, again.data) == (first.text, first.data)
+    assert load(session).data["already_loaded"] is True
+
+
+def test_references_of_older_versions_still_give_the_older_text(machine: Machine) -> None:
+    session = machine.shelf("codelia").session()
+    refs = []
+    for version in ("one", "two", "three"):
+        put(machine, "deploy", "codelia", body=f"Version {version}.")
+        session.shelf.refresh()
+        refs.append(load(session).data["ref"])
+        session.compact()
+
+    assert [re.findall(r"Version \w+", session.recall(ref)) for ref in refs] == [
+        ["Version one"],
+        ["Version two"],
+        ["Version three"],
+    ]
+
+
+def test_a_reference_nobody_gave_is_not_found(machine: Machine) -> None:
+    with pytest.raises(ResourceNotFound):
+        machine.shelf().session().recall("load-1")
+
+
+# Results that are too long ------------------------------------------------------------------------
+
+
+def whole_and_cut(machine: Machine, profile: str, character: str) -> tuple[ToolResult, ToolResult, Session]:
+    """The result that just fits, and the one with one more byte of body."""
+    put(machine, "deploy", profile, body="x")
+    overhead = len(load(machine.shelf(profile).session()).text.encode()) - 1
+    room = PROFILES[profile].result_bytes - overhead
+    body = character * (room // len(character.encode()))
+    body += "x" * (room - len(body.encode()))
+    put(machine, "deploy", profile, body=body)
+    session = machine.shelf(profile).session()
+    fits = load(session)
+    put(machine, "deploy", profile, body=body + "x")
+    return fits, load(session), session
+
+
+@pytest.mark.req("C-67")
+@pytest.mark.parametrize("character", ["x", "é", "🧾"])
+@pytest.mark.parametrize("profile", ["standard", "codelia", "swiftagent", "rip", "omp"])
+def test_a_result_is_cut_above_its_limit_and_recalled_whole(machine: Machine, profile: str, character: str) -> None:
+    fits, cut, session = whole_and_cut(machine, profile, character)
+
+    assert len(fits.text.encode()) == PROFILES[profile].result_bytes
+    kept, _, mark = cut.text.rpartition("\n")
+    match = re.fullmatch(r"\[cut; ref=(\S+)\]", mark)
+    assert match is not None
+    whole = session.recall(match[1])
+    assert whole.startswith(kept)
+    assert 0 < len(whole) - len(kept) <= 4
+    assert len(kept.encode()) <= PROFILES[profile].result_bytes
+    if "ref" in cut.data:
+        assert cut.data["ref"] == match[1]
+
+
+def test_a_cut_envelope_says_that_it_is_partial(machine: Machine) -> None:
+    put(machine, "deploy", "mycodeagent", body="x" * 300_000)
+    session = machine.shelf("mycodeagent").session()
+
+    envelope = json.loads(load(session).text)
+
+    assert (envelope["status"], envelope["data"]["truncated"]) == ("partial", True)
+    match = re.search(r"\n\[cut; ref=(\S+)\]$", envelope["data"]["content"])
+    assert match is not None
+    assert session.recall(match[1]).endswith("x" * 300_000)
+
+
+@pytest.mark.parametrize(("profile", "tool", "parameter"), [("standard", "skill_read", "uri"), ("omp", "read", "path")])
+def test_a_long_file_is_cut_too_and_recalled_whole(machine: Machine, profile: str, tool: str, parameter: str) -> None:
+    text = "".join(f"line {number}\n" for number in range(50_000))
+    (put(machine, "deploy", profile).parent / "long.txt").write_text(text)
+    session = machine.shelf(profile).session()
+
+    result = session.call(tool, {parameter: "skill://deploy/long.txt"})
+
+    assert result.text.endswith(f"\n[cut; ref={result.data['ref']}]")
+    assert len(result.text) < 300_000 < len(text)
+    assert session.recall(result.data["ref"]) == text
+
+
+# Restarts -----------------------------------------------------------------------------------------
+
+
+def restarted(session: Session, machine: Machine) -> Session:
+    """The session after a restart of its program, by way of a file."""
+    return Session.restore(json.loads(json.dumps(session.snapshot())), machine.shelf(session.profile.name))
+
+
+@pytest.mark.parametrize("profile", SYSTEMS)
+def test_a_snapshot_is_a_json_value_and_gives_an_equal_session(machine: Machine, profile: str) -> None:
+    put(machine, "deploy", profile)
+    session = machine.shelf(profile).session()
+    load(session)
+    session.compact()
+
+    again = restarted(session, machine)
+
+    assert again.snapshot() == session.snapshot() == json.loads(json.dumps(session.snapshot()))
+    assert (again.changes, again.active) == ((), session.active)
+
+
+def test_a_restart_changes_nothing_about_what_the_model_has(machine: Machine) -> None:
+    for name in ("deploy", "review"):
+        put(machine, name)
+    session = machine.shelf().session()
+    first = load(session, "deploy")
+    session.compact()
+    second = load(session, "review")
+
+    again = restarted(session, machine)
+
+    assert [again.recall(result.data["ref"]) for result in (first, second)] == [first.text, second.text]
+    assert load(again, "deploy").data["already_loaded"] is False
+    assert load(again, "review").data["already_loaded"] is True
+    put(machine, "review", body="An edit after the restart.")
+    assert load(again, "review").data["ref"] not in (first.data["ref"], second.data["ref"])
+
+
+def test_a_restart_reports_what_changed_on_disk(machine: Machine) -> None:
+    paths = {name: put(machine, name) for name in ("broken", "gone", "same", "touched", "updated")}
+    session = machine.shelf().session()
+    for name in paths:
+        load(session, name)
+    put(machine, "updated", body="Another body.")
+    os.utime(paths["touched"], (1_800_000_000, 1_800_000_000))
+    paths["gone"].unlink()
+    paths["broken"].write_text("---\nname: broken\n---\n")
+
+    again = restarted(session, machine)
+
+    assert [change.split()[:2] for change in again.changes if not change.startswith("no longer active")] == [
+        ["missing:", "broken"],
+        ["missing:", "gone"],
+        ["updated:", "updated"],
+    ]
+    assert again.active == ("same", "touched", "updated")
+    assert load(again, "updated").data["already_loaded"] is False
+    assert load(again, "touched").data["already_loaded"] is False
+    assert load(again, "same").data["already_loaded"] is True
+
+
+def test_a_restart_keeps_what_a_sub_agent_began_with(machine: Machine) -> None:
+    put(machine, "deploy", "omp")
+    child = machine.shelf("omp").session().child(["deploy"])
+
+    assert restarted(child, machine).system_prompt() == child.system_prompt()
+
+
+def test_a_restart_keeps_what_the_user_asked_for(machine: Machine) -> None:
+    put(machine, "deploy", more="disable-model-invocation: true\n")
+    session = machine.shelf().session()
+    session.resolve_mentions("please use $deploy")
+
+    assert restarted(session, machine).call("skill_load", {"name": "deploy"}).ok
+
+
+@pytest.mark.parametrize(
+    "change", [{"version": 2}, {"version": None}, {"profile": "codelia"}, {"profile": None}], ids=str
+)
+def test_what_is_no_snapshot_of_this_profile_is_refused(machine: Machine, change: dict[str, Any]) -> None:
+    snapshot = machine.shelf().session().snapshot()
+    with pytest.raises(ConfigurationError):
+        Session.restore({**snapshot, **change}, machine.shelf())

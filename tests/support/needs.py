@@ -1,0 +1,35 @@
+"""What some tests need of the machine, and how they are left out where it is missing.
+
+`SKILLSHELF_REQUIRE=bwrap,tmux` says that they must be there: nothing is left out then, and what is missing fails.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from importlib.util import find_spec
+
+import pytest
+
+from skillshelf.sandbox.runner import sandbox_available
+
+REQUIRED = os.environ.get("SKILLSHELF_REQUIRE", "").split(",")
+
+_WHY = None if "bwrap" in REQUIRED else sandbox_available()
+needs_sandbox = pytest.mark.skipif(_WHY is not None, reason=f"needs bwrap: {_WHY}")
+
+needs_tmux = pytest.mark.skipif(
+    "tmux" not in REQUIRED and shutil.which("tmux") is None, reason="needs tmux: it is not installed"
+)
+
+
+def needs(package: str) -> pytest.MarkDecorator:
+    """Leave a test out where an optional package is missing, unless `SKILLSHELF_REQUIRE` names it."""
+    absent = package not in REQUIRED and find_spec(package) is None
+    return pytest.mark.skipif(absent, reason=f"{package} is not installed")
+
+
+def require(package: str) -> None:
+    """Leave the running test out where an optional package is missing, unless `SKILLSHELF_REQUIRE` names it."""
+    if package not in REQUIRED and find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")

@@ -1,0 +1,126 @@
+"""Folders for tests: what a test says about a skill or a tree, put on a real disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import skillshelf
+from support.forks import can_fork, run_forked
+
+PROJECT_ROOTS: Mapping[str, str] = {
+    "standard": ".agents/skills",
+    "strict": ".agents/skills",
+    "codelia": ".agents/skills",
+    "swiftagent": ".agent/skills",
+    "mycodeagent": "skills",
+    "rip": ".agents/skills",
+    "omp": ".omp/skills",
+}
+"""A root that each profile has in the working directory when that is the repository."""
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "skills"
+
+
+def write_skill(root: Path, name: str, text: str | bytes | None = None, *, folder: str | None = None) -> Path:
+    """Put `<root>/<folder or name>/SKILL.md` on disk; without a text it is a valid one. Returns the file."""
+    path = root / (folder or name) / "SKILL.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if text is None:
+        text = f"---\nname: {name}\ndescription: Does {name} things. Use when {name} is asked for.\n---\n# {name}\n"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def put_folder_for_file(path: Path) -> None:
+    """Let a folder stand where a file stood."""
+    path.unlink()
+    path.mkdir()
+
+
+def put_pipe_for_file(path: Path) -> None:
+    """Let a pipe stand where a file stood."""
+    path.unlink()
+    os.mkfifo(path)
+
+
+class Machine:
+    """A home folder and a repository of a test's own, and the shelf and the command as seen from there."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.home = base / "home"
+        self.repo = base / "repo"
+        self.home.mkdir()
+        (self.repo / ".git").mkdir(parents=True)
+        self.env: dict[str, str] = {}
+
+    def shelf(self, profile: str | None = None, *, cwd: Path | None = None, **options: Any) -> skillshelf.Shelf:
+        """The shelf of the repository, or of a folder in it."""
+        return skillshelf.open_shelf(
+            cwd or self.repo, profile, home=self.home, env={"HOME": str(self.home), **self.env}, **options
+        )
+
+    def catalog(self, profile: str | None = None, **options: Any) -> skillshelf.Catalog:
+        """What the shelf holds."""
+        return self.shelf(profile, **options).catalog
+
+    def names(self, profile: str | None = None, **options: Any) -> list[str]:
+        """The names of the skills in the catalog, in its order."""
+        return [skill.name for skill in self.catalog(profile, **options).skills]
+
+    def configure(self, text: str) -> Path:
+        """Write the user's configuration file."""
+        path = self.home / ".config" / "skillshelf" / "config.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def run(self, *words: str, cwd: Path | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
+        """The real command in a process of its own."""
+        return run_command(*words, "--home", str(self.home), cwd=cwd or self.repo, env=self.env, **options)
+
+    def run_json(self, *words: str, **options: Any) -> Any:
+        """What the real command prints with `--json`."""
+        done = self.run(*words, "--json", **options)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+def run_command(
+    *words: str, cwd: Path, env: Mapping[str, str] | None = None, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """`python -m skillshelf` with only the environment a test names."""
+    environment = {"PATH": os.environ.get("PATH", ""), "HOME": "/nonexistent", "PYTHONPATH": SOURCE, **(env or {})}
+    given = options.get("input")
+    if set(options) <= {"input"} and can_fork(env or {}, words, given or ""):
+        return run_forked(words, cwd=cwd, env=environment, given=given, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-m", "skillshelf", *words],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+        **options,
+    )
+
+
+SOURCE = str(Path(skillshelf.__file__).parent.parent)
+
+
+def put_socket(path: Path) -> None:
+    """A socket at a path, however long that path is."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as short, closing(socket.socket(socket.AF_UNIX)) as made:
+        made.bind(f"{short}/s")
+        shutil.move(f"{short}/s", path)
