@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "skillshelf.shelf": ("Shelf", "open_shelf"),
+    "skillshelf.shelf": ("Shelf", "open_shelf", "replay"),
     "skillshelf.adapters.agent": ("AgentConfiguration", "AgentSession"),
     "skillshelf.session.agentsmd": ("agents_context", "find_agents_md"),
     "skillshelf.catalog.loader": ("LoadedSkill",),
     "skillshelf.journal.events": ("Event",),
     "skillshelf.session.policy": ("Decision", "Policy"),
     "skillshelf.session.proposals": ("Proposal",),
-    "skillshelf.session.replay": ("Difference", "Replay", "replay"),
+    "skillshelf.session.replay": ("Difference", "Replay"),
     "skillshelf.journal.state": ("SessionState",),
     "skillshelf.adapters.registry": ("SkillRegistry", "SkillTool", "SkillToolOutput"),
     "skillshelf.catalog.resources": ("Resource",),
@@ -85,13 +85,13 @@ if TYPE_CHECKING:
     from skillshelf.session.proposals import Proposal as Proposal
     from skillshelf.session.replay import Difference as Difference
     from skillshelf.session.replay import Replay as Replay
-    from skillshelf.session.replay import replay as replay
     from skillshelf.session.session import Session as Session
     from skillshelf.session.tools import Tool as Tool
     from skillshelf.session.tools import ToolError as ToolError
     from skillshelf.session.tools import ToolResult as ToolResult
     from skillshelf.shelf import Shelf as Shelf
     from skillshelf.shelf import open_shelf as open_shelf
+    from skillshelf.shelf import replay as replay
 
 
 def __getattr__(name: str) -> Any:

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from skillshelf.search.search import Finder, Scorer, SearchReport
     from skillshelf.session.policy import Confirm, Policy
     from skillshelf.session.recorder import OnEvent
+    from skillshelf.session.replay import Replay
     from skillshelf.session.session import Session
 
-__all__ = ["Shelf", "open_shelf"]
+__all__ = ["Shelf", "open_shelf", "replay"]
 
 
 class Shelf:
@@ -243,6 +244,27 @@ def open_shelf(
     settings = load_settings(place, trust=trust)
     chosen = find_profile(profile or settings.profile or DEFAULT_PROFILE, settings.profiles)
     return Shelf(place, chosen, settings, trust, use_cache=use_cache, scorer=scorer)
+
+
+def replay(
+    path: str | os.PathLike[str],
+    *,
+    cwd: str | os.PathLike[str] | None = None,
+    home: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    config: str | Mapping[str, Any] | None = None,
+    trust: Literal["all", "ask"] = "ask",
+    kept: bool = True,
+) -> "Replay":
+    """Rebuild the sessions of a journal from its events, and repeat them on the disk as it is now.
+
+    Profile, policy and answers come from the journal; the working directory too, unless `cwd` names another. A
+    project's own configuration counts only if its folder is trusted, or with `trust="all"`. Contents that were
+    kept beside the journal replace files that changed since, unless `kept` is False.
+    """
+    from skillshelf.session.replay import replay_journal
+
+    return replay_journal(path, Shelf, cwd=cwd, home=home, env=env, config=config, trust=trust, kept=kept)
 
 
 def _text(path: str | os.PathLike[str] | None) -> str | None:

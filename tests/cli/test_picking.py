@@ -21,14 +21,14 @@ from skillshelf.cli.picker.rows import (
     wrapped,
 )
 from skillshelf.cli.picker.stock import Stock
-from skillshelf.cli.views import Where
+from skillshelf.core.terminal import PathDisplay
 from skillshelf.core.text import width
 from skillshelf.hosts.verdicts import Verdict
 
 
 def rows(machine: Machine, **options: str) -> list[Row]:
     """The rows of a place."""
-    return rows_of(machine.catalog(**options), Where(str(machine.repo), str(machine.home)))
+    return rows_of(machine.catalog(**options), PathDisplay(str(machine.repo), str(machine.home)))
 
 
 def spines(found: Sequence[Row]) -> list[tuple[str, str, str, str]]:
@@ -157,7 +157,7 @@ def test_a_preview_is_what_show_prints(machine: Machine, profile: str) -> None:
     root = ".omp/skills" if profile == "omp" else ".agents/skills"
     write_skill(machine.repo / root, "deploy")
     shelf = machine.shelf(profile)
-    found = rows_of(shelf.catalog, Where(str(machine.repo), None))
+    found = rows_of(shelf.catalog, PathDisplay(str(machine.repo), None))
 
     head, *lines = preview(shelf, found[0])
 
@@ -169,7 +169,7 @@ def test_a_preview_is_what_show_prints(machine: Machine, profile: str) -> None:
 def test_a_preview_of_a_skill_that_is_gone_says_so(machine: Machine) -> None:
     path = write_skill(machine.repo / ".agents/skills", "deploy")
     shelf = machine.shelf()
-    found = rows_of(shelf.catalog, Where(str(machine.repo), None))
+    found = rows_of(shelf.catalog, PathDisplay(str(machine.repo), None))
     path.unlink()
 
     assert [line.tone for line in preview(shelf, found[0])] == ["bad"]
@@ -206,7 +206,7 @@ def test_hosts_are_grouped_by_what_they_make_of_a_skill() -> None:
 def test_details_say_what_is_the_matter(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy", folder="other")
 
-    said = details(rows(machine)[0], Where(str(machine.repo), None))
+    said = details(rows(machine)[0], PathDisplay(str(machine.repo), None))
 
     assert [line.text for line in said] == [
         "about    Does deploy things. Use when deploy is asked for.",

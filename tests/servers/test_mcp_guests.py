@@ -36,15 +36,11 @@ async def serving(machine: Machine) -> AsyncIterator[int]:
     bound = bind(listening)
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(serve_http, SkillServer(library, show_paths=False), listening, bound, _nobody_hears)
+            group.start_soon(serve_http, SkillServer(library, show_paths=False), listening, bound)
             yield bound.getsockname()[1]
             group.cancel_scope.cancel()
     finally:
         library.lanes.close()
-
-
-def _nobody_hears(message: str) -> None:
-    return None
 
 
 async def asked(port: int, message: Any, session: str | None = None) -> tuple[int, str | None]:

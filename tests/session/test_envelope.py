@@ -298,10 +298,12 @@ def asked(here: Session, name: str) -> str:
 @pytest.mark.req("M-51")
 def test_without_a_call_there_is_one_look_at_the_disk_for_all_sessions_of_a_shelf(machine: Machine) -> None:
     project(machine)
-    here = session(machine)
+    shelf = machine.shelf("mycodeagent")
+    first, second = shelf.session(), shelf.session()
+    assert listed(first) == ["code-review"]
     write_skill(machine.repo / "skills", "late")
-    assert listed(here) == listed(here.shelf.session()) == ["code-review"]
-    assert here.shelf.catalog is here.shelf.session().shelf.catalog
+    assert listed(first) == listed(second) == ["code-review"]
+    assert first.shelf.catalog is second.shelf.catalog
 
 
 @pytest.mark.req("M-52", "M-53", "M-55")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import json
 import os
 import shutil
@@ -9,13 +11,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import skillshelf
-from support.forks import can_fork, run_forked
 
 PROJECT_ROOTS: Mapping[str, str] = {
     "standard": ".agents/skills",
@@ -86,7 +88,7 @@ class Machine:
         return path
 
     def run(self, *words: str, cwd: Path | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
-        """The real command in a process of its own."""
+        """The command as a person runs it."""
         return run_command(*words, "--home", str(self.home), cwd=cwd or self.repo, env=self.env, **options)
 
     def run_json(self, *words: str, **options: Any) -> Any:
@@ -99,11 +101,10 @@ class Machine:
 def run_command(
     *words: str, cwd: Path, env: Mapping[str, str] | None = None, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """`python -m skillshelf` with only the environment a test names."""
+    """`skillshelf` with only the environment a test names: in this process where that shows the same."""
     environment = {"PATH": os.environ.get("PATH", ""), "HOME": "/nonexistent", "PYTHONPATH": SOURCE, **(env or {})}
-    given = options.get("input")
-    if set(options) <= {"input"} and can_fork(env or {}, words, given or ""):
-        return run_forked(words, cwd=cwd, env=environment, given=given, timeout=60)
+    if set(options) <= {"input"} and _fits_in_process(words, env or {}):
+        return _run_in_process(words, cwd=cwd, env=environment, given=options.get("input") or "")
     return subprocess.run(
         [sys.executable, "-m", "skillshelf", *words],
         cwd=cwd,
@@ -114,6 +115,53 @@ def run_command(
         timeout=60,
         **options,
     )
+
+
+_OWN_PROCESS = ("chat", "mcp", "pick", "rpc", "run")
+"""Commands that read descriptors, handle signals or start processes."""
+
+_START_VARIABLES = ("PYTHON", "LC_", "LANG", "TZ", "LD_")
+"""Variables that count when a process starts."""
+
+
+def _fits_in_process(words: Sequence[str], env: Mapping[str, str]) -> bool:
+    return (
+        not set(words) & set(_OWN_PROCESS)
+        and not any(name.startswith(_START_VARIABLES) for name in env)
+        and not any("\0" in word for word in words)
+        and (os.getuid(), os.getgid()) == (os.geteuid(), os.getegid())
+        # Threads run commands at the same time; a process has one working directory and one environment.
+        and threading.current_thread() is threading.main_thread()
+    )
+
+
+def _run_in_process(
+    words: Sequence[str], *, cwd: Path, env: Mapping[str, str], given: str
+) -> subprocess.CompletedProcess[str]:
+    from skillshelf.cli.main import main
+
+    before = dict(os.environ), os.getcwd(), (sys.stdin, sys.stdout, sys.stderr), gc.get_threshold()
+    streams = [io.TextIOWrapper(io.BytesIO(given.encode("utf-8", "surrogateescape")), encoding="utf-8")]
+    streams += [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace") for _ in range(2)]
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    sys.stdin, sys.stdout, sys.stderr = streams
+    try:
+        status = main(words)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    finally:
+        os.environ.clear()
+        os.environ.update(before[0])
+        os.chdir(before[1])
+        sys.stdin, sys.stdout, sys.stderr = before[2]
+        gc.set_threshold(*before[3])
+    texts = []
+    for stream in streams[1:]:
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess([*words], status, *texts)
 
 
 SOURCE = str(Path(skillshelf.__file__).parent.parent)

@@ -16,7 +16,7 @@ from skillshelf.catalog.prompt import told_to_models
 from skillshelf.cli.chatmodels import choose_model
 from skillshelf.core.limits import DESCRIPTION_SHOWN
 from skillshelf.core.markup import cut
-from skillshelf.core.terminal import ask, can_ask, write, write_piece
+from skillshelf.core.terminal import ask, can_ask, note, write, write_piece
 from skillshelf.core.text import plural, visible
 from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound
 from skillshelf.journal.events import (
@@ -70,11 +70,11 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
         finally:
             talk.end()
             if session.session is not None and (problem := session.session.journal_problem):
-                _say(problem)
+                note(problem)
             if journal:
-                _say(f"the journal is {journal}")
+                note(f"the journal is {journal}")
     if values["json"]:
-        from skillshelf.cli.views import as_json
+        from skillshelf.core.terminal import as_json
 
         cut_off = session.cut is not None
         answer = {"model": name, "answer": talk.answer, "cut": cut_off, "skills": talk.loaded, "journal": journal}
@@ -106,7 +106,7 @@ class _Talk:
         if can_ask():
             session = self._session.session
             count = plural(len(told_to_models(session.skills)) if session else 0, "skill")
-            _say(f"{model}, {count}; /skill:NAME or $NAME uses one, Ctrl-C stops an answer, Ctrl-D leaves")
+            note(f"{model}, {count}; /skill:NAME or $NAME uses one, Ctrl-C stops an answer, Ctrl-D leaves")
         for line in self._lines():
             try:
                 self._turn(line)
@@ -116,9 +116,9 @@ class _Talk:
                     if isinstance(error, SkillNotFound) and error.near
                     else ""
                 )
-                _say(f"{error}{near}")
+                note(f"{error}{near}")
             except asyncio.CancelledError:
-                _say("stopped; Ctrl-C once more leaves")
+                note("stopped; Ctrl-C once more leaves")
             except KeyboardInterrupt:
                 return STOPPED
         return STOPPED if self._interrupts > 1 else DONE
@@ -146,7 +146,7 @@ class _Talk:
         finally:
             self._end_line()
         if self._session.cut:
-            _say(self._session.cut)
+            note(self._session.cut)
 
     async def _prompted(self, text: str) -> str:
         self._task = asyncio.ensure_future(self._session.prompt(text, on_text=self._show))
@@ -169,7 +169,7 @@ class _Talk:
                 write("\n" if prompts else "")
                 if isinstance(end, EOFError) or self._interrupts > 1:
                     return
-                _say("Ctrl-C once more leaves")
+                note("Ctrl-C once more leaves")
                 continue
             if line in _EXIT:
                 return
@@ -198,7 +198,7 @@ class _Talk:
         told = _TOLD.get(type(event))
         if told is not None and (words := told(event)):
             self._end_line()
-            _say(words)
+            note(words)
 
     async def confirm(self, tool: str, name: str, reason: str) -> bool:
         """Ask the user; here and not in a thread, so that Ctrl-C reaches the question."""
@@ -242,7 +242,7 @@ class _Talk:
         try:
             self._runner.run(closing)
         except TimeoutError:
-            _say("a script is still running; leaving without waiting for it")
+            note("a script is still running; leaving without waiting for it")
             os._exit(STOPPED)
 
 
@@ -288,8 +288,3 @@ def _read_line() -> str:
     if not line:
         raise EOFError
     return line
-
-
-def _say(message: str) -> None:
-    if sys.stderr is not None:
-        print(f"skillshelf: {visible(message)}", file=sys.stderr, flush=True)

@@ -4,7 +4,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from skillshelf.cli.commands import DONE, NEGATIVE, Values, needed, place_for, remark, shelf_for
+from skillshelf.cli.commands import DONE, NEGATIVE, Values, needed, place_for, shelf_for
+from skillshelf.core.terminal import as_json, note
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillNotFound
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ def enable(values: Values) -> int:
     )
     meant = [skill for skill in shelf_for(values).catalog.skills if {skill.name, skill.dir} & spellings]
     if any(skill.hidden == "disabled" for skill in meant):
-        remark(f"{name} is still disabled, by the project's configuration or by its name; see skills.disabled there")
+        note(f"{name} is still disabled, by the project's configuration or by its name; see skills.disabled there")
         return NEGATIVE
     if not meant:
-        remark(f"there is no skill {name} here; skillshelf list shows those there are")
+        note(f"there is no skill {name} here; skillshelf list shows those there are")
     return status
 
 
@@ -78,14 +79,13 @@ def _disabled_name(name: str, values: Values) -> str:
 
 
 def _choose(values: Values, name: str, change: Callable[[list[str]], list[str]], done: str, idle: str) -> int:
-    from skillshelf.cli import views
     from skillshelf.config.settings_edit import change_list
     from skillshelf.core.terminal import write
     from skillshelf.core.text import visible
 
     path, changed = change_list(place_for(values), "skills", "disabled", change)
     if values["json"]:
-        write(views.as_json({"name": name, "file": path, "changed": changed}))
+        write(as_json({"name": name, "file": path, "changed": changed}))
     else:
         write(f"{visible(name)} {done if changed else idle} ({visible(path)})\n")
     return DONE
@@ -93,7 +93,6 @@ def _choose(values: Values, name: str, change: Callable[[list[str]], list[str]],
 
 def trust(values: Values) -> int:
     """Trust a folder with everything below, take that back, or list what is trusted."""
-    from skillshelf.cli import views
     from skillshelf.config.settings_edit import change_list, listed
     from skillshelf.core import files
     from skillshelf.core.environment import expand
@@ -104,7 +103,7 @@ def trust(values: Values) -> int:
     if values["list"]:
         folders = listed(place, "trust", "folders")
         lines = "".join(f"{visible(folder)}\n" for folder in folders) or "No folder is trusted.\n"
-        write(views.as_json(folders) if values["json"] else lines)
+        write(as_json(folders) if values["json"] else lines)
         return DONE
     folder = os.path.abspath(os.path.join(place.cwd, values["dir"] or "."))
     if files.kind_at(files.real_path(folder)) != "folder" and not values["remove"]:
@@ -121,9 +120,9 @@ def trust(values: Values) -> int:
     path, changed = change_list(place, "trust", "folders", change)
     for other in listed(place, "trust", "folders") if values["remove"] else ():
         if files.is_inside(real(folder), real(other)):
-            remark(f"{folder} is still trusted, with {other}; to end that: skillshelf trust {other} --remove")
+            note(f"{folder} is still trusted, with {other}; to end that: skillshelf trust {other} --remove")
     if values["json"]:
-        write(views.as_json({"folder": folder, "file": path, "changed": changed}))
+        write(as_json({"folder": folder, "file": path, "changed": changed}))
         return DONE
     verb = (
         ("no longer trusted" if changed else "was not trusted")

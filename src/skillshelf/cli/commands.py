@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from skillshelf.core.terminal import PathDisplay, as_json, note
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillNotFound
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ __all__ = [
     "profile",
     "prompt",
     "read",
-    "remark",
     "run",
     "search",
     "shelf_for",
@@ -54,9 +54,9 @@ def overview(values: Values) -> int:
 
     shelf = shelf_for(values)
     if values["json"]:
-        write(views.as_json(shelf.catalog.to_dict()))
+        write(as_json(shelf.catalog.to_dict()))
         return DONE
-    where = views.Where(shelf.place.cwd, shelf.place.home)
+    where = PathDisplay(shelf.place.cwd, shelf.place.home)
     path = user_config_path(shelf.place)
     write(views.overview(shelf.catalog, where, screen(shelf.place.env), config_path=path))
     return DONE
@@ -77,16 +77,15 @@ def list_skills(values: Values) -> int:
             raise ConfigurationError(f"no scope {scope!r} in profile {catalog.profile}; there are: {known}")
         catalog = catalog._replace(skills=tuple(skill for skill in catalog.skills if skill.scope == scope))
     if values["json"]:
-        write(views.as_json(catalog.to_dict()))
+        write(as_json(catalog.to_dict()))
     else:
-        where = views.Where(shelf.place.cwd, shelf.place.home)
+        where = PathDisplay(shelf.place.cwd, shelf.place.home)
         write(views.list_view(catalog, where, screen(shelf.place.env), everything=values["all"]))
     return DONE
 
 
 def search(values: Values) -> int:
     """The skills that fit a query."""
-    from skillshelf.cli import views
     from skillshelf.core.terminal import screen, write
 
     if values["query"] is None:
@@ -94,10 +93,10 @@ def search(values: Values) -> int:
     shelf = shelf_for(values)
     limit = _whole_number(values["limit"], "--limit")
     report = shelf.search(values["query"], limit=limit, scope=values["scope"])
-    for note in report.notes:
-        remark(note)
+    for message in report.notes:
+        note(message)
     if values["json"]:
-        write(views.as_json(report.to_dict()))
+        write(as_json(report.to_dict()))
     elif report.results:
         from skillshelf.cli.searchview import search_view
         from skillshelf.search.gathering import body_of
@@ -108,7 +107,7 @@ def search(values: Values) -> int:
         from skillshelf.cli.searchview import nothing_found
 
         skills = [skill for skill in shelf.catalog.skills if values["scope"] in (None, skill.scope)]
-        remark(nothing_found(report, len(skills), near_names(values["query"], skills), values["scope"]))
+        note(nothing_found(report, len(skills), near_names(values["query"], skills), values["scope"]))
     return DONE if report.results else NEGATIVE
 
 
@@ -130,7 +129,6 @@ def pick(values: Values) -> int:
 def show(values: Values) -> int:
     """What a model would get of one skill."""
     from skillshelf.catalog.loader import near_names
-    from skillshelf.cli import views
     from skillshelf.core.terminal import write, write_data, write_text
 
     shelf = shelf_for(values)
@@ -138,7 +136,7 @@ def show(values: Values) -> int:
     by_path = "/" in wanted or wanted in (".", "SKILL.md")
     arguments = values["args"] or ""
     if arguments and shelf.profile.arguments == "none":
-        remark(f"skills take no words in profile {shelf.profile.name}; --args changes nothing")
+        note(f"skills take no words in profile {shelf.profile.name}; --args changes nothing")
     with _session(shelf, values) as session:
         try:
             shown = session.load(None if by_path else wanted, path=wanted if by_path else None, arguments=arguments)
@@ -147,14 +145,14 @@ def show(values: Values) -> int:
             raise
     if values["json"]:
         raw = {"text": shown.loaded.data.decode("utf-8")} if values["raw"] else {}
-        write(views.as_json({**shown.to_dict(), **raw}))
+        write(as_json({**shown.to_dict(), **raw}))
     else:
         if values["raw"]:
             write_data(shown.loaded.data)
         else:
             write_text(shown.text)
         for warning in shown.warnings:
-            remark(f"{warning.message} ({warning.path})")
+            note(f"{warning.message} ({warning.path})")
     return DONE
 
 
@@ -163,7 +161,6 @@ def read(values: Values) -> int:
     from base64 import b64decode
 
     from skillshelf.catalog.loader import near_names
-    from skillshelf.cli import views
     from skillshelf.core.terminal import write, write_data, write_text
 
     shelf = shelf_for(values)
@@ -178,7 +175,7 @@ def read(values: Values) -> int:
         error.near = tuple(near_names(error.name, shelf.catalog.skills))
         raise
     if values["json"]:
-        write(views.as_json(resource._asdict()))
+        write(as_json(resource._asdict()))
     elif resource.encoding == "utf-8":
         write_text(resource.content)
     else:
@@ -189,7 +186,6 @@ def read(values: Values) -> int:
 def run(values: Values) -> int:
     """A script of a skill, after somebody said yes."""
     from skillshelf.catalog.loader import near_names
-    from skillshelf.cli import views
     from skillshelf.core.terminal import can_ask, heed_requests_to_end, write, write_piece
 
     shelf = shelf_for(values)
@@ -205,15 +201,13 @@ def run(values: Values) -> int:
             error.near = tuple(near_names(error.name, shelf.catalog.skills))
             raise
     if values["json"]:
-        write(views.as_json({**result.data, "reason": done.reason, "files": list(done.files)}))
+        write(as_json({**result.data, "reason": done.reason, "files": list(done.files)}))
     if done.truncated:
         kept = f"; all of it is in {done.artifact}" if values["journal"] else "; --journal FILE keeps all of it"
-        remark(f"the output was cut{kept}")
+        note(f"the output was cut{kept}")
     if done.exit_code == 0:
         return DONE
-    remark(
-        f"{result.data['script']} ended with exit code {done.exit_code}" + (f": {done.reason}" if done.reason else "")
-    )
+    note(f"{result.data['script']} ended with exit code {done.exit_code}" + (f": {done.reason}" if done.reason else ""))
     return NEGATIVE
 
 
@@ -236,12 +230,11 @@ def _session(shelf: "Shelf", values: Values, **options: Any) -> Iterator["Sessio
     finally:
         # Whether the command is done or failed: nobody may take the journal for complete.
         for told in filter(None, (session.journal_problem, session.journal_notice)):
-            remark(told)
+            note(told)
 
 
 def prompt(values: Values) -> int:
     """The catalog as a model is told of it."""
-    from skillshelf.cli import views
     from skillshelf.core.terminal import write, write_text
 
     shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
@@ -249,7 +242,7 @@ def prompt(values: Values) -> int:
     _held_back(shelf)
     if values["json"]:
         counts = {"entries": text.entries, "omitted": text.omitted, "truncated": text.truncated}
-        write(views.as_json({"text": text.text, "chars": text.chars, "tokens": text.tokens, **counts}))
+        write(as_json({"text": text.text, "chars": text.chars, "tokens": text.tokens, **counts}))
     else:
         write_text(text.text)
     return DONE
@@ -264,7 +257,7 @@ def tools(values: Values) -> int:
     offered = shelf.session().tools()
     _held_back(shelf)
     if values["json"]:
-        write(views.as_json([tool.to_dict() for tool in offered]))
+        write(as_json([tool.to_dict() for tool in offered]))
     else:
         write(views.tools_view(offered, screen(shelf.place.env)))
     return DONE
@@ -310,7 +303,6 @@ def chat(values: Values) -> int:
 
 def check(values: Values) -> int:
     """What is wrong with skills, for those who write them."""
-    from skillshelf.cli import views
     from skillshelf.core.terminal import screen, write
     from skillshelf.lint import reports
     from skillshelf.lint.checking import check_targets
@@ -321,12 +313,12 @@ def check(values: Values) -> int:
     targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)
     mode: Mode = "fix" if values["fix"] else "diff" if values["diff"] else "look"
     report = check_targets(targets, shelf.profile, mode=mode, progress=shelf.progress)
-    where = views.Where(shelf.place.cwd, shelf.place.home)
+    where = PathDisplay(shelf.place.cwd, shelf.place.home)
     reader = reports.Reader(where, screen(shelf.place.env), shelf.profile, shelf.project_root, tuple(values["path"]))
     write(reports.FORMATS[form](report, reader))
     for change in report.changes:
         if change.refusal:
-            remark(f"{change.path} {'was not' if mode == 'fix' else 'cannot be'} repaired: {change.refusal}")
+            note(f"{change.path} {'was not' if mode == 'fix' else 'cannot be'} repaired: {change.refusal}")
     return DONE if report.is_clean else NEGATIVE
 
 
@@ -341,7 +333,6 @@ def _report_form(values: Values, known: list[str]) -> str:
 
 def new(values: Values) -> int:
     """Make a skill."""
-    from skillshelf.cli import views
     from skillshelf.core.terminal import write
     from skillshelf.lint import scaffold
 
@@ -354,12 +345,12 @@ def new(values: Values) -> int:
         assets=values["assets"],
     )
     made = scaffold.make(wish, shelf, root=values["root"], user=values["user"])
-    for note in made.notes:
-        remark(note)
+    for message in made.notes:
+        note(message)
     if values["json"]:
-        write(views.as_json(made.to_dict()))
+        write(as_json(made.to_dict()))
     else:
-        write(scaffold.told(made, views.Where(shelf.place.cwd, shelf.place.home)))
+        write(scaffold.told(made, PathDisplay(shelf.place.cwd, shelf.place.home)))
     return DONE
 
 
@@ -378,10 +369,10 @@ def profile(values: Values) -> int:
     known = {**SYSTEMS, **settings.profiles}
     name = values["name"] or values["profile"]
     if name is None:
-        write(views.as_json(list(known)) if values["json"] else views.profiles_view(known, screen(place.env)))
+        write(as_json(list(known)) if values["json"] else views.profiles_view(known, screen(place.env)))
         return DONE
     found = find_profile(name, settings.profiles)
-    write(views.as_json(profile_to_dict(found)) if values["json"] else views.profile_view(found, screen(place.env)))
+    write(as_json(profile_to_dict(found)) if values["json"] else views.profile_view(found, screen(place.env)))
     return DONE
 
 
@@ -427,15 +418,7 @@ def _held_back(shelf: "Shelf") -> None:
 
     held = sum(skill.hidden == "untrusted" for skill in shelf.catalog.skills)
     if held:
-        remark(
+        note(
             f"{plural(held, 'skill')} of this project held back; to allow it once: --trust, "
             f"always: skillshelf trust {shelf.project_root}"
         )
-
-
-def remark(message: str) -> None:
-    """Say something beside the result."""
-    from skillshelf.core.text import visible
-
-    if sys.stderr is not None:
-        print(f"skillshelf: {visible(message)}", file=sys.stderr)

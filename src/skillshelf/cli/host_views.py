@@ -5,34 +5,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 from typing import NamedTuple
 
-from skillshelf.cli.views import Where
 from skillshelf.config.hosts import HOSTS
-from skillshelf.core.terminal import Screen, Style
+from skillshelf.core.terminal import PathDisplay, Screen, Style
 from skillshelf.core.text import fold, visible
+from skillshelf.hosts.asking import Explanation
 from skillshelf.hosts.listings import NO_WINNER
 from skillshelf.hosts.remedies import Remedy
 from skillshelf.hosts.verdicts import Verdict
 
-__all__ = ["Asked", "HostCount", "best_of", "diff_view", "hosts_view", "why_view"]
+__all__ = ["HostCount", "best_of", "diff_view", "hosts_view", "why_view"]
 
 _WORDS = {True: "yes", False: "no", None: "?"}
 _STYLES: Mapping[str, Style] = {"yes": "green", "no": "red", "?": "yellow"}
 _MARKS = {True: "+", False: "-", None: "?"}
-
-
-class Asked(NamedTuple):
-    """One file, the verdict of every host asked, what helps, its text, and what there is to say about its place.
-
-    `is_copy` if it is one that `link` made; `by_copy` are the hosts that have such a copy of it.
-    """
-
-    path: str
-    verdicts: Sequence[Verdict]
-    help: Sequence[Remedy]
-    text: tuple[bytes, int]
-    note: str = ""
-    is_copy: bool = False
-    by_copy: Sequence[str] = ()
 
 
 # One skill ----------------------------------------------------------------------------------------
@@ -42,13 +27,13 @@ _TABLE_LINES = 24
 _COPIES_SHOWN = 3
 
 
-def why_view(name: str, asked: Sequence[Asked], where: Where, screen: Screen) -> str:
+def why_view(name: str, asked: Sequence[Explanation], where: PathDisplay, screen: Screen) -> str:
     """A line for each host, the failing ones first, and what to do; with a column for each copy of a name."""
     lines = list(_one(name, asked[0], where, screen) if len(asked) == 1 else _several(name, asked, where, screen))
     return "\n".join(lines) + "\n"
 
 
-def _one(name: str, file: Asked, where: Where, screen: Screen) -> Iterator[str]:
+def _one(name: str, file: Explanation, where: PathDisplay, screen: Screen) -> Iterator[str]:
     yield screen.paint(visible(name), "bold") + f"  {visible(where.short(file.path))}"
     if file.note:
         yield from _wrapped(f"It is {file.note}.", screen)
@@ -62,7 +47,7 @@ def _one(name: str, file: Asked, where: Where, screen: Screen) -> Iterator[str]:
         yield from ("", *_wrapped(f"Not run, but read or documented: {', '.join(sorted(doubts))}.", screen, "dim"))
 
 
-def _help_lines(name: str, file: Asked, where: Where, screen: Screen) -> Iterator[str]:
+def _help_lines(name: str, file: Explanation, where: PathDisplay, screen: Screen) -> Iterator[str]:
     if not file.help:
         return
     yield "What helps:"
@@ -74,7 +59,7 @@ def _help_lines(name: str, file: Asked, where: Where, screen: Screen) -> Iterato
         yield f"The text is repaired by: skillshelf why {visible(quote(name))} --fix"
 
 
-def _several(name: str, asked: Sequence[Asked], where: Where, screen: Screen) -> Iterator[str]:
+def _several(name: str, asked: Sequence[Explanation], where: PathDisplay, screen: Screen) -> Iterator[str]:
     groups = _by_text(asked)
     yield screen.paint(visible(name), "bold") + f"  {len(asked)} files have this name{_texts(asked, groups)}"
     yield f"{_told_of_one(asked)} of {len(asked[0].verdicts)} hosts tell their model about one of them."
@@ -93,21 +78,21 @@ def _several(name: str, asked: Sequence[Asked], where: Where, screen: Screen) ->
     yield f"{more}One of them with all details: skillshelf why PATH"
 
 
-def _told_of_one(asked: Sequence[Asked]) -> int:
+def _told_of_one(asked: Sequence[Explanation]) -> int:
     """How many hosts tell their model about one of several files, also where nobody can say about which."""
     by_host = zip(*(file.verdicts for file in asked), strict=True)
     return sum(any(one.visible or one.rule == NO_WINNER for one in row) for row in by_host)
 
 
-def _by_text(asked: Sequence[Asked]) -> list[list[Asked]]:
+def _by_text(asked: Sequence[Explanation]) -> list[list[Explanation]]:
     """Files that say the same together, what somebody wrote before the copies of it."""
-    groups: dict[tuple[bytes, int], list[Asked]] = {}
+    groups: dict[tuple[bytes, int], list[Explanation]] = {}
     for file in sorted(asked, key=lambda file: file.is_copy):
         groups.setdefault(file.text, []).append(file)
     return list(groups.values())
 
 
-def _texts(asked: Sequence[Asked], groups: Sequence[Sequence[Asked]]) -> str:
+def _texts(asked: Sequence[Explanation], groups: Sequence[Sequence[Explanation]]) -> str:
     if len(groups) == 1:
         return " and the same text"
     return "" if len(groups) == len(asked) else f" and {len(groups)} different texts"
@@ -118,16 +103,16 @@ def best_of(files: Sequence[Sequence[Verdict]]) -> list[Verdict]:
     return [max(row, key=lambda verdict: _RANK[verdict.visible]) for row in zip(*files, strict=True)]
 
 
-def _best(files: Sequence[Asked]) -> list[Verdict]:
+def _best(files: Sequence[Explanation]) -> list[Verdict]:
     return best_of([file.verdicts for file in files])
 
 
-def _help_of(group: Sequence[Asked]) -> Sequence[Remedy]:
+def _help_of(group: Sequence[Explanation]) -> Sequence[Remedy]:
     """What helps one of the files, which is as good as any other."""
     return next((file.help for file in group if file.help), ())
 
 
-def _file_lines(groups: Sequence[Sequence[Asked]], where: Where, screen: Screen) -> list[str]:
+def _file_lines(groups: Sequence[Sequence[Explanation]], where: PathDisplay, screen: Screen) -> list[str]:
     """Every file with who tells its model of it, under the number of its text."""
     rows = []
     for number, group in enumerate(groups, 1):
@@ -140,7 +125,7 @@ def _file_lines(groups: Sequence[Sequence[Asked]], where: Where, screen: Screen)
 
 def _numbered(
     rows: Sequence[tuple[str, str, str]],
-    groups: Sequence[Sequence[Asked]],
+    groups: Sequence[Sequence[Explanation]],
     screen: Screen,
     style: Style | None = None,
 ) -> list[str]:
@@ -166,7 +151,7 @@ def _told_by(verdicts: Sequence[Verdict]) -> str:
     return f"{seen} of {len(verdicts)} hosts"
 
 
-def _path_of(file: Asked, where: Where) -> str:
+def _path_of(file: Explanation, where: PathDisplay) -> str:
     return where.short(file.path) + (f"  ({file.note})" if file.note else "")
 
 
@@ -205,7 +190,7 @@ def _count(remedy: Remedy) -> str:
     return "not alone" if remedy.needing else "for people" if remedy.calling else "first"
 
 
-def _how(remedy: Remedy, where: Where) -> str:
+def _how(remedy: Remedy, where: PathDisplay) -> str:
     """What to do, and what else will come of it."""
     notes = []
     if remedy.put:
@@ -261,7 +246,9 @@ class Beside(NamedTuple):
     warnings: Sequence[str]
 
 
-def hosts_view(counts: Sequence[HostCount], rows: Sequence[Row], beside: Beside, where: Where, screen: Screen) -> str:
+def hosts_view(
+    counts: Sequence[HostCount], rows: Sequence[Row], beside: Beside, where: PathDisplay, screen: Screen
+) -> str:
     """Who sees how many, then a line for each skill with a mark for each host."""
     lines = _matrix(counts, rows, where, screen) if rows else _nothing(counts, screen)
     lines += [line for count in counts for loss in _losses(count) for line in _wrapped(loss, screen)]
@@ -283,7 +270,7 @@ def _nothing(counts: Sequence[HostCount], screen: Screen) -> list[str]:
     ]
 
 
-def _matrix(counts: Sequence[HostCount], rows: Sequence[Row], where: Where, screen: Screen) -> list[str]:
+def _matrix(counts: Sequence[HostCount], rows: Sequence[Row], where: PathDisplay, screen: Screen) -> list[str]:
     keys = {count.host: chr(ord("a") + number) for number, count in enumerate(counts)}
     head = ("", "HOST", "SEES", "MISSES", "SILENT", "?", "ITS LIST")
     table = [(keys[c.host], c.host, str(c.seen), str(c.missing), str(c.silent), str(c.open), _cost(c)) for c in counts]
@@ -299,7 +286,7 @@ def _matrix(counts: Sequence[HostCount], rows: Sequence[Row], where: Where, scre
     return [*lines, "", *_wrapped(legend, screen)]
 
 
-def _told_apart(rows: Sequence[Row], where: Where) -> list[str]:
+def _told_apart(rows: Sequence[Row], where: PathDisplay) -> list[str]:
     """The name of each row, with its path where several have the name."""
     several = Counter(row.name for row in rows)
     return [f"{row.name}  {where.short(row.path)}" if several[row.name] > 1 else row.name for row in rows]
@@ -334,7 +321,7 @@ def _cost(count: HostCount) -> str:
 
 
 def diff_view(
-    first: str, second: str, rows: Sequence[tuple[Row, Verdict, Verdict]], where: Where, screen: Screen
+    first: str, second: str, rows: Sequence[tuple[Row, Verdict, Verdict]], where: PathDisplay, screen: Screen
 ) -> str:
     """The skills that two hosts treat differently."""
     if not rows:

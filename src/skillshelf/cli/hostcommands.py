@@ -8,10 +8,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.errors import ConfigurationError
+from skillshelf.core import files
+from skillshelf.core.environment import locate
+from skillshelf.core.terminal import PathDisplay, as_json, note
+from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound
+from skillshelf.hosts.asking import Explanation
 
 if TYPE_CHECKING:
-    from skillshelf.cli.host_views import Asked, HostCount, Row
+    from skillshelf.cli.host_views import HostCount, Row
     from skillshelf.core.environment import Place
     from skillshelf.hosts.survey import HostView, Sighting, Survey
     from skillshelf.hosts.verdicts import Verdict
@@ -28,11 +32,10 @@ Values = Mapping[str, Any]
 
 def why(values: Values) -> int:
     """Which hosts see a skill, and what keeps it from the others."""
-    from skillshelf.cli import views
     from skillshelf.cli.host_views import why_view
     from skillshelf.core.terminal import screen, write
     from skillshelf.hosts.asking import asked_about
-    from skillshelf.hosts.hostfinding import asked_hosts, find, needed, note, place_of
+    from skillshelf.hosts.hostfinding import asked_hosts, find
     from skillshelf.hosts.near_misses import broken_roots, near_misses
 
     wanted = needed(values, "skillshelf why NAME-or-PATH [--host H]")
@@ -40,15 +43,15 @@ def why(values: Values) -> int:
     names = asked_hosts(values["host"])
     survey, found = find(wanted, place, names)
     if not found:
-        return _not_found(wanted, survey, as_json=values["json"])
+        return _not_found(wanted, survey, wants_json=values["json"])
     if values["fix"]:
         _fix(wanted, found, survey, values["host"])
         survey, found = find(wanted, place, names)
     asked = asked_about(found, survey, names)
     if values["json"]:
-        write(views.as_json(_why_form(wanted, asked, survey)))
+        write(as_json(_why_form(wanted, asked, survey)))
     else:
-        where = views.Where(place.cwd, place.home)
+        where = PathDisplay(place.cwd, place.home)
         write(why_view(wanted, asked, where, screen(place.env)))
     broken = {*broken_roots(survey)}
     for miss in near_misses(survey):
@@ -58,7 +61,7 @@ def why(values: Values) -> int:
     return DONE if any(file.by_copy or any(one.visible for one in file.verdicts) for file in asked) else NEGATIVE
 
 
-def _why_form(wanted: str, asked: "Sequence[Asked]", survey: "Survey") -> dict[str, Any]:
+def _why_form(wanted: str, asked: "Sequence[Explanation]", survey: "Survey") -> dict[str, Any]:
     from skillshelf.config.hosts import HOSTS
     from skillshelf.hosts.asking import fixes_of
 
@@ -82,16 +85,15 @@ def _why_form(wanted: str, asked: "Sequence[Asked]", survey: "Survey") -> dict[s
     return {"name": wanted, "candidates": candidates, "near": []}
 
 
-def _not_found(wanted: str, survey: "Survey", *, as_json: bool) -> int:
-    from skillshelf.cli import views
+def _not_found(wanted: str, survey: "Survey", *, wants_json: bool) -> int:
     from skillshelf.core import files
     from skillshelf.core.terminal import write
-    from skillshelf.hosts.hostfinding import is_path, near, near_miss_lines, note, path_of
+    from skillshelf.hosts.hostfinding import is_path, near, near_miss_lines, path_of
 
     close = near(wanted, survey)
-    if as_json:
-        write(views.as_json({"name": wanted, "candidates": [], "near": close}))
-    where = views.Where(survey.place.cwd, survey.place.home)
+    if wants_json:
+        write(as_json({"name": wanted, "candidates": [], "near": close}))
+    where = PathDisplay(survey.place.cwd, survey.place.home)
     hint = f"; did you mean {', '.join(close)}?" if close else ""
     if not is_path(wanted):
         note(f"no host has a skill {wanted!r} in any of its folders, here or at home{hint}")
@@ -112,20 +114,20 @@ def _not_found(wanted: str, survey: "Survey", *, as_json: bool) -> int:
 
 def _fix(wanted: str, found: "Sequence[Sighting]", survey: "Survey", hosts: Sequence[str]) -> None:
     """Do what needs no guessing, each shown before it is done; a link is made only for a host that was named."""
-    from skillshelf.cli.views import Where
+    from skillshelf.core.terminal import PathDisplay
     from skillshelf.hosts.copies import sources
     from skillshelf.hosts.handing import hand_to, in_order, the_one
-    from skillshelf.hosts.hostfinding import asked_hosts, note
+    from skillshelf.hosts.hostfinding import asked_hosts
     from skillshelf.hosts.linking import made_line
 
     meant = sources(found, survey)
     names = in_order(asked_hosts(hosts)) if hosts else []
     if any(_lacks(host, found, survey) for host in names):
-        # Asked before anything is changed: it refuses where it is not clear which one is to be linked.
+        # Explanation before anything is changed: it refuses where it is not clear which one is to be linked.
         the_one(wanted, found, survey)
     # Not `any`, which would stop at the first.
     told = sum([_mend(sighting, survey.place) for sighting in meant]) > 0
-    where = Where(survey.place.cwd, survey.place.home)
+    where = PathDisplay(survey.place.cwd, survey.place.home)
     for host in names if len(meant) == 1 and not meant[0].problem else ():
         made = hand_to(host, meant[0], survey.place).made
         if made.how != "nothing" or made.refused:
@@ -153,7 +155,6 @@ def _mend(sighting: "Sighting", place: "Place") -> bool:
     from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
     from skillshelf.core import files, writing
     from skillshelf.core.limits import SKILL_FILE_BYTES
-    from skillshelf.hosts.hostfinding import note
     from skillshelf.hosts.putting import project_of
     from skillshelf.lint.fix import Text, repair, unified_diff
 
@@ -182,17 +183,16 @@ def _mend(sighting: "Sighting", place: "Place") -> bool:
 
 def hosts(values: Values) -> int:
     """Every skill here and every host."""
-    from skillshelf.cli import views
     from skillshelf.cli.host_views import Beside, diff_view, hosts_view
     from skillshelf.core.terminal import screen, write
-    from skillshelf.hosts.hostfinding import asked_hosts, near_miss_lines, note, place_of, verdicts_of
+    from skillshelf.hosts.hostfinding import asked_hosts, near_miss_lines, verdicts_of
     from skillshelf.hosts.survey import take_survey
 
     place = place_of(values)
     names = asked_hosts(_pair(values))
     survey = take_survey(place, names, progress=sys.stderr)
     judged = [(sighting, verdicts_of(sighting, survey, names)) for sighting in survey.sightings]
-    where = views.Where(place.cwd, place.home)
+    where = PathDisplay(place.cwd, place.home)
     rows = [_row(sighting, verdicts) for sighting, verdicts in judged]
     texts = [(row.name, sighting.head, sighting.size) for row, (sighting, _) in zip(rows, judged, strict=True)]
     counts = [
@@ -202,7 +202,7 @@ def hosts(values: Values) -> int:
         judged = _different(judged, texts)
         rows = [_row(sighting, verdicts) for sighting, verdicts in judged]
     if values["json"]:
-        write(views.as_json(_hosts_form(place, counts, rows)))
+        write(as_json(_hosts_form(place, counts, rows)))
         for miss in near_miss_lines(survey):
             note(miss)
     elif values["diff"]:
@@ -309,7 +309,21 @@ def _expensive(survey: "Survey") -> list[tuple[str, int]]:
 
 
 def _say_unseen(survey: "Survey") -> None:
-    from skillshelf.hosts.hostfinding import note
 
     for problem in survey.unseen:
         note(f"not everything was looked at: {problem.path}: {problem.message}")
+
+
+def place_of(values: Mapping[str, Any]) -> "Place":
+    """The place a command is about."""
+    place = locate(values["cwd"], values["home"], None)
+    if files.kind_at(place.cwd) != "folder":
+        raise SkillDirectoryNotFound(place.cwd)
+    return place
+
+
+def needed(values: Mapping[str, Any], usage: str) -> str:
+    """What a command is asked about."""
+    if not values["name_or_path"]:
+        raise ConfigurationError(f"something is missing; usage: {usage}")
+    return str(values["name_or_path"])

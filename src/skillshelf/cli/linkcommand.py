@@ -4,14 +4,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skillshelf.cli.views import Where, as_json
+from skillshelf.cli.hostcommands import needed, place_of
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.environment import Place
-from skillshelf.core.terminal import write
+from skillshelf.core.terminal import PathDisplay, as_json, note, write
 from skillshelf.errors import ConfigurationError, SkillNotFound
 from skillshelf.hosts.fixes import made_readable
 from skillshelf.hosts.handing import hand_to, in_order, on_copies, the_one
-from skillshelf.hosts.hostfinding import asked_hosts, find, near, needed, note, place_of, verdicts_of
+from skillshelf.hosts.hostfinding import asked_hosts, find, near, verdicts_of
 from skillshelf.hosts.linking import Made, made_line, take_back
 from skillshelf.hosts.made import noted
 from skillshelf.hosts.putting import link_name
@@ -105,7 +105,7 @@ def _report(wanted: str, made: Sequence[Made], seen: Mapping[str, Verdict], plac
         ]
         write(as_json({"name": wanted, "made": forms}))
     else:
-        where = Where(place.cwd, place.home)
+        where = PathDisplay(place.cwd, place.home)
         lines = [made_line(one._replace(path=where.short(one.path)), visible[one.host]) for one in made]
         lines += _running(made)
         write("".join(f"{line}\n" for line in lines))

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from skillshelf.core.terminal import as_json
 from skillshelf.errors import ConfigurationError, FileReadError, ResourceNotFound, SkillError
 from skillshelf.journal.file import Line, in_words, read
 from skillshelf.journal.file import verify as verify_journal
@@ -44,14 +45,13 @@ def log(values: Values) -> int:
 
 def show(path: str, values: Values) -> int:
     """The events, one a line, or as one JSON list."""
-    from skillshelf.cli import views
     from skillshelf.cli.logviews import EventLines
     from skillshelf.core.terminal import screen, write
 
     events, opening, shown = EventLines(screen(os.environ)), "[", 0
     for line in _last(_wanted(_lines(path), values), values["last"]):
         shown += line.record is not None
-        write(opening + views.as_json(_as_value(line)) if values["json"] else events.text(line))
+        write(opening + as_json(_as_value(line)) if values["json"] else events.text(line))
         opening = ","
     narrowed = any(values[name] for name in ("session", "type", "skill"))
     if values["json"]:
@@ -63,7 +63,6 @@ def show(path: str, values: Values) -> int:
 
 def verify(path: str, values: Values) -> int:
     """Whether the journal is as it was written."""
-    from skillshelf.cli import views
     from skillshelf.cli.logviews import verify_view
     from skillshelf.core.terminal import screen, write
 
@@ -75,7 +74,7 @@ def verify(path: str, values: Values) -> int:
     except OSError as error:
         raise _failure(path, error) from None
     if values["json"]:
-        write(views.as_json(found.to_dict()))
+        write(as_json(found.to_dict()))
     else:
         write(verify_view(found, values["file"], screen(os.environ)))
     return DONE if found.ok else NEGATIVE
@@ -83,22 +82,20 @@ def verify(path: str, values: Values) -> int:
 
 def stats(path: str, values: Values) -> int:
     """Which skills were used, how often, how, and how long."""
-    from skillshelf.cli import views
     from skillshelf.cli.logviews import stats_view
     from skillshelf.core.terminal import screen, write
     from skillshelf.journal.usage import count_usage
 
     usage = count_usage(_lines(path), session=values["session"] or "")
-    write(views.as_json({"file": path, **usage._asdict()}) if values["json"] else stats_view(usage, screen(os.environ)))
+    write(as_json({"file": path, **usage._asdict()}) if values["json"] else stats_view(usage, screen(os.environ)))
     return DONE
 
 
 def replay(path: str, values: Values) -> int:
     """Whether the acts of the journal give the same here and now; nothing is run and nobody is asked."""
-    from skillshelf.cli import views
     from skillshelf.cli.replayviews import replay_view
     from skillshelf.core.terminal import screen, write
-    from skillshelf.session.replay import replay as replay_journal
+    from skillshelf.shelf import replay as replay_journal
 
     if not os.path.exists(path):
         raise ResourceNotFound(path)
@@ -112,7 +109,7 @@ def replay(path: str, values: Values) -> int:
         kept=not values["disk"],
     )
     if values["json"]:
-        write(views.as_json({"file": path, **found.to_dict()}))
+        write(as_json({"file": path, **found.to_dict()}))
     else:
         write(replay_view(found, values["file"], screen(os.environ)))
     return NEGATIVE if found.differences else DONE

@@ -4,9 +4,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from skillshelf.cli.views import as_json
 from skillshelf.core.limits import JOURNAL_SESSIONS
-from skillshelf.core.terminal import Screen, Style
+from skillshelf.core.terminal import Screen, Style, as_json
 from skillshelf.core.text import fold, plural, shorten
 from skillshelf.journal.file import Verification
 from skillshelf.journal.lines import RESERVED, Line

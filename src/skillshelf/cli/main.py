@@ -1,13 +1,13 @@
 """Command lines to exit codes: the outermost frame, which turns every failure into one line that helps."""
 
 import gc
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
 from skillshelf.cli import commands
+from skillshelf.core.terminal import as_json, note
 from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,
@@ -76,10 +76,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except Exception as error:
         if not isinstance(error, OSError):
-            _say(f"this is a mistake in skillshelf, please report it: {type(error).__name__}: {error}")
+            note(f"this is a mistake in skillshelf, please report it: {type(error).__name__}: {error}")
             return FAILED
         # Standard output may be what failed.
-        _say(f"the machine failed: {error}")
+        note(f"the machine failed: {error}")
         return FAILED
 
 
@@ -88,10 +88,10 @@ def _run(words: list[str]) -> int:
         name, values = _parse(words)
         return COMMANDS[name].run(values)
     except SkillError as error:
-        return _fail(error, as_json=_wants_json(words))
+        return _fail(error, wants_json=_wants_json(words))
     except FileNotFoundError:
         # What is missing without anybody having named it can only be the folder we stand in.
-        return _fail(SkillDirectoryNotFound("the working directory is gone"), as_json=_wants_json(words))
+        return _fail(SkillDirectoryNotFound("the working directory is gone"), wants_json=_wants_json(words))
 
 
 def _wants_json(words: Sequence[str]) -> bool:
@@ -332,15 +332,14 @@ _STATUS: tuple[tuple[type[SkillError], int, str], ...] = (
 )
 
 
-def _fail(error: SkillError, *, as_json: bool) -> int:
+def _fail(error: SkillError, *, wants_json: bool) -> int:
     status, code = next((status, code) for kind, status, code in _STATUS if isinstance(error, kind))
-    if as_json:
-        from skillshelf.cli import views
+    if wants_json:
         from skillshelf.core.terminal import write
 
         candidates = [*getattr(error, "paths", ()), *getattr(error, "near", ())]
-        write(views.as_json({"error": {"code": code, "message": str(error), "candidates": candidates}}))
-    _say(str(error) + _help_for(error))
+        write(as_json({"error": {"code": code, "message": str(error), "candidates": candidates}}))
+    note(str(error) + _help_for(error))
     return status
 
 
@@ -355,17 +354,6 @@ def _help_for(error: SkillError) -> str:
             return f"; did you mean {', '.join(error.near)}?"
         return "; skillshelf list --all says what there is, and what not"
     return ""
-
-
-def _say(message: str) -> None:
-    from skillshelf.core.text import visible
-
-    line = f"skillshelf: {visible(message)}\n".encode("utf-8", "backslashreplace")
-    try:
-        os.write(2, line)
-    except OSError:
-        # Standard error is closed: the exit status says it all.
-        return
 
 
 # Arguments ----------------------------------------------------------------------------------------

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from skillshelf.cli.views import as_json
-from skillshelf.core.terminal import Screen
+from skillshelf.core.terminal import Screen, as_json
 from skillshelf.core.text import plural, visible
 from skillshelf.session.replay import Difference, Replay
 

@@ -1,51 +1,17 @@
 """A catalog or a profile to what a person or a program is shown."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.config.profile import Profile, profile_to_dict
-from skillshelf.core.terminal import Screen
+from skillshelf.core.terminal import PathDisplay, Screen
 from skillshelf.core.text import fold, plural, shorten, visible
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 
 if TYPE_CHECKING:
     from skillshelf.session.tools import Tool
 
-__all__ = ["Where", "as_json", "list_view", "overview", "profile_view", "profiles_view", "tools_view"]
-
-
-class Where(NamedTuple):
-    """From where paths are shown, so that they stay short."""
-
-    cwd: str
-    home: str | None
-
-    def short(self, path: str) -> str:
-        """The path from the working directory or the home folder, where it lies below one of them."""
-        if path.startswith(self.cwd.rstrip("/") + "/"):
-            return path[len(self.cwd.rstrip("/")) + 1 :]
-        if self.home and path.startswith(self.home.rstrip("/") + "/"):
-            return "~/" + path[len(self.home.rstrip("/")) + 1 :]
-        return path
-
-
-# What a terminal would obey although JSON does not escape it: DEL, C1, bidirectional and tag characters.
-_RAW_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
-
-_FOREIGN_BYTE = re.compile("[\udc80-\udcff]")
-
-
-def as_json(value: Any) -> str:
-    """One line of JSON that is safe to print."""
-    import json
-
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    if not text.isascii() or "\x7f" in text:
-        # A byte of a file name that is not UTF-8: what is no character cannot stand in JSON.
-        text = _FOREIGN_BYTE.sub(lambda match: f"\\\\x{ord(match[0]) - 0xDC00:02x}", text)
-        text = _RAW_IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1].replace("\x7f", "\\u007f"), text)
-    return text + "\n"
+__all__ = ["list_view", "overview", "profile_view", "profiles_view", "tools_view"]
 
 
 _NAME_CELLS = 64
@@ -53,7 +19,7 @@ _NAME_CELLS = 64
 # The list -----------------------------------------------------------------------------------------
 
 
-def list_view(catalog: Catalog, where: Where, screen: Screen, *, everything: bool) -> str:
+def list_view(catalog: Catalog, where: PathDisplay, screen: Screen, *, everything: bool) -> str:
     """The catalog as a table; `everything` adds what is not in it, and why."""
     lines = [*_skills_table(catalog.skills, screen)] if catalog.skills else [*_nothing(catalog, where, screen)]
     if everything:
@@ -77,7 +43,7 @@ def _cut_name(skill: CatalogSkill) -> str:
     return shorten(skill.name, _NAME_CELLS)
 
 
-def _nothing(catalog: Catalog, where: Where, screen: Screen) -> Iterator[str]:
+def _nothing(catalog: Catalog, where: PathDisplay, screen: Screen) -> Iterator[str]:
     if any(root.skills for root in catalog.roots):
         yield "No skill of that scope."
         return
@@ -90,7 +56,7 @@ def _nothing(catalog: Catalog, where: Where, screen: Screen) -> Iterator[str]:
     yield "A skill is a folder in one of them that holds a SKILL.md with a name and a description."
 
 
-def _left_out(catalog: Catalog, where: Where, screen: Screen) -> Iterator[str]:
+def _left_out(catalog: Catalog, where: PathDisplay, screen: Screen) -> Iterator[str]:
     def at(diagnostic: Diagnostic) -> str:
         return where.short(diagnostic.path) + (f":{diagnostic.line}" if diagnostic.line else "")
 
@@ -155,7 +121,7 @@ def _notes(catalog: Catalog, screen: Screen, *, everything: bool) -> Iterator[st
 # One screen ---------------------------------------------------------------------------------------
 
 
-def overview(catalog: Catalog, where: Where, screen: Screen, *, config_path: str | None) -> str:
+def overview(catalog: Catalog, where: PathDisplay, screen: Screen, *, config_path: str | None) -> str:
     """One screen: skills by scope, problems, what to try next."""
     # One screen stays one screen in a pipe too.
     screen = screen._replace(columns=screen.columns or 100)

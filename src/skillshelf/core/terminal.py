@@ -1,18 +1,22 @@
 """Rows to text for people: aligned, coloured where a terminal is, and safe whatever the rows hold."""
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from skillshelf.core.text import shorten, visible, width
 
 __all__ = [
+    "PathDisplay",
     "Screen",
     "Style",
+    "as_json",
     "ask",
     "can_ask",
     "heed_requests_to_end",
+    "note",
     "screen",
     "write",
     "write_data",
@@ -181,3 +185,48 @@ def _send(data: bytes) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise
+
+
+class PathDisplay(NamedTuple):
+    """From where paths are shown, so that they stay short."""
+
+    cwd: str
+    home: str | None
+
+    def short(self, path: str) -> str:
+        """The path from the working directory or the home folder, where it lies below one of them."""
+        if path.startswith(self.cwd.rstrip("/") + "/"):
+            return path[len(self.cwd.rstrip("/")) + 1 :]
+        if self.home and path.startswith(self.home.rstrip("/") + "/"):
+            return "~/" + path[len(self.home.rstrip("/")) + 1 :]
+        return path
+
+
+# What a terminal would obey although JSON does not escape it: DEL, C1, bidirectional and tag characters.
+_RAW_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
+
+_FOREIGN_BYTE = re.compile("[\udc80-\udcff]")
+
+
+def as_json(value: Any) -> str:
+    """One line of JSON that is safe to print."""
+    import json
+
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if not text.isascii() or "\x7f" in text:
+        # A byte of a file name that is not UTF-8: what is no character cannot stand in JSON.
+        text = _FOREIGN_BYTE.sub(lambda match: f"\\\\x{ord(match[0]) - 0xDC00:02x}", text)
+        text = _RAW_IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1].replace("\x7f", "\\u007f"), text)
+    return text + "\n"
+
+
+def note(message: str) -> None:
+    """Write one line for people to standard error, beside the result."""
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(f"skillshelf: {visible(message)}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        # Standard error is closed: there is nobody to tell.
+        return

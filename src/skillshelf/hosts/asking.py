@@ -4,8 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from skillshelf.cli.host_views import Asked
-from skillshelf.cli.views import Where
+from skillshelf.core.terminal import PathDisplay
 from skillshelf.hosts.copies import Standing, copies_of, source_of, standing_of
 from skillshelf.hosts.fixes import asked_as, fix_for, wants_put
 from skillshelf.hosts.hostfinding import verdicts_of
@@ -15,6 +14,22 @@ from skillshelf.hosts.survey import Sighting, Survey
 from skillshelf.hosts.verdicts import Verdict
 
 __all__ = ["asked_about", "fixes_of"]
+
+
+class Explanation(NamedTuple):
+    """One file, the verdict of every host asked, what helps, its text, and what there is to say about its place.
+
+    `is_copy` if it is one that `link` made; `by_copy` are the hosts that have such a copy of it.
+    """
+
+    path: str
+    verdicts: Sequence[Verdict]
+    help: Sequence[Remedy]
+    text: tuple[bytes, int]
+    note: str = ""
+    is_copy: bool = False
+    by_copy: Sequence[str] = ()
+
 
 Judged = Mapping[str, Sequence[Verdict]]
 """What each host makes of a file, by its real path."""
@@ -38,7 +53,7 @@ class _Copy(NamedTuple):
         return os.path.dirname(self.sighting.path)
 
 
-def asked_about(found: Sequence[Sighting], survey: Survey, hosts: Sequence[str]) -> list[Asked]:
+def asked_about(found: Sequence[Sighting], survey: Survey, hosts: Sequence[str]) -> list[Explanation]:
     """What there is to say about each file."""
     copies = [copy for sighting in found for copy in copies_of(sighting, survey)]
     everything = {one.real_path: one for one in (*found, *copies)}
@@ -46,13 +61,13 @@ def asked_about(found: Sequence[Sighting], survey: Survey, hosts: Sequence[str])
     return [_asked(sighting, list(everything.values()), judged, survey) for sighting in found]
 
 
-def _asked(sighting: Sighting, everything: Sequence[Sighting], judged: Judged, survey: Survey) -> Asked:
+def _asked(sighting: Sighting, everything: Sequence[Sighting], judged: Judged, survey: Survey) -> Explanation:
     verdicts = judged[sighting.real_path]
     text = (sighting.head, sighting.size)
     if is_own_copy(os.path.dirname(sighting.path)) and (source := source_of(sighting, survey)) is not None:
         # What helps is told of the skill itself, which a copy follows.
         words = "a copy that skillshelf made" + _STANDS[standing_of(sighting, source)]
-        return Asked(sighting.path, verdicts, (), text, words, is_copy=True)
+        return Explanation(sighting.path, verdicts, (), text, words, is_copy=True)
     copies = [_copy(copy, sighting, judged) for copy in copies_of(sighting, survey)]
     helping = [remedy for copy in copies if (remedy := _remedy(copy, sighting, survey))]
     reached = {verdict.host for copy in copies for verdict in copy.verdicts}
@@ -64,7 +79,7 @@ def _asked(sighting: Sighting, everything: Sequence[Sighting], judged: Judged, s
         helping += remedies(copy.sighting, left, survey) if left and copy.standing == "same" else []
     told = [_told(verdict, sighting, copies, survey) for verdict in verdicts]
     by_copy = tuple(host for copy in copies for host in copy.hosts)
-    return Asked(sighting.path, told, _together(helping), text, by_copy=by_copy)
+    return Explanation(sighting.path, told, _together(helping), text, by_copy=by_copy)
 
 
 def _copy(copy: Sighting, sighting: Sighting, judged: Judged) -> _Copy:
@@ -88,7 +103,7 @@ def _told(verdict: Verdict, sighting: Sighting, copies: Sequence[_Copy], survey:
     if verdict.visible or not having:
         return verdict
     copy, seen = max(having, key=lambda pair: pair[1].visible is True)
-    shown = Where(survey.place.cwd, survey.place.home).short(copy.folder)
+    shown = PathDisplay(survey.place.cwd, survey.place.home).short(copy.folder)
     if seen.visible:
         return verdict._replace(detail=f"{_SEES[copy.standing]} {shown}")
     return verdict._replace(detail=f"{seen.verdict}: the copy {shown}") if wants_put(verdict, sighting) else verdict
@@ -108,7 +123,7 @@ def _remedy(copy: _Copy, sighting: Sighting, survey: Survey) -> Remedy | None:
     """What to do about a copy that no longer says what the skill says; None where it does, or nobody asked has it."""
     if copy.standing == "same" or not copy.verdicts:
         return None
-    where = Where(survey.place.cwd, survey.place.home)
+    where = PathDisplay(survey.place.cwd, survey.place.home)
     having = tuple(verdict.host for verdict in copy.verdicts)
     hosts = copy.hosts or having
     made_for = hosts_of(noted(*os.path.split(copy.folder)) or {})
@@ -141,7 +156,7 @@ def _served(sighting: Sighting, everything: Sequence[Sighting], judged: Judged) 
     return served - {host for host in misled if mine[host] == "shadowed-by"}
 
 
-def fixes_of(asked: Asked, survey: Survey) -> dict[str, str | None]:
+def fixes_of(asked: Explanation, survey: Survey) -> dict[str, str | None]:
     """What to do for each host so that it sees the file, or the text that this has now."""
     sighting = survey.by_path[asked.path]
     hosts = [verdict.host for verdict in asked.verdicts]

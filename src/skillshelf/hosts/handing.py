@@ -4,13 +4,13 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from skillshelf.cli.views import Where
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.environment import Place
+from skillshelf.core.terminal import PathDisplay, note
 from skillshelf.errors import AmbiguousSkill
 from skillshelf.hosts.copies import copies_of, sources, standing_of
 from skillshelf.hosts.fixes import asked_as, fix_for, wants_put
-from skillshelf.hosts.hostfinding import find, note, verdicts_of
+from skillshelf.hosts.hostfinding import find, verdicts_of
 from skillshelf.hosts.linking import Made, claim, make, refusal, renew
 from skillshelf.hosts.made import keep_for
 from skillshelf.hosts.putting import Put, careless_readers, put_for, real_root
@@ -93,7 +93,7 @@ def _by_copy(host: str, sighting: Sighting, verdict: Verdict, survey: Survey) ->
         return None
     for copy, seen, standing in sorted(copies, key=lambda one: one[2] == "edited"):
         if standing == "edited":
-            source = Where(survey.place.cwd, survey.place.home).short(os.path.dirname(sighting.path))
+            source = PathDisplay(survey.place.cwd, survey.place.home).short(os.path.dirname(sighting.path))
             why = f"this copy was edited since it was made: put what you need into {source}, remove the copy, try again"
             return refusal(host, why, os.path.dirname(seen.at))
         claim(copy, host, sighting)
@@ -136,7 +136,7 @@ def _would_ignore(hosts: Sequence[str], name: str) -> str:
 
 def _warn(host: str, put: Put, sighting: Sighting, survey: Survey) -> frozenset[str]:
     """Say beforehand which hosts will not be sure of a skill, and where it really goes; returns these hosts."""
-    where = Where(survey.place.cwd, survey.place.home)
+    where = PathDisplay(survey.place.cwd, survey.place.home)
     if real := real_root(put.root, put.label):
         note(f"{where.short(put.root)} is really {real}")
     before = [verdict.host for verdict in verdicts_of(sighting, survey, survey.views) if verdict.visible]

@@ -2,19 +2,16 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Any
 
 from skillshelf.catalog.discovery import SKILL_FILE
-from skillshelf.cli.views import Where
 from skillshelf.config.hosts import HOSTS, find_host
 from skillshelf.core import files
-from skillshelf.core.environment import Place, find_repository, locate
+from skillshelf.core.environment import Place, find_repository
 from skillshelf.core.limits import STRAY_FOLDERS
-from skillshelf.core.text import visible
+from skillshelf.core.terminal import PathDisplay
 from skillshelf.core.values import Diagnostic
-from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound
 from skillshelf.hosts.near_misses import entries_in, near_misses
 from skillshelf.hosts.putting import link_name
 from skillshelf.hosts.survey import Sighting, Survey, sight, take_survey
@@ -26,27 +23,9 @@ __all__ = [
     "is_path",
     "near",
     "near_miss_lines",
-    "needed",
-    "note",
     "path_of",
-    "place_of",
     "verdicts_of",
 ]
-
-
-def place_of(values: Mapping[str, Any]) -> Place:
-    """The place a command is about."""
-    place = locate(values["cwd"], values["home"], None)
-    if files.kind_at(place.cwd) != "folder":
-        raise SkillDirectoryNotFound(place.cwd)
-    return place
-
-
-def needed(values: Mapping[str, Any], usage: str) -> str:
-    """What a command is asked about."""
-    if not values["name_or_path"]:
-        raise ConfigurationError(f"something is missing; usage: {usage}")
-    return str(values["name_or_path"])
 
 
 def asked_hosts(given: Sequence[str]) -> list[str]:
@@ -114,7 +93,7 @@ def near(wanted: str, survey: Survey) -> list[str]:
     return [known[name] for name in close[:5]]
 
 
-def near_miss_lines(survey: Survey, where: Where | None = None) -> list[str]:
+def near_miss_lines(survey: Survey, where: PathDisplay | None = None) -> list[str]:
     """Folders that are spelt nearly like one that hosts read, each with what is wrong."""
     return [f"{where.short(path) if where else path} {message}" for path, message, _ in near_misses(survey)]
 
@@ -151,9 +130,3 @@ def _folders_below(cwd: str, top: str) -> tuple[list[str], list[Diagnostic]]:
         return found, []
     message = f"only the first {STRAY_FOLDERS:,} folders below were searched for skills that no host knows"
     return found, [Diagnostic(top, "walk-limit", message)]
-
-
-def note(message: str) -> None:
-    """Say something beside the answer."""
-    if sys.stderr is not None:
-        print(f"skillshelf: {visible(message)}", file=sys.stderr)

@@ -6,11 +6,10 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from skillshelf.cli.views import Where, as_json
 from skillshelf.config.profile import Profile
 from skillshelf.config.rulebook import RULES
 from skillshelf.config.systems import weights_for_authors
-from skillshelf.core.terminal import Screen, Style
+from skillshelf.core.terminal import PathDisplay, Screen, Style, as_json
 from skillshelf.core.text import visible
 from skillshelf.lint.checking import Change, CheckFinding, Level, Report
 from skillshelf.lint.guidance import GUIDANCE
@@ -21,7 +20,7 @@ __all__ = ["FORMATS", "Reader"]
 class Reader(NamedTuple):
     """Who reads a report: from where paths are shown, on what screen, and by what command it was asked for."""
 
-    where: Where
+    where: PathDisplay
     screen: Screen
     profile: Profile
     base: str

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from skillshelf.catalog.document import parse
 from skillshelf.catalog.rules import check
 from skillshelf.catalog.search_roots import resolve_roots
-from skillshelf.cli.views import Where
 from skillshelf.config.profile import Profile, RootRule
 from skillshelf.config.systems import weights_for_authors
 from skillshelf.core import files, writing
 from skillshelf.core.environment import expand, find_repository
+from skillshelf.core.terminal import PathDisplay
 from skillshelf.core.text import fold, visible
 from skillshelf.errors import ConfigurationError, SkillAlreadyExists, SkillError
 from skillshelf.lint.advice import advise, page_of
@@ -67,7 +67,7 @@ def make(wish: Wish, shelf: Shelf, *, root: str | None = None, user: bool = Fals
     return Made(wish.name, f"{folder}/SKILL.md", tuple(sorted(contents)), tuple(notes))
 
 
-def told(made: Made, where: Where) -> str:
+def told(made: Made, where: PathDisplay) -> str:
     """Where the skill was put, and what to do next."""
     folder = os.path.dirname(made.path)
     short = visible(where.short(folder))

@@ -3,15 +3,18 @@
 Every step goes the same way: the skill is resolved, the guard is asked, the world does it, the recorder is told.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from skillshelf.catalog import loader, resources
 from skillshelf.catalog.loader import LoadedSkill
 from skillshelf.catalog.prompt import CatalogText, catalog_text, told_to_models
+from skillshelf.config.profile import Profile
+from skillshelf.config.settings import Settings, Trust
+from skillshelf.core.environment import Place
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import fold
-from skillshelf.core.values import CatalogSkill, Diagnostic
+from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillError, SkillNotFound
 from skillshelf.session import rendering
 from skillshelf.session.delivery import load_result
@@ -29,16 +32,68 @@ from skillshelf.session.tools import ToolError, ToolResult
 if TYPE_CHECKING:
     from skillshelf.catalog.resources import Resource
     from skillshelf.sandbox.runner import OnOutput, Run
-    from skillshelf.shelf import Shelf
+    from skillshelf.search.search import SearchReport
 
-__all__ = ["Desk"]
+__all__ = ["Desk", "ShelfProtocol"]
+
+
+class ShelfProtocol(Protocol):
+    """The part of a shelf that a conversation uses; `skillshelf.Shelf` has it."""
+
+    @property
+    def profile(self) -> Profile:
+        """The rules of the system."""
+
+    @property
+    def place(self) -> Place:
+        """The folders and variables that count."""
+
+    @property
+    def settings(self) -> Settings:
+        """The configuration."""
+
+    @property
+    def settings_in_force(self) -> Settings:
+        """The configuration with what the environment says about budgets."""
+
+    @property
+    def trust(self) -> Trust:
+        """Whose skills a model is told of."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """The skills, and what became of the others."""
+
+    @property
+    def project_root(self) -> str:
+        """The repository, or the working directory."""
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        scope: str | None = None,
+        model: bool = False,
+        keep: Callable[[CatalogSkill], bool] | None = None,
+    ) -> "SearchReport":
+        """Return the skills that match a query."""
+
+    def load(self, name: str | None = None, *, path: str | None = None) -> LoadedSkill:
+        """Return one skill with its text."""
+
+    def prompt(self) -> str:
+        """Return the catalog as the profile writes it for a model."""
+
+    def refresh(self) -> bool:
+        """Scan again; True if anything changed."""
 
 
 class Desk:
     """The state of one conversation, and the steps that its acts are made of."""
 
     def __init__(
-        self, shelf: "Shelf", policy: Policy, confirm: Confirm | None, recording: Recording, world: World | None
+        self, shelf: ShelfProtocol, policy: Policy, confirm: Confirm | None, recording: Recording, world: World | None
     ) -> None:
         self.shelf = shelf
         self.profile = shelf.profile

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from skillshelf import __version__
 from skillshelf.catalog.loader import LoadedSkill
 from skillshelf.catalog.resources import Resource, digest_of
 from skillshelf.core.limits import WARNINGS_TOLD
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
-from skillshelf.core.version import VERSION
 from skillshelf.errors import SkillError
 from skillshelf.session.policy import Decision, Policy, policy_to_dict
 from skillshelf.session.tools import ToolError, ToolResult
@@ -118,7 +118,7 @@ class Recorder:
         from skillshelf.journal.events import PolicyWidened, SessionStarted
 
         roots = [root.path for root in catalog.roots]
-        self.tell(SessionStarted(roots=roots, policy=policy_to_dict(policy), version=VERSION, **members))
+        self.tell(SessionStarted(roots=roots, policy=policy_to_dict(policy), version=__version__, **members))
         if policy.name == "full-auto":
             self.tell(PolicyWidened("full-auto", "what would be confirmed by somebody is allowed without asking"))
 

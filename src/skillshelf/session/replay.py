@@ -5,16 +5,16 @@ the roots of the profile hold here: answers and outputs are those that stand in 
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf.catalog.loader import LoadedSkill, load, loaded_from
 from skillshelf.catalog.resources import SKILL_FILE, Resource, parse_address, resource_of
 from skillshelf.config.profile import Profile
-from skillshelf.config.settings import Settings, load_settings
+from skillshelf.config.settings import Settings, Trust, load_settings
 from skillshelf.config.systems import find_profile
 from skillshelf.core import files, writing
-from skillshelf.core.environment import locate
+from skillshelf.core.environment import Place, locate
 from skillshelf.core.limits import SKILL_FILE_BYTES
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ConfigurationError, FileReadError, SkillError
@@ -43,18 +43,21 @@ from skillshelf.journal.events import (
     type_of,
 )
 from skillshelf.journal.state import SessionState, state_of
+from skillshelf.session.desk import ShelfProtocol
 from skillshelf.session.effects import World, find_script, read_now
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.policy import make_policy
 from skillshelf.session.recorder import Recording
 from skillshelf.session.session import Session
 from skillshelf.session.tools import check_arguments
-from skillshelf.shelf import Shelf
 
 if TYPE_CHECKING:
     from skillshelf.sandbox.runner import Run
 
-__all__ = ["Difference", "Replay", "replay"]
+__all__ = ["Difference", "OpenShelf", "Replay", "replay_journal"]
+
+OpenShelf = Callable[[Place, Profile, Settings, Trust], ShelfProtocol]
+"""Makes the shelf on which a journal is repeated; `skillshelf.Shelf` is one."""
 
 
 class Difference(NamedTuple):
@@ -100,6 +103,7 @@ class _Recorded(NamedTuple):
 class _Here(NamedTuple):
     """Where a journal is repeated; `store` is the folder of kept contents."""
 
+    open_shelf: OpenShelf
     cwd: str | None
     home: str | None
     env: Mapping[str, str] | None
@@ -108,8 +112,9 @@ class _Here(NamedTuple):
     store: str | None
 
 
-def replay(
+def replay_journal(
     path: str | os.PathLike[str],
+    open_shelf: OpenShelf,
     *,
     cwd: str | os.PathLike[str] | None = None,
     home: str | os.PathLike[str] | None = None,
@@ -118,15 +123,10 @@ def replay(
     trust: Literal["all", "ask"] = "ask",
     kept: bool = True,
 ) -> Replay:
-    """Rebuild the sessions of a journal from its events, and repeat their acts on the disk as it is now.
-
-    Profile, policy and answers come from the journal; the working directory too, unless `cwd` names another. A
-    project's own configuration counts only as far as its folder is trusted, or with `trust="all"`. Contents that
-    were kept beside the journal stand for files that changed since, unless `kept` is False.
-    """
+    """Rebuild the sessions of a journal and repeat them; `skillshelf.replay` documents the parameters."""
     file = os.fspath(path)
     sessions, broken = _sessions(file)
-    here = _Here(_text(cwd), _text(home), env, config, trust, f"{file}.d" if kept else None)
+    here = _Here(open_shelf, _text(cwd), _text(home), env, config, trust, f"{file}.d" if kept else None)
     differences = list(broken)
     skipped: list[str] = []
     for name, events in sessions.items():
@@ -215,7 +215,7 @@ def _begin(started: SessionStarted, past: "_Past", here: _Here) -> Session:
     settings = settings._replace(
         allow=(), deny=tuple(rule for rule in settings.deny if rule in policy.deny), grant_from_skills=()
     )
-    shelf = Shelf(place, find_profile(started.profile, settings.profiles), settings, started.trust)
+    shelf = here.open_shelf(place, find_profile(started.profile, settings.profiles), settings, started.trust)
     recording = Recording(on_event=past.heard.append)
     return Session(
         shelf,

@@ -16,7 +16,7 @@ from skillshelf.errors import FileReadError, PermissionDenied, SkillError
 from skillshelf.session import rendering
 from skillshelf.session.calling import CALLS, found, is_load
 from skillshelf.session.delivery import Shown, in_envelope, load_result
-from skillshelf.session.desk import Desk
+from skillshelf.session.desk import Desk, ShelfProtocol
 from skillshelf.session.effects import World
 from skillshelf.session.memory import Memory
 from skillshelf.session.mentioning import Mentions, is_for_users, names_in, resolve_mentions
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from skillshelf.catalog.resources import Resource
     from skillshelf.sandbox.runner import OnOutput, Run
     from skillshelf.search.search import SearchReport
-    from skillshelf.shelf import Shelf
 
 __all__ = ["Session"]
 
@@ -49,7 +48,7 @@ class Session:
 
     def __init__(
         self,
-        shelf: "Shelf",
+        shelf: ShelfProtocol,
         *,
         policy: Policy | Mapping[str, Any] | str | None = None,
         confirm: Confirm | None = None,
@@ -392,7 +391,7 @@ class Session:
             return take_snapshot(self._desk)
 
     @classmethod
-    def restore(cls, snapshot: Mapping[str, Any], shelf: "Shelf", **options: Any) -> "Session":
+    def restore(cls, snapshot: Mapping[str, Any], shelf: ShelfProtocol, **options: Any) -> "Session":
         """The session a snapshot was taken of; `changes` says what is different on disk since then."""
         from skillshelf.session.snapshots import check_snapshot, differences
 

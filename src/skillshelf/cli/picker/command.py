@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from skillshelf.core.terminal import as_json
 from skillshelf.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -73,11 +74,10 @@ def _terminal_on_every_stream() -> Iterator[None]:
 
 
 def _print(row: "Row", values: Mapping[str, Any]) -> None:
-    from skillshelf.cli import views
     from skillshelf.core.terminal import write, write_data
 
     if values["json"] and row.skill is not None:
-        write(views.as_json(row.skill.to_dict()))
+        write(as_json(row.skill.to_dict()))
     else:
         # A path is bytes: exact for the program that reads it.
         write_data(os.fsencode(row.folder if values["path"] else row.name) + b"\n")

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from skillshelf.cli.views import Where
+from skillshelf.core.terminal import PathDisplay
 from skillshelf.core.text import fold, plural, shorten, visible, width
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, Hidden
 from skillshelf.errors import SkillError
@@ -110,7 +110,7 @@ class Answer(NamedTuple):
 # Rows ---------------------------------------------------------------------------------------------
 
 
-def rows_of(catalog: Catalog, where: Where) -> list[Row]:
+def rows_of(catalog: Catalog, where: PathDisplay) -> list[Row]:
     """Every skill of a catalog in its order, then what is not in it, by path."""
     warned: dict[str, list[Diagnostic]] = {}
     for warning in catalog.warnings:
@@ -132,7 +132,7 @@ def rows_of(catalog: Catalog, where: Where) -> list[Row]:
     return [*skills, *sorted(_left_out(catalog, where), key=lambda row: row.path)]
 
 
-def _left_out(catalog: Catalog, where: Where) -> Iterator[Row]:
+def _left_out(catalog: Catalog, where: PathDisplay) -> Iterator[Row]:
     def row(state: State, path: str, text: str, name: str = "") -> Row:
         inside = [root for root in catalog.roots if path == root.path or path.startswith(root.path.rstrip("/") + "/")]
         root = max(inside, key=lambda root: len(root.path), default=None)
@@ -260,7 +260,7 @@ _HIDDEN: Mapping[State, str] = {
 }
 
 
-def details(row: Row, where: Where) -> list[Line]:
+def details(row: Row, where: PathDisplay) -> list[Line]:
     """Where a row comes from and what is the matter with it."""
     lines = [_labelled("about", row.text)] if row.skill is not None else []
     lines.append(_labelled("path", where.short(row.path)))

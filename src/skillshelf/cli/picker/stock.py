@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from skillshelf.cli.picker.rows import Answer, Line, Look, Row, answer, details, hosts_of, preview, rows_of
 from skillshelf.cli.picker.surveyor import Surveyor
-from skillshelf.cli.views import Where
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.settings_edit import change_list
 from skillshelf.core.environment import expand, user_config_path
+from skillshelf.core.terminal import PathDisplay
 from skillshelf.errors import ConfigurationError, SkillError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Stock:
         self._open_shelf = open_shelf
         self._lock = Lock()
         self.shelf = self._open()
-        self.where = Where(self.shelf.place.cwd, self.shelf.place.home)
+        self.where = PathDisplay(self.shelf.place.cwd, self.shelf.place.home)
         self._rows: Sequence[Row] | None = None
         self._is_indexed = False
         self._surveyor = Surveyor(self.shelf.place)

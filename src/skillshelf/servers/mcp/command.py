@@ -9,9 +9,10 @@ from typing import Any
 
 import anyio
 
+from skillshelf.core.terminal import note
 from skillshelf.errors import ConfigurationError
 from skillshelf.servers.mcp.library import Library
-from skillshelf.servers.mcp.server import SkillServer, say
+from skillshelf.servers.mcp.server import SkillServer
 from skillshelf.servers.mcp.stdio import serve_stdio
 from skillshelf.servers.mcp.watching import watch
 from skillshelf.session.session import Session
@@ -44,7 +45,7 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
     finally:
         library.lanes.close()
     if problem := library.lanes.problem:
-        say(problem)
+        note(problem)
     _leave()
 
 
@@ -54,16 +55,16 @@ def _http(values: Mapping[str, Any], shelf: Shelf) -> Run:
     from skillshelf.servers.mcp.http import bind, listening_for, serve_http
 
     listening = listening_for(values, shelf.place.env)
-    return partial(serve_http, listening=listening, bound=bind(listening), say=say)
+    return partial(serve_http, listening=listening, bound=bind(listening))
 
 
 def _say_first(library: Library, *, to_program: bool) -> None:
     """What whoever started the server should know at once."""
     with library.lanes.session() as session:
         for told in filter(None, (session.journal_problem, session.journal_notice)):
-            say(told)
+            note(told)
     if to_program and os.isatty(0):
-        say("this speaks the Model Context Protocol with a program, not with you; Ctrl-C ends it")
+        note("this speaks the Model Context Protocol with a program, not with you; Ctrl-C ends it")
 
 
 def _leave() -> None:

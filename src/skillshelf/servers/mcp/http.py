@@ -4,7 +4,7 @@ import ipaddress
 import os
 import re
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hmac import compare_digest
 from typing import Any, Literal, NamedTuple
@@ -22,6 +22,7 @@ from skillshelf.core.limits import (
     SILENT_SECONDS,
     STREAMS_AT_ONCE,
 )
+from skillshelf.core.terminal import note
 from skillshelf.errors import ConfigurationError
 from skillshelf.servers.mcp.guests import App, Message, Receive, Scope, Send, Sessions, send_away_the_silent
 from skillshelf.servers.mcp.server import SkillServer
@@ -106,9 +107,7 @@ def _token(path: str | None, env: Mapping[str, str]) -> str | None:
 # Serving ------------------------------------------------------------------------------------------
 
 
-async def serve_http(
-    server: SkillServer, listening: Listening, bound: socket.socket, say: Callable[[str], None]
-) -> None:
+async def serve_http(server: SkillServer, listening: Listening, bound: socket.socket) -> None:
     """Serve until cancelled; what is under way then has a moment to end."""
     app = server.server.streamable_http_app(
         streamable_http_path=PATH,
@@ -134,7 +133,7 @@ async def serve_http(
         )
     )
     host = f"[{listening.host}]" if ":" in listening.host else listening.host
-    say(f"serving {len(server.library.told)} skills at http://{host}:{bound.getsockname()[1]}{PATH}")
+    note(f"serving {len(server.library.told)} skills at http://{host}:{bound.getsockname()[1]}{PATH}")
     async with anyio.create_task_group() as group:
         group.start_soon(_stop_when_cancelled, web, server, door)
         group.start_soon(send_away_the_silent, web.server_state.connections, SILENT_SECONDS)

@@ -4,8 +4,6 @@ The extension for skills is `io.modelcontextprotocol/skills`. Clients that do no
 resources and, where there are few skills, a prompt for each.
 """
 
-import os
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -22,11 +20,12 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from skillshelf import __version__
 from skillshelf.catalog.resources import CONTENT_TYPES, SKILL_FILE
 from skillshelf.core.limits import PAGE_BYTES, PAGE_ENTRIES, PROMPTS_LISTED, STREAMS_AT_ONCE
+from skillshelf.core.terminal import note
 from skillshelf.core.text import fold, visible
 from skillshelf.core.values import CatalogSkill
-from skillshelf.core.version import VERSION
 from skillshelf.errors import SkillError
 from skillshelf.servers.mcp.library import Library, Place
 from skillshelf.servers.mcp.pages import WrongCursor, cursor_after, key_in, names_after, skills_after
@@ -36,7 +35,7 @@ from skillshelf.servers.mcp.tools import Masks, call_tool, held_back_note, offer
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.session import COMMAND
 
-__all__ = ["EXTENSION", "SkillServer", "say"]
+__all__ = ["EXTENSION", "SkillServer"]
 
 EXTENSION = "io.modelcontextprotocol/skills"
 LEFT_OUT = "skillshelf.server/left-out"
@@ -95,7 +94,7 @@ class SkillServer:
         hint = CacheHint(ttl_ms=_TTL_MS, scope=_SCOPE)
         server = _Server(
             "skillshelf",
-            version=VERSION,
+            version=__version__,
             title="skillshelf",
             description="The Agent Skills of one machine.",
             instructions=self._instructions(),
@@ -197,9 +196,9 @@ class SkillServer:
             return
         self._told_left_out.add(found)
         if len(self._told_left_out) > _LEFT_OUT_TOLD:
-            say(f"more are not in skills/list; each page of it names them, with the reason, in _meta[{LEFT_OUT!r}]")
+            note(f"more are not in skills/list; each page of it names them, with the reason, in _meta[{LEFT_OUT!r}]")
         else:
-            say(f"not in skills/list, though the tools have it: {found.uri}: {found.reason}")
+            note(f"not in skills/list, though the tools have it: {found.uri}: {found.reason}")
 
     async def _get_skill(self, ctx: Context, params: _UriParams) -> dict[str, Any]:
         found = await self._work(self.library.entry, params.uri)
@@ -414,8 +413,3 @@ def _type_of(path: str) -> str:
 def _wrong(message: str, uri: str) -> MCPError:
     told = f"{visible(message)}: {visible(uri)[:200]}"
     return MCPError(code=types.INVALID_PARAMS, message=told, data={"uri": uri[:4096]})
-
-
-def say(message: str) -> None:
-    if sys.stderr is not None:
-        os.write(2, f"skillshelf: {visible(message)}\n".encode("utf-8", "backslashreplace"))

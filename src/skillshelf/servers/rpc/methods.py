@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from skillshelf import __version__
 from skillshelf.catalog.loader import LoadedSkill
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Trust, load_settings
@@ -17,7 +18,6 @@ from skillshelf.core.environment import locate
 from skillshelf.core.limits import RPC_SHELVES
 from skillshelf.core.text import plural
 from skillshelf.core.values import CatalogSkill
-from skillshelf.core.version import VERSION
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillError, SkillNotFound, SkillsDisabled
 from skillshelf.journal.events import SkillLoaded, payload_of, type_of
 from skillshelf.session.effects import real_world
@@ -238,7 +238,7 @@ def _initialize(runtime: Runtime, params: Params, name: str | None) -> Any:
     features = ("supports_skills_list", "supports_context_inspect", "supports_sessions")
     return {
         "name": "skillshelf",
-        "version": VERSION,
+        "version": __version__,
         "profiles": [*SYSTEMS, *settings.profiles],
         "capabilities": dict.fromkeys(features, True),
     }

@@ -14,7 +14,7 @@ from select import select
 from typing import Any, Literal
 
 from skillshelf.core.limits import RPC_ASKING, RPC_CONFIRM_SECONDS, RPC_END_SECONDS, RPC_SESSIONS, RPC_WAITING_BYTES
-from skillshelf.core.text import visible
+from skillshelf.core.terminal import note
 from skillshelf.core.validation import misfit
 from skillshelf.servers.rpc.messages import (
     INTERNAL,
@@ -271,16 +271,6 @@ class _Batch:
 def _refusal(error: ToolError) -> tuple[int, str, dict[str, Any]]:
     code = INVALID_PARAMS if error.code == "invalid_params" else REFUSED
     return code, error.message, {"code": error.code, "candidates": list(error.candidates)}
-
-
-def note(message: str) -> None:
-    """A remark for people, which never stands between the messages."""
-    line = f"skillshelf: {visible(message)}\n".encode("utf-8", "backslashreplace")
-    try:
-        os.write(2, line)
-    except OSError:
-        # Standard error is closed: there is nobody to tell.
-        return
 
 
 # The command --------------------------------------------------------------------------------------
