@@ -31,9 +31,9 @@ from typing import Any, NamedTuple
 
 import skillshelf
 from skillshelf.catalog.document import body
-from skillshelf.search.impacts import WEIGHTS, Weights
 from skillshelf.search.index import open_index
-from skillshelf.search.search import Finder
+from skillshelf.search.query import Finder
+from skillshelf.search.rank import WEIGHTS, Weights
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DEPTH = 10

@@ -14,8 +14,7 @@ from support.needs import REQUIRED
 from support.trees import SOURCE, Machine
 
 from skillshelf.cli.main import COMMANDS, SHARED
-from skillshelf.config.profile import Profile, profile_to_dict
-from skillshelf.config.rulebook import RULES
+from skillshelf.config.profile import RULES, Profile, profile_to_dict
 from skillshelf.config.systems import SYSTEMS
 
 REPOSITORY = Path(__file__).parent.parent

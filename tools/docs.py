@@ -57,7 +57,7 @@ def _output(command: str) -> str:
 
 def rules_table() -> str:
     """Every rule with its weight in every profile."""
-    from skillshelf.config.rulebook import RULES
+    from skillshelf.config.profile import RULES
     from skillshelf.config.systems import SYSTEMS
 
     head = ["rule", "what it says", *SYSTEMS]
@@ -72,7 +72,7 @@ def rules_table() -> str:
 
 def guidance_table() -> str:
     """Every rule as `check` weighs it for authors, with why it is there and how to mend what it finds."""
-    from skillshelf.config.rulebook import RULES
+    from skillshelf.config.profile import RULES
     from skillshelf.config.systems import DEFAULT_PROFILE, SYSTEMS, weights_for_authors
     from skillshelf.lint.fix import FIXERS
     from skillshelf.lint.guidance import GUIDANCE

@@ -11,15 +11,14 @@ _HOMES = {
     "skillshelf.shelf": ("Shelf", "open_shelf", "replay"),
     "skillshelf.adapters.agent": ("AgentConfiguration", "AgentSession"),
     "skillshelf.session.agentsmd": ("agents_context", "find_agents_md"),
-    "skillshelf.catalog.loader": ("LoadedSkill",),
     "skillshelf.journal.events": ("Event",),
     "skillshelf.session.policy": ("Decision", "Policy"),
     "skillshelf.session.proposals": ("Proposal",),
     "skillshelf.session.replay": ("Difference", "Replay"),
     "skillshelf.journal.state": ("SessionState",),
     "skillshelf.adapters.registry": ("SkillRegistry", "SkillTool", "SkillToolOutput"),
-    "skillshelf.catalog.resources": ("Resource",),
-    "skillshelf.search.search": ("Scorer", "SearchReport", "SearchResult"),
+    "skillshelf.catalog.load": ("LoadedSkill", "Resource"),
+    "skillshelf.search.query": ("Scorer", "SearchReport", "SearchResult"),
     "skillshelf.session.mentioning": ("Mentions",),
     "skillshelf.session.session": ("Session",),
     "skillshelf.session.tools": ("Tool", "ToolError", "ToolResult"),
@@ -62,8 +61,8 @@ if TYPE_CHECKING:
     from skillshelf.adapters.agent import AgentSession as AgentSession
     from skillshelf.adapters.loaders import *  # noqa: F403  # its __all__ is the names of the seeds
     from skillshelf.adapters.registry import *  # noqa: F403
-    from skillshelf.catalog.loader import LoadedSkill as LoadedSkill
-    from skillshelf.catalog.resources import Resource as Resource
+    from skillshelf.catalog.load import LoadedSkill as LoadedSkill
+    from skillshelf.catalog.load import Resource as Resource
     from skillshelf.config.profile import Profile as Profile
     from skillshelf.config.profile import RootRule as RootRule
     from skillshelf.core.values import Catalog as Catalog
@@ -75,9 +74,9 @@ if TYPE_CHECKING:
     from skillshelf.errors import *  # noqa: F403  # its __all__ is the tree of errors
     from skillshelf.journal.events import Event as Event
     from skillshelf.journal.state import SessionState as SessionState
-    from skillshelf.search.search import Scorer as Scorer
-    from skillshelf.search.search import SearchReport as SearchReport
-    from skillshelf.search.search import SearchResult as SearchResult
+    from skillshelf.search.query import Scorer as Scorer
+    from skillshelf.search.query import SearchReport as SearchReport
+    from skillshelf.search.query import SearchResult as SearchResult
     from skillshelf.session.agentsmd import *  # noqa: F403
     from skillshelf.session.mentioning import Mentions as Mentions
     from skillshelf.session.policy import Decision as Decision

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from skillshelf.catalog import catalog as catalogs
+from skillshelf.catalog import build as catalogs
+from skillshelf.catalog.build import Notes
 from skillshelf.catalog.cache import Cache
 from skillshelf.catalog.discovery import Found, discover
 from skillshelf.catalog.search_roots import Roots, resolve_roots
-from skillshelf.catalog.standing import Notes
 from skillshelf.config.profile import Profile, scopes_of
 from skillshelf.config.settings import Settings, Trust, load_settings
 from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
@@ -23,10 +23,9 @@ from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, Skills
 if TYPE_CHECKING:
     from typing import TextIO
 
-    from skillshelf.catalog.loader import LoadedSkill
-    from skillshelf.catalog.resources import Resource
-    from skillshelf.search.scoring import SkillIndex
-    from skillshelf.search.search import Finder, Scorer, SearchReport
+    from skillshelf.catalog.load import LoadedSkill, Resource
+    from skillshelf.search.query import Finder, Scorer, SearchReport
+    from skillshelf.search.rank import SkillIndex
     from skillshelf.session.policy import Confirm, Policy
     from skillshelf.session.recorder import OnEvent
     from skillshelf.session.replay import Replay
@@ -85,7 +84,7 @@ class Shelf:
     def _watched(self, found: Iterator[Found]) -> Iterator[Found]:
         if self.progress is None or not self.progress.isatty():
             return found
-        from skillshelf.core.progress import watched
+        from skillshelf.core.console import watched
 
         return watched(found, "Reading skills", self.progress)
 
@@ -128,7 +127,7 @@ class Shelf:
         `model` leaves out those a model is not told of, `keep` those a caller does not want. A `scorer` adds its own
         numbers to those of the words.
         """
-        from skillshelf.search.search import checked_limit
+        from skillshelf.search.query import checked_limit
 
         if scope is not None and scope not in (known := scopes_of(self.profile)):
             raise ConfigurationError(
@@ -147,7 +146,7 @@ class Shelf:
 
     def _current_finder(self) -> "Finder":
         """The finder of the catalog as it is: a new look at the disk is a new finder."""
-        from skillshelf.search.search import Finder
+        from skillshelf.search.query import Finder
 
         catalog = self.catalog
         if self._finder is None or self._finder[0] is not catalog:
@@ -169,7 +168,7 @@ class Shelf:
 
     def load(self, name: str | None = None, *, path: str | os.PathLike[str] | None = None) -> "LoadedSkill":
         """A skill of the catalog by its name or path, read anew; a path wins."""
-        from skillshelf.catalog.loader import load, resolve
+        from skillshelf.catalog.load import load, resolve
 
         if not self.settings.enabled:
             raise SkillsDisabled("skills are disabled")
@@ -177,7 +176,7 @@ class Shelf:
 
     def read(self, uri: str, *, limit: int = RESOURCE_BYTES) -> "Resource":
         """The file of a skill that an address `skill://name/path` names."""
-        from skillshelf.catalog.resources import read_resource
+        from skillshelf.catalog.load import read_resource
 
         return read_resource(uri, self.catalog.skills, self.profile, limit=limit)[1]
 

@@ -16,9 +16,8 @@ from support.examples import examples
 from support.trees import write_skill
 
 from skillshelf.catalog.document import Document, Form, body, has_frontmatter_end, parse
-from skillshelf.catalog.hidden import hidden_text
-from skillshelf.catalog.rules import check, placed, split_tools
-from skillshelf.config.rulebook import RULES
+from skillshelf.catalog.rules import check, hidden_text, placed, split_tools
+from skillshelf.config.profile import RULES
 from skillshelf.config.systems import SYSTEMS
 from skillshelf.core import files
 from skillshelf.core.limits import SKILL_FILE_BYTES

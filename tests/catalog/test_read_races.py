@@ -16,7 +16,7 @@ from support.races import swapping
 from support.trees import Machine, write_skill
 
 from skillshelf import Shelf, SkillError
-from skillshelf.catalog.resources import list_files
+from skillshelf.catalog.load import list_files
 
 TOKEN = "token-that-must-stay-outside"
 INSIDE = "what the author wrote"

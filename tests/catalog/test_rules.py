@@ -10,7 +10,7 @@ from support.trees import Machine, write_skill
 
 from skillshelf.catalog.document import parse
 from skillshelf.catalog.rules import check, description_of, name_of, placed, split_tools
-from skillshelf.config.rulebook import RULES
+from skillshelf.config.profile import RULES
 from skillshelf.config.systems import SYSTEMS
 from skillshelf.core.values import Finding
 

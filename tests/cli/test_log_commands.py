@@ -169,8 +169,8 @@ TYPES = sorted({kind for kind, _ in EVENTS} | {"tool_stderr", "skill_activated",
 @pytest.mark.parametrize("value", [None, 5, -1, True, "text", [], [1], {"name": {}}, {"name": "x"}, 1.5], ids=repr)
 def test_an_event_with_missing_or_odd_members_is_shown_and_counted(tmp_path: Path, kind: str, value: Any) -> None:
     from skillshelf.cli.logviews import EventLines, stats_view
-    from skillshelf.core.terminal import Screen
-    from skillshelf.journal.usage import count_usage
+    from skillshelf.core.console import Screen
+    from skillshelf.journal.state import count_usage
 
     members = {name for _, payload in EVENTS for name in payload}
     path = str(tmp_path / "run.jsonl")

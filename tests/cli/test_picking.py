@@ -21,7 +21,7 @@ from skillshelf.cli.picker.rows import (
     wrapped,
 )
 from skillshelf.cli.picker.stock import Stock
-from skillshelf.core.terminal import PathDisplay
+from skillshelf.core.console import PathDisplay
 from skillshelf.core.text import width
 from skillshelf.hosts.verdicts import Verdict
 

@@ -13,10 +13,9 @@ import pytest
 from support.trees import Machine, run_command, write_skill
 
 from skillshelf.cli.searchview import search_view
-from skillshelf.core.progress import progress
-from skillshelf.core.terminal import Screen
+from skillshelf.core.console import Screen, progress
 from skillshelf.core.text import width
-from skillshelf.search.gathering import body_of
+from skillshelf.search.index import body_of
 
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
 

@@ -10,8 +10,7 @@ from support.trees import Machine, write_skill
 
 from skillshelf.catalog.document import Document
 from skillshelf.config.hosts import HOSTS, find_host
-from skillshelf.config.profile import Profile
-from skillshelf.config.rulebook import RULES
+from skillshelf.config.profile import RULES, Profile
 from skillshelf.config.systems import SYSTEMS, find_profile
 from skillshelf.core.environment import Place
 from skillshelf.core.values import Finding

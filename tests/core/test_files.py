@@ -13,7 +13,8 @@ from support.trees import Machine, put_socket, write_skill
 from support.users import ordinary_user
 
 from skillshelf import SkillLoader
-from skillshelf.core import files, scratch, writing
+from skillshelf.core import files
+from skillshelf.core.atomic_write import disk_use, remove_tree, write_new
 from skillshelf.core.environment import Place
 from skillshelf.core.limits import FIRST_READ, FRONTMATTER_BYTES, SKILL_FILE_BYTES
 from skillshelf.hosts.remedies import remedies
@@ -396,7 +397,7 @@ def test_a_folder_is_removed_however_deep_and_closed_it_is(tmp_path: Path) -> No
         descriptor = below
     os.close(descriptor)
 
-    scratch.remove_tree(str(top))
+    remove_tree(str(top))
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["outside"]
     assert (tmp_path / "outside" / "file").exists()
@@ -406,7 +407,7 @@ def test_what_lies_too_deep_to_be_counted_counts_as_too_much(tmp_path: Path) -> 
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "file").write_bytes(b"x" * 100_000)
     (tmp_path / "link").symlink_to("/")
-    counted = scratch.disk_use(str(tmp_path), 100)
+    counted = disk_use(str(tmp_path), 100)
     descriptor = os.open(tmp_path, os.O_RDONLY)
     for _ in range(30):
         os.mkdir("d" * 200, dir_fd=descriptor)
@@ -417,19 +418,19 @@ def test_what_lies_too_deep_to_be_counted_counts_as_too_much(tmp_path: Path) -> 
 
     assert counted.entries == 3
     assert counted.size >= 100_000
-    assert scratch.disk_use(str(tmp_path), 100).entries == 101
-    assert scratch.disk_use(str(tmp_path), 2).entries == 3
-    scratch.remove_tree(str(tmp_path / ("d" * 200)))
+    assert disk_use(str(tmp_path), 100).entries == 101
+    assert disk_use(str(tmp_path), 2).entries == 3
+    remove_tree(str(tmp_path / ("d" * 200)))
 
 
 def test_a_new_file_replaces_nothing(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "target")
 
-    writing.write_new(f"{tmp_path}/made/file", b"data")
+    write_new(f"{tmp_path}/made/file", b"data")
 
     assert (tmp_path / "made" / "file").read_bytes() == b"data"
     assert (tmp_path / "made" / "file").stat().st_mode & 0o777 == 0o600
     for taken in ("made/file", "link"):
         with pytest.raises(FileExistsError):
-            writing.write_new(f"{tmp_path}/{taken}", b"other")
+            write_new(f"{tmp_path}/{taken}", b"other")
     assert not (tmp_path / "target").exists()

@@ -12,7 +12,7 @@ from support.host_runs import Run, asked, verdicts
 from support.trees import Machine, write_skill
 
 from skillshelf.config.hosts import HOSTS
-from skillshelf.core.terminal import Screen
+from skillshelf.core.console import Screen
 
 GOLDENS = Path(__file__).parent / "screens"
 
@@ -107,7 +107,7 @@ def test_an_answer_fits_the_terminal(
     machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch, build: Callable[[Machine], None], columns: int
 ) -> None:
     build(machine)
-    monkeypatch.setattr("skillshelf.core.terminal.screen", lambda env: Screen(columns=columns))
+    monkeypatch.setattr("skillshelf.core.console.screen", lambda env: Screen(columns=columns))
 
     for words in (["why", "release-notes" if build is broken else "deploy"], ["hosts"]):
         lines = run(*words)[1].splitlines()
@@ -124,7 +124,7 @@ def test_a_terminal_shows_the_first_of_many_skills_and_a_pipe_all(
 
     assert "probe-49" in run("hosts")[1]
 
-    monkeypatch.setattr("skillshelf.core.terminal.screen", lambda env: Screen(columns=80))
+    monkeypatch.setattr("skillshelf.core.console.screen", lambda env: Screen(columns=80))
     out = run("hosts")[1]
     assert "… and 36 more: skillshelf hosts | less" in out
     assert len(out.splitlines()) <= 40

@@ -15,7 +15,7 @@ from support.host_runs import Run, asked, verdicts
 from support.trees import Machine, write_skill
 
 from skillshelf.config.hosts import HOSTS
-from skillshelf.core.terminal import Screen
+from skillshelf.core.console import Screen
 
 RECORD = ".skillshelf-made.json"
 
@@ -125,7 +125,7 @@ def test_several_files_are_told_by_their_texts_with_a_total_and_no_advice_for_co
 ) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     run("link", "deploy", "--to", "claude-code", "--to", "kiro")
-    monkeypatch.setattr("skillshelf.core.terminal.screen", lambda env: Screen(columns=80))
+    monkeypatch.setattr("skillshelf.core.console.screen", lambda env: Screen(columns=80))
 
     lines = run("why", "deploy")[1].splitlines()
 

@@ -17,7 +17,7 @@ from support.policies import put
 from support.trees import Machine, write_skill
 
 from skillshelf import ConfigurationError, Session, SkillError
-from skillshelf.catalog.resources import digest_of
+from skillshelf.catalog.load import digest_of
 from skillshelf.journal.events import EVENTS, MEMBERS, NotAnEvent, parse_event, payload_of, type_of
 from skillshelf.journal.file import read
 

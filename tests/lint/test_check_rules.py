@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.trees import Machine, write_skill
 
-from skillshelf.config.rulebook import RULES
+from skillshelf.config.profile import RULES
 from skillshelf.core.limits import CHECKED_MENTIONS, CHECKED_PAGES, CHECKED_SCRIPTS
 from skillshelf.lint.checking import CheckFinding, Report, check_targets
 from skillshelf.lint.guidance import GUIDANCE

@@ -15,9 +15,9 @@ from support.trees import Machine, write_skill
 from skillshelf import CatalogSkill
 from skillshelf.core import worker_process
 from skillshelf.sandbox.processes import descendants
-from skillshelf.search import gathering
-from skillshelf.search.gathering import Gathered, gather
-from skillshelf.search.impacts import WEIGHTS
+from skillshelf.search import index
+from skillshelf.search.index import Gathered, gather
+from skillshelf.search.rank import WEIGHTS
 
 FEW, MANY = 40, 200
 
@@ -25,7 +25,7 @@ FEW, MANY = 40, 200
 @pytest.fixture
 def skills(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Sequence[CatalogSkill]:
     """More skills than one process is thought to be enough for."""
-    monkeypatch.setattr(gathering, "_MANY", FEW)
+    monkeypatch.setattr(index, "_MANY", FEW)
     for number in range(MANY):
         text = f"---\nname: skill-{number:03}\ndescription: Number {number}.\n---\n{'word ' * number}转换 GitHub\n"
         write_skill(machine.home / ".agents" / "skills", f"skill-{number:03}", text)
@@ -49,7 +49,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def by_one(skills: Sequence[CatalogSkill]) -> dict[int, Gathered]:
     """What one process gathers."""
-    return {position: gathering._gathered(skill, WEIGHTS) for position, skill in enumerate(skills)}
+    return {position: index._gathered(skill, WEIGHTS) for position, skill in enumerate(skills)}
 
 
 def test_two_processes_gather_what_one_gathers(skills: Sequence[CatalogSkill], asked: list[int]) -> None:
@@ -99,7 +99,7 @@ def test_the_second_process_is_the_same_program_and_takes_nothing_else_from_its_
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
-    second = worker_process.Partner("skillshelf.search.gathering", WEIGHTS)
+    second = worker_process.Partner("skillshelf.search.index", WEIGHTS)
     try:
         few = [skill._replace(frontmatter={}) for skill in skills[:3]]
         assert dict(enumerate(second.ask(few))) == by_one(few)

@@ -12,7 +12,7 @@ from support.trees import Machine, write_skill
 
 from skillshelf import CatalogSkill, ConfigurationError, SearchReport
 from skillshelf.core.limits import QUERY_CHARS
-from skillshelf.search.terms import analyzer
+from skillshelf.search.rank import analyzer
 
 
 def put(machine: Machine, name: str, description: str, body: str = "", *, where: str = "repo", more: str = "") -> Path:

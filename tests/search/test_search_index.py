@@ -25,9 +25,10 @@ from hypothesis import strategies as st
 from support.trees import SOURCE, Machine, write_skill
 
 from skillshelf import CatalogSkill, FileReadError, Shelf
-from skillshelf.core import files, writing
+from skillshelf.core import files
+from skillshelf.core.atomic_write import locked_within, remove_folder
 from skillshelf.core.values import Stamp
-from skillshelf.search import gathering
+from skillshelf.search import index
 from skillshelf.search import index as indexes
 
 SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.5"))
@@ -60,13 +61,13 @@ def answers(shelf: Shelf) -> list[Any]:
 def names_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the skills whose text is read from now on, as they come."""
     read: list[str] = []
-    look = gathering._body
+    look = index._body
 
     def counted(skill: CatalogSkill) -> str:
         read.append(skill.name)
         return look(skill)
 
-    monkeypatch.setattr(gathering, "_body", counted)
+    monkeypatch.setattr(index, "_body", counted)
     return read
 
 
@@ -253,7 +254,7 @@ def test_a_skill_that_the_machine_failed_to_read_is_read_at_the_next_look(
 ) -> None:
     fill(machine, 6, seed=3)
     with monkeypatch.context() as patched:
-        patched.setattr(gathering, "_body", failing)
+        patched.setattr(index, "_body", failing)
         notes = machine.shelf().search("deploy release").notes
 
     assert notes == ("6 skills could not be read, and are found by name and description alone",)
@@ -327,7 +328,7 @@ def test_where_nothing_can_be_kept_an_index_in_memory_answers_the_same(machine: 
     else:
         machine.shelf().search("deploy")
         place = index_folder(machine) / what
-        writing.remove_folder(str(place))
+        remove_folder(str(place))
         place.unlink(missing_ok=True)
         place.write_text("") if what == "index" else place.mkdir()
 
@@ -383,7 +384,7 @@ def test_while_another_process_writes_the_last_commit_and_what_changed_since_ans
     expected = fresh(machine)
     read = names_read(monkeypatch)
 
-    with writing.locked_within(str(index_folder(machine) / "lock"), 0) as held:
+    with locked_within(str(index_folder(machine) / "lock"), 0) as held:
         assert held
         assert answers(machine.shelf()) == expected
     assert sorted(read) == ["skill-00", "skill-77"]
@@ -398,7 +399,7 @@ def test_who_waits_too_long_for_the_first_index_answers_from_memory(
     machine.shelf().search("deploy")
     (index_folder(machine) / "seal").unlink()
 
-    with writing.locked_within(str(index_folder(machine) / "lock"), 0) as held:
+    with locked_within(str(index_folder(machine) / "lock"), 0) as held:
         assert held
         assert answers(machine.shelf()) == fresh(machine)
 

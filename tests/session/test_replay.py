@@ -17,7 +17,7 @@ from support.trees import Machine, write_skill
 import skillshelf
 from skillshelf import ConfigurationError, Replay, Session, SkillError
 from skillshelf.journal.file import Journal
-from skillshelf.journal.lines import RESERVED
+from skillshelf.journal.format import RESERVED
 
 POLICY = {
     "allow": [{"tool": "skill_run", "skill_name": "deploy"}],

@@ -18,7 +18,7 @@ from support.policies import put
 from support.trees import SOURCE, Machine
 
 from skillshelf import Session
-from skillshelf.catalog.resources import digest_of
+from skillshelf.catalog.load import digest_of
 from skillshelf.journal.events import payload_of, type_of
 
 UNSANDBOXED = {"run_unsandboxed": True}

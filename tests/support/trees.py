@@ -160,7 +160,7 @@ def _run_in_process(
     texts = []
     for stream in streams[1:]:
         stream.flush()
-        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+        texts.append(stream.buffer.getvalue().decode())
     return subprocess.CompletedProcess([*words], status, *texts)
 
 

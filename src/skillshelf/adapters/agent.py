@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar
 from skillshelf.adapters.loaders import Skill, SkillDiscovery
 from skillshelf.adapters.registered import RegisteredShelf, found_on
 from skillshelf.adapters.registry import SkillRegistry
-from skillshelf.catalog.loader import LoadedSkill
+from skillshelf.catalog.load import LoadedSkill
 from skillshelf.config.systems import SEED_PROFILES
 from skillshelf.errors import ConfigurationError, PermissionDenied, SkillError, SkillNotFound
 from skillshelf.journal.events import ANSWER_CUT

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from skillshelf.catalog import catalog as catalogs
+from skillshelf.catalog import build as catalogs
 from skillshelf.catalog.discovery import SKILL_FILE, discover
 from skillshelf.catalog.document import Document, body, has_frontmatter_end, parse
 from skillshelf.catalog.rules import check, placed

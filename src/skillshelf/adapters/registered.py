@@ -2,7 +2,7 @@
 
 from skillshelf.adapters.loaders import Skill
 from skillshelf.adapters.registry import SkillRegistry
-from skillshelf.catalog.standing import vouched_for
+from skillshelf.catalog.build import vouched_for
 from skillshelf.core.values import Catalog, CatalogSkill, Shadowed
 from skillshelf.shelf import Shelf
 

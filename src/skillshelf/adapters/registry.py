@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from skillshelf.adapters.loaders import Skill, SkillDiscovery, SkillLoader
 from skillshelf.catalog.prompt import available_skills_with_location
-from skillshelf.core.markup import attribute, sealed
+from skillshelf.core.text import attribute, sealed
 from skillshelf.errors import SkillNotFound
 from skillshelf.session.rendering import activated
 

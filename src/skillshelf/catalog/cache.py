@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 from zlib import crc32
 
+from skillshelf import __version__
 from skillshelf.config.profile import Profile
 from skillshelf.core import files
 from skillshelf.core.limits import CACHE_FROM, CACHE_ROWS, CACHE_WAIT_SECONDS, SETTLED_NS
@@ -29,20 +30,8 @@ _TABLE = (
 )
 _FORGET = "DELETE FROM roots WHERE written < (SELECT written FROM roots ORDER BY written DESC LIMIT 1 OFFSET ?)"
 
-# The modules that decide the entry of a file; with another version of one of them, entries are made anew.
-_DECIDING = (
-    "catalog/accepting",
-    "catalog/cache",
-    "catalog/discovery",
-    "catalog/document",
-    "catalog/frontmatter",
-    "catalog/hidden",
-    "catalog/judging",
-    "catalog/rules",
-    "catalog/standing",
-    "core/limits",
-    "core/values",
-)
+_FORMAT = 1
+"""The format of an entry. Raise it whenever the entry that a given file leads to changes within one version."""
 
 
 class Cache:
@@ -71,25 +60,22 @@ class Cache:
         recalled = self._recalled.pop(key, {})
         settled = {path: entry for path, entry in entries.items() if entry.stamp[4] <= latest}
         is_known = len(settled) == len(recalled) and all(recalled.get(path) is settled[path] for path in settled)
-        if is_known or len(settled) < CACHE_FROM or not self._reading:
+        if is_known or len(settled) < CACHE_FROM:
             return
         self._rows[key] = _encode(settled)
         self._store(key, looked_at_ns)
 
     @cached_property
     def _reading(self) -> str:
-        """A name for how files are read: by this profile, code and user. Empty where the code cannot be told."""
-        folder = os.path.dirname(os.path.dirname(__file__))
-        stamps = [*(files.stamp_at(f"{folder}/{name}.py") for name in _DECIDING), _parser_stamp()]
-        if None in stamps:
-            return ""
+        """Everything but the file that decides an entry: our version, the parser, the reader and the profile."""
         # Which files may be read depends on the groups that a login, `sg` or `sudo` gave this process.
         reader = (os.geteuid(), os.getegid(), os.getgroups())
-        return repr((sys.implementation.cache_tag, marshal.version, stamps, reader, self._profile))
+        versions = (_FORMAT, __version__, sys.implementation.cache_tag, marshal.version, _parser_stamp())
+        return repr((versions, reader, self._profile))
 
     def _fetch(self, key: str) -> bytes:
         path = self._path()
-        if path is None or not self._reading or not files.is_own_file(path):
+        if path is None or not files.is_own_file(path):
             return b""
         import sqlite3
 
@@ -110,19 +96,19 @@ class Cache:
             return
         import sqlite3
 
-        from skillshelf.core import writing
+        from skillshelf.core.atomic_write import make_own_folder, remove
 
         try:
-            writing.make_own_folder(os.path.dirname(path))
+            make_own_folder(os.path.dirname(path))
             self._write(path, key, now_ns)
         except OSError:
             return
         except sqlite3.OperationalError as error:
             # Locked, full or read-only: somebody else will remember it, or nobody. Only the general error is damage.
             if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:
-                writing.remove(path)
+                remove(path)
         except (sqlite3.DatabaseError, UnicodeDecodeError):
-            writing.remove(path)
+            remove(path)
 
     def _write(self, path: str, key: str, now_ns: int) -> None:
         connection = _connect(path, "rwc")

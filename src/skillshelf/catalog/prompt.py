@@ -1,25 +1,116 @@
-"""A catalog to the text that tells a model about it, within its budget to the byte."""
+"""Skills to a list with one line each, kept within a number of characters the way hosts do it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from skillshelf.catalog.bullets import bullets
 from skillshelf.config.profile import Budget, CatalogForm, Profile
 from skillshelf.config.settings import Settings
 from skillshelf.core.limits import DESCRIPTION_SHOWN
-from skillshelf.core.markup import cut, field, path_text
-from skillshelf.core.text import fold
+from skillshelf.core.text import cut, field, fold, path_text
 from skillshelf.core.values import CatalogSkill, tools_text
 
 __all__ = [
     "SYSTEM_RULES",
+    "Bullets",
     "CatalogText",
     "available_skills_with_location",
+    "bullets",
     "catalog_text",
     "tokens_in",
     "told_to_models",
 ]
+
+
+class Bullets(NamedTuple):
+    """The lines, how many skills are not among them, and the paths of those that lost some of their description."""
+
+    lines: list[str]
+    omitted: int
+    cut: tuple[str, ...] = ()
+
+
+def bullets(
+    skills: Sequence[CatalogSkill],
+    *,
+    most: float,
+    overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"],
+    shown: int | None,
+    with_file: bool,
+) -> Bullets:
+    """One line a skill; what does not fit is settled as `overflow` says."""
+    entries = [_Entry(skill, _description(skill, shown), skill.path if with_file else "") for skill in skills]
+    lines = [entry.line() for entry in entries]
+    if _size(lines) <= most:
+        return Bullets(lines, 0)
+    return OVERFLOWS[overflow](entries, most)
+
+
+class _Entry(NamedTuple):
+    skill: CatalogSkill
+    description: str
+    file: str
+
+    def line(self, length: int | None = None) -> str:
+        """The line of a skill with so much of its description; nothing of it at 0."""
+        text = self.description if length is None else cut(self.description, length) if length else ""
+        file = f" (file: {self.file})" if self.file else ""
+        return f"- {fold(self.skill.name)}{': ' if text else ''}{text}{file}"
+
+
+def _description(skill: CatalogSkill, shown: int | None) -> str:
+    text = fold(skill.description)
+    return text if shown is None else cut(text, shown)
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(len(line) + 1 for line in lines)
+
+
+def _everything(entries: Sequence[_Entry], most: float) -> Bullets:
+    return Bullets([entry.line() for entry in entries], 0)
+
+
+def _shortened(entries: Sequence[_Entry], most: float) -> Bullets:
+    """Paths from their root, then all descriptions cut to one length; if even none fit, the last entries go."""
+    entries = [entry._replace(file="/".join(["r", *entry.file.split("/")[-2:]])) for entry in entries]
+    low, high = 0, max((len(entry.description) for entry in entries), default=0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if _size([e.line(middle) for e in entries]) <= most else (low, middle - 1)
+    lines = [entry.line(low) for entry in entries]
+    kept = 0
+    room = most
+    while kept < len(lines) and room >= len(lines[kept]) + 1:
+        room -= len(lines[kept]) + 1
+        kept += 1
+    shorter = [entry.skill.path for entry in entries[:kept] if len(entry.description) > low]
+    return Bullets(lines[:kept], len(lines) - kept, tuple(shorter))
+
+
+def _without_descriptions(entries: Sequence[_Entry], most: float) -> Bullets:
+    """Every name stays; descriptions stay in order as long as there is room."""
+    room = most - _size([entry.line(0) for entry in entries])
+    lines = []
+    lost = []
+    for entry in entries:
+        needed = len(entry.line()) - len(entry.line(0))
+        if needed <= room:
+            room -= needed
+            lines.append(entry.line())
+        else:
+            room = min(room, 0)
+            lost += [entry.skill.path] if entry.description else []
+            lines.append(entry.line(0))
+    return Bullets(lines, 0, tuple(lost))
+
+
+OVERFLOWS: Mapping[str, Callable[[Sequence[_Entry], float], Bullets]] = {
+    "none": _everything,
+    "shorten": _shortened,
+    "drop-descriptions": _without_descriptions,
+    "drop-least-used": _without_descriptions,
+}
 
 
 class CatalogText(NamedTuple):
@@ -99,7 +190,7 @@ _SHORTEST = 60
 
 def _available_skills(told: Told) -> CatalogText:
     hint = _MORE if "skill_search" in told.profile.tools else " This list was shortened to fit."
-    return _whole(told) or _shortened(told, hint) or _names_only(told, hint)
+    return _whole(told) or _shortened_prompt(told, hint) or _names_only(told, hint)
 
 
 def _whole(told: Told) -> CatalogText | None:
@@ -110,7 +201,7 @@ def _whole(told: Told) -> CatalogText | None:
     return CatalogText(text, len(told.skills), 0, truncated=False) if fits else None
 
 
-def _shortened(told: Told, hint: str) -> CatalogText | None:
+def _shortened_prompt(told: Told, hint: str) -> CatalogText | None:
     """All descriptions cut to the largest length that fits, if that is not too short to be of use."""
     if _least(told, _SHORTEST) > told.most("tokens") * 4:
         return None

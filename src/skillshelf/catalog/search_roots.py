@@ -12,7 +12,7 @@ from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.values import Diagnostic, Root
 
 if TYPE_CHECKING:
-    from skillshelf.catalog.switches import Switch
+    from skillshelf.catalog.host_settings import Switch
 
 __all__ = ["Roots", "is_on", "resolve_roots"]
 
@@ -91,8 +91,7 @@ def _host_settings(
     """What a host's own files say: whether it trusts the working directory, and what is turned off."""
     if profile.trust_file is None and not profile.settings:
         return True, ()
-    from skillshelf.catalog.hostsettings import SettingsPlace, host_trust
-    from skillshelf.catalog.switches import switches_of
+    from skillshelf.catalog.host_settings import SettingsPlace, host_trust, switches_of
 
     where = SettingsPlace(place, chain)
     trusted, problem = host_trust(profile, where) if profile.trust_file else (True, None)

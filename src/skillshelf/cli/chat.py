@@ -14,10 +14,9 @@ from typing import Any
 from skillshelf.adapters.agent import AgentConfiguration, AgentSession, check_installed, usable_model
 from skillshelf.catalog.prompt import told_to_models
 from skillshelf.cli.chatmodels import choose_model
+from skillshelf.core.console import ask, can_ask, note, write, write_piece
 from skillshelf.core.limits import DESCRIPTION_SHOWN
-from skillshelf.core.markup import cut
-from skillshelf.core.terminal import ask, can_ask, note, write, write_piece
-from skillshelf.core.text import plural, visible
+from skillshelf.core.text import cut, plural, visible
 from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound
 from skillshelf.journal.events import (
     Event,
@@ -74,7 +73,7 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
             if journal:
                 note(f"the journal is {journal}")
     if values["json"]:
-        from skillshelf.core.terminal import as_json
+        from skillshelf.core.console import as_json
 
         cut_off = session.cut is not None
         answer = {"model": name, "answer": talk.answer, "cut": cut_off, "skills": talk.loaded, "journal": journal}

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from skillshelf.cli.commands import DONE, NEGATIVE, Values, needed, place_for, shelf_for
-from skillshelf.core.terminal import as_json, note
+from skillshelf.core.console import as_json, note
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillNotFound
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _disabled_path(path: str, values: Values) -> str:
 
 
 def _disabled_name(name: str, values: Values) -> str:
-    from skillshelf.catalog.loader import near_names, resolve
+    from skillshelf.catalog.load import near_names, resolve
 
     shelf = shelf_for(values)
     try:
@@ -80,7 +80,7 @@ def _disabled_name(name: str, values: Values) -> str:
 
 def _choose(values: Values, name: str, change: Callable[[list[str]], list[str]], done: str, idle: str) -> int:
     from skillshelf.config.settings_edit import change_list
-    from skillshelf.core.terminal import write
+    from skillshelf.core.console import write
     from skillshelf.core.text import visible
 
     path, changed = change_list(place_for(values), "skills", "disabled", change)
@@ -95,8 +95,8 @@ def trust(values: Values) -> int:
     """Trust a folder with everything below, take that back, or list what is trusted."""
     from skillshelf.config.settings_edit import change_list, listed
     from skillshelf.core import files
+    from skillshelf.core.console import write
     from skillshelf.core.environment import expand
-    from skillshelf.core.terminal import write
     from skillshelf.core.text import visible
 
     place = place_for(values)

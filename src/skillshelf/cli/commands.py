@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.core.terminal import PathDisplay, as_json, note
+from skillshelf.core.console import PathDisplay, as_json, note
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillNotFound
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ Values = Mapping[str, Any]
 def overview(values: Values) -> int:
     """One screen about this place."""
     from skillshelf.cli import views
+    from skillshelf.core.console import screen, write
     from skillshelf.core.environment import user_config_path
-    from skillshelf.core.terminal import screen, write
 
     shelf = shelf_for(values)
     if values["json"]:
@@ -66,7 +66,7 @@ def list_skills(values: Values) -> int:
     """The catalog."""
     from skillshelf.cli import views
     from skillshelf.config.profile import scopes_of
-    from skillshelf.core.terminal import screen, write
+    from skillshelf.core.console import screen, write
 
     shelf = shelf_for(values)
     catalog = shelf.scan(account=values["all"])
@@ -86,7 +86,7 @@ def list_skills(values: Values) -> int:
 
 def search(values: Values) -> int:
     """The skills that fit a query."""
-    from skillshelf.core.terminal import screen, write
+    from skillshelf.core.console import screen, write
 
     if values["query"] is None:
         raise ConfigurationError("something is missing; usage: skillshelf search QUERY")
@@ -99,11 +99,11 @@ def search(values: Values) -> int:
         write(as_json(report.to_dict()))
     elif report.results:
         from skillshelf.cli.searchview import search_view
-        from skillshelf.search.gathering import body_of
+        from skillshelf.search.index import body_of
 
         write(search_view(report, screen(shelf.place.env), body_of))
     if not report.results:
-        from skillshelf.catalog.loader import near_names
+        from skillshelf.catalog.load import near_names
         from skillshelf.cli.searchview import nothing_found
 
         skills = [skill for skill in shelf.catalog.skills if values["scope"] in (None, skill.scope)]
@@ -128,8 +128,8 @@ def pick(values: Values) -> int:
 
 def show(values: Values) -> int:
     """What a model would get of one skill."""
-    from skillshelf.catalog.loader import near_names
-    from skillshelf.core.terminal import write, write_data, write_text
+    from skillshelf.catalog.load import near_names
+    from skillshelf.core.console import write, write_data, write_text
 
     shelf = shelf_for(values)
     wanted = needed(values, "name_or_path", "skillshelf show NAME-or-PATH")
@@ -160,8 +160,8 @@ def read(values: Values) -> int:
     """One file of a skill."""
     from base64 import b64decode
 
-    from skillshelf.catalog.loader import near_names
-    from skillshelf.core.terminal import write, write_data, write_text
+    from skillshelf.catalog.load import near_names
+    from skillshelf.core.console import write, write_data, write_text
 
     shelf = shelf_for(values)
     uri = needed(values, "uri", "skillshelf read skill://NAME/PATH")
@@ -185,8 +185,8 @@ def read(values: Values) -> int:
 
 def run(values: Values) -> int:
     """A script of a skill, after somebody said yes."""
-    from skillshelf.catalog.loader import near_names
-    from skillshelf.core.terminal import can_ask, heed_requests_to_end, write, write_piece
+    from skillshelf.catalog.load import near_names
+    from skillshelf.core.console import can_ask, heed_requests_to_end, write, write_piece
 
     shelf = shelf_for(values)
     usage = "skillshelf run NAME SCRIPT [ARGS ...]"
@@ -213,7 +213,7 @@ def run(values: Values) -> int:
 
 def _ask(tool: str, name: str, reason: str) -> bool:
     """Ask the person at the terminal."""
-    from skillshelf.core.terminal import ask
+    from skillshelf.core.console import ask
     from skillshelf.core.text import visible
 
     return ask(f"{visible(name)}: {visible(reason)}\nRun it in a sandbox? [y/N] ")
@@ -235,7 +235,7 @@ def _session(shelf: "Shelf", values: Values, **options: Any) -> Iterator["Sessio
 
 def prompt(values: Values) -> int:
     """The catalog as a model is told of it."""
-    from skillshelf.core.terminal import write, write_text
+    from skillshelf.core.console import write, write_text
 
     shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
     text = shelf.session().catalog_text()
@@ -251,7 +251,7 @@ def prompt(values: Values) -> int:
 def tools(values: Values) -> int:
     """The tools a model is offered."""
     from skillshelf.cli import views
-    from skillshelf.core.terminal import screen, write
+    from skillshelf.core.console import screen, write
 
     shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
     offered = shelf.session().tools()
@@ -303,7 +303,7 @@ def chat(values: Values) -> int:
 
 def check(values: Values) -> int:
     """What is wrong with skills, for those who write them."""
-    from skillshelf.core.terminal import screen, write
+    from skillshelf.core.console import screen, write
     from skillshelf.lint import reports
     from skillshelf.lint.checking import check_targets
     from skillshelf.lint.targets import in_paths, in_roots
@@ -333,7 +333,7 @@ def _report_form(values: Values, known: list[str]) -> str:
 
 def new(values: Values) -> int:
     """Make a skill."""
-    from skillshelf.core.terminal import write
+    from skillshelf.core.console import write
     from skillshelf.lint import scaffold
 
     shelf = shelf_for(values)
@@ -360,7 +360,7 @@ def profile(values: Values) -> int:
     from skillshelf.config.profile import profile_to_dict
     from skillshelf.config.settings import load_settings
     from skillshelf.config.systems import SYSTEMS, find_profile
-    from skillshelf.core.terminal import screen, write
+    from skillshelf.core.console import screen, write
 
     place = place_for(values)
     if not os.path.isdir(place.cwd):

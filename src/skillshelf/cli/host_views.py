@@ -6,7 +6,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from skillshelf.config.hosts import HOSTS
-from skillshelf.core.terminal import PathDisplay, Screen, Style
+from skillshelf.core.console import PathDisplay, Screen, Style
 from skillshelf.core.text import fold, visible
 from skillshelf.hosts.asking import Explanation
 from skillshelf.hosts.listings import NO_WINNER

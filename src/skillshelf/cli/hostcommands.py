@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.core import files
+from skillshelf.core.console import PathDisplay, as_json, note
 from skillshelf.core.environment import locate
-from skillshelf.core.terminal import PathDisplay, as_json, note
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound
 from skillshelf.hosts.asking import Explanation
 
@@ -33,7 +33,7 @@ Values = Mapping[str, Any]
 def why(values: Values) -> int:
     """Which hosts see a skill, and what keeps it from the others."""
     from skillshelf.cli.host_views import why_view
-    from skillshelf.core.terminal import screen, write
+    from skillshelf.core.console import screen, write
     from skillshelf.hosts.asking import asked_about
     from skillshelf.hosts.hostfinding import asked_hosts, find
     from skillshelf.hosts.near_misses import broken_roots, near_misses
@@ -87,7 +87,7 @@ def _why_form(wanted: str, asked: "Sequence[Explanation]", survey: "Survey") -> 
 
 def _not_found(wanted: str, survey: "Survey", *, wants_json: bool) -> int:
     from skillshelf.core import files
-    from skillshelf.core.terminal import write
+    from skillshelf.core.console import write
     from skillshelf.hosts.hostfinding import is_path, near, near_miss_lines, path_of
 
     close = near(wanted, survey)
@@ -114,7 +114,7 @@ def _not_found(wanted: str, survey: "Survey", *, wants_json: bool) -> int:
 
 def _fix(wanted: str, found: "Sequence[Sighting]", survey: "Survey", hosts: Sequence[str]) -> None:
     """Do what needs no guessing, each shown before it is done; a link is made only for a host that was named."""
-    from skillshelf.core.terminal import PathDisplay
+    from skillshelf.core.console import PathDisplay
     from skillshelf.hosts.copies import sources
     from skillshelf.hosts.handing import hand_to, in_order, the_one
     from skillshelf.hosts.hostfinding import asked_hosts
@@ -153,7 +153,8 @@ def _lacks(host: str, found: "Sequence[Sighting]", survey: "Survey") -> bool:
 def _mend(sighting: "Sighting", place: "Place") -> bool:
     """Repair the text of a file after each changed line was shown; says whether there was anything to say."""
     from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
-    from skillshelf.core import files, writing
+    from skillshelf.core import files
+    from skillshelf.core.atomic_write import replace_file, why_not_replaced
     from skillshelf.core.limits import SKILL_FILE_BYTES
     from skillshelf.hosts.putting import project_of
     from skillshelf.lint.fix import Text, repair, unified_diff
@@ -168,12 +169,12 @@ def _mend(sighting: "Sighting", place: "Place") -> bool:
     if sighting.real_path not in sighting.ways and not files.is_inside(sighting.real_path, project_of(place)):
         note(f"{sighting.path} was left as it is: a link leads out of this project, to {sighting.real_path}")
         return True
-    if (reason := writing.why_not_replaced(sighting.real_path)) is not None:
+    if (reason := why_not_replaced(sighting.real_path)) is not None:
         note(f"{sighting.path} was left as it is: {reason}")
         return True
     for line in unified_diff(data, repaired.data, sighting.path.lstrip("/")):
         note(line)
-    writing.replace_file(sighting.real_path, repaired.data)
+    replace_file(sighting.real_path, repaired.data)
     note(f"repaired {sighting.path}")
     return True
 
@@ -184,7 +185,7 @@ def _mend(sighting: "Sighting", place: "Place") -> bool:
 def hosts(values: Values) -> int:
     """Every skill here and every host."""
     from skillshelf.cli.host_views import Beside, diff_view, hosts_view
-    from skillshelf.core.terminal import screen, write
+    from skillshelf.core.console import screen, write
     from skillshelf.hosts.hostfinding import asked_hosts, near_miss_lines, verdicts_of
     from skillshelf.hosts.survey import take_survey
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from skillshelf.cli.hostcommands import needed, place_of
 from skillshelf.config.hosts import HOSTS
+from skillshelf.core.console import PathDisplay, as_json, note, write
 from skillshelf.core.environment import Place
-from skillshelf.core.terminal import PathDisplay, as_json, note, write
 from skillshelf.errors import ConfigurationError, SkillNotFound
 from skillshelf.hosts.fixes import made_readable
 from skillshelf.hosts.handing import hand_to, in_order, on_copies, the_one

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from skillshelf.core.terminal import as_json
+from skillshelf.core.console import as_json
 from skillshelf.errors import ConfigurationError, FileReadError, ResourceNotFound, SkillError
 from skillshelf.journal.file import Line, in_words, read
 from skillshelf.journal.file import verify as verify_journal
@@ -46,7 +46,7 @@ def log(values: Values) -> int:
 def show(path: str, values: Values) -> int:
     """The events, one a line, or as one JSON list."""
     from skillshelf.cli.logviews import EventLines
-    from skillshelf.core.terminal import screen, write
+    from skillshelf.core.console import screen, write
 
     events, opening, shown = EventLines(screen(os.environ)), "[", 0
     for line in _last(_wanted(_lines(path), values), values["last"]):
@@ -64,7 +64,7 @@ def show(path: str, values: Values) -> int:
 def verify(path: str, values: Values) -> int:
     """Whether the journal is as it was written."""
     from skillshelf.cli.logviews import verify_view
-    from skillshelf.core.terminal import screen, write
+    from skillshelf.core.console import screen, write
 
     head = values["head"]
     if head is not None and not re.fullmatch("(sha256:)?[0-9a-fA-F]{64}", head):
@@ -83,8 +83,8 @@ def verify(path: str, values: Values) -> int:
 def stats(path: str, values: Values) -> int:
     """Which skills were used, how often, how, and how long."""
     from skillshelf.cli.logviews import stats_view
-    from skillshelf.core.terminal import screen, write
-    from skillshelf.journal.usage import count_usage
+    from skillshelf.core.console import screen, write
+    from skillshelf.journal.state import count_usage
 
     usage = count_usage(_lines(path), session=values["session"] or "")
     write(as_json({"file": path, **usage._asdict()}) if values["json"] else stats_view(usage, screen(os.environ)))
@@ -94,7 +94,7 @@ def stats(path: str, values: Values) -> int:
 def replay(path: str, values: Values) -> int:
     """Whether the acts of the journal give the same here and now; nothing is run and nobody is asked."""
     from skillshelf.cli.replayviews import replay_view
-    from skillshelf.core.terminal import screen, write
+    from skillshelf.core.console import screen, write
     from skillshelf.shelf import replay as replay_journal
 
     if not os.path.exists(path):
@@ -141,7 +141,7 @@ def _failure(path: str, error: OSError) -> SkillError:
 
 def _wanted(lines: Iterator[Line], values: Values) -> Iterator[Line]:
     """The lines that the options ask for; broken ones always, since nobody knows what they were."""
-    from skillshelf.journal.usage import Calls
+    from skillshelf.journal.state import Calls
 
     calls = Calls()
     for line in lines:

@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from skillshelf.core.console import Screen, Style, as_json
 from skillshelf.core.limits import JOURNAL_SESSIONS
-from skillshelf.core.terminal import Screen, Style, as_json
 from skillshelf.core.text import fold, plural, shorten
 from skillshelf.journal.file import Verification
-from skillshelf.journal.lines import RESERVED, Line
-from skillshelf.journal.usage import Usage
+from skillshelf.journal.format import RESERVED, Line
+from skillshelf.journal.state import Usage
 
 __all__ = ["EventLines", "stats_view", "verify_view"]
 

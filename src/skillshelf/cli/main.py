@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
 from skillshelf.cli import commands
-from skillshelf.core.terminal import as_json, note
+from skillshelf.core.console import as_json, note
 from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,
@@ -308,7 +308,7 @@ COMMANDS: Mapping[str, Command] = {
 
 
 def _help() -> int:
-    from skillshelf.core.terminal import write
+    from skillshelf.core.console import write
 
     write(_parser().format_help())
     return commands.DONE
@@ -335,7 +335,7 @@ _STATUS: tuple[tuple[type[SkillError], int, str], ...] = (
 def _fail(error: SkillError, *, wants_json: bool) -> int:
     status, code = next((status, code) for kind, status, code in _STATUS if isinstance(error, kind))
     if wants_json:
-        from skillshelf.core.terminal import write
+        from skillshelf.core.console import write
 
         candidates = [*getattr(error, "paths", ()), *getattr(error, "near", ())]
         write(as_json({"error": {"code": code, "message": str(error), "candidates": candidates}}))
@@ -428,7 +428,7 @@ def _parser() -> Any:
             raise ConfigurationError(f"{message}; try: {self.prog} --help")
 
         def _print_message(self, message: str, file: Any = None) -> None:
-            from skillshelf.core.terminal import write
+            from skillshelf.core.console import write
 
             write(message)
 

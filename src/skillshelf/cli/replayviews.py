@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from skillshelf.core.terminal import Screen, as_json
+from skillshelf.core.console import Screen, as_json
 from skillshelf.core.text import plural, visible
 from skillshelf.session.replay import Difference, Replay
 

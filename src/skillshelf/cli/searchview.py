@@ -3,11 +3,11 @@
 from collections.abc import Callable, Set
 
 from skillshelf.cli.snippets import excerpt, places, terms_in
-from skillshelf.core.terminal import Screen
+from skillshelf.core.console import Screen
 from skillshelf.core.text import fold, shorten, visible, width
 from skillshelf.core.values import CatalogSkill
-from skillshelf.search.search import SearchReport, SearchResult
-from skillshelf.search.terms import analyzer
+from skillshelf.search.query import SearchReport, SearchResult
+from skillshelf.search.rank import analyzer
 
 __all__ = ["nothing_found", "search_view"]
 

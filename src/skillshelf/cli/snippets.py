@@ -2,7 +2,7 @@
 
 from collections.abc import Set
 
-from skillshelf.search.terms import analyzer
+from skillshelf.search.rank import analyzer
 
 __all__ = ["excerpt", "places", "terms_in"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.config.profile import Profile, profile_to_dict
-from skillshelf.core.terminal import PathDisplay, Screen
+from skillshelf.core.console import PathDisplay, Screen
 from skillshelf.core.text import fold, plural, shorten, visible
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 

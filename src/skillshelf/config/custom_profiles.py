@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from skillshelf.config.profile import Profile, RootRule
-from skillshelf.config.rulebook import RULES, severities
+from skillshelf.config.profile import RULES, Profile, RootRule, severities
 from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
 from skillshelf.errors import ConfigurationError
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from skillshelf.core import files, writing
+from skillshelf.core import files
+from skillshelf.core.atomic_write import locked, replace_file
 from skillshelf.core.environment import Place, user_config_path
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.errors import ConfigurationError, SkillError
@@ -20,7 +21,7 @@ def change_list(place: Place, table: str, key: str, change: Callable[[list[str]]
     """Change one list of texts in the user's file; returns the file and whether it is another one now."""
     path = _path(place)
     try:
-        with writing.locked(path):
+        with locked(path):
             document = _document(path)
             before = [str(item) for item in _list_in(document, table, key, make=False)]
             after = change(before)
@@ -32,7 +33,7 @@ def change_list(place: Place, table: str, key: str, change: Callable[[list[str]]
             for text in after:
                 if text not in before:
                     current.append(text)
-            writing.replace_file(path, document.as_string().encode("utf-8"))
+            replace_file(path, document.as_string().encode("utf-8"))
     except OSError as error:
         raise _not_written(path, error) from None
     return path, True
@@ -94,7 +95,7 @@ def add_rule(place: Place, tool: str, skill_name: str | None) -> bool:
     path = _path(place)
     wanted = {"tool": tool, **({"skill_name": skill_name} if skill_name else {})}
     try:
-        with writing.locked(path):
+        with locked(path):
             document = _document(path)
             if any(dict(rule) == wanted for rule in _list_in(document, "permissions", "allow", make=False)):
                 return False
@@ -102,7 +103,7 @@ def add_rule(place: Place, tool: str, skill_name: str | None) -> bool:
             rule = tomlkit.table() if isinstance(rules, tomlkit.items.AoT) else tomlkit.inline_table()
             rule.update(wanted)
             rules.append(rule)
-            writing.replace_file(path, document.as_string().encode("utf-8"))
+            replace_file(path, document.as_string().encode("utf-8"))
     except OSError as error:
         raise _not_written(path, error) from None
     return True

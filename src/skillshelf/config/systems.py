@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from skillshelf.config.profile import Profile, RootRule
-from skillshelf.config.rulebook import severities
+from skillshelf.config.profile import Profile, RootRule, severities
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 

@@ -1,6 +1,21 @@
 """Foreign text to output: every string that a skill, a file name or a link target chose goes through here."""
 
-__all__ = ["fold", "plural", "shorten", "visible", "width"]
+import re
+
+__all__ = [
+    "OWN_ELEMENTS",
+    "attribute",
+    "cut",
+    "field",
+    "fold",
+    "path_text",
+    "plural",
+    "sealed",
+    "shorten",
+    "visible",
+    "width",
+]
+
 
 # Shown as escapes: C0 and C1 controls, DEL, and what is invisible or turns text around. Line ends
 # are in it too: one entry is one line, whatever its author wrote. The two joiners (U+200C, U+200D)
@@ -82,3 +97,42 @@ def shorten(text: str, cells: int) -> str:
 def plural(count: int, noun: str) -> str:
     """How many of something."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+OWN_ELEMENTS = ("skill_content", "skill_context", "active_skill", "preloaded_skills")
+"""Elements that hold an author's text byte for byte, but for their own closing tag."""
+
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
+_SPECIAL = re.compile("[&<>\"']")
+
+
+def field(text: str) -> str:
+    """One line of text for an element: folded, all five characters escaped."""
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _printable(fold(text)))
+
+
+def attribute(text: str) -> str:
+    """The same for an attribute."""
+    return field(text)
+
+
+def path_text(path: str) -> str:
+    """A path that can be opened as it is told: escaped, its blanks as they are, on one line."""
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _printable(visible(path)))
+
+
+def cut(text: str, characters: int) -> str:
+    """The text in at most so many characters, with an ellipsis where something is missing."""
+    return text if len(text) <= characters else text[: max(0, characters - 1)].rstrip() + "…"
+
+
+def sealed(body: str, element: str) -> tuple[str, int]:
+    """The body with each closing tag of the element around it made harmless, and how many there were."""
+    return re.subn(rf"<(?=/\s*{element}\s*>)", r"<\\", body, flags=re.IGNORECASE)
+
+
+def _printable(text: str) -> str:
+    """The text without what XML cannot hold."""
+    if text.isascii():
+        return text
+    return "".join(c for c in text if c not in "\ufffe\uffff" and not "\ud800" <= c <= "\udfff")

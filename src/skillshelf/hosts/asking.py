@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from skillshelf.core.terminal import PathDisplay
+from skillshelf.core.console import PathDisplay
 from skillshelf.hosts.copies import Standing, copies_of, source_of, standing_of
 from skillshelf.hosts.fixes import asked_as, fix_for, wants_put
 from skillshelf.hosts.hostfinding import verdicts_of

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from skillshelf.config.hosts import HOSTS
+from skillshelf.core.console import PathDisplay, note
 from skillshelf.core.environment import Place
-from skillshelf.core.terminal import PathDisplay, note
 from skillshelf.errors import AmbiguousSkill
 from skillshelf.hosts.copies import copies_of, sources, standing_of
 from skillshelf.hosts.fixes import asked_as, fix_for, wants_put

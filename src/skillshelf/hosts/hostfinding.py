@@ -8,9 +8,9 @@ from itertools import chain, islice
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.config.hosts import HOSTS, find_host
 from skillshelf.core import files
+from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import Place, find_repository
 from skillshelf.core.limits import STRAY_FOLDERS
-from skillshelf.core.terminal import PathDisplay
 from skillshelf.core.values import Diagnostic
 from skillshelf.hosts.near_misses import entries_in, near_misses
 from skillshelf.hosts.putting import link_name

@@ -8,7 +8,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from skillshelf.catalog.discovery import SKILL_FILE
-from skillshelf.core import files, writing
+from skillshelf.core import files
+from skillshelf.core.atomic_write import (
+    make_folder,
+    make_link,
+    make_parents,
+    remove_empty,
+    remove_folder,
+    remove_link,
+    replace_folder,
+)
 from skillshelf.core.environment import Place
 from skillshelf.core.text import visible
 from skillshelf.hosts.copies import Contents, contents_of, digest_at, digest_of
@@ -72,7 +81,7 @@ def renew(copy: Sighting, host: str, sighting: Sighting) -> Made:
     try:
         contents = _contents(sighting)
         refuse_foreign(root)
-        writing.replace_folder(path, contents.files)
+        replace_folder(path, contents.files)
         note(root, name, {**(noted(root, name) or {}), "digest": digest_of(contents)})
     except OSError as error:
         return _not_made(host, path, error)
@@ -94,19 +103,19 @@ def _replaced(put: Put, host: str, sighting: Sighting) -> Made:
     """Make something in the place of a link of our own, which is back there if that fails."""
     target = files.link_target(put.path)
     hosts = hosts_of(noted(put.root, put.name) or {})
-    writing.remove_link(put.path)
+    remove_link(put.path)
     try:
         made = _MAKERS[put.how](put, [*(other for other in hosts if other != host), host], sighting)
     except OSError:
-        writing.make_link(put.path, target)
+        make_link(put.path, target)
         raise
     return made._replace(host=host, detail=f"in place of the link that skillshelf made; {made.detail}")
 
 
 def _link(put: Put, hosts: list[str], sighting: Sighting) -> Made:
-    made = writing.make_parents(put.root)
+    made = make_parents(put.root)
     target = _way(os.path.dirname(sighting.real_path), put.root)
-    writing.make_link(put.path, target)
+    make_link(put.path, target)
     _note(put, {"how": "link", "target": target, "folders": len(made), "for": hosts})
     return Made(hosts[-1], "link", put.path, f"leads to {target}")
 
@@ -118,8 +127,8 @@ def _way(folder: str, root: str) -> str:
 
 def _copy(put: Put, hosts: list[str], sighting: Sighting) -> Made:
     contents = _contents(sighting)
-    made = writing.make_parents(put.root)
-    writing.make_folder(put.path, contents.files)
+    made = make_parents(put.root)
+    make_folder(put.path, contents.files)
     source = _way(os.path.dirname(sighting.path), put.root)
     entry = {"how": "copy", "digest": digest_of(contents), "source": source, "folders": len(made), "for": hosts}
     _note(put, entry)
@@ -182,16 +191,16 @@ def _give_up(host: str, root: str, path: str, entry: Mapping[str, Any]) -> Made:
 def _remove(host: str, root: str, path: str, entry: Mapping[str, Any]) -> Made:
     kind = files.kind_at(path)
     if kind == "link" and entry.get("how") == "link" and files.link_target(path) == entry.get("target"):
-        writing.remove_link(path)
+        remove_link(path)
     elif kind == "folder" and entry.get("how") == "copy":
         if digest_at(path, f"{path}/{SKILL_FILE}") != entry.get("digest"):
             return Made(host, "nothing", path, "the copy was changed since; remove it by hand if you do not need it")
         if (source := copied_from(path)) and files.kind_at(f"{source}/{SKILL_FILE}") is None:
             return Made(host, "nothing", path, f"{source} is gone, so this may be all there is; remove it by hand")
-        writing.remove_folder(path)
+        remove_folder(path)
     elif kind is not None:
         return Made(host, "nothing", path, "this is not what skillshelf made; it was left alone")
     note(root, os.path.basename(path), None)
     folders = entry.get("folders", 0)
-    writing.remove_empty(root, folders if isinstance(folders, int) else 0)
+    remove_empty(root, folders if isinstance(folders, int) else 0)
     return Made(host, "removed", path, "" if kind else "it was gone already")

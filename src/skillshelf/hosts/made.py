@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from errno import EEXIST
 from typing import Any
 
-from skillshelf.core import files, writing
+from skillshelf.core import files
+from skillshelf.core.atomic_write import remove_link, replace_file
 from skillshelf.core.limits import CONFIG_BYTES
 
 __all__ = [
@@ -39,9 +40,9 @@ def note(root: str, name: str, entry: Mapping[str, Any] | None) -> None:
     if notes:
         refuse_foreign(root)
         # For everybody on the team, as far as the user's mask allows.
-        writing.replace_file(path, (json.dumps(notes, indent=2, sort_keys=True) + "\n").encode(), mode=0o666)
+        replace_file(path, (json.dumps(notes, indent=2, sort_keys=True) + "\n").encode(), mode=0o666)
     elif files.kind_at(path) is not None:
-        writing.remove_link(path)
+        remove_link(path)
 
 
 def refuse_foreign(root: str) -> None:

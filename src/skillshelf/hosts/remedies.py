@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from skillshelf.catalog.standing import held_back
+from skillshelf.catalog.build import held_back
 from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
 from skillshelf.hosts.fixes import Step, asked_as, made_readable, steps_for, wants_put
 from skillshelf.hosts.near_misses import rename_for

@@ -8,20 +8,19 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TextIO
 
-from skillshelf.catalog.catalog import build
+from skillshelf.catalog.build import Documents, build
 from skillshelf.catalog.discovery import SKILL_FILE, Found, Repeat, discover
 from skillshelf.catalog.document import PLAIN_FORM, parse
+from skillshelf.catalog.host_settings import Off, switched_off
 from skillshelf.catalog.prompt import CatalogText, catalog_text, told_to_models
 from skillshelf.catalog.search_roots import Roots, resolve_roots
-from skillshelf.catalog.standing import Documents
-from skillshelf.catalog.switches import Off, switched_off
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings
 from skillshelf.core import files
+from skillshelf.core.console import watched
 from skillshelf.core.environment import Place
 from skillshelf.core.limits import SKILL_FILE_BYTES, SURVEY_DIRECTORIES
-from skillshelf.core.progress import watched
 from skillshelf.core.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Finding, Root, Shadowed
 
 __all__ = ["HostView", "Sighting", "Survey", "base_of", "glance", "is_broken", "sight", "take_survey", "view_of"]

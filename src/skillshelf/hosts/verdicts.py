@@ -10,9 +10,9 @@ from functools import cache
 from typing import NamedTuple
 
 from skillshelf.catalog.discovery import SKILL_FILE
+from skillshelf.catalog.host_settings import switched_off
 from skillshelf.catalog.rules import check, placed
 from skillshelf.catalog.search_roots import is_on
-from skillshelf.catalog.switches import switched_off
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile, RootRule
 from skillshelf.core import files

@@ -15,10 +15,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Literal, NamedTuple
 
-from skillshelf.core import files, writing
+from skillshelf.core import files
+from skillshelf.core.atomic_write import is_at, lock, open_to_append, sync_folder, unlock
 from skillshelf.core.limits import JOURNAL_LINE_BYTES, JOURNAL_LOCK_SECONDS, JOURNAL_PROBLEMS, JOURNAL_SESSIONS
-from skillshelf.journal.chain import Chain, Problem
-from skillshelf.journal.lines import NOTHING_BEFORE, RESERVED, Line, digest_of, parse_line, plain, seal, shortened
+from skillshelf.journal.format import (
+    NOTHING_BEFORE,
+    RESERVED,
+    Chain,
+    Line,
+    Problem,
+    digest_of,
+    parse_line,
+    plain,
+    seal,
+    shortened,
+)
 
 __all__ = ["Journal", "Line", "Problem", "Verification", "in_words", "read", "verify"]
 
@@ -92,7 +103,7 @@ class Journal:
         self._closed = True
         if self._fsync == "end" and self._written:
             try:
-                descriptor = writing.open_to_append(self.path)
+                descriptor = open_to_append(self.path)
                 try:
                     self._force(descriptor)
                 finally:
@@ -113,7 +124,7 @@ class Journal:
             _write(descriptor, line + b"\n", tail.end)
             self._written += 1
             if self._fsync == "always":
-                writing.unlock(descriptor)
+                unlock(descriptor)
                 self._force(descriptor)
         finally:
             os.close(descriptor)
@@ -135,7 +146,7 @@ class Journal:
         entry = {"at": tail.end, "bytes": len(tail.torn), "text": tail.torn.decode("utf-8", "backslashreplace")}
         told = f"a writer was stopped amid a line; the {len(tail.torn):,} bytes it left are"
         try:
-            aside = writing.open_to_append(f"{self.path}.torn")
+            aside = open_to_append(f"{self.path}.torn")
             try:
                 line, _ = seal({**entry, "session": plain(self.session), "ts_ms": self._now_ms()})
                 _write(aside, line + b"\n", os.fstat(aside).st_size)
@@ -153,7 +164,7 @@ class Journal:
             if self._written == 1 or self._fsync == "end":
                 # A folder that may be passed through and not listed cannot be forced; the file has been.
                 with suppress(PermissionError):
-                    writing.sync_folder(os.path.dirname(self.path))
+                    sync_folder(os.path.dirname(self.path))
         except OSError as error:
             # Never tried again: after a failure the next call may report success for bytes that are gone.
             self._stopped = f"the disk did not take it: {error.strerror}"
@@ -183,13 +194,13 @@ def in_words(error: Exception) -> str:
 def _open_alone(path: str) -> int:
     """A descriptor of the journal that no other writer has now."""
     for _ in range(_TRIES):
-        descriptor = writing.open_to_append(path)
+        descriptor = open_to_append(path)
         with ExitStack() as unless_kept:
             unless_kept.callback(os.close, descriptor)
-            if not writing.lock(descriptor, "alone", seconds=JOURNAL_LOCK_SECONDS):
+            if not lock(descriptor, "alone", seconds=JOURNAL_LOCK_SECONDS):
                 raise _Refused(f"another process has held its lock for {JOURNAL_LOCK_SECONDS} seconds")
             # Removed or moved away while we waited: what is added there would be lost.
-            if writing.is_at(path, descriptor):
+            if is_at(path, descriptor):
                 unless_kept.pop_all()
                 return descriptor
     raise _Refused("it is replaced again and again")
@@ -296,12 +307,12 @@ def _open(path: str) -> Iterator[int]:
 def _tail_at_rest(descriptor: int) -> _Tail:
     """The end of the file at a moment when nobody is amid a line, as far as that can be had."""
     with suppress(OSError):
-        writing.lock(descriptor, "shared", seconds=JOURNAL_LOCK_SECONDS)
+        lock(descriptor, "shared", seconds=JOURNAL_LOCK_SECONDS)
     try:
         return _read_tail(descriptor)
     finally:
         with suppress(OSError):
-            writing.unlock(descriptor)
+            unlock(descriptor)
 
 
 def _raw_lines(descriptor: int, end: int) -> Iterator[tuple[bytes | None, bool]]:

@@ -8,9 +8,10 @@ from skillshelf.catalog.document import Document, form_of, parse
 from skillshelf.catalog.rules import check, name_of, placed
 from skillshelf.config.profile import Profile
 from skillshelf.config.systems import weights_for_authors
-from skillshelf.core import files, writing
+from skillshelf.core import files
+from skillshelf.core.atomic_write import replace_file, why_not_replaced
+from skillshelf.core.console import watched
 from skillshelf.core.limits import SKILL_FILE_BYTES
-from skillshelf.core.progress import watched
 from skillshelf.core.values import Diagnostic, Finding, Severity
 from skillshelf.lint.advice import Note, advise, page_of
 from skillshelf.lint.fix import Text, is_valid_name, repair, unified_diff, why_left
@@ -199,7 +200,7 @@ def _write(target: Target, targets: Targets, before: bytes, after: bytes) -> str
             return reason
         if _bytes(target.real_path) != before:
             return "it was changed in the meantime; check it again"
-        writing.replace_file(target.real_path, after)
+        replace_file(target.real_path, after)
     except OSError as error:
         return _in_words(error)
     return None
@@ -210,7 +211,7 @@ def _why_not(target: Target, targets: Targets) -> str | None:
     if not any(files.is_inside(target.real_path, folder) for folder in targets.writable):
         return f"it is a link to {target.real_path}, outside of what is checked; check that path itself"
     try:
-        return writing.why_not_replaced(target.real_path)
+        return why_not_replaced(target.real_path)
     except OSError as error:
         return _in_words(error)
 

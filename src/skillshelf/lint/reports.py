@@ -6,10 +6,9 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from skillshelf.config.profile import Profile
-from skillshelf.config.rulebook import RULES
+from skillshelf.config.profile import RULES, Profile
 from skillshelf.config.systems import weights_for_authors
-from skillshelf.core.terminal import PathDisplay, Screen, Style, as_json
+from skillshelf.core.console import PathDisplay, Screen, Style, as_json
 from skillshelf.core.text import visible
 from skillshelf.lint.checking import Change, CheckFinding, Level, Report
 from skillshelf.lint.guidance import GUIDANCE

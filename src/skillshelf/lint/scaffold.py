@@ -11,9 +11,10 @@ from skillshelf.catalog.rules import check
 from skillshelf.catalog.search_roots import resolve_roots
 from skillshelf.config.profile import Profile, RootRule
 from skillshelf.config.systems import weights_for_authors
-from skillshelf.core import files, writing
+from skillshelf.core import files
+from skillshelf.core.atomic_write import make_folder
+from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import expand, find_repository
-from skillshelf.core.terminal import PathDisplay
 from skillshelf.core.text import fold, visible
 from skillshelf.errors import ConfigurationError, SkillAlreadyExists, SkillError
 from skillshelf.lint.advice import advise, page_of
@@ -59,7 +60,7 @@ def make(wish: Wish, shelf: Shelf, *, root: str | None = None, user: bool = Fals
         if skill.name == wish.name and skill.dir != folder
     ]
     try:
-        writing.make_folder(folder, contents)
+        make_folder(folder, contents)
     except FileExistsError:
         raise SkillAlreadyExists(folder) from None
     except OSError as error:

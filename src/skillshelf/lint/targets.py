@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from skillshelf.catalog.catalog import build
+from skillshelf.catalog.build import build
 from skillshelf.catalog.discovery import NEAR_MISSES, SKILL_FILE, Found, discover, probe
 from skillshelf.catalog.search_roots import resolve_roots
 from skillshelf.config.profile import Profile

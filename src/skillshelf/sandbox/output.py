@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import Literal
 
-from skillshelf.core import writing
+from skillshelf.core.atomic_write import append, write_new
 
 __all__ = ["OnOutput", "Output", "Stream"]
 
@@ -69,10 +69,10 @@ class Output:
         try:
             if self.artifact is None:
                 path = os.path.join(self._folder, f"output-{os.urandom(8).hex()}.txt")
-                writing.write_new(path, data)
+                write_new(path, data)
                 self.artifact = path
             else:
-                writing.append(self.artifact, data)
+                append(self.artifact, data)
         except OSError:
             # The disk is full, say. The script has nothing to do with that and runs on.
             cut = True

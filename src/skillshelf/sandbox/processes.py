@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from skillshelf.core import files, scratch
+from skillshelf.core import files
+from skillshelf.core.atomic_write import nameless_files
 
 __all__ = ["Taken", "descendants", "taken_by"]
 
@@ -51,7 +52,7 @@ def taken_by(processes: Iterable[int]) -> Taken:
     threads = memory = 0
     nameless: dict[tuple[int, int], int] = {}
     for process in processes:
-        nameless |= scratch.nameless_files(process)
+        nameless |= nameless_files(process)
         for line in _read(process, "status").splitlines():
             if line.startswith(b"Threads:"):
                 threads += int(line.split()[1])

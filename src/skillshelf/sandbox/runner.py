@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Literal, NamedTuple
 
-from skillshelf.core import scratch
+from skillshelf.core.atomic_write import disk_use, free_bytes
 from skillshelf.core.limits import (
     RUN_ARGUMENT_BYTES,
     RUN_ARGUMENTS,
@@ -222,7 +222,7 @@ def _until_it_ends(
     deadline: float,
 ) -> str | None:
     """Why a script must end, or None if it did so itself or its time is up."""
-    free = scratch.free_bytes(place.path)
+    free = free_bytes(place.path)
     next_look = time.monotonic() + _TICK
     while started.process.poll() is None and (now := time.monotonic()) < deadline:
         if now >= next_look:
@@ -258,8 +258,8 @@ def _excess(started: Started, limits: RunLimits, place: Place, free: int) -> str
         return f"it took more than {limits.memory_bytes} bytes of memory"
     if taken.nameless > limits.work_bytes:
         return f"it held more than {limits.work_bytes} bytes in files that are in no folder"
-    used = [scratch.disk_use(path, limits.work_files) for path in (place.work, place.temporary, place.shared_memory)]
-    if not all(use.whole for use in used) and free - scratch.free_bytes(place.path) > limits.work_bytes:
+    used = [disk_use(path, limits.work_files) for path in (place.work, place.temporary, place.shared_memory)]
+    if not all(use.whole for use in used) and free - free_bytes(place.path) > limits.work_bytes:
         return f"it hid what it wrote, and {limits.work_bytes} bytes of the disk are gone"
     if taken.nameless + sum(use.size for use in used) > limits.work_bytes:
         return f"it wrote more than {limits.work_bytes} bytes to disk"

@@ -7,7 +7,7 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple
 
-from skillshelf.catalog.resources import digest_of, refusing
+from skillshelf.catalog.load import digest_of, refusing
 from skillshelf.core import files
 from skillshelf.core.limits import (
     ADDRESS_CHARS,

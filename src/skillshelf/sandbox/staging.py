@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from skillshelf.catalog.resources import Listing, digest_of, refusing
-from skillshelf.core import files, scratch, writing
+from skillshelf.catalog.load import Listing, digest_of, refusing
+from skillshelf.core import files
+from skillshelf.core.atomic_write import give_tree, make_private_folder, remove_tree, write_new
 from skillshelf.core.limits import LISTED_CHILDREN, LISTED_ENTRIES, RUN_SKILL_BYTES, SCRIPT_BYTES
 from skillshelf.errors import PermissionDenied, ResourceNotFound, ScriptNotRunnable
 from skillshelf.sandbox.scripts import FOLDER, Interpreter, folder_digest, interpreter_of, not_whole
@@ -56,7 +57,7 @@ class Staged(NamedTuple):
 def make_place(user: int | None) -> Place:
     """A new private folder with its four parts."""
     try:
-        place = Place(scratch.make_private_folder("skillshelf-run-"), user)
+        place = Place(make_private_folder("skillshelf-run-"), user)
         for path in (place.skill, place.work, place.temporary, place.shared_memory):
             os.mkdir(path)
             # What keeps others out is the private folder; behind the walls root needs a way in without its rights.
@@ -70,11 +71,11 @@ def remove_place(place: Place, *, keep_work: bool) -> None:
     """Remove the private folder, or all of it but the work folder."""
     parts = (place.skill, place.temporary, place.shared_memory) if keep_work else (place.path,)
     if keep_work and place.user is not None:
-        scratch.give_tree(place.work, os.geteuid())
+        give_tree(place.work, os.geteuid())
     for path in parts:
         # What a script did to its folders must not hide how it ended; it is a temporary folder anyway.
         with suppress(OSError):
-            scratch.remove_tree(path)
+            remove_tree(path)
 
 
 def produced(place: Place) -> Listing:
@@ -100,7 +101,7 @@ def stage(
     interpreter = interpreter_of(script, data)
     if place.user is not None:
         for path in (place.skill, place.work, place.temporary, place.shared_memory):
-            scratch.give_tree(path, place.user)
+            give_tree(path, place.user)
     return Staged(script, digests[script], interpreter)
 
 
@@ -131,7 +132,7 @@ def _copy_file(skill: files.Folder, segments: Sequence[str], place: Place, limit
     """The bytes of a regular file, which are now those of a new file too; only its right to be run is kept."""
     contents = skill.read(segments, limit=limit)
     mode = 0o755 if contents.runnable else 0o644
-    writing.write_new(f"{place.skill}/{'/'.join(segments)}", contents.data, mode=mode)
+    write_new(f"{place.skill}/{'/'.join(segments)}", contents.data, mode=mode)
     return contents.data
 
 

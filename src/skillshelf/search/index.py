@@ -1,37 +1,163 @@
-"""The skills of a catalog to an index of their terms, kept up to date with the disk.
-
-An index holds one document a skill: a stamp, which stands for the file as it was read and for the name and
-description the catalog gives it, and the skill's terms with their impacts (`impacts.entry`). What has to be
-done to an index follows from its stamps alone: those that no skill has any more go, those that are missing
-come. The states of the files are those seen by the look at the disk that gave the catalog.
-
-On disk an index lies in a folder of its own with a seal beside it, which says what its files were after the
-last commit, and of which skills it is. An index whose files do not fit its seal was damaged, or its writer was
-killed: it is made anew.
-"""
+"""Skills to what an index keeps of each, found out by two processes where there is much to do."""
 
 import marshal
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import closing, contextmanager
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
+from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillshelf.core import files, writing
-from skillshelf.core.limits import INDEX_WAIT_SECONDS, INDEXES_KEPT, SETTLED_NS
-from skillshelf.core.progress import Progress, progress
+from skillshelf.catalog.document import body
+from skillshelf.catalog.load import read_skill
+from skillshelf.core import files
+from skillshelf.core.atomic_write import locked_within, make_own_folder, remove_folder, replace_file
+from skillshelf.core.console import Progress, progress
+from skillshelf.core.limits import INDEX_WAIT_SECONDS, INDEXES_KEPT, SETTLED_NS, SKILL_FILE_BYTES
 from skillshelf.core.values import CatalogSkill, Entry, Stamp
-from skillshelf.search.gathering import gather
-from skillshelf.search.impacts import WEIGHTS, Weights
-from skillshelf.search.scoring import SkillIndex
+from skillshelf.errors import FileReadError, LimitExceeded, PathEscape, ResourceNotFound
+from skillshelf.search.rank import WEIGHTS, SkillIndex, Weights, analyzer, entry
 
 if TYPE_CHECKING:
+    from queue import SimpleQueue
     from typing import TextIO
 
     import tantivy
 
-__all__ = ["Look", "folder_for", "open_index"]
+    from skillshelf.core.worker_process import Partner
+
+__all__ = ["Gathered", "Look", "answers", "body_of", "folder_for", "gather", "open_index"]
+
+
+_MANY = 250
+"""So many skills take longer than it takes to start a process."""
+_PIECE = 16
+"""So many go to the other process at once; one piece is what we may have to wait for in the end."""
+
+
+class Gathered(NamedTuple):
+    """The terms of a skill with their impacts, and the state of its file after it was read."""
+
+    terms: str
+    after: Stamp | None
+
+
+_Done = tuple[range, list[Gathered]]
+"""Some positions, and what is kept of the skills there."""
+
+
+def gather(skills: Sequence[CatalogSkill], weights: Weights) -> Generator[tuple[int, Gathered], None, None]:
+    """What is kept of each skill, with its position, in the order in which they are done."""
+    if len(skills) >= _MANY:
+        from skillshelf.core.worker_process import Partner, can_have_partner
+
+        if can_have_partner():
+            yield from _by_two(skills, weights, Partner("skillshelf.search.gathering", weights))
+            return
+    yield from ((position, _gathered(skill, weights)) for position, skill in enumerate(skills))
+
+
+def _by_two(skills: Sequence[CatalogSkill], weights: Weights, partner: "Partner") -> Iterator[tuple[int, Gathered]]:
+    from queue import SimpleQueue
+    from threading import Thread
+
+    pieces = deque(range(start, min(start + _PIECE, len(skills))) for start in range(0, len(skills), _PIECE))
+    done: SimpleQueue[_Done | None] = SimpleQueue()
+    thread = Thread(target=_by_partner, args=(partner, skills, pieces, done.put), daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        # No thread is to be had: we do it all.
+        done.put(None)
+    try:
+        yield from _from_both_ends(skills, weights, pieces, done)
+    finally:
+        pieces.clear()
+        partner.close()
+        if thread.ident is not None:
+            thread.join()
+
+
+def _from_both_ends(
+    skills: Sequence[CatalogSkill], weights: Weights, pieces: deque[range], done: "SimpleQueue[_Done | None]"
+) -> Iterator[tuple[int, Gathered]]:
+    """What we do ourselves from the front, and in between what the other process did from the back."""
+    is_helped = True
+    while is_helped or pieces:
+        while is_helped and (not pieces or not done.empty()):
+            other = done.get()
+            is_helped = other is not None
+            yield from zip(*other, strict=True) if other else ()
+        if piece := _take(pieces.popleft):
+            yield from ((position, _gathered(skills[position], weights)) for position in piece)
+
+
+def _by_partner(
+    partner: "Partner",
+    skills: Sequence[CatalogSkill],
+    pieces: deque[range],
+    hand_over: Callable[[_Done | None], None],
+) -> None:
+    """Have pieces done from the back until there are none; a piece that is not answered goes back."""
+    from skillshelf.core.worker_process import PartnerLost
+
+    piece = _take(pieces.pop)
+    try:
+        with suppress(PartnerLost):
+            while piece is not None:
+                # What is in the rest of the frontmatter is not searched.
+                hand_over((piece, partner.ask([skills[position]._replace(frontmatter={}) for position in piece])))
+                piece = _take(pieces.pop)
+    finally:
+        # Whatever happened to the other process, or on the way to it, costs its help and nothing else.
+        if piece is not None:
+            pieces.append(piece)
+        hand_over(None)
+
+
+def _take(end: Callable[[], range]) -> range | None:
+    """A piece from one end; None where the other side took the last one."""
+    try:
+        return end()
+    except IndexError:
+        return None
+
+
+def answers(weights: Weights) -> Callable[[Sequence[CatalogSkill]], list[Gathered]]:
+    """What the other process answers: what is kept of each of some skills."""
+    return lambda skills: [_gathered(skill, weights) for skill in skills]
+
+
+def _gathered(skill: CatalogSkill, weights: Weights) -> Gathered:
+    try:
+        text = _body(skill)
+    except FileReadError:
+        # The machine failed. A state that the file does not have makes that the next look reads it again.
+        return Gathered(_entry(skill, "", weights), None)
+    return Gathered(_entry(skill, text, weights), files.stamp_at(skill.real_path))
+
+
+def _entry(skill: CatalogSkill, text: str, weights: Weights) -> str:
+    return entry(skill.name, skill.description, text, analyzer(), weights)
+
+
+def _body(skill: CatalogSkill) -> str:
+    """The text after the frontmatter; empty where the file is gone or refused, as a load would say."""
+    try:
+        data = read_skill(skill, limit=SKILL_FILE_BYTES).data
+    except (IsADirectoryError, ResourceNotFound, PathEscape, LimitExceeded):
+        return ""
+    return body(data).decode("utf-8", "replace")
+
+
+def body_of(skill: CatalogSkill) -> str:
+    """The text after the frontmatter, as far as it can be read, to show some of it."""
+    try:
+        return _body(skill)
+    except FileReadError:
+        return ""
+
 
 FORMAT = 2
 """Changes whenever an index of an earlier version would give other answers."""
@@ -104,13 +230,13 @@ def open_index(
 
 def _open_kept(work: "_Work", folder: str) -> SkillIndex:
     """The index in a folder: as it is if nothing changed, or else with what changed."""
-    writing.make_own_folder(folder)
+    make_own_folder(folder)
     if not all(map(files.is_own_folder, (os.path.dirname(folder), folder))):
         raise PermissionError("what is there belongs to somebody else, or is a link")
     kept = _Kept(folder)
     if (found := kept.look()) and work.fits(found):
         return work.asking(found)
-    with writing.locked_within(f"{folder}/lock", INDEX_WAIT_SECONDS if found is None else _MOMENT) as held:
+    with locked_within(f"{folder}/lock", INDEX_WAIT_SECONDS if found is None else _MOMENT) as held:
         if not held and found is not None:
             return work.beside(found)
         if not held:
@@ -156,15 +282,15 @@ class _Kept:
 
     def start(self) -> _Found:
         """An empty index in the place of what is there."""
-        writing.remove_folder(self._files)
-        writing.make_own_folder(self._files)
+        remove_folder(self._files)
+        make_own_folder(self._files)
         with _failures():
             return _Found(*_new_index(self._files), ())
 
     def seal(self, work: "_Work") -> None:
         """Write down what the files are now, and of which skills."""
         told = marshal.dumps((self._state(), work.stamps))
-        writing.replace_file(self._seal, _sum(told) + told)
+        replace_file(self._seal, _sum(told) + told)
 
     def _state(self) -> bytes:
         stamps = files.stamps_in(self._files)
@@ -179,7 +305,7 @@ def _forget_others(folder: str) -> None:
     by_age = sorted(seals, key=lambda name: seals[name][3], reverse=True)
     for name in by_age[INDEXES_KEPT:]:
         if f"{parent}/{name}" != folder:
-            writing.remove_folder(f"{parent}/{name}")
+            remove_folder(f"{parent}/{name}")
 
 
 def _new_index(folder: str | None) -> "tuple[tantivy.Index, tantivy.Schema]":

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.catalog import resources
+from skillshelf.catalog.load import Address, parse_address
 from skillshelf.catalog.prompt import told_to_models
 from skillshelf.config.profile import Profile, scopes_of
 from skillshelf.core.limits import DESCRIPTION_SHOWN
-from skillshelf.core.markup import cut
-from skillshelf.core.text import fold
+from skillshelf.core.text import cut, fold
 from skillshelf.errors import ConfigurationError, SkillNotFound
 from skillshelf.session.delivery import cut_result
 from skillshelf.session.desk import Desk
@@ -17,7 +16,7 @@ from skillshelf.session.results import failure
 from skillshelf.session.tools import ToolResult
 
 if TYPE_CHECKING:
-    from skillshelf.search.search import SearchReport
+    from skillshelf.search.query import SearchReport
 
 __all__ = ["CALLS", "found", "is_load"]
 
@@ -42,7 +41,7 @@ def _load(desk: Desk, given: Mapping[str, Any], act: Act) -> ToolResult:
 
 def _read(desk: Desk, given: Mapping[str, Any], act: Act) -> ToolResult:
     uri = given.get("uri") or given.get("path") or ""
-    address = resources.parse_address(uri)
+    address = parse_address(uri)
     skill = desk.resolve(address.name)
     desk.guard.permit("skill_read", skill)
     if is_load(address, desk.profile):
@@ -54,7 +53,7 @@ def _read(desk: Desk, given: Mapping[str, Any], act: Act) -> ToolResult:
     return ToolResult(True, text, {**data, "ref": ref})
 
 
-def is_load(address: resources.Address, profile: Profile) -> bool:
+def is_load(address: Address, profile: Profile) -> bool:
     """Whether a read of that address is how this profile loads a skill."""
     return not address.segments and profile.load_form == "raw"
 

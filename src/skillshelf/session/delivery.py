@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from skillshelf.catalog.loader import LoadedSkill
+from skillshelf.catalog.load import LoadedSkill
 from skillshelf.config.profile import Profile
 from skillshelf.core.values import Diagnostic
 from skillshelf.session import envelope as envelopes

@@ -6,8 +6,8 @@ Every step goes the same way: the skill is resolved, the guard is asked, the wor
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from skillshelf.catalog import loader, resources
-from skillshelf.catalog.loader import LoadedSkill
+from skillshelf.catalog import load as loader
+from skillshelf.catalog.load import LoadedSkill, parse_address
 from skillshelf.catalog.prompt import CatalogText, catalog_text, told_to_models
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, Trust
@@ -30,9 +30,9 @@ from skillshelf.session.running import run_skill
 from skillshelf.session.tools import ToolError, ToolResult
 
 if TYPE_CHECKING:
-    from skillshelf.catalog.resources import Resource
+    from skillshelf.catalog.load import Resource
     from skillshelf.sandbox.runner import OnOutput, Run
-    from skillshelf.search.search import SearchReport
+    from skillshelf.search.query import SearchReport
 
 __all__ = ["Desk", "ShelfProtocol"]
 
@@ -289,7 +289,7 @@ class Desk:
 
     def _meant_by(self, what: str, given: Mapping[str, Any]) -> CatalogSkill:
         if what == "skill_read":
-            return self.resolve(resources.parse_address(str(given.get("uri") or given.get("path"))).name)
+            return self.resolve(parse_address(str(given.get("uri") or given.get("path"))).name)
         return self.resolve(given.get("name") or given.get("skillName"), given.get("path"))
 
     def explained(self, error: SkillError) -> ToolError:

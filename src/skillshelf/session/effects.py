@@ -6,9 +6,8 @@ A session has one `World`. Replay gives it another, which runs nothing and write
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillshelf.catalog import loader, resources
-from skillshelf.catalog.loader import LoadedSkill
-from skillshelf.catalog.resources import Resource
+from skillshelf.catalog import load as loader
+from skillshelf.catalog.load import LoadedSkill, Resource, read_resource
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import PermissionRule
 from skillshelf.core import files
@@ -39,7 +38,7 @@ def real_world() -> World:
 
 def read_now(uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Resource:
     """A file of a skill as it is on disk now."""
-    return resources.read_resource(uri, [skill], profile, limit=limit)[1]
+    return read_resource(uri, [skill], profile, limit=limit)[1]
 
 
 def find_script(skill_dir: str, script: str) -> "Script":

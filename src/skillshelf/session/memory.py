@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from skillshelf.catalog.loader import LoadedSkill
+from skillshelf.catalog.load import LoadedSkill
 from skillshelf.errors import ResourceNotFound
 
 __all__ = ["Memory", "Sent"]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from skillshelf.catalog.loader import near_names
+from skillshelf.catalog.load import near_names
 from skillshelf.core.values import CatalogSkill
 from skillshelf.session.desk import Desk
 

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf import __version__
-from skillshelf.catalog.loader import LoadedSkill
-from skillshelf.catalog.resources import Resource, digest_of
+from skillshelf.catalog.load import LoadedSkill, Resource, digest_of
 from skillshelf.core.limits import WARNINGS_TOLD
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.errors import SkillError
@@ -247,11 +246,11 @@ class Recorder:
         if self._temporary is None:
             from weakref import finalize
 
-            from skillshelf.core import scratch
+            from skillshelf.core.atomic_write import make_private_folder, remove_tree
 
-            self._temporary = scratch.make_private_folder("skillshelf-output-")
+            self._temporary = make_private_folder("skillshelf-output-")
             # Whoever forgets to close a session leaves nothing behind all the same.
-            self._forget = finalize(self, scratch.remove_tree, self._temporary)
+            self._forget = finalize(self, remove_tree, self._temporary)
         return self._temporary
 
     # Everything else --------------------------------------------------------------------------------
@@ -271,10 +270,10 @@ class Recorder:
         """Put a content into the folder beside the journal, under its digest."""
         if self._store is None:
             return
-        from skillshelf.core import writing
+        from skillshelf.core.atomic_write import keep_content
 
         try:
-            writing.keep_content(self._store, data)
+            keep_content(self._store, data)
         except OSError as error:
             self.problem = f"a content is not kept in {self._store}: {error.strerror}"
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from urllib.parse import quote
 
-from skillshelf.catalog.loader import LoadedSkill
+from skillshelf.catalog.load import LoadedSkill
 from skillshelf.config.profile import LoadForm, Profile
-from skillshelf.core.markup import attribute, path_text, sealed
+from skillshelf.core.text import attribute, path_text, sealed
 from skillshelf.core.values import Diagnostic
 from skillshelf.session.arguments import with_arguments
 

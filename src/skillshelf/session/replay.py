@@ -8,12 +8,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from skillshelf.catalog.loader import LoadedSkill, load, loaded_from
-from skillshelf.catalog.resources import SKILL_FILE, Resource, parse_address, resource_of
+from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, Resource, load, loaded_from, parse_address, resource_of
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, Trust, load_settings
 from skillshelf.config.systems import find_profile
-from skillshelf.core import files, writing
+from skillshelf.core import files
+from skillshelf.core.atomic_write import kept_content
 from skillshelf.core.environment import Place, locate
 from skillshelf.core.limits import SKILL_FILE_BYTES
 from skillshelf.core.values import CatalogSkill
@@ -325,7 +325,7 @@ class _Past:
         """The skill as it was then, if that was kept, or else as it is now."""
         digest = next((e.digest for e in self._now() if isinstance(e, SkillLoaded) and e.path == skill.path), None)
         digest = self._digests[skill.path] = digest or self._digests.get(skill.path, "")
-        data = writing.kept_content(self._store, digest, limit=SKILL_FILE_BYTES) if self._store else None
+        data = kept_content(self._store, digest, limit=SKILL_FILE_BYTES) if self._store else None
         if data is None:
             return load(skill, profile)
         return loaded_from(skill, data, skill.mtime_ns, profile)._replace(warnings=())
@@ -337,7 +337,7 @@ class _Past:
         # What was read then may be read now, whoever asked for it.
         limit = max(limit, event.size) if event is not None else limit
         if event is not None and self._store:
-            data = writing.kept_content(self._store, event.digest, limit=limit)
+            data = kept_content(self._store, event.digest, limit=limit)
         if event is None or data is None:
             return read_now(uri, skill, profile, limit)
         segments = parse_address(uri).segments

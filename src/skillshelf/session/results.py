@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from skillshelf.catalog.loader import LoadedSkill
-from skillshelf.core.markup import attribute, cut, path_text
-from skillshelf.core.text import visible
+from skillshelf.catalog.load import LoadedSkill
+from skillshelf.core.text import attribute, cut, path_text, visible
 from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.catalog import resources
-from skillshelf.catalog.loader import LoadedSkill
+from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, parse_address, resource_of
 from skillshelf.catalog.prompt import SYSTEM_RULES, CatalogText
 from skillshelf.config.profile import Profile
 from skillshelf.core.limits import RESOURCE_BYTES
@@ -29,9 +28,9 @@ from skillshelf.session.running import can_run
 from skillshelf.session.tools import Tool, ToolError, ToolResult, check_arguments, tools_of
 
 if TYPE_CHECKING:
-    from skillshelf.catalog.resources import Resource
+    from skillshelf.catalog.load import Resource
     from skillshelf.sandbox.runner import OnOutput, Run
-    from skillshelf.search.search import SearchReport
+    from skillshelf.search.query import SearchReport
 
 __all__ = ["Session"]
 
@@ -268,13 +267,13 @@ class Session:
         with self._lock:
             self._desk.begin()
             with self._desk.recorder.act(tool, {key: uri}, mode="auto" if for_model else "manual"):
-                address = resources.parse_address(uri)
+                address = parse_address(uri)
                 skill = self._desk.resolve(address.name, path)
                 self._ask_or_show("skill_read", skill, for_model=for_model)
                 if not is_load(address, self.profile):
                     return self._desk.read_file(uri, skill, limit=limit)[0]
                 data = self._desk.look_into(skill, "")[0].data
-                return resources.resource_of(uri, skill.path, resources.SKILL_FILE, data, self.profile)
+                return resource_of(uri, skill.path, SKILL_FILE, data, self.profile)
 
     def _ask_or_show(self, tool: str, skill: CatalogSkill, *, for_model: bool) -> None:
         if for_model:

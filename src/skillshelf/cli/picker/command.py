@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.core.terminal import as_json
+from skillshelf.core.console import as_json
 from skillshelf.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _terminal_on_every_stream() -> Iterator[None]:
 
 
 def _print(row: "Row", values: Mapping[str, Any]) -> None:
-    from skillshelf.core.terminal import write, write_data
+    from skillshelf.core.console import write, write_data
 
     if values["json"] and row.skill is not None:
         write(as_json(row.skill.to_dict()))

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from skillshelf.core.terminal import PathDisplay
+from skillshelf.core.console import PathDisplay
 from skillshelf.core.text import fold, plural, shorten, visible, width
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, Hidden
 from skillshelf.errors import SkillError

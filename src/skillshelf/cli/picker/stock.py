@@ -12,8 +12,8 @@ from skillshelf.cli.picker.rows import Answer, Line, Look, Row, answer, details,
 from skillshelf.cli.picker.surveyor import Surveyor
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.settings_edit import change_list
+from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import expand, user_config_path
-from skillshelf.core.terminal import PathDisplay
 from skillshelf.errors import ConfigurationError, SkillError
 
 if TYPE_CHECKING:

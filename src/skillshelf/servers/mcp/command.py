@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from skillshelf.core.terminal import note
+from skillshelf.core.console import note
 from skillshelf.errors import ConfigurationError
 from skillshelf.servers.mcp.library import Library
 from skillshelf.servers.mcp.server import SkillServer

@@ -14,6 +14,7 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
 from skillshelf.core import files
+from skillshelf.core.console import note
 from skillshelf.core.limits import (
     BODY_SECONDS,
     REQUEST_BYTES,
@@ -22,7 +23,6 @@ from skillshelf.core.limits import (
     SILENT_SECONDS,
     STREAMS_AT_ONCE,
 )
-from skillshelf.core.terminal import note
 from skillshelf.errors import ConfigurationError
 from skillshelf.servers.mcp.guests import App, Message, Receive, Scope, Send, Sessions, send_away_the_silent
 from skillshelf.servers.mcp.server import SkillServer

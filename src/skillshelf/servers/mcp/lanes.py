@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from skillshelf.catalog.resources import Resource
+from skillshelf.catalog.load import Resource
 from skillshelf.core.limits import PUBLISHED_BYTES
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.session import Session

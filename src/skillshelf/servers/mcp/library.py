@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from skillshelf.catalog.load import parse_address
 from skillshelf.catalog.prompt import told_to_models
-from skillshelf.catalog.resources import parse_address
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError
 from skillshelf.servers.mcp.lanes import Lanes

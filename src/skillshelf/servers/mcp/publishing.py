@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from skillshelf.catalog.document import parse
-from skillshelf.catalog.resources import SCHEME, SKILL_FILE, digest_of
+from skillshelf.catalog.load import SCHEME, SKILL_FILE, digest_of
 from skillshelf.core import files
 from skillshelf.core.limits import (
     ADDRESS_CHARS,

@@ -21,9 +21,9 @@ from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, R
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from skillshelf import __version__
-from skillshelf.catalog.resources import CONTENT_TYPES, SKILL_FILE
+from skillshelf.catalog.load import CONTENT_TYPES, SKILL_FILE
+from skillshelf.core.console import note
 from skillshelf.core.limits import PAGE_BYTES, PAGE_ENTRIES, PROMPTS_LISTED, STREAMS_AT_ONCE
-from skillshelf.core.terminal import note
 from skillshelf.core.text import fold, visible
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError

@@ -5,10 +5,9 @@ from typing import Any
 
 import mcp_types as types
 
-from skillshelf.catalog.resources import SCHEME, SKILL_FILE
+from skillshelf.catalog.load import SCHEME, SKILL_FILE
 from skillshelf.core.limits import DESCRIPTION_SHOWN, PAGE_ENTRIES
-from skillshelf.core.markup import cut
-from skillshelf.core.text import fold
+from skillshelf.core.text import cut, fold
 from skillshelf.core.values import CatalogSkill
 from skillshelf.servers.mcp.library import Library
 from skillshelf.servers.mcp.pages import WrongCursor, cursor_after, key_in, skills_after

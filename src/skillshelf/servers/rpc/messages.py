@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, NoReturn
 
+from skillshelf.core.console import as_json
 from skillshelf.core.limits import RPC_BATCH, RPC_DEPTH, RPC_LINE_BYTES
-from skillshelf.core.terminal import as_json
 
 __all__ = [
     "INTERNAL",

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf import __version__
-from skillshelf.catalog.loader import LoadedSkill
+from skillshelf.catalog.load import LoadedSkill
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Trust, load_settings
 from skillshelf.config.systems import SYSTEMS

@@ -13,8 +13,8 @@ from functools import partial
 from select import select
 from typing import Any, Literal
 
+from skillshelf.core.console import note
 from skillshelf.core.limits import RPC_ASKING, RPC_CONFIRM_SECONDS, RPC_END_SECONDS, RPC_SESSIONS, RPC_WAITING_BYTES
-from skillshelf.core.terminal import note
 from skillshelf.core.validation import misfit
 from skillshelf.servers.rpc.messages import (
     INTERNAL,

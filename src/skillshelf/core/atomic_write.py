@@ -5,12 +5,16 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from skillshelf.core.files import kind_at, kind_of, read_file, real_path, refuse_kind, regular, to_system
+from skillshelf.core.files import from_system, kind_at, kind_of, read_file, real_path, refuse_kind, regular, to_system
 
 __all__ = [
+    "DiskUse",
     "append",
+    "disk_use",
+    "free_bytes",
+    "give_tree",
     "is_at",
     "keep_content",
     "kept_content",
@@ -21,11 +25,14 @@ __all__ = [
     "make_link",
     "make_own_folder",
     "make_parents",
+    "make_private_folder",
+    "nameless_files",
     "open_to_append",
     "remove",
     "remove_empty",
     "remove_folder",
     "remove_link",
+    "remove_tree",
     "replace_file",
     "replace_folder",
     "sync_folder",
@@ -33,6 +40,7 @@ __all__ = [
     "why_not_replaced",
     "write_new",
 ]
+
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
@@ -304,3 +312,102 @@ def remove_empty(folder: str, levels: int) -> None:
         except OSError:
             return
         folder = os.path.dirname(folder)
+
+
+def make_private_folder(prefix: str) -> str:
+    """A new folder that only this user may enter, by its real path."""
+    import tempfile
+
+    return real_path(from_system(tempfile.mkdtemp(prefix=prefix)))
+
+
+def give_tree(path: str, user: int) -> None:
+    """Make a folder of our own with all that is in it belong to another user, as only root can."""
+    top = path.encode("utf-8", "surrogateescape")
+    for folder, _, names in os.walk(top):
+        for entry in (folder, *(os.path.join(folder, name) for name in names)):
+            os.chown(entry, user, user, follow_symlinks=False)
+
+
+class DiskUse(NamedTuple):
+    """What lies below a folder: bytes that are taken on the disk, and entries; `whole` if every folder could be
+    looked into."""
+
+    size: int
+    entries: int
+    whole: bool = True
+
+
+def disk_use(path: str, most: int) -> DiskUse:
+    """How much lies below a folder; counting ends after so many entries."""
+    size, entries, whole = 0, 0, True
+    waiting = [to_system(path)]
+    while waiting and entries <= most:
+        try:
+            with os.scandir(waiting.pop()) as found:
+                for entry in found:
+                    entries += 1
+                    if entries > most:
+                        break
+                    # One that went away while it was counted takes nothing.
+                    with suppress(FileNotFoundError):
+                        size += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                # What lies so deep was meant not to be counted.
+                return DiskUse(size, most + 1, whole)
+            whole = False
+    return DiskUse(size, entries, whole)
+
+
+def free_bytes(path: str) -> int:
+    """What is left of the disk that a folder is on."""
+    about = os.statvfs(path)
+    return about.f_bavail * about.f_frsize
+
+
+def nameless_files(process: int) -> dict[tuple[int, int], int]:
+    """The bytes of each file that a process has open and that is in no folder, by device and number."""
+    found = {}
+    folder = f"/proc/{process}/fd"
+    # It ended in the meantime, or may not be looked at.
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            with suppress(OSError):
+                about = os.stat(f"{folder}/{name}")
+                if stat.S_ISREG(about.st_mode) and about.st_nlink == 0:
+                    found[about.st_dev, about.st_ino] = about.st_blocks * 512
+    return found
+
+
+def remove_tree(path: str) -> None:
+    """Remove a folder with all that is in it, however deep it is and whatever its rights are."""
+    top = path.encode("utf-8", "surrogateescape")
+    # A name that nobody can have guessed, so that it is free.
+    token, moved = os.urandom(8).hex(), 0
+    while folders := _with_folders_only(top):
+        for folder in folders:
+            # What lies deeper is moved up before it is emptied: no path gets long, and nothing recurs.
+            for inner in _with_folders_only(folder):
+                moved += 1
+                os.rename(inner, os.path.join(top, f"{token}-{moved}".encode()))
+            os.rmdir(folder)
+    os.rmdir(top)
+
+
+def _with_folders_only(folder: bytes) -> list[bytes]:
+    """The folders in a folder, from which everything else is gone now."""
+    os.chmod(folder, 0o700)
+    with os.scandir(folder) as found:
+        entries = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in found]
+    for path, is_folder in entries:
+        if is_folder:
+            # Who moves a folder needs the right to write in it.
+            os.chmod(path, 0o700)
+        else:
+            os.unlink(path)
+    return [path for path, is_folder in entries if is_folder]

@@ -1,0 +1,332 @@
+"""Text to the terms that are searched for: normalised, split, stemmed; pairs where words are not set apart."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import tantivy
+
+__all__ = [
+    "PER_UNIT",
+    "STOP_WORDS",
+    "WEIGHTS",
+    "Analyzer",
+    "SkillIndex",
+    "Weights",
+    "Word",
+    "analyzer",
+    "entry",
+    "is_single",
+]
+
+
+_STOP_TEXT = (
+    "a about above after again all also am an and any are as at be because been before being below between both but"
+    " by can could d did do does doing don down during each few for from further get give had has have having he help"
+    " her here hers him his how i if in into is it its just let like ll m make me more most my need no nor not now of"
+    " off on once only or other our ours out over own please re s same she should so some such t than that the their"
+    " theirs them then there these they this those through to too under until up us use used using ve very want was"
+    " we were what when where which while who whom why will with would you your yours"
+)
+STOP_WORDS = frozenset(_STOP_TEXT.split())
+"""English words that a query may hold and that say nothing about a skill."""
+
+WORD_CHARS = 64
+"""A longer run of letters is a key or an encoded file, and nobody looks for it."""
+
+_WORD = re.compile(r"[^\W_]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# Chinese characters, kana and hangul: written without blanks, or with endings that hide the word.
+_JOINED = re.compile(
+    "([\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U0003134f]+)"
+)
+# Every ASCII character that is no letter and no digit ends a chunk; what lies beyond is looked at chunk by chunk.
+_BLANKS = bytes(point if point > 0x7F or chr(point).isalnum() else 0x20 for point in range(256))
+
+_REMEMBERED = 200_000
+
+
+class Word(NamedTuple):
+    """Where a word stands in a text, and its terms."""
+
+    start: int
+    end: int
+    terms: tuple[str, ...]
+
+
+class Analyzer(dict[str, str]):
+    """Chunks of text to their terms, divided by blanks and worked out once: texts repeat few chunks often."""
+
+    def __init__(self, stem: Callable[[str], str]) -> None:
+        super().__init__()
+        self._stem = stem
+
+    def __missing__(self, chunk: str) -> str:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        lowered = chunk.lower()
+        # Nearly all are of this kind, and the general way takes ten times as long.
+        is_one = chunk.isascii() and len(chunk) <= WORD_CHARS and (chunk[1:] == lowered[1:] or chunk.isupper())
+        terms = self[chunk] = self._stem(lowered) if is_one else " ".join(self._analyze(chunk))
+        return terms
+
+    def count(self, text: str) -> dict[str, int]:
+        """Every term of a text, and how often it is there."""
+        counts = Counter(map(self.__getitem__, _chunks(text)))
+        counts.pop("", None)
+        several = [terms for terms in counts if " " in terms]
+        counts.update("".join([f"{terms} " * counts.pop(terms) for terms in several]).split())
+        return counts
+
+    def asked(self, text: str) -> Mapping[str, int]:
+        """The terms a text asks for, and how often: stop words only count where there is nothing else."""
+        words = [word for chunk in _chunks(text) for word in _words(chunk)]
+        telling = [word for word in words if word.lower() not in STOP_WORDS]
+        terms = Counter(term for word in telling or words for term in self[word].split())
+        # A single character of a run is nearly everywhere: it too counts only where there is nothing else.
+        return {term: times for term, times in terms.items() if not is_single(term)} or terms
+
+    def spelled(self, text: str) -> dict[str, str]:
+        """The plain words of a text by their terms, as they were written; not those that humps divide."""
+        return {self[chunk]: chunk.lower() for chunk in _chunks(text) if _is_plain(chunk) and " " not in self[chunk]}
+
+    def stem(self, word: str) -> str:
+        """The term of a plain word, which is not remembered."""
+        return self._stem(word)
+
+    def words(self, text: str) -> Iterator[Word]:
+        """The words of a text with their places, for showing which of them matched; of a run, its pairs."""
+        for match in _WORD.finditer(text):
+            at = match.start()
+            for part in _JOINED.split(match[0]):
+                if _JOINED.match(part):
+                    yield from (Word(at + n, at + n + 2, (part[n : n + 2],)) for n in range(len(part) - 1))
+                elif part:
+                    yield Word(at, at + len(part), tuple(self[part].split()))
+                at += len(part)
+
+    def _analyze(self, chunk: str) -> list[str]:
+        terms: list[str] = []
+        for word in _words(chunk):
+            parts = _JOINED.split(word)
+            for run in parts[1::2]:
+                terms += map(str.__add__, run, run[1:])
+                # The last is a single character: who asks for one finds it wherever it stands.
+                terms.append(run[-1])
+            for part in filter(None, parts[::2]):
+                terms += self._plain(part)
+        return terms
+
+    def _plain(self, word: str) -> list[str]:
+        """The whole word and, where humps divide it, its parts: `GitHub` is found as `github` and as `hub`."""
+        if len(word) > WORD_CHARS:
+            return []
+        whole = self._stem(word.lower())
+        if word.islower() or word.isupper() or len(parts := _HUMP.split(word)) == 1:
+            return [whole]
+        return [whole, *(self._stem(part.lower()) for part in parts)]
+
+
+def _chunks(text: str) -> list[str]:
+    return text.encode("utf-8", "replace").translate(_BLANKS).decode("utf-8").split()
+
+
+def _words(chunk: str) -> list[str]:
+    """The words of a chunk: what lies beyond ASCII may have quotes and dashes of its own in it."""
+    if chunk.isascii():
+        return [chunk]
+    from unicodedata import normalize
+
+    return _WORD.findall(normalize("NFKC", chunk))
+
+
+def _is_plain(word: str) -> bool:
+    return word.isascii() and word.isalpha() and len(word) <= WORD_CHARS
+
+
+def is_single(term: str) -> bool:
+    """Whether a term is one character of those that are written in runs."""
+    return len(term) == 1 and bool(_JOINED.match(term))
+
+
+@cache
+def analyzer() -> Analyzer:
+    """The one analyzer of this process, with the English stemmer."""
+    import tantivy
+
+    stemmer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).filter(tantivy.Filter.stemmer("english")).build()
+    return Analyzer(lambda word: stemmer.analyze(word)[0])
+
+
+PER_UNIT = 4
+"""Steps of an impact; finer ones rank no better."""
+
+
+class Weights(NamedTuple):
+    """The constants of the ranking. `bench/search.py --cross-validate` shows how they were chosen."""
+
+    saturation: float = 1.2
+    name: float = 1.0
+    body: float = 0.7
+    coverage: float = 0.3
+    name_slope: float = 0.3
+    description_slope: float = 0.2
+    body_slope: float = 0.75
+    name_terms: float = 3
+    description_terms: float = 35
+    body_terms: float = 900
+
+
+WEIGHTS = Weights()
+"""The constants in use."""
+
+
+def entry(name: str, description: str, body: str, analyzer: Analyzer, weights: Weights) -> str:
+    """What an index keeps of a skill: each of its terms with the step of its impact, divided by blanks."""
+    told = _metadata(analyzer.count(name), analyzer.count(description), weights)
+    counts = analyzer.count(body)
+    length = _length(sum(counts.values()), weights.body_terms, weights.body_slope)
+    impacts = {times: weights.body * _saturated(times / length, weights.saturation) for times in {0, *counts.values()}}
+    steps = {times: _step(impact) for times, impact in impacts.items()}
+    tokens = [term + _step(impact + impacts[counts.pop(term, 0)]) for term, impact in told.items()]
+    tokens += map(str.__add__, counts, map(steps.__getitem__, counts.values()))
+    return " ".join(tokens)
+
+
+def _metadata(name: Mapping[str, int], description: Mapping[str, int], weights: Weights) -> dict[str, float]:
+    name_length = _length(sum(name.values()), weights.name_terms, weights.name_slope)
+    length = _length(sum(description.values()), weights.description_terms, weights.description_slope)
+    times = {term: count / length for term, count in description.items()}
+    for term, count in name.items():
+        times[term] = times.get(term, 0) + weights.name * count / name_length
+    return {term: _saturated(often, weights.saturation) for term, often in times.items()}
+
+
+def _length(terms: int, usual: float, slope: float) -> float:
+    return 1 - slope + slope * terms / usual
+
+
+def _saturated(times: float, saturation: float) -> float:
+    return times * (saturation + 1) / (times + saturation)
+
+
+def _step(impact: float) -> str:
+    return f"/{max(1, round(PER_UNIT * impact))}"
+
+
+_UNIT = 256
+"""Parts of a point in which scores are counted; sums stay whole numbers that 32-bit floats hold exactly."""
+_REMEMBERED_scoring = 50_000
+
+
+class _Postings(NamedTuple):
+    """A term's tokens with their steps, and in how many skills it is."""
+
+    steps: tuple[tuple[str, int], ...]
+    skills: int
+
+
+_NOWHERE = _Postings((), 0)
+
+
+class SkillIndex:
+    """One state of an index, for asking; what others do to the files does not change it.
+
+    It may have two layers, the last commit of an index and what changed since; `outdated` are the stamps of documents
+    in them that count no more. Of `unread` skills the text could not be had.
+    """
+
+    def __init__(
+        self,
+        layers: "Sequence[tantivy.Searcher]",
+        schema: "tantivy.Schema",
+        positions: Mapping[int, int],
+        *,
+        coverage: float,
+        outdated: Collection[int] = (),
+        unread: int = 0,
+    ) -> None:
+        from tantivy import Query
+
+        self.coverage = coverage
+        self.unread = unread
+        self._term_query = Query.term_query
+        self._layers = layers
+        self._schema = schema
+        self._positions = positions
+        self._outdated = outdated
+        self._whole = not outdated and all(layer.doc_freq("terms", "/") == layer.num_docs for layer in layers)
+        self._known: dict[str, _Postings] = {}
+
+    def weight(self, term: str) -> float:
+        """How rare a term is among the skills; 0 if none has it."""
+        skills = self._postings(term).skills
+        return math.log(1 + (len(self._positions) - skills + 0.5) / (skills + 0.5)) if skills else 0.0
+
+    def skills_with(self, term: str) -> int:
+        """In how many skills a term is."""
+        return self._postings(term).skills
+
+    def best(self, asked: Mapping[str, float], most: int) -> list[tuple[int, int]]:
+        """The scores and positions of the skills that fit weighted terms best, in no order where scores are equal."""
+        from tantivy import Occur, Query
+
+        should, with_score = Occur.Should, Query.const_score_query
+        clauses = [
+            (should, with_score(self._token(token), float(round(_UNIT * weight * step / PER_UNIT))))
+            for term, weight in asked.items()
+            for token, step in self._postings(term).steps
+        ]
+        if not clauses:
+            return []
+        query = Query.boolean_query(clauses)
+        found = [hit for layer in self._layers for hit in self._hits(layer, query, most)]
+        if len(self._layers) > 1:
+            found.sort(key=lambda hit: -hit[0])
+        return found[:most]
+
+    def _hits(self, layer: "tantivy.Searcher", query: "tantivy.Query", most: int) -> Iterator[tuple[int, int]]:
+        limit = min(most, len(self._positions)) + len(self._outdated)
+        found = layer.search(query, limit=limit, count=False).hits
+        stamps = layer.fast_field_values("stamp", [address for _, address in found])
+        for (score, _), stamp in zip(found, stamps, strict=True):
+            position = self._positions.get(int(stamp or 0))
+            if position is not None:
+                yield int(score), position
+
+    def _token(self, token: str) -> "tantivy.Query":
+        return self._term_query(self._schema, "terms", token, index_option="basic")
+
+    def _postings(self, term: str) -> _Postings:
+        known = self._known.get(term)
+        if known is None:
+            # A single character of a run is at the beginning of every pair it stands in, or at the end of the run.
+            single = is_single(term)
+            prefix = term if single else f"{term}/"
+            found = [pair for layer in self._layers for pair in layer.terms_with_prefix("terms", prefix)]
+            if not found:
+                return _NOWHERE
+            tokens = list(dict.fromkeys(token for token, _ in found))
+            counted = self._whole and not single
+            skills = sum(skills for _, skills in found) if counted else self._count(tokens)
+            known = _Postings(tuple((token, int(token.rpartition("/")[2])) for token in tokens), skills)
+            if len(self._known) >= _REMEMBERED_scoring:
+                self._known.clear()
+            self._known[term] = known
+        return known
+
+    def _count(self, tokens: Sequence[str]) -> int:
+        """How many skills have one of the tokens: an index counts deleted documents until it gets rid of them."""
+        from tantivy import Occur, Query
+
+        query = Query.boolean_query([(Occur.Should, self._token(token)) for token in tokens])
+        if self._outdated:
+            stamps = [self._term_query(self._schema, "stamp", stamp) for stamp in self._outdated]
+            query = Query.boolean_query([(Occur.Must, query), *((Occur.MustNot, stamp) for stamp in stamps)])
+        found: list[Any] = [layer.search(query, limit=1, count=True) for layer in self._layers]
+        return sum(result.count for result in found)
