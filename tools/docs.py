@@ -75,7 +75,7 @@ def guidance_table() -> str:
     from skillshelf.config.profile import RULES
     from skillshelf.config.systems import DEFAULT_PROFILE, SYSTEMS, weights_for_authors
     from skillshelf.lint.fix import FIXERS
-    from skillshelf.lint.guidance import GUIDANCE
+    from skillshelf.lint.report import GUIDANCE
 
     levels = {"reject": "error", "warn": "warning", "info": "info", "off": "off"}
     weights = weights_for_authors(SYSTEMS[DEFAULT_PROFILE])
@@ -295,7 +295,7 @@ def _root(rule: "RootRule") -> str:
 
 def verdicts_table() -> str:
     """Every verdict."""
-    from skillshelf.hosts.verdicts import VERDICTS
+    from skillshelf.hosts.stages import VERDICTS
 
     return _markdown([["verdict", "meaning"], *([f"`{name}`", text] for name, (_, text) in VERDICTS.items())])
 

@@ -15,7 +15,7 @@ async def draw() -> str:
     from support.pickertrees import SHOWN_AS, picker_machine
 
     from skillshelf.cli.picker.app import Picker
-    from skillshelf.cli.picker.stock import Stock
+    from skillshelf.cli.picker.model import Stock
     from skillshelf.cli.picker.widgets import Pane
 
     with picker_machine() as machine, closing(Stock(machine.shelf)) as stock:

@@ -10,16 +10,16 @@ __version__ = "0.1.0"
 _HOMES = {
     "skillshelf.shelf": ("Shelf", "open_shelf", "replay"),
     "skillshelf.adapters.agent": ("AgentConfiguration", "AgentSession"),
-    "skillshelf.session.agentsmd": ("agents_context", "find_agents_md"),
+    "skillshelf.session.render": ("agents_context", "find_agents_md"),
     "skillshelf.journal.events": ("Event",),
     "skillshelf.session.policy": ("Decision", "Policy"),
-    "skillshelf.session.proposals": ("Proposal",),
+    "skillshelf.session.conversation": ("Proposal",),
     "skillshelf.session.replay": ("Difference", "Replay"),
     "skillshelf.journal.state": ("SessionState",),
     "skillshelf.adapters.registry": ("SkillRegistry", "SkillTool", "SkillToolOutput"),
     "skillshelf.catalog.load": ("LoadedSkill", "Resource"),
     "skillshelf.search.query": ("Scorer", "SearchReport", "SearchResult"),
-    "skillshelf.session.mentioning": ("Mentions",),
+    "skillshelf.session.tool_calls": ("Mentions",),
     "skillshelf.session.session": ("Session",),
     "skillshelf.session.tools": ("Tool", "ToolError", "ToolResult"),
     "skillshelf.core.values": ("Catalog", "CatalogSkill", "Diagnostic", "Filtered", "Shadowed", "SkillMetadata"),
@@ -77,14 +77,14 @@ if TYPE_CHECKING:
     from skillshelf.search.query import Scorer as Scorer
     from skillshelf.search.query import SearchReport as SearchReport
     from skillshelf.search.query import SearchResult as SearchResult
-    from skillshelf.session.agentsmd import *  # noqa: F403
-    from skillshelf.session.mentioning import Mentions as Mentions
+    from skillshelf.session.conversation import Proposal as Proposal
     from skillshelf.session.policy import Decision as Decision
     from skillshelf.session.policy import Policy as Policy
-    from skillshelf.session.proposals import Proposal as Proposal
+    from skillshelf.session.render import *  # noqa: F403
     from skillshelf.session.replay import Difference as Difference
     from skillshelf.session.replay import Replay as Replay
     from skillshelf.session.session import Session as Session
+    from skillshelf.session.tool_calls import Mentions as Mentions
     from skillshelf.session.tools import Tool as Tool
     from skillshelf.session.tools import ToolError as ToolError
     from skillshelf.session.tools import ToolResult as ToolResult

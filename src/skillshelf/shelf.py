@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from skillshelf.catalog import build as catalogs
-from skillshelf.catalog.build import Notes
+from skillshelf.catalog.build_context import Notes
 from skillshelf.catalog.cache import Cache
 from skillshelf.catalog.discovery import Found, discover
 from skillshelf.catalog.search_roots import Roots, resolve_roots

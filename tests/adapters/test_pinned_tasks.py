@@ -90,7 +90,7 @@ def test_an_unknown_skill_is_an_error_at_once_that_lists_the_names_and_nothing_s
 def test_a_child_is_closed_when_its_task_fails(machine: Machine) -> None:
     import asyncio
 
-    from skillshelf.adapters.tasks import run_task
+    from skillshelf.adapters.json_tools import run_task
 
     agents = SubAgents()
 

@@ -23,8 +23,7 @@ from support.needs import needs, require
 from support.trees import SOURCE, Machine, write_skill
 
 import skillshelf
-from skillshelf.cli.chat import breaking_off_waits
-from skillshelf.cli.chatmodels import choose_model
+from skillshelf.cli.chat import breaking_off_waits, choose_model
 from skillshelf.cli.main import main
 from skillshelf.errors import ConfigurationError
 

@@ -17,7 +17,7 @@ from schemas import SCHEMAS
 from support.trees import SOURCE, Machine
 from test_cli_output import COLOUR, RAW, in_terminal
 
-from skillshelf.cli.logcommands import ACTIONS
+from skillshelf.cli.log import ACTIONS
 from skillshelf.core.limits import JOURNAL_DEPTH, JOURNAL_LINE_BYTES, JOURNAL_PROBLEMS
 from skillshelf.journal.file import Journal, read, verify
 
@@ -168,7 +168,7 @@ TYPES = sorted({kind for kind, _ in EVENTS} | {"tool_stderr", "skill_activated",
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("value", [None, 5, -1, True, "text", [], [1], {"name": {}}, {"name": "x"}, 1.5], ids=repr)
 def test_an_event_with_missing_or_odd_members_is_shown_and_counted(tmp_path: Path, kind: str, value: Any) -> None:
-    from skillshelf.cli.logviews import EventLines, stats_view
+    from skillshelf.cli.log import EventLines, stats_view
     from skillshelf.core.console import Screen
     from skillshelf.journal.state import count_usage
 

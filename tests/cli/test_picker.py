@@ -21,8 +21,8 @@ pytest.importorskip("textual", reason="needs textual: it is not installed")
 from textual.pilot import Pilot
 
 from skillshelf.cli.picker.app import Picker
+from skillshelf.cli.picker.model import Stock
 from skillshelf.cli.picker.rows import Row
-from skillshelf.cli.picker.stock import Stock
 from skillshelf.cli.picker.widgets import Bar, Pane, Rows, Search
 
 Drive = Callable[[Picker, Pilot[Any]], Awaitable[None]]

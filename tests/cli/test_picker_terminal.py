@@ -155,9 +155,9 @@ def test_what_is_typed_before_the_picker_listens_counts(place: Machine) -> None:
 CRASH = """\
 import sys
 from skillshelf.cli import main
-from skillshelf.cli.picker import stock
+from skillshelf.cli.picker import model
 def crash(*words): raise ValueError("[red]boom")
-stock.Stock.about = crash
+model.Stock.about = crash
 sys.exit(main.main(sys.argv[1:]))
 """
 

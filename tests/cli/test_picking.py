@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from support.trees import Machine, write_skill
 
+from skillshelf.cli.picker.model import Stock
 from skillshelf.cli.picker.rows import (
     Line,
     Look,
@@ -20,10 +21,9 @@ from skillshelf.cli.picker.rows import (
     rows_of,
     wrapped,
 )
-from skillshelf.cli.picker.stock import Stock
 from skillshelf.core.console import PathDisplay
 from skillshelf.core.text import width
-from skillshelf.hosts.verdicts import Verdict
+from skillshelf.hosts.stages import Verdict
 
 
 def rows(machine: Machine, **options: str) -> list[Row]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.trees import Machine, run_command, write_skill
 
-from skillshelf.cli.searchview import search_view
+from skillshelf.cli.search_view import search_view
 from skillshelf.core.console import Screen, progress
 from skillshelf.core.text import width
 from skillshelf.search.index import body_of

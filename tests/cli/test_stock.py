@@ -10,10 +10,10 @@ from contextlib import closing
 import pytest
 from support.trees import Machine, write_skill
 
+from skillshelf.cli.picker.model import Stock
 from skillshelf.cli.picker.rows import Look
-from skillshelf.cli.picker.stock import Stock
 from skillshelf.errors import ConfigurationError, SkillError
-from skillshelf.sandbox.processes import descendants
+from skillshelf.sandbox.reaper import descendants
 from skillshelf.shelf import Shelf
 
 

@@ -15,9 +15,9 @@ from skillshelf.config.systems import SYSTEMS, find_profile
 from skillshelf.core.environment import Place
 from skillshelf.core.values import Finding
 from skillshelf.errors import ConfigurationError
+from skillshelf.hosts.stages import RULE_VERDICTS, VERDICTS, judge
 from skillshelf.hosts.survey import glance, take_survey
-from skillshelf.hosts.verdicts import RULE_VERDICTS, VERDICTS, judge
-from skillshelf.lint.portability import portability
+from skillshelf.lint.checks import portability
 
 REPOSITORY = Path(__file__).parents[2]
 

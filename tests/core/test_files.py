@@ -17,9 +17,9 @@ from skillshelf.core import files
 from skillshelf.core.atomic_write import disk_use, remove_tree, write_new
 from skillshelf.core.environment import Place
 from skillshelf.core.limits import FIRST_READ, FRONTMATTER_BYTES, SKILL_FILE_BYTES
-from skillshelf.hosts.remedies import remedies
+from skillshelf.hosts.fixes import remedies
+from skillshelf.hosts.stages import judge
 from skillshelf.hosts.survey import take_survey
-from skillshelf.hosts.verdicts import judge
 
 NO_FOLDER = "Too many levels of symbolic links|Not a directory"
 """What systems answer when a path that must be a folder is a link or something else."""

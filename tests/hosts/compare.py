@@ -30,8 +30,8 @@ from support.host_setting_cases import SWITCH_CASES, TRUST_CASES, build_switch, 
 from support.trees import Machine
 
 from skillshelf.core.environment import Place
+from skillshelf.hosts.stages import judge
 from skillshelf.hosts.survey import Sighting, take_survey
-from skillshelf.hosts.verdicts import judge
 
 SECONDS = 120
 ENVIRONMENT = {

@@ -279,7 +279,7 @@ def test_a_skill_of_a_package_below_is_found_by_its_name(machine: Machine, run: 
 def test_a_project_too_large_to_be_searched_is_told(
     machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skillshelf.hosts.hostfinding.STRAY_FOLDERS", 3)
+    monkeypatch.setattr("skillshelf.hosts.explain.STRAY_FOLDERS", 3)
     for name in ("a", "b", "c"):
         (machine.repo / name).mkdir()
     write_skill(machine.repo / "d/.claude/skills", "deploy")

@@ -13,12 +13,11 @@ from skillshelf.catalog.document import Document
 from skillshelf.cli.main import main
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.environment import Place
-from skillshelf.hosts.fixes import fix_for
+from skillshelf.hosts.fixes import fix_for, remedies
 from skillshelf.hosts.near_misses import NearMiss, near_misses
-from skillshelf.hosts.remedies import remedies
+from skillshelf.hosts.stages import Verdict, judge
 from skillshelf.hosts.survey import take_survey
-from skillshelf.hosts.verdicts import Verdict, judge
-from skillshelf.lint.portability import portability
+from skillshelf.lint.checks import portability
 
 
 class Answers:

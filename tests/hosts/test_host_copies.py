@@ -249,7 +249,7 @@ def test_a_copy_that_cannot_be_made_anew_stays(machine: Machine, run: Run, monke
     run("link", "deploy", "--to", "kiro")
     before = tree(machine.repo / ".kiro")
     (source.parent / "data.bin").write_bytes(b"x" * 2000)
-    monkeypatch.setattr("skillshelf.hosts.copies.COPIED_BYTES", 1000)
+    monkeypatch.setattr("skillshelf.hosts.placement.COPIED_BYTES", 1000)
 
     status, out, _ = run("link", "deploy", "--to", "kiro")
 

@@ -14,9 +14,9 @@ from support.trees import Machine, write_skill
 
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.environment import Place
-from skillshelf.hosts.remedies import Remedy, remedies
+from skillshelf.hosts.fixes import Remedy, remedies
+from skillshelf.hosts.stages import Verdict, judge
 from skillshelf.hosts.survey import Sighting, Survey, take_survey
-from skillshelf.hosts.verdicts import Verdict, judge
 
 Build = Callable[[Machine], None]
 

@@ -92,7 +92,7 @@ def test_a_copy_that_cannot_be_made_leaves_the_link_there(
     folder = write_skill(machine.repo / ".claude/skills", "deploy").parent
     (folder / "data.bin").write_bytes(b"x" * 100)
     run("link", "deploy", "--to", "codex")
-    monkeypatch.setattr("skillshelf.hosts.copies.COPIED_BYTES", 90)
+    monkeypatch.setattr("skillshelf.hosts.placement.COPIED_BYTES", 90)
 
     status, out, _ = run("link", "deploy", "--to", "codelia")
 

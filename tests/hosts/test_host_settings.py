@@ -24,8 +24,8 @@ from support.trees import Machine, write_skill
 
 from skillshelf.core.environment import Place
 from skillshelf.hosts.fixes import fix_for
+from skillshelf.hosts.stages import Verdict, judge
 from skillshelf.hosts.survey import Survey, take_survey
-from skillshelf.hosts.verdicts import Verdict, judge
 
 
 def verdict_on(

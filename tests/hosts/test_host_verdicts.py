@@ -10,8 +10,8 @@ from support.trees import Machine, write_skill
 
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.environment import Place
+from skillshelf.hosts.stages import Verdict, judge
 from skillshelf.hosts.survey import Survey, take_survey
-from skillshelf.hosts.verdicts import Verdict, judge
 
 
 def survey(machine: Machine, cwd: Path, *hosts: str) -> Survey:

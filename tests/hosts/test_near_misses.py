@@ -10,8 +10,8 @@ from support.trees import Machine, write_skill
 
 from skillshelf.core.environment import Place
 from skillshelf.hosts.near_misses import near_misses, rename_for
+from skillshelf.hosts.stages import judge
 from skillshelf.hosts.survey import take_survey
-from skillshelf.hosts.verdicts import judge
 
 
 def place_of(machine: Machine, cwd: Path | None = None) -> Place:

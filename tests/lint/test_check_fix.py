@@ -17,9 +17,8 @@ from skillshelf.catalog.document import body, parse
 from skillshelf.catalog.frontmatter import load_yaml
 from skillshelf.catalog.rules import check
 from skillshelf.config.systems import SYSTEMS
-from skillshelf.lint.checking import Report, check_targets
+from skillshelf.lint.check import Report, check_targets, in_paths, in_roots
 from skillshelf.lint.fix import FIXERS, Text, repair, yaml_word
-from skillshelf.lint.targets import in_paths, in_roots
 
 STANDARD = SYSTEMS["standard"]
 FIXABLE = {rule for rules, _ in FIXERS for rule in rules}

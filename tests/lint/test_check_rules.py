@@ -11,9 +11,8 @@ from support.trees import Machine, write_skill
 
 from skillshelf.config.profile import RULES
 from skillshelf.core.limits import CHECKED_MENTIONS, CHECKED_PAGES, CHECKED_SCRIPTS
-from skillshelf.lint.checking import CheckFinding, Report, check_targets
-from skillshelf.lint.guidance import GUIDANCE
-from skillshelf.lint.targets import in_paths, in_roots
+from skillshelf.lint.check import CheckFinding, Report, check_targets, in_paths, in_roots
+from skillshelf.lint.report import GUIDANCE
 
 GOOD = "Drafts release notes from merged pull requests. Use when the user asks for a changelog."
 

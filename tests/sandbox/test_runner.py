@@ -20,9 +20,10 @@ from support.trees import Machine
 
 from skillshelf import ConfigurationError, LimitExceeded, PermissionDenied
 from skillshelf.core.limits import RUN_ARGUMENT_BYTES, RUN_ARGUMENTS
-from skillshelf.sandbox import launch, runner
-from skillshelf.sandbox.processes import descendants
-from skillshelf.sandbox.runner import Grants, find_script, run_script, sandbox_available
+from skillshelf.sandbox import launch
+from skillshelf.sandbox import run as runner
+from skillshelf.sandbox.reaper import descendants
+from skillshelf.sandbox.run import Grants, find_script, run_script, sandbox_available
 
 SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.5"))
 UNSANDBOXED = Grants(unsandboxed=True)
@@ -460,8 +461,8 @@ def test_without_a_sandbox_a_script_still_gets_a_copy_and_none_of_our_variables(
 
 KEPT = """
 import os, sys
-from skillshelf.sandbox.processes import descendants
-from skillshelf.sandbox.runner import Grants, run_script
+from skillshelf.sandbox.reaper import descendants
+from skillshelf.sandbox.run import Grants, run_script
 run_script(sys.argv[1], "it.py", [sys.argv[2], "600"], digest=None, grants=Grants(unsandboxed=True),
            on_output=lambda stream, data: os.kill(os.getpid(), 9))
 """

@@ -16,7 +16,7 @@ from support.script_runs import run_text, said, skill_with
 from support.trees import SOURCE, Machine
 
 from skillshelf import ConfigurationError
-from skillshelf.sandbox.runner import Grants, find_script, run_script
+from skillshelf.sandbox.run import Grants, find_script, run_script
 
 pytestmark = needs_sandbox
 
@@ -258,7 +258,7 @@ def test_the_words_that_made_the_walls_are_not_told(machine: Machine) -> None:
 
 IN_A_TERMINAL = """
 import os, sys
-from skillshelf.sandbox.runner import run_script
+from skillshelf.sandbox.run import run_script
 os.close(os.open(os.ttyname(0), os.O_RDWR))
 open("/dev/tty").close()
 run = run_script(sys.argv[1], "it.py", digest=None)

@@ -15,7 +15,7 @@ from support.trees import Machine
 
 from skillshelf import LimitExceeded, PathEscape, ResourceNotFound, ScriptNotRunnable, SkillError
 from skillshelf.core.limits import SCRIPT_BYTES
-from skillshelf.sandbox.runner import find_script
+from skillshelf.sandbox.run import find_script
 from skillshelf.sandbox.scripts import Interpreter, interpreter_of, script_segments
 
 

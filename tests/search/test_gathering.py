@@ -14,7 +14,7 @@ from support.trees import Machine, write_skill
 
 from skillshelf import CatalogSkill
 from skillshelf.core import worker_process
-from skillshelf.sandbox.processes import descendants
+from skillshelf.sandbox.reaper import descendants
 from skillshelf.search import index
 from skillshelf.search.index import Gathered, gather
 from skillshelf.search.rank import WEIGHTS

@@ -101,8 +101,8 @@ CHANGES: dict[Callable[[Machine], None], list[str]] = {
 def test_a_change_is_announced_and_then_seen(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, era: str, change: Callable[[Machine], None]
 ) -> None:
-    monkeypatch.setattr("skillshelf.servers.mcp.watching._LOOK_MS", 100)
-    monkeypatch.setattr("skillshelf.servers.mcp.watching._GATHER_MS", 50)
+    monkeypatch.setattr("skillshelf.servers.mcp.command._LOOK_MS", 100)
+    monkeypatch.setattr("skillshelf.servers.mcp.command._GATHER_MS", 50)
     put(root_of(machine), "alpha")
     for place in ("first", "second"):
         put(machine.base / place, "linked", place)

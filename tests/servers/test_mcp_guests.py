@@ -15,8 +15,8 @@ from support.trees import Machine
 import anyio  # isort: skip
 import anyio.to_thread  # isort: skip
 from skillshelf.servers.mcp.http import Listening, bind, serve_http
-from skillshelf.servers.mcp.library import Library
 from skillshelf.servers.mcp.server import SkillServer
+from skillshelf.servers.mcp.skills import Library
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -110,4 +110,5 @@ def test_a_stream_ends_at_once_and_well_when_the_server_does(
         assert rest.endswith(b"0\r\n\r\n")
 
     run(check)
-    assert capfd.readouterr().err == ""
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("skillshelf: serving ")

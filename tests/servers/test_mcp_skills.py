@@ -441,7 +441,7 @@ def test_a_page_begins_after_a_skill_that_is_gone_and_leaves_out_none_of_its_nam
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("skillshelf.servers.mcp.server.PAGE_ENTRIES", 1)
-    monkeypatch.setattr("skillshelf.servers.mcp.library._LOOK_AGAIN_SECONDS", 0)
+    monkeypatch.setattr("skillshelf.servers.mcp.skills._LOOK_AGAIN_SECONDS", 0)
     machine.configure('[profiles.lab]\nextends = "standard"\ncollision = "keep-all"\n')
     for root in (".agents", ".claude"):
         write_skill(machine.home / root / "skills", "alpha").write_text(

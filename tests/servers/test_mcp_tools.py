@@ -130,7 +130,7 @@ def test_a_listing_for_a_model_comes_in_pages(machine: Machine) -> None:
 def test_a_listing_records_the_catalog_if_it_is_another_one_and_nothing_else(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    monkeypatch.setattr("skillshelf.servers.mcp.library._LOOK_AGAIN_SECONDS", 0)
+    monkeypatch.setattr("skillshelf.servers.mcp.skills._LOOK_AGAIN_SECONDS", 0)
     journal = machine.base / "run.jsonl"
     write_skill(user_root(machine), "alpha")
 

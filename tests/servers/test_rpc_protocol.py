@@ -18,7 +18,7 @@ from support.trees import Machine, write_skill
 from skillshelf.core import limits
 from skillshelf.servers.rpc.messages import parse_message
 from skillshelf.servers.rpc.methods import Options
-from skillshelf.servers.rpc.rpcserver import Server
+from skillshelf.servers.rpc.server import Server
 
 
 def call(method: str, **params: Any) -> bytes:
@@ -280,7 +280,7 @@ def test_there_are_so_many_sessions_and_closing_one_makes_room(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 16
-    monkeypatch.setattr("skillshelf.servers.rpc.rpcserver.RPC_SESSIONS", most)
+    monkeypatch.setattr("skillshelf.servers.rpc.server.RPC_SESSIONS", most)
     write_skill(machine.home / ".agents/skills", "alpha")
     with rpc_in_process(machine) as client:
         sessions = [client.open() for _ in range(most)]
@@ -297,7 +297,7 @@ def test_there_are_so_many_sessions_and_closing_one_makes_room(
 
 def test_what_waits_is_bounded_and_room_comes_back(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     # Three long lines and the call before them, as with the limits that the server has.
-    monkeypatch.setattr("skillshelf.servers.rpc.rpcserver.RPC_WAITING_BYTES", 400_000)
+    monkeypatch.setattr("skillshelf.servers.rpc.server.RPC_WAITING_BYTES", 400_000)
     put(machine.repo / ".agents/skills", "stranger")
     with rpc_in_process(machine) as client:
         session = client.open()

@@ -11,7 +11,7 @@ from support.scenario import SYSTEMS
 from support.trees import Machine, write_skill
 
 from skillshelf import ConfigurationError, Session, SkillError, SkillNotFound, ToolResult
-from skillshelf.session.agentsmd import agents_context
+from skillshelf.session.render import agents_context
 
 BODY = "This line is in the body only."
 

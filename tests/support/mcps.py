@@ -23,9 +23,9 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from pydantic import ConfigDict
 
-from skillshelf.servers.mcp.library import Library
+from skillshelf.servers.mcp.command import watch
 from skillshelf.servers.mcp.server import SkillServer
-from skillshelf.servers.mcp.watching import watch
+from skillshelf.servers.mcp.skills import Library
 
 ERAS = {"older": "legacy", "newer": "2026-07-28"}
 """The two eras of the protocol, and how a client is told to speak each."""

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from skillshelf.sandbox.runner import sandbox_available
+from skillshelf.sandbox.run import sandbox_available
 
 REQUIRED = os.environ.get("SKILLSHELF_REQUIRE", "").split(",")
 

@@ -11,7 +11,7 @@ from skillshelf import AgentConfiguration, AgentSession, Session, Shelf
 from support.needs import require
 
 if TYPE_CHECKING:
-    from skillshelf.adapters.tasks import Start
+    from skillshelf.adapters.json_tools import Start
 
 __all__ = ["PLAYS", "Call", "Player", "play_agent_session", "play_pydantic_ai", "play_session"]
 

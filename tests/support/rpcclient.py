@@ -14,7 +14,7 @@ from itertools import count
 from typing import IO, Any
 
 from skillshelf.servers.rpc.methods import Options
-from skillshelf.servers.rpc.rpcserver import Server
+from skillshelf.servers.rpc.server import Server
 from support.trees import SOURCE, Machine
 
 __all__ = ["WAIT", "RpcClient", "rpc_in_process", "rpc_process", "start"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from skillshelf.sandbox.runner import Run, RunLimits, run_script
+from skillshelf.sandbox.run import Run, RunLimits, run_script
 from support.trees import Machine, write_skill
 
 QUICK = RunLimits(seconds=30)

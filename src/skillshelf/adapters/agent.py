@@ -13,8 +13,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 from skillshelf.adapters.loaders import Skill, SkillDiscovery
-from skillshelf.adapters.registered import RegisteredShelf, found_on
-from skillshelf.adapters.registry import SkillRegistry
+from skillshelf.adapters.registry import RegisteredShelf, SkillRegistry, found_on
 from skillshelf.catalog.load import LoadedSkill
 from skillshelf.config.systems import SEED_PROFILES
 from skillshelf.errors import ConfigurationError, PermissionDenied, SkillError, SkillNotFound

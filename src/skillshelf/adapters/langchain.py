@@ -5,7 +5,7 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, ToolException
 
-from skillshelf.adapters.tasks import Start, run_task, task_tool
+from skillshelf.adapters.json_tools import Start, run_task, task_tool
 from skillshelf.session.session import Session
 from skillshelf.session.tools import Tool, ToolResult
 

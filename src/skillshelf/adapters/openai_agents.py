@@ -7,9 +7,8 @@ from typing import Any
 from agents import Agent, FunctionTool, RunContextWrapper
 from agents.tool_context import ToolContext
 
-from skillshelf.adapters.json_tools import arguments_in, openai_result
-from skillshelf.adapters.tasks import Start, run_task
-from skillshelf.adapters.tasks import task_tool as task_of
+from skillshelf.adapters.json_tools import Start, arguments_in, openai_result, run_task
+from skillshelf.adapters.json_tools import task_tool as task_of
 from skillshelf.session.session import Session
 from skillshelf.session.tools import Tool
 

@@ -6,8 +6,8 @@ from typing import Any
 from pydantic_ai import RunContext, Tool
 from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
 
-from skillshelf.adapters.tasks import Start, run_task
-from skillshelf.adapters.tasks import task_tool as task_of
+from skillshelf.adapters.json_tools import Start, run_task
+from skillshelf.adapters.json_tools import task_tool as task_of
 from skillshelf.session.session import Session
 
 __all__ = ["SkillToolset", "task_tool"]

@@ -1,18 +1,15 @@
-"""What a look at skills goes by, and how a skill stands with the person: disabled, held back, denied or told of."""
+"""What was found to the skills whose text the profile accepts; everything else goes to where it is explained."""
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
+from skillshelf.catalog.build_context import Documents, Ground, Notes, Parts, hidden_by, report
 from skillshelf.catalog.discovery import Found, Repeat
-from skillshelf.catalog.document import PLAIN_FORM, Document, body, form_of, parse, reads_alike
-from skillshelf.catalog.rules import check, description_of, name_of, placed
 from skillshelf.catalog.search_roots import Roots
 from skillshelf.config.profile import Filter as FilterName
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings
-from skillshelf.core import files
 from skillshelf.core.values import (
     Candidate,
     Catalog,
@@ -21,237 +18,13 @@ from skillshelf.core.values import (
     Entry,
     Filtered,
     FilterReason,
-    Finding,
-    Hidden,
     Kept,
     Root,
     RootReport,
     Shadowed,
-    SkillMetadata,
 )
 
-__all__ = [
-    "Documents",
-    "Ground",
-    "Notes",
-    "Parts",
-    "accept",
-    "build",
-    "empty",
-    "held_back",
-    "hidden_by",
-    "is_disabled",
-    "judge",
-    "judge_again",
-    "read_document",
-    "report",
-    "vouched_for",
-]
-
-
-Documents = dict[tuple[str, Any], Any]
-"""What was parsed so far, a `Document` by real path and `Form`, which are not imported before something is parsed."""
-
-Notes = Sequence[dict[str, Entry]]
-"""For each root, the entries of its skills by their paths."""
-
-
-class Parts(NamedTuple):
-    """What is told of a catalog beside its skills."""
-
-    errors: list[Diagnostic]
-    warnings: list[Diagnostic]
-    shadowed: list[Shadowed]
-    filtered: list[Filtered]
-
-
-class Ground(NamedTuple):
-    """By what skills are judged, and where it is told what became of them."""
-
-    roots: Sequence[Root]
-    profile: Profile
-    settings: Settings
-    parts: Parts
-    notes: Notes | None
-    documents: Documents
-
-
-def report(parts: Parts, diagnostic: Diagnostic, profile: Profile) -> None:
-    """Tell of something as the profile weighs it."""
-    weight = profile.rules[diagnostic.rule]
-    if weight == "reject":
-        parts.errors.append(diagnostic)
-    elif weight == "warn":
-        parts.warnings.append(diagnostic)
-
-
-def hidden_by(
-    name: str,
-    path: str,
-    real_path: str,
-    fields: Mapping[str, Any],
-    root: Root,
-    settings: Settings,
-    profile: Profile,
-) -> Hidden | None:
-    """Why a model is not told of a skill; the person's own choice is named first."""
-    if settings.disabled and is_disabled(name, path, real_path, settings):
-        return "disabled"
-    if not root.trusted:
-        return "untrusted"
-    if settings.deny and any(r.tool == "skill_load" and r.skill_name in (None, name) for r in settings.deny):
-        return "denied"
-    return held_back(fields, profile)
-
-
-def held_back(fields: Mapping[str, Any], profile: Profile) -> Hidden | None:
-    """Why a model is not told of a skill, as far as its author decides that."""
-    for field in profile.hides_on:
-        # Several agents read these words as true; a deploy skill must not slip through on spelling.
-        if field in fields and str(fields[field]).strip().lower() in ("true", "yes", "on", "1"):
-            return "disable-model-invocation"
-    if profile.description_from == "or-hide" and not fields.get("description"):
-        return "no-description"
-    return None
-
-
-def is_disabled(name: str, path: str, real_path: str, settings: Settings) -> bool:
-    """Whether the person switched a skill off, by its name or by its place."""
-    names = {name, path, real_path, os.path.dirname(path), os.path.dirname(real_path)}
-    return any(entry in names for entry in settings.disabled)
-
-
-def vouched_for(metadata: SkillMetadata, path: str, profile: Profile, settings: Settings) -> CatalogSkill:
-    """A skill that a program registered by itself: trusted, and under the user's choices like any other."""
-    real_path = files.real_path(path)
-    stamp = files.stamp_at(real_path)
-    folder = os.path.dirname(path)
-    root = Root(folder, None, "custom", metadata.scope or "custom", "registered", "follow", trusted=True)
-    hidden = hidden_by(metadata.name, path, real_path, metadata.frontmatter, root, settings, profile)
-    return CatalogSkill(
-        name=metadata.name,
-        description=metadata.description,
-        path=path,
-        real_path=real_path,
-        real_dir=os.path.dirname(real_path),
-        scope=root.scope,
-        source=root.source,
-        root=0,
-        mtime_ns=stamp[3] if stamp else 0,
-        size=stamp[2] if stamp else 0,
-        enabled=hidden != "disabled",
-        trusted=True,
-        hidden=hidden,
-        frontmatter=metadata.frontmatter,
-    )
-
-
-def read_document(candidate: Candidate, profile: Profile, documents: Documents) -> Document:
-    """The candidate as this profile takes it apart, parsed once for all profiles that do it alike."""
-    key = (candidate.real_path, form_of(profile))
-    document: Document | None = documents.get(key)
-    if document is None:
-        plain = documents.get((candidate.real_path, PLAIN_FORM))
-        if plain is not None and reads_alike(candidate.head, plain, key[1]):
-            document = plain
-        else:
-            document = parse(candidate.head, whole=len(candidate.head) >= candidate.size, form=key[1])
-        documents[key] = document
-    return document
-
-
-def judge(candidate: Candidate, ground: Ground) -> CatalogSkill | None:
-    """The skill a candidate is, or None with an error that says why it is none."""
-    _, profile, settings, parts, _, documents = ground
-    root = ground.roots[candidate.root]
-    directory = os.path.basename(os.path.dirname(candidate.path))
-    try:
-        document = read_document(candidate, profile, documents)
-        findings = check(document, directory, profile)
-    except Exception as error:
-        # One file must never cost the listing, not even by a mistake of ours.
-        parts.errors.append(Diagnostic(candidate.path, "internal", f"{type(error).__name__}: {error}"))
-        return None
-    if findings and not _weigh(findings, document, candidate.path, root, profile, parts):
-        return None
-    fields = document.fields
-    name = root.prefix + name_of(fields, directory, profile)
-    description = description_of(fields)
-    if not description and profile.description_from == "or-body":
-        description = _first_line(candidate.head)
-    hidden = hidden_by(name, candidate.path, candidate.real_path, fields, root, settings, profile)
-    return CatalogSkill(
-        name=name,
-        description=description,
-        path=candidate.path,
-        real_path=candidate.real_path,
-        real_dir=candidate.real_dir,
-        scope=root.scope,
-        source=root.source,
-        root=candidate.root,
-        mtime_ns=candidate.stamp[3],
-        size=candidate.size,
-        enabled=hidden != "disabled",
-        trusted=root.trusted,
-        hidden=hidden,
-        frontmatter=fields,
-    )
-
-
-def judge_again(
-    repeat: Repeat, by_file: Mapping[str, CatalogSkill], refused: Mapping[str, Candidate], ground: Ground
-) -> CatalogSkill | None:
-    """The same file by another way: its folder, and so the verdict on it, may be another one."""
-    _, profile, settings, parts, _, _ = ground
-    root = ground.roots[repeat.root]
-    known = by_file.get(repeat.real_path)
-    if known is None:
-        candidate = refused[repeat.real_path]
-        return judge(candidate._replace(root=repeat.root, path=repeat.path, real_dir=repeat.real_dir), ground)
-    directory = os.path.basename(os.path.dirname(repeat.path))
-    document = Document(dict(known.frontmatter), "", ())
-    # What it is warned about was said where it was found first; and it is in the catalog, so this way is no loss.
-    unsaid = parts._replace(errors=[], warnings=[])
-    if not _weigh(check(document, directory, profile), document, repeat.path, root, profile, unsaid):
-        parts.shadowed.append(Shadowed(known.name, repeat.path, known.path, same_file=True))
-        return None
-    return known._replace(
-        name=root.prefix + name_of(known.frontmatter, directory, profile),
-        path=repeat.path,
-        real_dir=repeat.real_dir,
-        scope=root.scope,
-        source=root.source,
-        root=repeat.root,
-        enabled=not is_disabled(known.name, repeat.path, known.real_path, settings),
-        trusted=root.trusted,
-        hidden=hidden_by(known.name, repeat.path, known.real_path, known.frontmatter, root, settings, profile),
-    )
-
-
-def _weigh(
-    findings: Sequence[Finding], document: Document, path: str, root: Root, profile: Profile, parts: Parts
-) -> bool:
-    """Report the findings as the profile weighs them; False if one of them rejects the skill."""
-    warnings = []
-    for finding in findings:
-        weight = profile.rules[finding.rule]
-        if weight not in ("reject", "warn") or (
-            finding.rule == "description-missing" and not root.description_required
-        ):
-            continue
-        _, message, line, _ = finding if finding.line is not None else placed(finding, document)
-        if weight == "reject":
-            parts.errors.append(Diagnostic(path, finding.rule, message, line))
-            return False
-        warnings.append(Diagnostic(path, finding.rule, message, line))
-    parts.warnings.extend(warnings)
-    return True
-
-
-def _first_line(head: bytes) -> str:
-    """The first line of the body that says something, without the marks of a heading."""
-    lines = body(head).decode("utf-8", "replace").splitlines()
-    return next((text for line in lines if (text := line.strip().lstrip("#").strip())), "")
+__all__ = ["accept", "build", "empty"]
 
 
 def accept(found: Iterable[Found], ground: Ground) -> list[CatalogSkill]:
@@ -269,6 +42,7 @@ def accept(found: Iterable[Found], ground: Ground) -> list[CatalogSkill]:
                 notes[item.root][item.path] = item.entry
         elif isinstance(item, Candidate):
             # Imported here: the parser and its rules take longer to load than a thousand entries of the cache.
+            from skillshelf.catalog.parse import judge
 
             told = len(parts.warnings)
             skill = judge(item, ground)
@@ -280,6 +54,8 @@ def accept(found: Iterable[Found], ground: Ground) -> list[CatalogSkill]:
                 if notes:
                     notes[item.root][item.path] = _entry(skill, item, parts.warnings[told:])
         elif isinstance(item, Repeat):
+            from skillshelf.catalog.parse import judge_again
+
             again = judge_again(item, by_file, refused, ground)
             if again is not None:
                 accepted.append(again)

@@ -15,7 +15,7 @@ from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillN
 if TYPE_CHECKING:
     from skillshelf.config.settings import Trust
     from skillshelf.core.environment import Place
-    from skillshelf.lint.checking import Mode
+    from skillshelf.lint.check import Mode
     from skillshelf.session.session import Session
     from skillshelf.shelf import Shelf
 
@@ -98,13 +98,13 @@ def search(values: Values) -> int:
     if values["json"]:
         write(as_json(report.to_dict()))
     elif report.results:
-        from skillshelf.cli.searchview import search_view
+        from skillshelf.cli.search_view import search_view
         from skillshelf.search.index import body_of
 
         write(search_view(report, screen(shelf.place.env), body_of))
     if not report.results:
         from skillshelf.catalog.load import near_names
-        from skillshelf.cli.searchview import nothing_found
+        from skillshelf.cli.search_view import nothing_found
 
         skills = [skill for skill in shelf.catalog.skills if values["scope"] in (None, skill.scope)]
         note(nothing_found(report, len(skills), near_names(values["query"], skills), values["scope"]))
@@ -304,18 +304,17 @@ def chat(values: Values) -> int:
 def check(values: Values) -> int:
     """What is wrong with skills, for those who write them."""
     from skillshelf.core.console import screen, write
-    from skillshelf.lint import reports
-    from skillshelf.lint.checking import check_targets
-    from skillshelf.lint.targets import in_paths, in_roots
+    from skillshelf.lint.check import check_targets, in_paths, in_roots
+    from skillshelf.lint.report import FORMATS, Reader
 
     shelf = shelf_for(values)
-    form = _report_form(values, list(reports.FORMATS))
+    form = _report_form(values, list(FORMATS))
     targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)
     mode: Mode = "fix" if values["fix"] else "diff" if values["diff"] else "look"
     report = check_targets(targets, shelf.profile, mode=mode, progress=shelf.progress)
     where = PathDisplay(shelf.place.cwd, shelf.place.home)
-    reader = reports.Reader(where, screen(shelf.place.env), shelf.profile, shelf.project_root, tuple(values["path"]))
-    write(reports.FORMATS[form](report, reader))
+    reader = Reader(where, screen(shelf.place.env), shelf.profile, shelf.project_root, tuple(values["path"]))
+    write(FORMATS[form](report, reader))
     for change in report.changes:
         if change.refusal:
             note(f"{change.path} {'was not' if mode == 'fix' else 'cannot be'} repaired: {change.refusal}")

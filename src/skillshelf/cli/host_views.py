@@ -8,10 +8,9 @@ from typing import NamedTuple
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.console import PathDisplay, Screen, Style
 from skillshelf.core.text import fold, visible
-from skillshelf.hosts.asking import Explanation
-from skillshelf.hosts.listings import NO_WINNER
-from skillshelf.hosts.remedies import Remedy
-from skillshelf.hosts.verdicts import Verdict
+from skillshelf.hosts.explain import Explanation
+from skillshelf.hosts.fixes import Remedy
+from skillshelf.hosts.stages import NO_WINNER, Verdict
 
 __all__ = ["HostCount", "best_of", "diff_view", "hosts_view", "why_view"]
 

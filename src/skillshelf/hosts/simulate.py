@@ -9,9 +9,9 @@ from skillshelf.config.profile import Profile
 from skillshelf.core import files
 from skillshelf.core.limits import SKILL_FILE_BYTES
 from skillshelf.core.values import Candidate, Diagnostic, Root
-from skillshelf.hosts.putting import Put
+from skillshelf.hosts.placement import Put
+from skillshelf.hosts.stages import Verdict, judge
 from skillshelf.hosts.survey import HostView, Sighting, Survey, view_of
-from skillshelf.hosts.verdicts import Verdict, judge
 
 __all__ = ["after_put", "trusting"]
 

@@ -8,7 +8,8 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TextIO
 
-from skillshelf.catalog.build import Documents, build
+from skillshelf.catalog.build import build
+from skillshelf.catalog.build_context import Documents
 from skillshelf.catalog.discovery import SKILL_FILE, Found, Repeat, discover
 from skillshelf.catalog.document import PLAIN_FORM, parse
 from skillshelf.catalog.host_settings import Off, switched_off

@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from skillshelf.catalog.build import read_document
 from skillshelf.catalog.document import Document, form_of
+from skillshelf.catalog.parse import read_document
 from skillshelf.config.profile import Profile
 from skillshelf.core.values import Candidate, Root, VerdictName
 from skillshelf.hosts.survey import HostView, Sighting, Survey

@@ -9,7 +9,7 @@ from skillshelf.catalog.frontmatter import YamlProblem, load_yaml
 from skillshelf.catalog.rules import check, placed
 from skillshelf.config.profile import Profile
 from skillshelf.core.text import plural
-from skillshelf.lint.portability import portability
+from skillshelf.lint.checks import portability
 
 __all__ = ["Repair", "Text", "is_valid_name", "repair", "unified_diff", "why_left", "yaml_word"]
 

@@ -17,7 +17,7 @@ from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import expand, find_repository
 from skillshelf.core.text import fold, visible
 from skillshelf.errors import ConfigurationError, SkillAlreadyExists, SkillError
-from skillshelf.lint.advice import advise, page_of
+from skillshelf.lint.checks import advise, page_of
 from skillshelf.lint.fix import is_valid_name, yaml_word
 from skillshelf.shelf import Shelf
 

@@ -10,8 +10,7 @@ from typing import NamedTuple
 from skillshelf.core import files
 from skillshelf.core.text import visible
 from skillshelf.errors import ConfigurationError
-from skillshelf.sandbox.scripts import SYSTEM, in_system
-from skillshelf.sandbox.staging import Place
+from skillshelf.sandbox.scripts import SYSTEM, Place, in_system
 
 __all__ = [
     "SKILL",

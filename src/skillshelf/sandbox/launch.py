@@ -9,7 +9,6 @@ from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
 from skillshelf.core.text import visible
 from skillshelf.errors import PermissionDenied, ScriptNotRunnable, SkillError
-from skillshelf.sandbox import keeper
 from skillshelf.sandbox.bubblewrap import (
     SKILL,
     Grants,
@@ -20,8 +19,8 @@ from skillshelf.sandbox.bubblewrap import (
     in_memory,
     why_not,
 )
-from skillshelf.sandbox.processes import descendants
-from skillshelf.sandbox.staging import Place, Staged
+from skillshelf.sandbox.reaper import command_of, descendants
+from skillshelf.sandbox.scripts import Place, Staged
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -203,7 +202,7 @@ def without_sandbox(
     with ExitStack() as stack:
         heard, leash = _pipe(stack)
         process = _open(
-            keeper.command_of(heard.fileno(), kept, _command(program, place.skill, staged, args)),
+            command_of(heard.fileno(), kept, _command(program, place.skill, staged, args)),
             descriptors=[heard.fileno()],
             env=environment(place, program),
             cwd=place.work,

@@ -53,7 +53,7 @@ def gather(skills: Sequence[CatalogSkill], weights: Weights) -> Generator[tuple[
         from skillshelf.core.worker_process import Partner, can_have_partner
 
         if can_have_partner():
-            yield from _by_two(skills, weights, Partner("skillshelf.search.gathering", weights))
+            yield from _by_two(skills, weights, Partner("skillshelf.search.index", weights))
             return
     yield from ((position, _gathered(skill, weights)) for position, skill in enumerate(skills))
 

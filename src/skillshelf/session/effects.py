@@ -15,7 +15,7 @@ from skillshelf.core.environment import Place
 from skillshelf.core.values import CatalogSkill
 
 if TYPE_CHECKING:
-    from skillshelf.sandbox.runner import Run, Script
+    from skillshelf.sandbox.run import Run, Script
 
 __all__ = ["World", "find_script", "read_now", "real_world"]
 
@@ -43,13 +43,13 @@ def read_now(uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Res
 
 def find_script(skill_dir: str, script: str) -> "Script":
     """A script as it is on disk now, with its digest."""
-    from skillshelf.sandbox.runner import find_script
+    from skillshelf.sandbox.run import find_script
 
     return find_script(skill_dir, script)
 
 
 def _run(skill_dir: str, script: str, args: list[str], *, grants: tuple[Any, ...], **named: Any) -> "Run":
-    from skillshelf.sandbox.runner import Grants, run_script
+    from skillshelf.sandbox.run import Grants, run_script
 
     return run_script(skill_dir, script, args, grants=Grants(*grants), **named)
 

@@ -43,7 +43,7 @@ from skillshelf.journal.events import (
     type_of,
 )
 from skillshelf.journal.state import SessionState, state_of
-from skillshelf.session.desk import ShelfProtocol
+from skillshelf.session.conversation import ShelfProtocol
 from skillshelf.session.effects import World, find_script, read_now
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.policy import make_policy
@@ -52,7 +52,7 @@ from skillshelf.session.session import Session
 from skillshelf.session.tools import check_arguments
 
 if TYPE_CHECKING:
-    from skillshelf.sandbox.runner import Run
+    from skillshelf.sandbox.run import Run
 
 __all__ = ["Difference", "OpenShelf", "Replay", "replay_journal"]
 
@@ -346,7 +346,7 @@ class _Past:
 
     def run(self, *positional: object, **named: object) -> "Run":
         """What the journal says came out; the script itself is never started."""
-        from skillshelf.sandbox.runner import Run
+        from skillshelf.sandbox.run import Run
 
         frames = self._now()
         output = "".join(event.chunk for event in frames if isinstance(event, ToolStdout)).encode()

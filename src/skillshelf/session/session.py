@@ -12,24 +12,19 @@ from skillshelf.config.profile import Profile
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import FileReadError, PermissionDenied, SkillError
-from skillshelf.session import rendering
-from skillshelf.session.calling import CALLS, found, is_load
-from skillshelf.session.delivery import Shown, in_envelope, load_result
-from skillshelf.session.desk import Desk, ShelfProtocol
+from skillshelf.session.conversation import Desk, Memory, Proposal, ShelfProtocol
 from skillshelf.session.effects import World
-from skillshelf.session.memory import Memory
-from skillshelf.session.mentioning import Mentions, is_for_users, names_in, resolve_mentions
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.policy import Confirm, Decision, Policy, make_policy
-from skillshelf.session.proposals import Proposal
 from skillshelf.session.recorder import Act, Recording
-from skillshelf.session.results import clean, failure
-from skillshelf.session.running import can_run
+from skillshelf.session.render import render_preloaded
+from skillshelf.session.results import Shown, can_run, clean, failure, in_envelope, load_result
+from skillshelf.session.tool_calls import CALLS, Mentions, found, is_for_users, is_load, names_in, resolve_mentions
 from skillshelf.session.tools import Tool, ToolError, ToolResult, check_arguments, tools_of
 
 if TYPE_CHECKING:
     from skillshelf.catalog.load import Resource
-    from skillshelf.sandbox.runner import OnOutput, Run
+    from skillshelf.sandbox.run import OnOutput, Run
     from skillshelf.search.query import SearchReport
 
 __all__ = ["Session"]
@@ -143,7 +138,7 @@ class Session:
         if self._lists_skills(tools) and (catalog := self.catalog_text().text):
             parts += [SYSTEM_RULES.get(self.profile.catalog_form, ""), catalog]
         if self._desk.preloaded:
-            parts.append(rendering.render_preloaded(self._desk.preloaded).text)
+            parts.append(render_preloaded(self._desk.preloaded).text)
         return "\n\n".join(part for part in parts if part)
 
     def _lists_skills(self, tools: Sequence[str] | None) -> bool:
@@ -384,7 +379,7 @@ class Session:
 
     def snapshot(self) -> dict[str, Any]:
         """The session as a JSON value."""
-        from skillshelf.session.snapshots import take_snapshot
+        from skillshelf.session.tool_calls import take_snapshot
 
         with self._lock:
             return take_snapshot(self._desk)
@@ -392,7 +387,7 @@ class Session:
     @classmethod
     def restore(cls, snapshot: Mapping[str, Any], shelf: ShelfProtocol, **options: Any) -> "Session":
         """The session a snapshot was taken of; `changes` says what is different on disk since then."""
-        from skillshelf.session.snapshots import check_snapshot, differences
+        from skillshelf.session.tool_calls import check_snapshot, differences
 
         check_snapshot(snapshot, shelf.profile)
         session = cls(shelf, restored=True, **options)

@@ -12,9 +12,8 @@ from textual.events import Key, Resize
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from skillshelf.cli.picker.errands import Errands
+from skillshelf.cli.picker.model import Errands, Stock
 from skillshelf.cli.picker.rows import HELP, SHOWN, Answer, Line, Look, Row, Shown
-from skillshelf.cli.picker.stock import Stock
 from skillshelf.cli.picker.widgets import Bar, Menu, Pane, Rows, Search
 from skillshelf.core.text import shorten, visible, width
 from skillshelf.errors import SkillError

@@ -27,7 +27,7 @@ def pick(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") -> int:
         if (error.name or "").partition(".")[0] not in ("textual", "rich"):
             raise
         raise ConfigurationError("pick needs the extra tui; install it: pip install 'skillshelf[tui]'") from None
-    from skillshelf.cli.picker.stock import Stock
+    from skillshelf.cli.picker.model import Stock
 
     # A thread that is busy gives way to a key five times sooner than it would by itself.
     sys.setswitchinterval(0.001)

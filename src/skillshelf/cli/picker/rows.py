@@ -10,7 +10,7 @@ from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, Hidden
 from skillshelf.errors import SkillError
 
 if TYPE_CHECKING:
-    from skillshelf.hosts.verdicts import Verdict
+    from skillshelf.hosts.stages import Verdict
     from skillshelf.shelf import Shelf
 
 __all__ = [

@@ -1,24 +1,218 @@
-"""The words of `skillshelf mcp` to a server that runs until its client leaves or somebody stops it."""
+"""Standard input and output to a connection: bounded lines in, one message each, and an answer to what is none."""
 
 import os
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import anyio
+import anyio.to_thread
+import mcp_types as types
+from mcp.server.stdio import stdio_server
+from pydantic import ValidationError
+from pydantic_core import from_json
+from watchfiles import awatch
 
+from skillshelf.core import files
 from skillshelf.core.console import note
+from skillshelf.core.limits import REQUEST_BYTES
 from skillshelf.errors import ConfigurationError
-from skillshelf.servers.mcp.library import Library
 from skillshelf.servers.mcp.server import SkillServer
-from skillshelf.servers.mcp.stdio import serve_stdio
-from skillshelf.servers.mcp.watching import watch
+from skillshelf.servers.mcp.skills import Library
 from skillshelf.session.session import Session
 from skillshelf.shelf import Shelf
 
-__all__ = ["serve"]
+__all__ = ["serve", "serve_stdio", "watch"]
+
+
+_BLOCK = 1 << 16
+
+
+async def serve_stdio(server: SkillServer) -> None:
+    """Serve the one client at the other end until it closes its side."""
+    # Whatever else prints in this process must not get between the messages.
+    wire_in, wire_out = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    out = _Out(wire_out)
+    streams = stdio_server(cast(Any, _In(wire_in, out)), cast(Any, out))
+    async with streams as (incoming, outgoing):
+        await server.server.run(incoming, outgoing, server.server.create_initialization_options())
+
+
+class _Out:
+    """Where messages are written, one at a time."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lock = anyio.Lock()
+
+    async def write(self, text: str) -> None:
+        """Write all of a text; a client that does not read is waited for."""
+        async with self._lock:
+            await anyio.to_thread.run_sync(self._write, text.encode(), abandon_on_cancel=True)
+
+    def _write(self, data: bytes) -> None:
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+        except BrokenPipeError:
+            # Nobody reads any more; that the input ends will end the server.
+            return
+
+    async def flush(self) -> None:
+        """Nothing is held back."""
+
+    async def refuse(self, code: int, message: str, request: Any = None) -> None:
+        """Answer what is no message."""
+        identity = request if isinstance(request, str | int) and not isinstance(request, bool) else None
+        error = types.JSONRPCError(jsonrpc="2.0", id=identity, error=types.ErrorData(code=code, message=message))
+        await self.write(error.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
+
+
+class _In:
+    """The lines that are messages; all others are answered here."""
+
+    def __init__(self, descriptor: int, out: _Out) -> None:
+        self._descriptor = descriptor
+        self._out = out
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async for line in self._lines():
+            if line is None:
+                await self._out.refuse(types.INVALID_REQUEST, f"a message has at most {REQUEST_BYTES} bytes")
+            elif line.strip() and await self._is_message(line):
+                yield line.decode()
+
+    async def _is_message(self, line: bytes) -> bool:
+        try:
+            value = from_json(line)
+        except (ValueError, RecursionError) as error:
+            await self._out.refuse(types.PARSE_ERROR, f"not JSON: {str(error)[:200]}")
+            return False
+        try:
+            types.jsonrpc_message_adapter.validate_python(value, by_name=False)
+        except (ValidationError, RecursionError):
+            identity = value.get("id") if isinstance(value, dict) else None
+            await self._out.refuse(types.INVALID_REQUEST, "not a JSON-RPC 2.0 message", identity)
+            return False
+        return True
+
+    async def _lines(self) -> AsyncIterator[bytes | None]:
+        """Each line; None for one that is too long, of which nothing is kept."""
+        kept, too_long = b"", False
+        while block := await anyio.to_thread.run_sync(os.read, self._descriptor, _BLOCK, abandon_on_cancel=True):
+            *ended, rest = (kept + block).split(b"\n")
+            for line in ended:
+                yield None if too_long or len(line) > REQUEST_BYTES else line
+                too_long = False
+            too_long = too_long or len(rest) > REQUEST_BYTES
+            kept = b"" if too_long else rest
+        if kept:
+            yield kept
+
+
+_LOOK_MS = 2_000
+_GATHER_MS = 400
+_STEP_MS = 50
+
+
+async def watch(server: SkillServer) -> None:
+    """Watch the folders of skills until cancelled; where the system cannot, the library looks again by itself."""
+    stop = anyio.Event()
+    async with anyio.create_task_group() as group:
+        group.start_soon(_set_when_cancelled, stop)
+        # Thousands of folders take a while to watch, and whoever starts a server asks it something at once.
+        await anyio.sleep(_LOOK_MS / 2000)
+        await _watch_forever(server, stop)
+
+
+async def _set_when_cancelled(stop: anyio.Event) -> None:
+    # The thread that waits for changes hears of nothing else, and is waited for.
+    try:
+        await anyio.sleep_forever()
+    finally:
+        stop.set()
+
+
+async def _watch_forever(server: SkillServer, stop: anyio.Event) -> None:
+    library = server.library
+    while True:
+        folders = await anyio.to_thread.run_sync(_folders, library)
+        try:
+            await _watch(server, folders, stop)
+        except (OSError, RuntimeError):
+            # A folder went away at once, or the system has no more watches to give.
+            library.watched = False
+            await anyio.sleep(_LOOK_MS / 1000)
+            await _tell(server, set())
+
+
+async def _watch(server: SkillServer, folders: frozenset[str], stop: anyio.Event) -> None:
+    """Watch these folders until other ones should be."""
+    library = server.library
+    library.watched = False
+    if not folders:
+        await anyio.sleep(_LOOK_MS / 1000)
+        await _tell(server, set())
+        return
+    changes = awatch(
+        *folders,
+        watch_filter=None,
+        debounce=_GATHER_MS,
+        step=_STEP_MS,
+        rust_timeout=_LOOK_MS,
+        yield_on_timeout=True,
+        ignore_permission_denied=True,
+        stop_event=stop,
+    )
+    async for changed in changes:
+        # The first time also without a change: there may have been one after the last look and before the watch began.
+        if changed or not library.watched:
+            await _tell(server, {path for _, path in changed})
+            library.watched = True
+        # A root may have come that was not there, or a link to a skill elsewhere.
+        if await anyio.to_thread.run_sync(_folders, library) != folders:
+            await _tell(server, set())
+            return
+
+
+async def _tell(server: SkillServer, paths: set[str]) -> None:
+    is_new = await anyio.to_thread.run_sync(server.library.refresh)
+    if is_new or paths:
+        addresses = await anyio.to_thread.run_sync(_addresses, server.library, paths)
+        await server.announce(addresses, catalog=is_new)
+
+
+def _folders(library: Library) -> frozenset[str]:
+    """The folders to watch: each root there is, and each skill that a link leads to outside of them."""
+    catalog = library.shelf.catalog
+    roots = {files.real_path(root.path) for root in catalog.roots if files.kind_at(files.real_path(root.path))}
+    elsewhere = {skill.real_dir for skill in catalog.skills if not _is_below(skill.real_dir, roots)}
+    return frozenset(path for path in roots | elsewhere if files.kind_at(path) == "folder")
+
+
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(files.is_inside(path, folder) for folder in folders)
+
+
+def _addresses(library: Library, paths: set[str]) -> set[str]:
+    """The addresses that these files have, as far as they belong to a skill that is told of."""
+    skills = {skill.real_dir: skill for skill in library.told} if paths else {}
+    found = set()
+    for path in paths:
+        above = os.path.dirname(path)
+        while above not in skills and len(above) > 1:
+            above = os.path.dirname(above)
+        if above in skills:
+            found.add(library.uri_in(skills[above], path[len(above) + 1 :]))
+    return found
+
 
 _LEAVE_SECONDS = 0.5
 

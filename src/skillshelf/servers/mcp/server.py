@@ -27,11 +27,20 @@ from skillshelf.core.limits import PAGE_BYTES, PAGE_ENTRIES, PROMPTS_LISTED, STR
 from skillshelf.core.text import fold, visible
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError
-from skillshelf.servers.mcp.library import Library, Place
-from skillshelf.servers.mcp.pages import WrongCursor, cursor_after, key_in, names_after, skills_after
-from skillshelf.servers.mcp.publishing import Entry, LeftOut, Look, Published, address
-from skillshelf.servers.mcp.sending import only_text
-from skillshelf.servers.mcp.tools import Masks, call_tool, held_back_note, offered_tools
+from skillshelf.servers.mcp.publish import (
+    Entry,
+    LeftOut,
+    Look,
+    Published,
+    WrongCursor,
+    address,
+    cursor_after,
+    key_in,
+    names_after,
+    skills_after,
+)
+from skillshelf.servers.mcp.skills import Library, Place
+from skillshelf.servers.mcp.tools import Masks, call_tool, held_back_note, offered_tools, only_text
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.session import COMMAND
 

@@ -1,22 +1,49 @@
-"""Tools of a profile to tools of the protocol, and results of a session to results on the wire."""
+"""A result to one that can be sent: a name of a file that is no text must not end the server."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import mcp_types as types
+from pydantic_core import PydanticSerializationError, to_json
 
 from skillshelf.catalog.load import SCHEME, SKILL_FILE
 from skillshelf.core.limits import DESCRIPTION_SHOWN, PAGE_ENTRIES
-from skillshelf.core.text import cut, fold
+from skillshelf.core.text import cut, fold, visible
 from skillshelf.core.values import CatalogSkill
-from skillshelf.servers.mcp.library import Library
-from skillshelf.servers.mcp.pages import WrongCursor, cursor_after, key_in, skills_after
+from skillshelf.servers.mcp.publish import WrongCursor, cursor_after, key_in, skills_after
+from skillshelf.servers.mcp.skills import Library
 from skillshelf.session.permissions import NAMES_OF_TOOLS
-from skillshelf.session.results import failure
-from skillshelf.session.running import can_run
+from skillshelf.session.results import can_run, failure
 from skillshelf.session.tools import Tool, ToolResult, fixed_tools
 
-__all__ = ["Masks", "call_tool", "held_back_note", "offered_tools"]
+__all__ = ["Masks", "call_tool", "held_back_note", "offered_tools", "only_text", "sendable"]
+
+
+async def only_text(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
+    """What a method gives, with nothing in it that cannot be written as UTF-8."""
+    return sendable(await call_next(ctx))
+
+
+def sendable(value: Any) -> Any:
+    """The value itself where it can be written; else with each text that is none written out."""
+    try:
+        to_json(value)
+    except PydanticSerializationError:
+        return _mended(value)
+    return value
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {_mended(key): _mended(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_mended(inner) for inner in value]
+    return visible(value) if isinstance(value, str) and not _is_utf8(value) else value
+
+
+def _is_utf8(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
 
 _TITLES = {
     "skill_search": "Find skills",

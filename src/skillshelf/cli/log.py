@@ -1,0 +1,441 @@
+"""The events of a journal, what verifying it found and how skills were used, to what a person is shown."""
+
+import os
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from skillshelf.core.console import Screen, Style, as_json
+from skillshelf.core.limits import JOURNAL_SESSIONS
+from skillshelf.core.text import fold, plural, shorten, visible
+from skillshelf.errors import ConfigurationError, FileReadError, ResourceNotFound, SkillError
+from skillshelf.journal.file import Verification, in_words, read
+from skillshelf.journal.file import verify as verify_journal
+from skillshelf.journal.format import RESERVED, Line
+from skillshelf.journal.state import Usage
+from skillshelf.session.replay import Difference, Replay
+
+__all__ = ["ACTIONS", "Action", "EventLines", "log", "replay_view", "stats_view", "verify_view"]
+
+
+_SESSION_SHOWN = 8
+_TYPE_CELLS = 21
+_VALUE_SHOWN = 300
+
+
+# One event ----------------------------------------------------------------------------------------
+
+
+class EventLines:
+    """Events to lines: when, in which session, what, and in words what happened; or what is wrong with the line.
+
+    A pipe gets the whole time on each line. A terminal gets the day on a line of its own where another begins,
+    so that there is room for the words.
+    """
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._day = ""
+
+    def text(self, line: Line) -> str:
+        """The event on one line."""
+        if line.record is None:
+            blank = " " * (_SESSION_SHOWN + 2 + _TYPE_CELLS)
+            cells = (f"line {line.number}".ljust(len(self._time(0))), blank, f"broken: {line.problem}")
+            return self._screen.table([cells], ("red", None, "red"))[0] + "\n"
+        day = _when(line.record["ts_ms"])[:10]
+        heading = self._screen.paint(f"{day} (UTC)", "bold") + "\n" if self._is_another(day) else ""
+        return heading + self._row(line, line.record) + "\n"
+
+    def _row(self, line: Line, record: Mapping[str, Any]) -> str:
+        words = _WORDS.get(record["type"], _members)(record)
+        if line.problem:
+            words = f"[line {line.number}: {line.problem}] {words}"
+        style = "red" if line.problem else _style(record)
+        cells = (
+            self._time(record["ts_ms"]),
+            record["session"][:_SESSION_SHOWN].ljust(_SESSION_SHOWN),
+            record["type"][:_TYPE_CELLS].ljust(_TYPE_CELLS),
+            fold(words),
+        )
+        return self._screen.table([cells], ("dim", "dim", style or "bold", style))[0]
+
+    def _time(self, ts_ms: int) -> str:
+        return _when(ts_ms) if self._screen.columns is None else _when(ts_ms)[11:19]
+
+    def _is_another(self, day: str) -> bool:
+        another = self._screen.columns is not None and day != self._day
+        self._day = day
+        return another
+
+
+def _when(ts_ms: int) -> str:
+    """The time in UTC, so that the same journal reads the same everywhere."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(ts_ms // 1000)) + f".{ts_ms % 1000:03d}Z"
+    except (OverflowError, ValueError, OSError):
+        return "????-??-?? ??:??:??.???Z"
+
+
+def _style(record: Mapping[str, Any]) -> Style | None:
+    if record["type"] == "tool_failed" or record.get("verdict") == "deny":
+        return "red"
+    return _STYLES.get(record["type"])
+
+
+_STYLES: Mapping[str, Style] = {
+    "skill_warning": "yellow",
+    "policy_widened": "yellow",
+    "tool_stdout": "dim",
+    "tool_stderr": "dim",
+    "session_started": "green",
+    "session_ended": "green",
+}
+
+
+def _value(value: object) -> str:
+    """A member as text; what is no text as JSON."""
+    if value is None:
+        return ""
+    return shorten(value if isinstance(value, str) else as_json(value).strip(), _VALUE_SHOWN)
+
+
+def _of(record: Mapping[str, Any], name: str, missing: str = "?") -> str:
+    return _value(record.get(name)) or missing
+
+
+def _with(record: Mapping[str, Any], name: str, form: str) -> str:
+    """The member put into a form, or nothing where it is missing, null, false or empty."""
+    return form.format(_value(record[name])) if record.get(name) not in (None, "", False, [], {}) else ""
+
+
+def _counted(record: Mapping[str, Any], name: str, noun: str) -> str:
+    value = record.get(name)
+    count = len(value) if isinstance(value, list | dict) else value if isinstance(value, int) else None
+    return plural(count, noun) if count is not None else f"? {noun}s"
+
+
+def _session_started(record: Mapping[str, Any]) -> str:
+    policy = record.get("policy")
+    name = policy.get("name") if isinstance(policy, dict) else policy
+    return f"profile {_of(record, 'profile')}, policy {_value(name) or '?'}, in {_of(record, 'cwd')}"
+
+
+def _catalog(record: Mapping[str, Any]) -> str:
+    collisions = f", {_counted(record, 'collisions', 'collision')}" if record.get("collisions") else ""
+    return f"{_counted(record, 'count', 'skill')} in {_counted(record, 'roots', 'root')}{collisions}"
+
+
+def _loaded(record: Mapping[str, Any]) -> str:
+    warnings = f", {_counted(record, 'warnings', 'warning')}" if record.get("warnings") else ""
+    return f"{_of(record, 'name')} from {_of(record, 'path')} ({_of(record, 'digest')[:19]}){warnings}"
+
+
+def _invoked(record: Mapping[str, Any]) -> str:
+    again = ", which the model has already" if record.get("repeat") is True else ""
+    return f"{_of(record, 'name')}, {_of(record, 'mode')}{again}{_with(record, 'args', ', with: {}')}"
+
+
+def _started(record: Mapping[str, Any]) -> str:
+    return f"{_of(record, 'name')} {_value(record.get('args'))}{_with(record, 'command', ' by {}')}"
+
+
+def _output(record: Mapping[str, Any]) -> str:
+    chunk = record.get("chunk")
+    size = plural(len(chunk.encode("utf-8", "replace")), "byte") if isinstance(chunk, str) else "? bytes"
+    return f"{size}: {_value(chunk)}"
+
+
+def _ended(record: Mapping[str, Any]) -> str:
+    return (
+        f"exit {_of(record, 'exit_code')}{_with(record, 'duration_ms', ', {} ms')}"
+        f"{_with(record, 'truncated', ', output cut')}{_with(record, 'artifacts', ', kept: {}')}"
+    )
+
+
+def _decided(record: Mapping[str, Any]) -> str:
+    return (
+        f"{_of(record, 'verdict')}: {_of(record, 'tool')} for {_of(record, 'name', 'no skill')}"
+        f"{_with(record, 'script', ' script {}')}{_with(record, 'rule', ', {}')}{_with(record, 'by', ', by {}')}"
+    )
+
+
+def _members(record: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={_value(value)}" for name, value in record.items() if name not in RESERVED)
+
+
+_WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "session_started": _session_started,
+    "session_ended": lambda record: f"after {_counted(record, 'events', 'event')}",
+    "skill_catalog_updated": _catalog,
+    "skill_loaded": _loaded,
+    "skill_read": lambda record: f"{_of(record, 'uri', _of(record, 'path'))}{_with(record, 'size', ', {} bytes')}",
+    "skill_invoked": _invoked,
+    "skill_warning": lambda record: (
+        f"{_of(record, 'kind')}: {_of(record, 'detail')}{_with(record, 'name', ' (skill {})')}"
+    ),
+    "skill_activated": lambda record: _of(record, "name"),
+    "skill_deactivated": lambda record: _of(record, "name"),
+    "tool_started": _started,
+    "tool_stdout": _output,
+    "tool_stderr": _output,
+    "tool_ended": _ended,
+    "tool_failed": lambda record: f"{_with(record, 'code', '{}: ')}{_of(record, 'error')}",
+    "permission_decided": _decided,
+    "context_compacted": lambda record: f"{_counted(record, 'skills', 'skill')} no longer in the context",
+}
+"""An event in words, by its type; the others show their members."""
+
+
+# What verifying found -----------------------------------------------------------------------------
+
+
+def verify_view(found: Verification, name: str, screen: Screen) -> str:
+    """The verdict, each problem with its line, and the sum to keep."""
+    sessions = plural(found.sessions, "session") + (" or more" if found.sessions >= JOURNAL_SESSIONS else "")
+    size = f"{plural(found.lines, 'line')}, {sessions}"
+    verdict = screen.paint("unchanged", "green") if found.ok else screen.paint("not as it was written", "red")
+    lines = screen.table([(f"{name}:",)], (None,))
+    lines[0] += f" {verdict}, {size}"
+    rows = [(f"line {p.line}", p.kind, p.detail) for p in found.problems]
+    lines += screen.table(rows, (None, "red", None), indent=2, wrap=True)
+    if found.open_end:
+        lines.append("Its end is open: a session has no session_ended, so it still runs, was killed, or was cut off.")
+    if found.head:
+        lines.append(f"Last sum: {found.head}")
+    if found.ok and found.head:
+        lines.append("Keep it elsewhere; log verify --head SUM then finds a cut end.")
+    return "\n".join(lines) + "\n"
+
+
+# How skills were used -----------------------------------------------------------------------------
+
+
+def stats_view(usage: Usage, screen: Screen) -> str:
+    """A table of the skills, one of the tools, and what they were counted from."""
+    lines = _numbers(_SKILL_COLUMNS, "SKILL", usage.skills, screen) or ["No skill was used."]
+    if usage.tools:
+        lines += ["", *_numbers(_TOOL_COLUMNS, "TOOL", usage.tools, screen)]
+    lines += ["", screen.paint(f"{plural(usage.events, 'event')} of {plural(usage.sessions, 'session')}", "bold")]
+    if usage.broken:
+        told = f"{plural(usage.broken, 'line')} not as written; skillshelf log verify names them"
+        lines.append(screen.paint(told, "red"))
+    return "\n".join(lines) + "\n"
+
+
+_SKILL_COLUMNS = ("auto", "manual", "loaded", "read", "denied", "total_ms", "bytes")
+_TOOL_COLUMNS = ("calls", "failed", "denied", "total_ms", "longest_ms", "bytes")
+
+
+def _numbers(columns: Sequence[str], what: str, entries: Sequence[Mapping[str, Any]], screen: Screen) -> list[str]:
+    """The numbers at the right of their columns, then the name, which may be long."""
+    if not entries:
+        return []
+    rows = [[column.removesuffix("_ms").replace("total", "time").upper() for column in columns]]
+    rows += [[_number(column, entry[column]) for column in columns] for entry in entries]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    names = [what, *(entry["name"] for entry in entries)]
+    table = [
+        (*(cell.rjust(width) for cell, width in zip(row, widths, strict=True)), name)
+        for row, name in zip(rows, names, strict=True)
+    ]
+    return screen.table(table, (*([None] * len(columns)), "bold"))
+
+
+def _number(column: str, number: int) -> str:
+    if not number:
+        return "-"
+    return _duration(number) if column.endswith("_ms") else f"{number:,}"
+
+
+def _duration(ms: int) -> str:
+    return f"{ms} ms" if ms < 10_000 else f"{ms / 1000:.1f} s" if ms < 600_000 else f"{ms // 60_000:,} min"
+
+
+def replay_view(found: Replay, file: str, screen: Screen) -> str:
+    """One line that says it all, then each difference with what stands in the journal and what came here."""
+    number = len(found.differences)
+    told = f"{plural(number, 'difference')}" if number else "no difference"
+    sessions = plural(len(found.sessions), "session")
+    lines = [f"{visible(file)}: {sessions}, " + screen.paint(told, "red" if number else "green")]
+    for difference in found.differences:
+        lines += [f"line {difference.line}: {visible(difference.detail)}", *_members_replayviews(difference, screen)]
+    lines += [f"not repeated: {visible(reason)}" for reason in found.skipped]
+    return "\n".join(lines) + "\n"
+
+
+def _members_replayviews(difference: Difference, screen: Screen) -> Iterator[str]:
+    """The members that are not the same, one below the other."""
+    old, new = difference.recorded or {}, difference.repeated or {}
+    if not new:
+        return
+    for key in dict.fromkeys([*old, *new]):
+        if old.get(key) != new.get(key):
+            rows = [("journal", _text(old, key)), ("here", _text(new, key))]
+            yield f"  {visible(key)}"
+            yield from screen.table(rows, ("dim", None), indent=4)
+
+
+def _text(members: dict[str, Any], key: str) -> str:
+    if key not in members:
+        return "(missing)"
+    value = members[key]
+    return value if isinstance(value, str) else as_json(value).strip()
+
+
+DONE, NEGATIVE = 0, 1
+_MOST_LAST = 1_000_000
+_USAGE = "usage: skillshelf log ACTION FILE"
+
+Values = Mapping[str, Any]
+
+
+class Action(NamedTuple):
+    """One action on a journal: what it does, and which of the options are its own."""
+
+    run: Callable[[str, Values], int]
+    takes: tuple[str, ...]
+
+
+def log(values: Values) -> int:
+    """Find the action and do it on the file."""
+    name = values["action"]
+    if name not in ACTIONS:
+        told = f"no action {name!r}" if name else "something is missing"
+        raise ConfigurationError(f"{told}; {_USAGE}, with one of: {', '.join(ACTIONS)}")
+    if not values["file"]:
+        raise ConfigurationError(f"something is missing; {_USAGE.replace('ACTION', name)}")
+    action = ACTIONS[name]
+    own = {option for other in ACTIONS.values() for option in other.takes}
+    if strange := sorted(option for option in own - set(action.takes) if values[option] not in (None, False, [])):
+        raise ConfigurationError(f"log {name} takes no --{strange[0].replace('_', '-')}; try: skillshelf log --help")
+    # From where the command was typed and not from `--cwd`, as with `--config`.
+    return action.run(os.path.abspath(values["file"]), values)
+
+
+def show(path: str, values: Values) -> int:
+    """The events, one a line, or as one JSON list."""
+    from skillshelf.core.console import screen, write
+
+    events, opening, shown = EventLines(screen(os.environ)), "[", 0
+    for line in _last(_wanted(_lines(path), values), values["last"]):
+        shown += line.record is not None
+        write(opening + as_json(_as_value(line)) if values["json"] else events.text(line))
+        opening = ","
+    narrowed = any(values[name] for name in ("session", "type", "skill"))
+    if values["json"]:
+        write("[]\n" if opening == "[" else "]\n")
+    elif not shown:
+        write("No such event.\n" if narrowed else "No events.\n")
+    return NEGATIVE if narrowed and not shown else DONE
+
+
+def verify(path: str, values: Values) -> int:
+    """Whether the journal is as it was written."""
+    from skillshelf.core.console import screen, write
+
+    head = values["head"]
+    if head is not None and not re.fullmatch("(sha256:)?[0-9a-fA-F]{64}", head):
+        raise ConfigurationError("--head needs a sum of 64 hex digits, as log verify prints it")
+    try:
+        found = verify_journal(path, head)
+    except OSError as error:
+        raise _failure(path, error) from None
+    if values["json"]:
+        write(as_json(found.to_dict()))
+    else:
+        write(verify_view(found, values["file"], screen(os.environ)))
+    return DONE if found.ok else NEGATIVE
+
+
+def stats(path: str, values: Values) -> int:
+    """Which skills were used, how often, how, and how long."""
+    from skillshelf.core.console import screen, write
+    from skillshelf.journal.state import count_usage
+
+    usage = count_usage(_lines(path), session=values["session"] or "")
+    write(as_json({"file": path, **usage._asdict()}) if values["json"] else stats_view(usage, screen(os.environ)))
+    return DONE
+
+
+def replay(path: str, values: Values) -> int:
+    """Whether the acts of the journal give the same here and now; nothing is run and nobody is asked."""
+    from skillshelf.core.console import screen, write
+    from skillshelf.shelf import replay as replay_journal
+
+    if not os.path.exists(path):
+        raise ResourceNotFound(path)
+    config = os.path.abspath(values["config"]) if values["config"] else None
+    found = replay_journal(
+        path,
+        cwd=os.path.abspath(values["cwd"]) if values["cwd"] else None,
+        home=values["home"],
+        config=config,
+        trust="all" if values["trust"] else "ask",
+        kept=not values["disk"],
+    )
+    if values["json"]:
+        write(as_json({"file": path, **found.to_dict()}))
+    else:
+        write(replay_view(found, values["file"], screen(os.environ)))
+    return NEGATIVE if found.differences else DONE
+
+
+ACTIONS: Mapping[str, Action] = {
+    "show": Action(show, ("session", "type", "skill", "last")),
+    "verify": Action(verify, ("head",)),
+    "stats": Action(stats, ("session",)),
+    "replay": Action(replay, ("disk", "trust")),
+}
+
+
+# Lines of the file --------------------------------------------------------------------------------
+
+
+def _lines(path: str) -> Iterator[Line]:
+    try:
+        yield from read(path)
+    except OSError as error:
+        raise _failure(path, error) from None
+
+
+def _failure(path: str, error: OSError) -> SkillError:
+    if isinstance(error, FileNotFoundError):
+        return ResourceNotFound(path)
+    return FileReadError(path, OSError(in_words(error)))
+
+
+def _wanted(lines: Iterator[Line], values: Values) -> Iterator[Line]:
+    """The lines that the options ask for; broken ones always, since nobody knows what they were."""
+    from skillshelf.journal.state import Calls
+
+    calls = Calls()
+    for line in lines:
+        if line.record is None:
+            yield line
+            continue
+        _, skill = calls.follow(line.record)
+        fits = (
+            line.record["session"].startswith(values["session"] or ""),
+            not values["type"] or line.record["type"] in values["type"],
+            values["skill"] is None or skill == values["skill"],
+        )
+        if all(fits):
+            yield line
+
+
+def _last(lines: Iterator[Line], number: str | None) -> Iterable[Line]:
+    if number is None:
+        return lines
+    if not number.isdecimal() or not 0 < int(number[:10]) <= _MOST_LAST:
+        raise ConfigurationError(f"--last needs a number from 1 to {_MOST_LAST:,}, not {number!r}")
+    return deque(lines, maxlen=int(number))
+
+
+def _as_value(line: Line) -> dict[str, Any]:
+    """The record; where something is wrong with its line, that beside it."""
+    if line.record is not None and line.problem is None:
+        return line.record
+    return {"line": line.number, "problem": line.problem, "record": line.record}

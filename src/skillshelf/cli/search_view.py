@@ -1,0 +1,122 @@
+"""A text and the terms of a search to the places that matched, and to the lines that show them best."""
+
+from collections.abc import Callable, Set
+
+from skillshelf.core.console import Screen
+from skillshelf.core.text import fold, shorten, visible, width
+from skillshelf.core.values import CatalogSkill
+from skillshelf.search.query import SearchReport, SearchResult
+from skillshelf.search.rank import analyzer
+
+__all__ = ["excerpt", "nothing_found", "places", "search_view", "terms_in"]
+
+
+_LINES_LOOKED_AT = 5000
+
+
+def places(text: str, terms: Set[str]) -> list[tuple[int, int]]:
+    """From where to where in a text words stand that were looked for."""
+    found: list[tuple[int, int]] = []
+    for word in analyzer().words(text):
+        if not terms.isdisjoint(word.terms):
+            # Pairs of a run overlap: together they are one place.
+            start = found.pop()[0] if found and found[-1][1] > word.start else word.start
+            found.append((start, word.end))
+    return found
+
+
+def terms_in(text: str, terms: Set[str]) -> frozenset[str]:
+    """Those of the terms that a text has."""
+    return frozenset(term for word in analyzer().words(text) for term in word.terms if term in terms)
+
+
+def excerpt(body: str, terms: Set[str]) -> str:
+    """The line of a body that has most of the terms, the first of several; empty if none has one."""
+    best, most = "", 0
+    for line in body.splitlines()[:_LINES_LOOKED_AT]:
+        found = len(terms_in(line, terms))
+        if found > most:
+            best, most = line, found
+    return best.lstrip(" \t#*->|").rstrip(" \t|")
+
+
+_NAME_CELLS = 40
+_DESCRIPTION_LINES = 2
+_INDENT = 4
+_NARROWEST = 30
+_IN_TEXT = "in its text: "
+
+
+def search_view(report: SearchReport, screen: Screen, body_of: Callable[[CatalogSkill], str]) -> str:
+    """The results in their order, each with the line of its text that shows what its description does not."""
+    head = ("#", "NAME", "SCORE", "REASON", "SCOPE")
+    rows = [
+        (str(rank), shorten(result.skill.name, _NAME_CELLS), f"{result.score:.1f}", result.reason, result.skill.scope)
+        for rank, result in enumerate(report.results, 1)
+    ]
+    if screen.columns is None:
+        rows6 = [(*row, fold(result.skill.description)) for row, result in zip(rows, report.results, strict=True)]
+        return "\n".join(screen.table([(*head, "DESCRIPTION"), *rows6], (None,) * 6)) + "\n"
+    terms = report.terms or frozenset(analyzer().asked(report.query))
+    first, *lines = screen.table([head, *rows], ("dim", "bold", None, "dim", "dim"))
+    blocks = [
+        "\n".join([line, *_below(result, terms, screen, body_of)])
+        for line, result in zip(lines, report.results, strict=True)
+    ]
+    more = [screen.paint(f"There are more; --limit N shows up to N of them, here {report.count}.", "dim")]
+    return "\n".join([first, *blocks, *(["", *more] if report.truncated else [])]) + "\n"
+
+
+def _below(result: SearchResult, terms: Set[str], screen: Screen, body_of: Callable[[CatalogSkill], str]) -> list[str]:
+    description = visible(fold(result.skill.description))
+    room = max(_NARROWEST, (screen.columns or 80) - _INDENT)
+    texts = _wrapped(description, room)
+    told = terms_in(" ".join([result.skill.name, *texts]), terms)
+    if len(told) < len(terms) and (line := excerpt(f"{description}\n{body_of(result.skill)}", terms - told)):
+        texts.append(_IN_TEXT + _around(visible(fold(line)), terms - told, room - len(_IN_TEXT)))
+    if result.skill.hidden:
+        texts.append(f"a model is not told of it: {result.skill.hidden}")
+    return [" " * _INDENT + _marked(text, terms, screen) for text in texts]
+
+
+def _around(line: str, terms: Set[str], cells: int) -> str:
+    """As much of a line as there is room for, so that the first of the terms is in it."""
+    # A sign that is not to be seen may have stood between two words, and is now written out as part of one.
+    start = next((start for start, _ in places(line, terms)), 0)
+    if width(line) <= cells or width(line[:start]) < cells // 2:
+        return shorten(line, cells)
+    before = line.rfind(" ", 0, max(0, start - cells // 4)) + 1 or start
+    return shorten(f"…{line[before:]}", cells)
+
+
+def _wrapped(text: str, cells: int) -> list[str]:
+    """The beginning of a text in a few lines; what has no blanks, as Chinese, is divided anywhere."""
+    lines: list[str] = []
+    while text and len(lines) < _DESCRIPTION_LINES:
+        end = len(shorten(text, cells + 1)) - 1 if width(text) > cells else len(text)
+        if end < len(text) and (blank := text.rfind(" ", cells // 2, end + 1)) > 0:
+            end = blank
+        lines.append(text[:end].rstrip())
+        text = text[end:].lstrip()
+    if text:
+        lines[-1] = shorten(lines[-1], cells - 2) + (" …" if width(lines[-1]) <= cells - 2 else "")
+    return lines
+
+
+def _marked(text: str, terms: Set[str], screen: Screen) -> str:
+    parts, done = [], 0
+    for start, end in places(text, terms):
+        parts += [text[done:start], screen.paint(text[start:end], "yellow")]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def nothing_found(report: SearchReport, skills: int, near: list[str], scope: str | None) -> str:
+    """One line about a search without results: what was looked through, and what to try."""
+    if not report.query.strip():
+        return "the query is empty; say in some words what the skill should do"
+    where = f" of scope {scope}" if scope else ""
+    if not skills:
+        return f"there are no skills{where} here; skillshelf list --all says where was looked, and what was left out"
+    looked = f"none of {skills} skills{where} fits '{visible(shorten(report.query.strip(), 60))}'"
+    return f"{looked}; did you mean {', '.join(near)}?" if near else f"{looked}; skillshelf list shows them all"
