@@ -15,10 +15,10 @@ async def draw() -> str:
     from support.pickertrees import SHOWN_AS, picker_machine
 
     from skillshelf.cli.picker.app import Picker
-    from skillshelf.cli.picker.model import Stock
+    from skillshelf.cli.picker.model import PickerModel
     from skillshelf.cli.picker.widgets import Pane
 
-    with picker_machine() as machine, closing(Stock(machine.shelf)) as stock:
+    with picker_machine() as machine, closing(PickerModel(machine.shelf)) as stock:
         app = Picker(stock)
         async with app.run_test(size=(100, 30)) as pilot:
             await pilot.press("ctrl+p", "down", "down")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from skillshelf.catalog import build as catalogs
-from skillshelf.catalog.build_context import Notes
+from skillshelf.catalog.build_context import CacheEntries
 from skillshelf.catalog.cache import Cache
 from skillshelf.catalog.discovery import Found, discover
 from skillshelf.catalog.search_roots import Roots, resolve_roots
@@ -15,7 +15,7 @@ from skillshelf.config.profile import Profile, scopes_of
 from skillshelf.config.settings import Settings, Trust, load_settings
 from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
 from skillshelf.core import files
-from skillshelf.core.environment import Place, find_repository, locate, user_cache_folder
+from skillshelf.core.environment import Environment, find_repository, make_environment, user_cache_folder
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.values import Catalog, CatalogSkill, Entry
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillsDisabled
@@ -43,7 +43,7 @@ class Shelf:
 
     def __init__(
         self,
-        place: Place,
+        environment: Environment,
         profile: Profile,
         settings: Settings,
         trust: Trust,
@@ -51,17 +51,17 @@ class Shelf:
         use_cache: bool = True,
         scorer: "Scorer | None" = None,
     ) -> None:
-        self.place = place
+        self.environment = environment
         self.profile = profile
         self.settings = settings
         self.trust: Trust = trust
-        self.cache = user_cache_folder(place) if use_cache else None
+        self.cache = user_cache_folder(environment) if use_cache else None
         self.scorer = scorer
         self.progress: TextIO | None = None
         self._catalog: Catalog | None = None
         self._cache = Cache(self.cache, profile) if use_cache else None
         self._finder: tuple[Catalog, Finder] | None = None
-        self._look: tuple[Catalog, int, Notes] | None = None
+        self._look: tuple[Catalog, int, CacheEntries] | None = None
         self._lock = threading.RLock()
 
     @property
@@ -73,7 +73,7 @@ class Shelf:
 
     def scan(self, *, account: bool = False) -> Catalog:
         """A fresh catalog; `account` also lists what lies inside skills and in skipped folders."""
-        roots = resolve_roots(self.profile, self.place, self.settings, trust=self.trust)
+        roots = resolve_roots(self.profile, self.environment, self.settings, trust=self.trust)
         if not self.settings.enabled:
             return catalogs.empty(roots, self.profile, self.settings)
         if self._cache is None:
@@ -103,13 +103,13 @@ class Shelf:
     @property
     def project_root(self) -> str:
         """The repository by the profile's markers, or the working directory."""
-        return find_repository(self.place.cwd, self.profile.markers) or self.place.cwd
+        return find_repository(self.environment.cwd, self.profile.markers) or self.environment.cwd
 
     @property
     def settings_in_force(self) -> Settings:
         """The settings with what the profile's environment variable says about the budget."""
         variable = self.profile.budget_env
-        given = self.place.env.get(variable, "") if variable else ""
+        given = self.environment.env.get(variable, "") if variable else ""
         return self.settings._replace(max_chars=int(given)) if given.isdecimal() and int(given) else self.settings
 
     def search(
@@ -152,17 +152,17 @@ class Shelf:
         if self._finder is None or self._finder[0] is not catalog:
 
             def opened() -> "SkillIndex":
-                from skillshelf.search.index import Look, folder_for, open_index
+                from skillshelf.search.index import Scan, folder_for, open_index
 
                 roots = [root.path for root in catalog.roots]
                 folder = folder_for(self.cache, roots, self.profile.name) if self.cache else None
                 seen = self._look if self._look and self._look[0] is catalog else None
-                look = Look(*seen[1:]) if seen else None
+                look = Scan(*seen[1:]) if seen else None
                 return open_index(catalog.skills, folder, look=look, stream=self.progress)
 
             scopes = scopes_of(self.profile)
             ranking = self.profile.ranking
-            finder = Finder(catalog.skills, cwd=self.place.cwd, scopes=scopes, ranking=ranking, open_index=opened)
+            finder = Finder(catalog.skills, cwd=self.environment.cwd, scopes=scopes, ranking=ranking, open_index=opened)
             self._finder = catalog, finder
         return self._finder[1]
 
@@ -172,7 +172,7 @@ class Shelf:
 
         if not self.settings.enabled:
             raise SkillsDisabled("skills are disabled")
-        return load(resolve(self.catalog.skills, name=name, path=_text(path), cwd=self.place.cwd), self.profile)
+        return load(resolve(self.catalog.skills, name=name, path=_text(path), cwd=self.environment.cwd), self.profile)
 
     def read(self, uri: str, *, limit: int = RESOURCE_BYTES) -> "Resource":
         """The file of a skill that an address `skill://name/path` names."""
@@ -237,12 +237,14 @@ def open_shelf(
     """
     if trust not in get_args(Trust):
         raise ConfigurationError(f"trust is one of {', '.join(get_args(Trust))}, not {trust!r}")
-    place = locate(_text(cwd), _text(home), env, config=config if isinstance(config, Mapping) else _text(config))
-    if files.kind_at(files.real_path(place.cwd)) != "folder":
-        raise SkillDirectoryNotFound(place.cwd)
-    settings = load_settings(place, trust=trust)
+    environment = make_environment(
+        _text(cwd), _text(home), env, config=config if isinstance(config, Mapping) else _text(config)
+    )
+    if files.kind_at(files.real_path(environment.cwd)) != "folder":
+        raise SkillDirectoryNotFound(environment.cwd)
+    settings = load_settings(environment, trust=trust)
     chosen = find_profile(profile or settings.profile or DEFAULT_PROFILE, settings.profiles)
-    return Shelf(place, chosen, settings, trust, use_cache=use_cache, scorer=scorer)
+    return Shelf(environment, chosen, settings, trust, use_cache=use_cache, scorer=scorer)
 
 
 def replay(

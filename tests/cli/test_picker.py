@@ -21,8 +21,8 @@ pytest.importorskip("textual", reason="needs textual: it is not installed")
 from textual.pilot import Pilot
 
 from skillshelf.cli.picker.app import Picker
-from skillshelf.cli.picker.model import Stock
-from skillshelf.cli.picker.rows import Row
+from skillshelf.cli.picker.model import PickerModel
+from skillshelf.cli.picker.rows import SkillRow
 from skillshelf.cli.picker.widgets import Bar, Pane, Rows, Search
 
 Drive = Callable[[Picker, Pilot[Any]], Awaitable[None]]
@@ -30,7 +30,7 @@ Drive = Callable[[Picker, Pilot[Any]], Awaitable[None]]
 
 def driven(machine: Machine, drive: Drive, *, size: tuple[int, int] = (80, 24), **options: Any) -> tuple[str, int]:
     """Run the picker without a terminal; what was chosen, and the exit status."""
-    stock = Stock(machine.shelf)
+    stock = PickerModel(machine.shelf)
     app = Picker(stock, **options)
 
     async def run() -> None:
@@ -40,7 +40,7 @@ def driven(machine: Machine, drive: Drive, *, size: tuple[int, int] = (80, 24), 
 
     with closing(stock):
         asyncio.run(run())
-    chosen: Row | None = app.return_value
+    chosen: SkillRow | None = app.return_value
     return (chosen.name if chosen else "", app.return_code or 0)
 
 

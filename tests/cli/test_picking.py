@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 from support.trees import Machine, write_skill
 
-from skillshelf.cli.picker.model import Stock
+from skillshelf.cli.picker.model import PickerModel
 from skillshelf.cli.picker.rows import (
-    Line,
-    Look,
-    Row,
+    RowFilter,
+    ScreenLine,
+    SkillRow,
     answer,
     cells_of,
     columns_for,
@@ -26,12 +26,12 @@ from skillshelf.core.text import width
 from skillshelf.hosts.stages import Verdict
 
 
-def rows(machine: Machine, **options: str) -> list[Row]:
+def rows(machine: Machine, **options: str) -> list[SkillRow]:
     """The rows of a place."""
     return rows_of(machine.catalog(**options), PathDisplay(str(machine.repo), str(machine.home)))
 
 
-def spines(found: Sequence[Row]) -> list[tuple[str, str, str, str]]:
+def spines(found: Sequence[SkillRow]) -> list[tuple[str, str, str, str]]:
     """What the columns say of rows."""
     return [(row.name, row.scope, row.root, row.state) for row in found]
 
@@ -84,21 +84,21 @@ SHELF = (
 @pytest.mark.parametrize(
     ("look", "names"),
     [
-        (Look(), ["changelog", "code-review", "release-notes"]),
-        (Look("release notes"), ["release-notes", "changelog"]),
-        (Look("  "), ["changelog", "code-review", "release-notes"]),
-        (Look("view"), ["code-review"]),
-        (Look("merging"), ["code-review"]),
-        (Look("zebra"), []),
-        (Look(scope="user"), []),
-        (Look(shown="all"), ["changelog", "code-review", "release-notes", "broken"]),
-        (Look(shown="problems"), ["code-review", "broken"]),
-        (Look("description-missing", shown="problems"), ["broken"]),
+        (RowFilter(), ["changelog", "code-review", "release-notes"]),
+        (RowFilter("release notes"), ["release-notes", "changelog"]),
+        (RowFilter("  "), ["changelog", "code-review", "release-notes"]),
+        (RowFilter("view"), ["code-review"]),
+        (RowFilter("merging"), ["code-review"]),
+        (RowFilter("zebra"), []),
+        (RowFilter(scope="user"), []),
+        (RowFilter(shown="all"), ["changelog", "code-review", "release-notes", "broken"]),
+        (RowFilter(shown="problems"), ["code-review", "broken"]),
+        (RowFilter("description-missing", shown="problems"), ["broken"]),
     ],
-    ids=lambda value: " ".join(map(str, value)) if isinstance(value, Look) else None,
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, RowFilter) else None,
 )
 def test_a_look_gives_what_the_search_ranks_then_names_that_hold_the_text(
-    machine: Machine, look: Look, names: list[str]
+    machine: Machine, look: RowFilter, names: list[str]
 ) -> None:
     project = machine.repo / ".agents/skills"
     for name, description in SHELF:
@@ -117,14 +117,14 @@ def test_what_a_search_cannot_show_for_its_limit_is_said(machine: Machine) -> No
     machine.configure("[skills.search]\ndefault_limit = 2\nmax_limit = 2\n")
     shelf = machine.shelf()
 
-    found = answer(shelf, rows(machine), Look("tool"))
+    found = answer(shelf, rows(machine), RowFilter("tool"))
 
     assert (len(found.rows), found.total, found.more) == (4, 4, True)
 
 
 @pytest.mark.parametrize("cells", [1, 9, 20, 40, 46, 60, 79, 100, 300])
 def test_columns_fill_a_list_of_any_width_and_cut_what_is_longer(cells: int) -> None:
-    row = Row("翻译" * 40, "project", "a/very/long/root" * 4, "untrusted", "x" * 400, "/p/SKILL.md")
+    row = SkillRow("翻译" * 40, "project", "a/very/long/root" * 4, "untrusted", "x" * 400, "/p/SKILL.md")
     columns = columns_for(cells)
 
     assert sum(column.cells + 1 for column in columns) == max(
@@ -146,7 +146,7 @@ def test_columns_fill_a_list_of_any_width_and_cut_what_is_longer(cells: int) -> 
     ],
 )
 def test_lines_are_broken_at_blanks_and_nothing_is_lost(text: str, hang: int, lines: list[str]) -> None:
-    found = [line.text for line in wrapped([Line(text, hang=hang)], 8)]
+    found = [line.text for line in wrapped([ScreenLine(text, hang=hang)], 8)]
 
     assert [line.rstrip() for line in found] == [line.rstrip() for line in lines]
     assert "".join(found).replace(" ", "") == text.replace(" ", "")
@@ -178,7 +178,7 @@ def test_a_preview_of_a_skill_that_is_gone_says_so(machine: Machine) -> None:
 def test_nothing_from_a_skill_reaches_the_screen_as_a_control_character(machine: Machine) -> None:
     text = '---\nname: loud\ndescription: "a\\u001b[31mb"\n---\nbody \x1b]0;title\x07 \u202e end\n'
     write_skill(machine.repo / ".agents/skills", "loud", text)
-    stock = Stock(machine.shelf)
+    stock = PickerModel(machine.shelf)
     row = stock.rows()[0]
 
     lines = [line.text for line in stock.about(row)] + cells_of(row, columns_for(120))

@@ -10,14 +10,14 @@ from contextlib import closing
 import pytest
 from support.trees import Machine, write_skill
 
-from skillshelf.cli.picker.model import Stock
-from skillshelf.cli.picker.rows import Look
+from skillshelf.cli.picker.model import PickerModel
+from skillshelf.cli.picker.rows import RowFilter
 from skillshelf.errors import ConfigurationError, SkillError
 from skillshelf.sandbox.reaper import descendants
 from skillshelf.shelf import Shelf
 
 
-def states(stock: Stock) -> list[tuple[str, str]]:
+def states(stock: PickerModel) -> list[tuple[str, str]]:
     """The rows there are now."""
     return [(row.name, row.state) for row in stock.rows()]
 
@@ -25,7 +25,7 @@ def states(stock: Stock) -> list[tuple[str, str]]:
 @pytest.mark.req("C-121")
 def test_a_switch_is_kept_in_the_users_file_and_seen_at_once(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
-    stock = Stock(machine.shelf)
+    stock = PickerModel(machine.shelf)
 
     said = stock.switch(stock.rows()[0])
 
@@ -42,7 +42,7 @@ def test_a_switch_is_kept_in_the_file_that_was_named_in_place_of_the_users(machi
     write_skill(machine.repo / ".agents/skills", "deploy")
     named = machine.base / "named.toml"
     named.touch()
-    stock = Stock(lambda: machine.shelf(config=named))
+    stock = PickerModel(lambda: machine.shelf(config=named))
 
     assert stock.switch(stock.rows()[0]) == f"deploy is disabled ({named})"
 
@@ -54,7 +54,7 @@ def test_a_switch_is_kept_in_the_file_that_was_named_in_place_of_the_users(machi
 def test_enabling_takes_off_whatever_means_the_skill(machine: Machine, entry: str) -> None:
     write_skill(machine.home / ".agents/skills", "deploy")
     path = machine.configure(f'[skills]\ndisabled = ["other", "{entry}"]  # mine\n')
-    stock = Stock(machine.shelf)
+    stock = PickerModel(machine.shelf)
     assert states(stock) == [("deploy", "off")]
 
     stock.switch(stock.rows()[0])
@@ -66,7 +66,7 @@ def test_enabling_takes_off_whatever_means_the_skill(machine: Machine, entry: st
 def test_one_of_two_skills_of_a_name_is_disabled_by_its_path(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     write_skill(machine.home / ".agents/skills", "deploy")
-    stock = Stock(lambda: machine.shelf("codelia"))
+    stock = PickerModel(lambda: machine.shelf("codelia"))
     assert states(stock) == [("deploy", "on"), ("deploy", "on")]
 
     stock.switch(stock.rows()[1])
@@ -77,7 +77,7 @@ def test_one_of_two_skills_of_a_name_is_disabled_by_its_path(machine: Machine) -
 def test_a_skill_that_loses_its_name_to_nobody_else_stays_where_it_is(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     write_skill(machine.home / ".agents/skills", "deploy")
-    stock = Stock(machine.shelf)
+    stock = PickerModel(machine.shelf)
 
     stock.switch(stock.rows()[0])
 
@@ -87,14 +87,14 @@ def test_a_skill_that_loses_its_name_to_nobody_else_stays_where_it_is(machine: M
 def test_a_switch_that_another_file_overrules_says_so(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     (machine.repo / "skillshelf.toml").write_text('[skills]\ndisabled = ["deploy"]\n')
-    stock = Stock(machine.shelf)
+    stock = PickerModel(machine.shelf)
 
     assert stock.switch(stock.rows()[0]) == "deploy stays disabled: another configuration file decides"
 
 
 def test_what_is_not_in_the_catalog_has_no_switch(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "broken", "---\nname: broken\n---\n")
-    stock = Stock(machine.shelf)
+    stock = PickerModel(machine.shelf)
 
     with pytest.raises(ConfigurationError, match="broken is not in the catalog"):
         stock.switch(stock.rows()[0])
@@ -103,17 +103,17 @@ def test_what_is_not_in_the_catalog_has_no_switch(machine: Machine) -> None:
 def test_a_look_at_a_host_holds_what_it_tells_its_model(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     write_skill(machine.repo / ".claude/skills", "review")
-    with closing(Stock(machine.shelf)) as stock:
+    with closing(PickerModel(machine.shelf)) as stock:
         host = next(iter(stock.hosts))
         stock.ask_host(host)
 
-        assert [row.name for row in stock.answer(Look(host=host)).rows] == ["review"]
-        assert [row.name for row in stock.answer(Look("deploy", host=host)).rows] == []
+        assert [row.name for row in stock.answer(RowFilter(host=host)).rows] == ["review"]
+        assert [row.name for row in stock.answer(RowFilter("deploy", host=host)).rows] == []
 
 
 def test_hosts_are_asked_by_a_process_of_its_own_and_a_new_one_where_it_was_killed(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
-    with closing(Stock(machine.shelf)) as stock:
+    with closing(PickerModel(machine.shelf)) as stock:
         [row] = stock.rows()
 
         def hosts() -> list[str]:
@@ -136,17 +136,17 @@ def test_hosts_are_asked_by_a_process_of_its_own_and_a_new_one_where_it_was_kill
 
 def test_before_the_index_is_there_names_are_compared(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy", "---\nname: deploy\ndescription: Ships it.\n---\n")
-    stock = Stock(machine.shelf)
-    before = stock.answer(Look("ships")), stock.answer(Look("plo"))
+    stock = PickerModel(machine.shelf)
+    before = stock.answer(RowFilter("ships")), stock.answer(RowFilter("plo"))
     stock.make_index()
-    after = stock.answer(Look("ships"))
+    after = stock.answer(RowFilter("ships"))
 
     assert [(len(found.rows), found.ranked) for found in (*before, after)] == [(0, False), (1, False), (1, True)]
 
 
 def test_a_preview_leaves_no_trace(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
-    stock = Stock(lambda: machine.shelf(use_cache=False))
+    stock = PickerModel(lambda: machine.shelf(use_cache=False))
     row = stock.rows()[0]
     before = sorted(machine.base.rglob("*"))
 
@@ -163,7 +163,7 @@ def test_nothing_says_how_far_it_is_on_the_terminal_that_the_picker_draws_on(mac
         shelf.progress = sys.stderr
         return shelf
 
-    stock = Stock(open_shelf)
+    stock = PickerModel(open_shelf)
     assert stock.shelf.progress is None
     stock.switch(stock.rows()[0])
     assert stock.shelf.progress is None

@@ -12,11 +12,11 @@ from skillshelf.catalog.document import Document
 from skillshelf.config.hosts import HOSTS, find_host
 from skillshelf.config.profile import RULES, Profile
 from skillshelf.config.systems import SYSTEMS, find_profile
-from skillshelf.core.environment import Place
+from skillshelf.core.environment import Environment
 from skillshelf.core.values import Finding
 from skillshelf.errors import ConfigurationError
 from skillshelf.hosts.stages import RULE_VERDICTS, VERDICTS, judge
-from skillshelf.hosts.survey import glance, take_survey
+from skillshelf.hosts.survey import survey_one, take_survey
 from skillshelf.lint.checks import portability
 
 REPOSITORY = Path(__file__).parents[2]
@@ -68,7 +68,7 @@ def test_why_and_a_listing_with_the_profile_agree(case: PlaceCase, machine: Mach
     cwd = machine.base / case.cwd
     cwd.mkdir(parents=True, exist_ok=True)
     trust(machine, cwd)
-    survey = take_survey(Place(str(cwd), str(machine.home), {}), tuple(HOSTS))
+    survey = take_survey(Environment(str(cwd), str(machine.home), {}), tuple(HOSTS))
 
     for host, view in survey.views.items():
         listed = {s.real_path for s in machine.catalog(f"host:{host}", cwd=cwd).skills if s.hidden is None}
@@ -83,12 +83,12 @@ def test_a_glance_at_one_skill_and_its_rivals_gives_the_same_verdicts(case: Plac
     cwd = machine.base / case.cwd
     cwd.mkdir(parents=True, exist_ok=True)
     trust(machine, cwd)
-    place = Place(str(cwd), str(machine.home), {})
+    place = Environment(str(cwd), str(machine.home), {})
     whole = take_survey(place, tuple(HOSTS))
 
     for sighting in whole.sightings:
         rivals = [way for other in whole.sightings for way in other.ways]
-        quick = glance(place, tuple(HOSTS), sighting.path, rivals)
+        quick = survey_one(place, tuple(HOSTS), sighting.path, rivals)
         for host in HOSTS:
             got = judge(quick.by_path[sighting.real_path], quick.views[host], quick)
             assert got == judge(sighting, whole.views[host], whole)
@@ -99,9 +99,9 @@ def test_a_glance_looks_at_nothing_else(machine: Machine) -> None:
     path = write_skill(root, "deploy", folder="ops/deploy")
     write_skill(root, "deploy")
     write_skill(root, "review")
-    place = Place(str(machine.repo), str(machine.home), {})
+    place = Environment(str(machine.repo), str(machine.home), {})
 
-    seen = glance(place, ["codex"], str(path))
+    seen = survey_one(place, ["codex"], str(path))
 
     assert [sighting.path for sighting in seen.sightings] == [str(root / "deploy/SKILL.md"), str(path)]
     assert judge(seen.by_path[str(path)], seen.views["codex"], seen).verdict == "ambiguous"

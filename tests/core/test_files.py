@@ -15,9 +15,9 @@ from support.users import ordinary_user
 from skillshelf import SkillLoader
 from skillshelf.core import files
 from skillshelf.core.atomic_write import disk_use, remove_tree, write_new
-from skillshelf.core.environment import Place
+from skillshelf.core.environment import Environment
 from skillshelf.core.limits import FIRST_READ, FRONTMATTER_BYTES, SKILL_FILE_BYTES
-from skillshelf.hosts.fixes import remedies
+from skillshelf.hosts.fixes import ranked_fixes
 from skillshelf.hosts.stages import judge
 from skillshelf.hosts.survey import take_survey
 
@@ -293,7 +293,7 @@ def test_a_survey_of_hosts_tells_where_it_could_not_look_and_what_it_could_not_r
     path = write_skill(root, "secret-file")
     path.chmod(0)
     write_skill(root, "secret-folder").parent.chmod(0)
-    place = Place(str(reachable_machine.repo), str(reachable_machine.home), {})
+    place = Environment(str(reachable_machine.repo), str(reachable_machine.home), {})
     take_survey(place, ["codex"])
 
     with ordinary_user():
@@ -303,7 +303,7 @@ def test_a_survey_of_hosts_tells_where_it_could_not_look_and_what_it_could_not_r
     assert [(one.at, one.verdict, one.detail) for one in verdicts] == [
         (str(path), "unknown", "cannot be read: permission denied")
     ]
-    assert [remedy.what for remedy in remedies(survey.sightings[0], verdicts, survey)] == [
+    assert [remedy.what for remedy in ranked_fixes(survey.sightings[0], verdicts, survey)] == [
         "make the file readable for yourself (permission denied)"
     ]
     assert [(one.path, one.message) for one in survey.unseen] == [(str(root / "secret-folder"), "permission denied")]

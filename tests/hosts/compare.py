@@ -29,9 +29,9 @@ from support.host_cases import PLACE_CASES, ROOTS, TEXT_CASES, PlaceCase, TextCa
 from support.host_setting_cases import SWITCH_CASES, TRUST_CASES, build_switch, build_trust
 from support.trees import Machine
 
-from skillshelf.core.environment import Place
+from skillshelf.core.environment import Environment
 from skillshelf.hosts.stages import judge
-from skillshelf.hosts.survey import Sighting, take_survey
+from skillshelf.hosts.survey import SkillFile, take_survey
 
 SECONDS = 120
 ENVIRONMENT = {
@@ -214,7 +214,7 @@ def compare(name: str, program: str) -> list[str]:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             machine = Machine(Path(folder).resolve())
             cwd = build(machine)
-            seen = take_survey(Place(str(cwd), str(machine.home), env), [name])
+            seen = take_survey(Environment(str(cwd), str(machine.home), env), [name])
             verdicts = [
                 (key_of(host, sighting), judge(sighting, seen.views[name], seen)) for sighting in seen.sightings
             ]
@@ -241,7 +241,7 @@ def own_skills(host: Host, program: str) -> set[str]:
         return ask(host, program, machine.repo, machine.home)
 
 
-def key_of(host: Host, sighting: Sighting) -> str:
+def key_of(host: Host, sighting: SkillFile) -> str:
     """What a host tells a skill by."""
     return sighting.real_path if host.by == "path" else sighting.folder
 

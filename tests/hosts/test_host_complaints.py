@@ -12,8 +12,8 @@ from support.trees import Machine, write_skill
 from skillshelf.catalog.document import Document
 from skillshelf.cli.main import main
 from skillshelf.config.hosts import HOSTS
-from skillshelf.core.environment import Place
-from skillshelf.hosts.fixes import fix_for, remedies
+from skillshelf.core.environment import Environment
+from skillshelf.hosts.fixes import fix_for, ranked_fixes
 from skillshelf.hosts.near_misses import NearMiss, near_misses
 from skillshelf.hosts.stages import Verdict, judge
 from skillshelf.hosts.survey import take_survey
@@ -26,7 +26,7 @@ class Answers:
     def __init__(
         self, machine: Machine, path: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
     ) -> None:
-        place = Place(str(cwd or machine.repo), str(machine.home), dict(env or {}))
+        place = Environment(str(cwd or machine.repo), str(machine.home), dict(env or {}))
         self.survey = take_survey(place, tuple(HOSTS), path=str(path))
         ways = {str(path), str(path.resolve())}
         (self.sighting,) = [s for s in self.survey.sightings if ways & {s.real_path, *s.ways}]
@@ -43,7 +43,7 @@ class Answers:
     @property
     def first_help(self) -> tuple[str, int]:
         """The most helpful thing to do, and how many hosts it helps."""
-        best = remedies(self.sighting, list(self.verdicts.values()), self.survey)[0]
+        best = ranked_fixes(self.sighting, list(self.verdicts.values()), self.survey)[0]
         return best.what, len(best.hosts)
 
 

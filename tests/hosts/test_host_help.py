@@ -13,10 +13,10 @@ from support.host_runs import Run, asked
 from support.trees import Machine, write_skill
 
 from skillshelf.config.hosts import HOSTS
-from skillshelf.core.environment import Place
-from skillshelf.hosts.fixes import Remedy, remedies
+from skillshelf.core.environment import Environment
+from skillshelf.hosts.fixes import Fix, ranked_fixes
 from skillshelf.hosts.stages import Verdict, judge
-from skillshelf.hosts.survey import Sighting, Survey, take_survey
+from skillshelf.hosts.survey import SkillFile, Survey, take_survey
 
 Build = Callable[[Machine], None]
 
@@ -96,12 +96,12 @@ class Seen:
     """Every skill called probe-x that is no personal rival, and the best that each host makes of any of them."""
 
     def __init__(self, machine: Machine, path: str | None = None) -> None:
-        place = Place(str(machine.repo), str(machine.home), {})
+        place = Environment(str(machine.repo), str(machine.home), {})
         self.survey: Survey = take_survey(place, tuple(HOSTS), path=path)
         named = [found for found in self.survey.sightings if {"probe-x", "probe x"} & {found.folder, found.declared}]
         self.sightings = [found for found in named if b"Mine." not in found.head]
 
-    def of(self, sighting: Sighting) -> list[Verdict]:
+    def of(self, sighting: SkillFile) -> list[Verdict]:
         """What all hosts make of one file."""
         return [judge(sighting, view, self.survey) for view in self.survey.views.values()]
 
@@ -112,10 +112,10 @@ class Seen:
         rows = zip(*(self.of(sighting) for sighting in self.sightings), strict=True)
         return {row[0].host: max(row, key=lambda verdict: rank[verdict.visible]) for row in rows}
 
-    def helping(self) -> list[Remedy]:
+    def helping(self) -> list[Fix]:
         """What helps the one file there is."""
         (sighting,) = self.sightings
-        return remedies(sighting, self.of(sighting), self.survey)
+        return ranked_fixes(sighting, self.of(sighting), self.survey)
 
 
 def stray_path(machine: Machine) -> str | None:

@@ -22,7 +22,7 @@ from support.host_setting_cases import (
 )
 from support.trees import Machine, write_skill
 
-from skillshelf.core.environment import Place
+from skillshelf.core.environment import Environment
 from skillshelf.hosts.fixes import fix_for
 from skillshelf.hosts.stages import Verdict, judge
 from skillshelf.hosts.survey import Survey, take_survey
@@ -32,7 +32,7 @@ def verdict_on(
     machine: Machine, host: str, file: Path, *, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> tuple[Verdict, str | None]:
     """What a host makes of the skill in a folder, and what would help."""
-    survey: Survey = take_survey(Place(str(cwd or machine.repo), str(machine.home), env or {}), [host])
+    survey: Survey = take_survey(Environment(str(cwd or machine.repo), str(machine.home), env or {}), [host])
     sighting = survey.by_path[str(file)]
     verdict = judge(sighting, survey.views[host], survey)
     return verdict, fix_for(verdict, sighting, survey.views[host], survey)
@@ -168,7 +168,7 @@ def test_what_is_off_takes_no_room_in_the_list_of_a_model(machine: Machine) -> N
     for name in ("deploy", "other"):
         text = f"---\nname: {name}\ndescription: {'x' * 600}\n---\n"
         write_skill(machine.repo / ".agents/skills", name, text)
-    place = Place(str(machine.repo), str(machine.home), {})
+    place = Environment(str(machine.repo), str(machine.home), {})
 
     before = take_survey(place, ["codex"]).views["codex"].text
     put(machine, CODEX, CODEX_OFF)

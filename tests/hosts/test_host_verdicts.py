@@ -9,14 +9,14 @@ from support.host_cases import COLUMNS, PLACE_CASES, ROOTS, TEXT_CASES, PlaceCas
 from support.trees import Machine, write_skill
 
 from skillshelf.config.hosts import HOSTS
-from skillshelf.core.environment import Place
+from skillshelf.core.environment import Environment
 from skillshelf.hosts.stages import Verdict, judge
 from skillshelf.hosts.survey import Survey, take_survey
 
 
 def survey(machine: Machine, cwd: Path, *hosts: str) -> Survey:
     """What these hosts make of a folder."""
-    return take_survey(Place(str(cwd), str(machine.home), {}), hosts or tuple(HOSTS))
+    return take_survey(Environment(str(cwd), str(machine.home), {}), hosts or tuple(HOSTS))
 
 
 def verdict_on(path: Path, host: str, seen: Survey) -> Verdict:
@@ -74,7 +74,7 @@ def test_one_skill_in_different_places(case: PlaceCase, machine: Machine) -> Non
     seen = survey(machine, cwd)
     if "03n" in case.number:
         path = str(machine.base / next(iter(case.expected)) / "SKILL.md")
-        seen = take_survey(Place(str(cwd), str(machine.home), {}), tuple(HOSTS), path=path)
+        seen = take_survey(Environment(str(cwd), str(machine.home), {}), tuple(HOSTS), path=path)
 
     verdicts = {place: [verdict_on(machine.base / place, host, seen) for host in COLUMNS] for place in case.expected}
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from support.trees import Machine, write_skill
 
-from skillshelf.core.environment import Place
+from skillshelf.core.environment import Environment
 from skillshelf.hosts.near_misses import near_misses, rename_for
 from skillshelf.hosts.stages import judge
 from skillshelf.hosts.survey import take_survey
 
 
-def place_of(machine: Machine, cwd: Path | None = None) -> Place:
-    return Place(str(cwd or machine.repo), str(machine.home), {})
+def place_of(machine: Machine, cwd: Path | None = None) -> Environment:
+    return Environment(str(cwd or machine.repo), str(machine.home), {})
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -177,6 +177,6 @@ def test_a_root_that_is_a_link_is_open_where_nobody_knows_whether_links_are_foll
 def test_a_link_above_the_folder_of_the_roots_is_no_linked_root(machine: Machine) -> None:
     write_skill(machine.home / ".kiro/skills", "deploy")
     (machine.base / "way").symlink_to(machine.home)
-    survey = take_survey(Place(str(machine.repo), f"{machine.base}/way", {}), ["kiro"])
+    survey = take_survey(Environment(str(machine.repo), f"{machine.base}/way", {}), ["kiro"])
 
     assert [judge(one, survey.views["kiro"], survey).verdict for one in survey.sightings] == ["visible"]

@@ -16,7 +16,7 @@ from skillshelf import CatalogSkill
 from skillshelf.core import worker_process
 from skillshelf.sandbox.reaper import descendants
 from skillshelf.search import index
-from skillshelf.search.index import Gathered, gather
+from skillshelf.search.index import IndexedText, gather
 from skillshelf.search.rank import WEIGHTS
 
 FEW, MANY = 40, 200
@@ -36,18 +36,18 @@ def skills(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Sequence[Catalo
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many skills were in each question to the second process, which is had even where there is one core."""
     questions: list[int] = []
-    ask = worker_process.Partner.ask
+    ask = worker_process.WorkerProcess.ask
 
-    def noted(self: worker_process.Partner, question: Any) -> Any:
+    def noted(self: worker_process.WorkerProcess, question: Any) -> Any:
         questions.append(len(question))
         return ask(self, question)
 
-    monkeypatch.setattr(worker_process, "can_have_partner", lambda: True)
-    monkeypatch.setattr(worker_process.Partner, "ask", noted)
+    monkeypatch.setattr(worker_process, "can_start_worker", lambda: True)
+    monkeypatch.setattr(worker_process.WorkerProcess, "ask", noted)
     return questions
 
 
-def by_one(skills: Sequence[CatalogSkill]) -> dict[int, Gathered]:
+def by_one(skills: Sequence[CatalogSkill]) -> dict[int, IndexedText]:
     """What one process gathers."""
     return {position: index._gathered(skill, WEIGHTS) for position, skill in enumerate(skills)}
 
@@ -99,7 +99,7 @@ def test_the_second_process_is_the_same_program_and_takes_nothing_else_from_its_
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 
-    second = worker_process.Partner("skillshelf.search.index", WEIGHTS)
+    second = worker_process.WorkerProcess("skillshelf.search.index", WEIGHTS)
     try:
         few = [skill._replace(frontmatter={}) for skill in skills[:3]]
         assert dict(enumerate(second.ask(few))) == by_one(few)
@@ -111,15 +111,15 @@ def test_the_second_process_is_the_same_program_and_takes_nothing_else_from_its_
 def test_what_a_second_process_leaves_undone_is_done_by_the_first(
     skills: Sequence[CatalogSkill], asked: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = worker_process.Partner.ask
+    ask = worker_process.WorkerProcess.ask
 
-    def killed_before_the_third(self: worker_process.Partner, question: Any) -> Any:
+    def killed_before_the_third(self: worker_process.WorkerProcess, question: Any) -> Any:
         if len(asked) == 2:
             assert self._process is not None
             self._process.kill()
         return ask(self, question)
 
-    monkeypatch.setattr(worker_process.Partner, "ask", killed_before_the_third)
+    monkeypatch.setattr(worker_process.WorkerProcess, "ask", killed_before_the_third)
 
     found = list(gather(skills, WEIGHTS))
 
@@ -152,4 +152,4 @@ def test_only_a_python_is_started_a_second_time(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
 
-    assert worker_process.can_have_partner() is can
+    assert worker_process.can_start_worker() is can

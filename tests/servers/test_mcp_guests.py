@@ -16,7 +16,7 @@ import anyio  # isort: skip
 import anyio.to_thread  # isort: skip
 from skillshelf.servers.mcp.http import Listening, bind, serve_http
 from skillshelf.servers.mcp.server import SkillServer
-from skillshelf.servers.mcp.skills import Library
+from skillshelf.servers.mcp.skills import PublishedSkills
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -31,7 +31,7 @@ PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 async def serving(machine: Machine) -> AsyncIterator[int]:
     """The port of a server over HTTP in this process; at the end it is told to stop, and must."""
     shelf = machine.shelf(trust="ask")
-    library = Library(shelf, shelf.session)
+    library = PublishedSkills(shelf, shelf.session)
     listening = Listening("127.0.0.1", 0, None, frozenset())
     bound = bind(listening)
     try:

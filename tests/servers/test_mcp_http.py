@@ -17,7 +17,7 @@ from support.trees import Machine, write_skill
 
 import anyio  # isort: skip
 from mcp import Client  # isort: skip
-from skillshelf.servers.mcp.http import Door, Listening, listening_for
+from skillshelf.servers.mcp.http import HostCheck, Listening, listening_for
 
 TOKEN = "a-token-of-enough-characters"
 LOCAL = Listening("127.0.0.1", 8000, None, frozenset())
@@ -77,7 +77,9 @@ def status_of(url: str, body: bytes, **headers: str) -> int:
         connection.close()
 
 
-def answered(listening: Listening, *headers: tuple[str, str], app: Any = None, doors: list[Door] | None = None) -> int:
+def answered(
+    listening: Listening, *headers: tuple[str, str], app: Any = None, doors: list[HostCheck] | None = None
+) -> int:
     """The status that the door, which `doors` gets, or what is behind it gives to a request with these headers."""
 
     async def welcome(scope: Any, receive: Any, send: Any) -> None:
@@ -94,7 +96,7 @@ def answered(listening: Listening, *headers: tuple[str, str], app: Any = None, d
 
     raw = [(name.encode(), value.encode()) for name, value in headers]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": raw}
-    door = Door(app or welcome, listening)
+    door = HostCheck(app or welcome, listening)
     if doors is not None:
         doors.append(door)
     anyio.run(door, scope, receive, send)
@@ -196,7 +198,7 @@ def test_one_request_too_many_is_told_to_come_again() -> None:
             enough.set()
 
     async def check() -> None:
-        door: Any = Door(slow, LOCAL)
+        door: Any = HostCheck(slow, LOCAL)
         scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"localhost")]}
         async with anyio.create_task_group() as group:
             for _ in range(65):
@@ -217,7 +219,7 @@ def test_a_request_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_request_that_is_not_done_when_the_server_ends_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skillshelf.servers.mcp.http._SHUTDOWN_SECONDS", 0.01)
-    doors: list[Door] = []
+    doors: list[HostCheck] = []
 
     async def never(scope: Any, receive: Any, send: Any) -> None:
         doors[0].close()
@@ -235,7 +237,7 @@ def test_a_client_that_does_not_send_what_it_announced_has_left(monkeypatch: pyt
 
     async def check() -> None:
         scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"localhost")]}
-        door: Any = Door(patient, LOCAL)
+        door: Any = HostCheck(patient, LOCAL)
         await door(scope, anyio.sleep_forever, anyio.sleep_forever)
 
     run(check)

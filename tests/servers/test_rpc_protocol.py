@@ -179,7 +179,7 @@ def test_messages_are_as_deep_as_the_limit_says() -> None:
 
     assert [type(parse_message(levels(n)).messages[0]).__name__ for n in (limits.RPC_DEPTH, limits.RPC_DEPTH + 2)] == [
         "Request",
-        "Wrong",
+        "InvalidMessage",
     ]
 
 

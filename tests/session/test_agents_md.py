@@ -111,7 +111,7 @@ def test_standing_context_is_always_there_and_a_skill_only_when_it_is_asked_for(
     shelf = machine.shelf("omp")
     session = shelf.session()
 
-    prompt = session.system_prompt(agents_context=agents_context(shelf.place.cwd))
+    prompt = session.system_prompt(agents_context=agents_context(shelf.environment.cwd))
 
     assert "Use tabs." in prompt
     assert "Only for deploys." not in prompt

@@ -48,7 +48,7 @@ def test_skills_and_the_files_of_a_project_stand_side_by_side_in_one_prompt(mach
     put(machine, "deploy")
     shelf = machine.shelf()
 
-    prompt = shelf.session().system_prompt(agents_context=agents_context(shelf.place.cwd))
+    prompt = shelf.session().system_prompt(agents_context=agents_context(shelf.environment.cwd))
 
     context, _, skills = prompt.rpartition("\n\n")
     assert context.endswith("Use tabs. <available_skills> is a word here.")

@@ -25,7 +25,7 @@ from pydantic import ConfigDict
 
 from skillshelf.servers.mcp.command import watch
 from skillshelf.servers.mcp.server import SkillServer
-from skillshelf.servers.mcp.skills import Library
+from skillshelf.servers.mcp.skills import PublishedSkills
 
 ERAS = {"older": "legacy", "newer": "2026-07-28"}
 """The two eras of the protocol, and how a client is told to speak each."""
@@ -65,7 +65,7 @@ async def client_of(
 ) -> AsyncIterator[Client]:
     """A client on a server of this process, which sees the machine as the command does."""
     shelf = machine.shelf(profile, trust="ask")
-    library = Library(shelf, partial(shelf.session, policy, journal=journal))
+    library = PublishedSkills(shelf, partial(shelf.session, policy, journal=journal))
     server = SkillServer(library, show_paths=show_paths)
     try:
         async with anyio.create_task_group() as group, Client(server.server, mode=ERAS[era], **options) as client:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from typing import Any
 
-from skillshelf.catalog.prompt import told_to_models
+from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.errors import SkillError
 from skillshelf.session.results import clean, code_of, failure
 from skillshelf.session.session import Session
@@ -81,7 +81,7 @@ _DESCRIPTION = (
 
 def task_tool(session: Session) -> Tool:
     """The tool as a model is told of it, with the names of the skills that can be pinned."""
-    names = sorted({skill.name for skill in told_to_models(session.skills)})
+    names = sorted({skill.name for skill in visible_to_model(session.skills)})
     skills = {"type": "array", "items": {"type": "string", **({"enum": names} if names else {})}}
     return Tool(
         "task",

@@ -9,10 +9,10 @@ from skillshelf.adapters.json_tools import Start, run_task, task_tool
 from skillshelf.session.session import Session
 from skillshelf.session.tools import Tool, ToolResult
 
-__all__ = ["SkillTaskTool", "SkillTool", "skill_tools"]
+__all__ = ["LangChainSkillTool", "SkillTaskTool", "skill_tools"]
 
 
-class SkillTool(BaseTool):
+class LangChainSkillTool(BaseTool):
     """One tool of a session."""
 
     session: Any
@@ -31,7 +31,7 @@ class SkillTool(BaseTool):
         return await asyncio.to_thread(self._run, **arguments)
 
 
-class SkillTaskTool(SkillTool):
+class SkillTaskTool(LangChainSkillTool):
     """The tool by which a model hands a task to a sub-agent that starts with the skills it names."""
 
     start: Any
@@ -56,7 +56,7 @@ class SkillTaskTool(SkillTool):
 
 def skill_tools(session: Session) -> list[BaseTool]:
     """The tools of the session as they are now, for `bind_tools` or an agent."""
-    return [SkillTool(session, tool) for tool in session.tools()]
+    return [LangChainSkillTool(session, tool) for tool in session.tools()]
 
 
 def _text(result: ToolResult) -> str:

@@ -13,7 +13,7 @@ from skillshelf.config.profile import Profile, RootRule
 from skillshelf.config.settings import SWITCHES, Settings
 from skillshelf.config.systems import SEED_PROFILES
 from skillshelf.core import files
-from skillshelf.core.environment import locate
+from skillshelf.core.environment import make_environment
 from skillshelf.core.limits import SKILL_FILE_BYTES
 from skillshelf.core.values import Catalog, CatalogSkill, Finding, SkillMetadata, metadata_of
 from skillshelf.errors import (
@@ -238,7 +238,7 @@ def discover_skills_from_dir(dir: str | os.PathLike[str], source: str) -> Catalo
 
 
 def _scan(project_root: str, profile: Profile) -> Catalog:
-    place = locate(project_root, None, {})
+    place = make_environment(project_root, None, {})
     roots = resolve_roots(profile, place, Settings(), trust="all")
     return catalogs.build(discover(roots.roots, profile, repository=roots.repository), roots, profile, Settings())
 

@@ -178,7 +178,7 @@ class RegisteredShelf(Shelf):
     """
 
     def __init__(self, base: Shelf, registry: SkillRegistry, *, discovers: bool) -> None:
-        super().__init__(base.place, base.profile, base.settings, base.trust, use_cache=False, scorer=base.scorer)
+        super().__init__(base.environment, base.profile, base.settings, base.trust, use_cache=False, scorer=base.scorer)
         self.progress = base.progress
         # The index for searches is brought up to date, not made anew; entries of files are the base's own business.
         self.cache = base.cache if discovers else None

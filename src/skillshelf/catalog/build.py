@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal
 
-from skillshelf.catalog.build_context import Documents, Ground, Notes, Parts, hidden_by, report
+from skillshelf.catalog.build_context import BuildContext, CacheEntries, Diagnostics, Documents, hidden_by, report
 from skillshelf.catalog.discovery import Found, Repeat
 from skillshelf.catalog.search_roots import Roots
 from skillshelf.config.profile import Filter as FilterName
@@ -27,7 +27,7 @@ from skillshelf.core.values import (
 __all__ = ["accept", "build", "empty"]
 
 
-def accept(found: Iterable[Found], ground: Ground) -> list[CatalogSkill]:
+def accept(found: Iterable[Found], ground: BuildContext) -> list[CatalogSkill]:
     """The skills among what was found, in the same order."""
     accepted: list[CatalogSkill] = []
     by_file: dict[str, CatalogSkill] = {}
@@ -42,10 +42,10 @@ def accept(found: Iterable[Found], ground: Ground) -> list[CatalogSkill]:
                 notes[item.root][item.path] = item.entry
         elif isinstance(item, Candidate):
             # Imported here: the parser and its rules take longer to load than a thousand entries of the cache.
-            from skillshelf.catalog.parse import judge
+            from skillshelf.catalog.parse import parse_candidate
 
             told = len(parts.warnings)
-            skill = judge(item, ground)
+            skill = parse_candidate(item, ground)
             if skill is None:
                 refused[item.real_path] = item
             else:
@@ -54,9 +54,9 @@ def accept(found: Iterable[Found], ground: Ground) -> list[CatalogSkill]:
                 if notes:
                     notes[item.root][item.path] = _entry(skill, item, parts.warnings[told:])
         elif isinstance(item, Repeat):
-            from skillshelf.catalog.parse import judge_again
+            from skillshelf.catalog.parse import parse_repeat
 
-            again = judge_again(item, by_file, refused, ground)
+            again = parse_repeat(item, by_file, refused, ground)
             if again is not None:
                 accepted.append(again)
                 by_file.setdefault(item.real_path, again)
@@ -78,7 +78,7 @@ def _entry(skill: CatalogSkill, candidate: Candidate, warnings: Sequence[Diagnos
     )
 
 
-def _remembered(kept: Kept, ground: Ground) -> CatalogSkill:
+def _remembered(kept: Kept, ground: BuildContext) -> CatalogSkill:
     """The skill that an unchanged file is: what the rules said stands, what the settings say is asked anew."""
     entry = kept.entry
     root = ground.roots[kept.root]
@@ -109,18 +109,18 @@ def build(
     roots: Roots,
     profile: Profile,
     settings: Settings,
-    notes: Notes | None = None,
+    notes: CacheEntries | None = None,
     documents: Documents | None = None,
 ) -> Catalog:
     """The catalog of everything that was found below the roots.
 
     `notes` are taken for the next look, `documents` keeps what was parsed for other profiles.
     """
-    parts = Parts([], list(settings.warnings), [], [])
+    parts = Diagnostics([], list(settings.warnings), [], [])
     for problem in roots.problems:
         report(parts, problem, profile)
     read = {} if documents is None else documents
-    accepted = accept(found, Ground(roots.roots, profile, settings, parts, notes, read))
+    accepted = accept(found, BuildContext(roots.roots, profile, settings, parts, notes, read))
     kept = SETTLEMENTS[profile.filter_order](accepted, roots.roots, profile, settings, parts)
     kept.sort(key=_order_key(profile, roots.roots))
     return _catalog(kept, roots, profile, parts)
@@ -128,13 +128,13 @@ def build(
 
 def empty(roots: Roots, profile: Profile, settings: Settings) -> Catalog:
     """The catalog of a machine on which skills are switched off."""
-    parts = Parts([], list(settings.warnings), [], [])
+    parts = Diagnostics([], list(settings.warnings), [], [])
     message = "skills are switched off here by `skills.enabled = false`; nothing was looked into"
     parts.warnings.append(Diagnostic(settings.switched_off_by, "skills-disabled", message))
     return _catalog([], roots, profile, parts)
 
 
-def _catalog(skills: list[CatalogSkill], roots: Roots, profile: Profile, parts: Parts) -> Catalog:
+def _catalog(skills: list[CatalogSkill], roots: Roots, profile: Profile, parts: Diagnostics) -> Catalog:
     paths = {skill.path for skill in skills}
     counts = [0] * len(roots.roots)
     for skill in skills:
@@ -174,7 +174,7 @@ FILTERS: Mapping[FilterName, Filter] = {
 
 
 def _filter(
-    skills: Iterable[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: Parts
+    skills: Iterable[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: Diagnostics
 ) -> list[CatalogSkill]:
     if not (settings.ignored or settings.include or any(root.switched_off for root in roots)):
         return list(skills)
@@ -211,12 +211,12 @@ RESOLVERS: Mapping[Literal["first", "last", "keep-all", "race"], Resolver] = {
 }
 
 
-def _settle(skills: Sequence[CatalogSkill], profile: Profile, parts: Parts) -> list[CatalogSkill]:
+def _settle(skills: Sequence[CatalogSkill], profile: Profile, parts: Diagnostics) -> list[CatalogSkill]:
     """The skills that keep their file and their name; the others are shadowed."""
     return _settle_names(_settle_files(skills, profile, parts), profile, parts)
 
 
-def _settle_files(skills: Sequence[CatalogSkill], profile: Profile, parts: Parts) -> list[CatalogSkill]:
+def _settle_files(skills: Sequence[CatalogSkill], profile: Profile, parts: Diagnostics) -> list[CatalogSkill]:
     if len({skill.real_path for skill in skills}) == len(skills):
         return list(skills)
     by_file: dict[str, list[CatalogSkill]] = {}
@@ -233,7 +233,7 @@ def _settle_files(skills: Sequence[CatalogSkill], profile: Profile, parts: Parts
     return kept
 
 
-def _settle_names(skills: Sequence[CatalogSkill], profile: Profile, parts: Parts) -> list[CatalogSkill]:
+def _settle_names(skills: Sequence[CatalogSkill], profile: Profile, parts: Diagnostics) -> list[CatalogSkill]:
     key = COLLISION_KEYS[profile.collision_key]
     if len({key(skill.name) for skill in skills}) == len(skills):
         return list(skills)
@@ -292,13 +292,13 @@ COLLISION_KEYS: Mapping[Literal["exact", "folded"], Callable[[str], str]] = {"ex
 
 
 def _filter_then_settle(
-    skills: list[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: Parts
+    skills: list[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: Diagnostics
 ) -> list[CatalogSkill]:
     return _settle(_filter(skills, roots, profile, settings, parts), profile, parts)
 
 
 def _settle_then_filter(
-    skills: list[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: Parts
+    skills: list[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: Diagnostics
 ) -> list[CatalogSkill]:
     """Names are settled among providers, then filters apply, then custom directories join."""
     provided = [skill for skill in skills if roots[skill.root].kind != "custom"]

@@ -9,16 +9,26 @@ from skillshelf.config.settings import Settings
 from skillshelf.core import files
 from skillshelf.core.values import CatalogSkill, Diagnostic, Entry, Filtered, Hidden, Root, Shadowed, SkillMetadata
 
-__all__ = ["Documents", "Ground", "Notes", "Parts", "held_back", "hidden_by", "is_disabled", "report", "vouched_for"]
+__all__ = [
+    "BuildContext",
+    "CacheEntries",
+    "Diagnostics",
+    "Documents",
+    "held_back_by",
+    "hidden_by",
+    "is_disabled",
+    "report",
+    "vouched_for",
+]
 
 Documents = dict[tuple[str, Any], Any]
 """What was parsed so far, a `Document` by real path and `Form`, which are not imported before something is parsed."""
 
-Notes = Sequence[dict[str, Entry]]
+CacheEntries = Sequence[dict[str, Entry]]
 """For each root, the entries of its skills by their paths."""
 
 
-class Parts(NamedTuple):
+class Diagnostics(NamedTuple):
     """What is told of a catalog beside its skills."""
 
     errors: list[Diagnostic]
@@ -27,18 +37,18 @@ class Parts(NamedTuple):
     filtered: list[Filtered]
 
 
-class Ground(NamedTuple):
+class BuildContext(NamedTuple):
     """By what skills are judged, and where it is told what became of them."""
 
     roots: Sequence[Root]
     profile: Profile
     settings: Settings
-    parts: Parts
-    notes: Notes | None
+    parts: Diagnostics
+    notes: CacheEntries | None
     documents: Documents
 
 
-def report(parts: Parts, diagnostic: Diagnostic, profile: Profile) -> None:
+def report(parts: Diagnostics, diagnostic: Diagnostic, profile: Profile) -> None:
     """Tell of something as the profile weighs it."""
     weight = profile.rules[diagnostic.rule]
     if weight == "reject":
@@ -63,10 +73,10 @@ def hidden_by(
         return "untrusted"
     if settings.deny and any(r.tool == "skill_load" and r.skill_name in (None, name) for r in settings.deny):
         return "denied"
-    return held_back(fields, profile)
+    return held_back_by(fields, profile)
 
 
-def held_back(fields: Mapping[str, Any], profile: Profile) -> Hidden | None:
+def held_back_by(fields: Mapping[str, Any], profile: Profile) -> Hidden | None:
     """Why a model is not told of a skill, as far as its author decides that."""
     for field in profile.hides_on:
         # Several agents read these words as true; a deploy skill must not slip through on spelling.

@@ -71,12 +71,12 @@ def probe(root: Root, profile: Profile, *, repository: str) -> Iterator[Found]:
         return
     try:
         walk = _Walk(0, root, profile, [repository, root.real_path], set(), account=False)
-        yield from walk._probe(folder, _Place(root.path, root.real_path, 0, None))
+        yield from walk._probe(folder, _WalkFrame(root.path, root.real_path, 0, None))
     finally:
         files.close(folder)
 
 
-class _Place(NamedTuple):
+class _WalkFrame(NamedTuple):
     """A folder under way: how it was reached, where it really is, how deep, and why its skills do not count."""
 
     path: str
@@ -125,7 +125,7 @@ class _Walk:
         except OSError as error:
             yield Diagnostic(self.root.path, "root-unreadable", _reason(error))
             return
-        place = _Place(self.root.path, self.root.real_path, 0, None)
+        place = _WalkFrame(self.root.path, self.root.real_path, 0, None)
         try:
             if self.profile.root_file == "skill":
                 yield from self._probe(folder, place)
@@ -149,7 +149,7 @@ class _Walk:
             message = f"{self.too_deep} entries lie deeper than {WALK_DEPTH} levels and were not visited"
             yield Diagnostic(self.root.path, "walk-limit", message)
 
-    def _children(self, folder: int, place: _Place) -> Iterator[Found]:
+    def _children(self, folder: int, place: _WalkFrame) -> Iterator[Found]:
         """What lies below a folder that is itself no skill, or below a skill where that counts."""
         counts = place.verdict is None
         try:
@@ -182,7 +182,7 @@ class _Walk:
                 continue
             yield from self._child(folder, place, name)
 
-    def _named(self, folder: int, only: Mapping[str, Collection[str]], place: _Place) -> list[tuple[str, bool]]:
+    def _named(self, folder: int, only: Mapping[str, Collection[str]], place: _WalkFrame) -> list[tuple[str, bool]]:
         """Those of the names to look at that a folder holds, each with whether it is a folder itself."""
         found = []
         for name in sorted(only.get(place.path, ()), key=os.fsencode):
@@ -192,7 +192,7 @@ class _Walk:
                 continue
         return found
 
-    def _known_skill(self, place: _Place, name: str) -> _Place | None:
+    def _known_skill(self, place: _WalkFrame, name: str) -> _WalkFrame | None:
         """The place of a child whose SKILL.md another walk of the same look has read, where nothing below it counts."""
         if not self.heads or self.profile.below_skill == "enter" or self.account:
             return None
@@ -200,7 +200,7 @@ class _Walk:
         below = self._below(place, name) if head is not None and head.data is not None else None
         return below if below is not None and below.verdict is None else None
 
-    def _loose_files(self, folder: int, place: _Place, names: list[str]) -> Iterator[Found]:
+    def _loose_files(self, folder: int, place: _WalkFrame, names: list[str]) -> Iterator[Found]:
         """Markdown files that count as skills without being called SKILL.md, where a root has such."""
         least_depth = {"none": WALK_DEPTH, "in-folders": 1, "everywhere": 0}[self.root.loose_files]
         if place.depth < least_depth or SKILL_FILE in names:
@@ -229,7 +229,7 @@ class _Walk:
 
     # Walking --------------------------------------------------------------------------------------
 
-    def _odd_names(self, place: _Place, names: list[str]) -> Iterator[Diagnostic]:
+    def _odd_names(self, place: _WalkFrame, names: list[str]) -> Iterator[Diagnostic]:
         if place.depth == 0 and SKILL_FILE in names and self.profile.root_file == "report":
             message = "a SKILL.md in the root itself is no skill; give it a folder of its own, or name the folder above"
             yield Diagnostic(f"{place.path}/{SKILL_FILE}", "root-file", message)
@@ -240,7 +240,7 @@ class _Walk:
             if "." in name or files.kind_at(f"{place.real_path}/{name}") == "file":
                 yield Diagnostic(f"{place.path}/{name}", "file-name", f"{name!r} is not read; rename it to SKILL.md")
 
-    def _child(self, parent: int, place: _Place, name: str) -> Iterator[Found]:
+    def _child(self, parent: int, place: _WalkFrame, name: str) -> Iterator[Found]:
         below = self._below(place, name)
         if below is None:
             return
@@ -254,7 +254,7 @@ class _Walk:
         finally:
             files.close(folder)
 
-    def _below(self, place: _Place, name: str) -> _Place | None:
+    def _below(self, place: _WalkFrame, name: str) -> _WalkFrame | None:
         """The place of a child, with the reason why skills in it do not count; None where nobody looks."""
         verdict = place.verdict
         depth = place.depth + 1
@@ -269,9 +269,9 @@ class _Walk:
         if depth > WALK_DEPTH:
             self.too_deep += 1
             return None
-        return _Place(f"{place.path}/{name}", f"{place.real_path}/{name}", depth, verdict)
+        return _WalkFrame(f"{place.path}/{name}", f"{place.real_path}/{name}", depth, verdict)
 
-    def _folder(self, folder: int, place: _Place) -> Iterator[Found]:
+    def _folder(self, folder: int, place: _WalkFrame) -> Iterator[Found]:
         is_skill = yield from self._probe(folder, place)
         if is_skill and self.profile.below_skill == "skip" and place.verdict is None:
             if not self.account:
@@ -281,7 +281,7 @@ class _Walk:
             self.budget[place.verdict is None] -= 1
         yield from self._children(folder, place)
 
-    def _probe(self, folder: int, place: _Place) -> Generator[Found, None, bool]:
+    def _probe(self, folder: int, place: _WalkFrame) -> Generator[Found, None, bool]:
         """The SKILL.md of a folder, if it has one; returns whether it has."""
         path = f"{place.path}/{SKILL_FILE}"
         try:
@@ -308,7 +308,7 @@ class _Walk:
         return True
 
     def _read(
-        self, folder: int, name: str, place: _Place, real_path: str, *, shown: str = SKILL_FILE
+        self, folder: int, name: str, place: _WalkFrame, real_path: str, *, shown: str = SKILL_FILE
     ) -> Iterator[Found]:
         path = f"{place.path}/{shown}"
         if not _is_text(path):
@@ -350,7 +350,7 @@ class _Walk:
 
     # Links ----------------------------------------------------------------------------------------
 
-    def _not_a_folder(self, parent: int, place: _Place, name: str, error: OSError) -> Iterator[Found]:
+    def _not_a_folder(self, parent: int, place: _WalkFrame, name: str, error: OSError) -> Iterator[Found]:
         """What to do with a child that could not be opened as a folder."""
         try:
             kind = files.kind_of(files.stat_at(parent, name).st_mode)
@@ -362,7 +362,7 @@ class _Walk:
         elif kind == "folder":
             yield Diagnostic(place.path, "unreadable", _reason(error))
 
-    def _charge(self, place: _Place, kind: files.Kind) -> None:
+    def _charge(self, place: _WalkFrame, kind: files.Kind) -> None:
         """Count what is no folder too: a link costs as much as a folder, five files as much as one."""
         counts = place.verdict is None
         self.others[counts] += 5 if kind == "link" else 1
@@ -370,7 +370,7 @@ class _Walk:
             self.others[counts] -= 5
             self.budget[counts] -= 1
 
-    def _linked_folder(self, place: _Place) -> Iterator[Found]:
+    def _linked_folder(self, place: _WalkFrame) -> Iterator[Found]:
         try:
             target = files.resolve_link(place.path)
         except OSError as error:
@@ -397,7 +397,7 @@ class _Walk:
         finally:
             files.close(folder)
 
-    def _followed(self, folder: int, place: _Place) -> Iterator[Found]:
+    def _followed(self, folder: int, place: _WalkFrame) -> Iterator[Found]:
         """A folder reached by a link: a skill, or a folder of skills that is walked once."""
         try:
             files.stat_at(folder, SKILL_FILE)
@@ -408,7 +408,7 @@ class _Walk:
             self.followed.add(place.real_path)
         yield from self._folder(folder, place)
 
-    def _linked_file(self, place: _Place, path: str) -> Iterator[Found]:
+    def _linked_file(self, place: _WalkFrame, path: str) -> Iterator[Found]:
         try:
             target = files.resolve_link(path)
         except OSError as error:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from skillshelf.config.profile import Profile, SettingForm, SettingRule, Syntax
 from skillshelf.core import files
-from skillshelf.core.environment import Place
+from skillshelf.core.environment import Environment
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.values import Diagnostic, VerdictName
 
@@ -29,7 +29,7 @@ __all__ = [
 class SettingsPlace(NamedTuple):
     """What the files of a host's settings are looked for from: `chain` begins at the working directory."""
 
-    place: Place
+    environment: Environment
     chain: tuple[str, ...]
 
 
@@ -52,8 +52,8 @@ def settings_of(rule: SettingRule, where: SettingsPlace, *, trusted: bool) -> li
     """What the files of a rule say, the weakest first; a key may be written with dots or as nested tables."""
     found = []
     for path in _paths(rule, where, trusted=trusted):
-        for value in _under(rule.key.split("."), _read(path, rule.syntax, where.place)):
-            found.append(Setting(_shown(path, where.place), value))
+        for value in _under(rule.key.split("."), _read(path, rule.syntax, where.environment)):
+            found.append(Setting(_shown(path, where.environment), value))
     return found
 
 
@@ -63,12 +63,12 @@ def settings_of(rule: SettingRule, where: SettingsPlace, *, trusted: bool) -> li
 def _paths(rule: SettingRule, where: SettingsPlace, *, trusted: bool) -> Iterator[str]:
     """The files of a rule that there may be."""
     bases: Mapping[str, tuple[str, ...]] = {
-        "home": (where.place.home,) if where.place.home else (),
-        "cwd": (where.place.cwd,),
+        "home": (where.environment.home,) if where.environment.home else (),
+        "cwd": (where.environment.cwd,),
         "chain": where.chain[::-1],
         "repository": where.chain[-1:],
     }
-    moved = where.place.env.get(rule.moved_by, "") if rule.moved_by else ""
+    moved = where.environment.env.get(rule.moved_by, "") if rule.moved_by else ""
     for file in rule.files:
         base, _, path = file.partition(":")
         if base != "home" and rule.project_files == "trusted" and not trusted:
@@ -79,21 +79,21 @@ def _paths(rule: SettingRule, where: SettingsPlace, *, trusted: bool) -> Iterato
             yield from (os.path.join(folder, path) for folder in bases[base])
 
 
-def _read(path: str, syntax: Syntax, place: Place) -> Any:
+def _read(path: str, syntax: Syntax, environment: Environment) -> Any:
     """What a file holds; an empty table where there is none."""
     try:
         data = files.read_file(path, limit=CONFIG_BYTES, links="follow")
         if data is None:
-            raise Unreadable(_shown(path, place), f"no file of at most {CONFIG_BYTES:,} bytes")
+            raise Unreadable(_shown(path, environment), f"no file of at most {CONFIG_BYTES:,} bytes")
         # Most hosts pass over a byte order mark here.
         return _SYNTAXES[syntax](data.decode("utf-8-sig"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise Unreadable(_shown(path, place), (error.strerror or str(error)).lower()) from None
+        raise Unreadable(_shown(path, environment), (error.strerror or str(error)).lower()) from None
     except (ValueError, RecursionError) as error:
         said = str(error).split("\n")[0] if isinstance(error, ValueError) else "too deep"
-        raise Unreadable(_shown(path, place), said) from None
+        raise Unreadable(_shown(path, environment), said) from None
 
 
 def _json(text: str) -> Any:
@@ -150,10 +150,10 @@ def _under(keys: list[str], value: Any) -> Iterator[Any]:
             yield from _under(keys[1:], value[keys[0]])
 
 
-def _shown(path: str, place: Place) -> str:
-    if path.startswith(f"{place.cwd}/"):
-        return path[len(place.cwd) + 1 :]
-    return "~" + path[len(place.home) :] if place.home and path.startswith(f"{place.home}/") else path
+def _shown(path: str, environment: Environment) -> str:
+    if path.startswith(f"{environment.cwd}/"):
+        return path[len(environment.cwd) + 1 :]
+    return "~" + path[len(environment.home) :] if environment.home and path.startswith(f"{environment.home}/") else path
 
 
 # Trust --------------------------------------------------------------------------------------------
@@ -168,39 +168,39 @@ class HostTrust(NamedTuple):
 
 def host_trust(profile: Profile, where: SettingsPlace) -> HostTrust:
     """What a host's variables, its switch and its own record, in this order, say about the working directory."""
-    if any(_is_set(entry, where.place) for entry in profile.distrust_env):
+    if any(_is_set(entry, where.environment) for entry in profile.distrust_env):
         return HostTrust(trusted=False)
-    if any(_is_set(entry, where.place) for entry in profile.trust_env):
+    if any(_is_set(entry, where.environment) for entry in profile.trust_env):
         return HostTrust(trusted=True)
     try:
         switch = profile.trust_switch
         said = [setting.value for setting in settings_of(switch, where, trusted=False)] if switch else []
-        return HostTrust(trusted=said[-1:] == [False] or _is_recorded(profile, where.place))
+        return HostTrust(trusted=said[-1:] == [False] or _is_recorded(profile, where.environment))
     except Unreadable as error:
         return HostTrust(trusted=False, problem=Diagnostic(error.path, "settings-unreadable", str(error)))
 
 
-def _is_set(entry: str, place: Place) -> bool:
+def _is_set(entry: str, environment: Environment) -> bool:
     """Whether a variable has the value that a row like `NAME=true` names."""
     name, _, value = entry.partition("=")
-    return place.env.get(name) == value
+    return environment.env.get(name) == value
 
 
-def _is_recorded(profile: Profile, place: Place) -> bool:
+def _is_recorded(profile: Profile, environment: Environment) -> bool:
     """Whether the host's own record trusts the working directory: the longest path in it that is about it decides."""
-    path = place.env.get(profile.trust_file_env, "") if profile.trust_file_env else ""
-    if not path and (place.home is None or profile.trust_file is None):
+    path = environment.env.get(profile.trust_file_env, "") if profile.trust_file_env else ""
+    if not path and (environment.home is None or profile.trust_file is None):
         return False
-    path = path or os.path.join(place.home or "", profile.trust_file or "")
-    record = _read(path, profile.trust_syntax, place)
+    path = path or os.path.join(environment.home or "", profile.trust_file or "")
+    record = _read(path, profile.trust_syntax, environment)
     if not isinstance(record, Mapping):
-        raise Unreadable(_shown(path, place), "it is no table of folders")
+        raise Unreadable(_shown(path, environment), "it is no table of folders")
     rules = []
     for folder, value in record.items():
         level = profile.trust_levels.get(value if isinstance(value, str) else str(value).lower())
         if level is None:
-            raise Unreadable(_shown(path, place), f"{value!r} for {folder} is no level of trust")
-        if level != "none" and files.is_inside(place.cwd, _meant(folder, level, profile)):
+            raise Unreadable(_shown(path, environment), f"{value!r} for {folder} is no level of trust")
+        if level != "none" and files.is_inside(environment.cwd, _meant(folder, level, profile)):
             rules.append((len(folder), level))
     return bool(rules) and max(rules, key=lambda rule: rule[0])[1] != "refused"
 

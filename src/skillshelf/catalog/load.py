@@ -33,10 +33,10 @@ from skillshelf.errors import (
 )
 
 __all__ = [
-    "Address",
     "Listing",
     "LoadedSkill",
     "Resource",
+    "ResourceAddress",
     "digest_of",
     "list_files",
     "load",
@@ -55,7 +55,7 @@ SCHEME = "skill://"
 SKILL_FILE = "SKILL.md"
 
 
-class Address(NamedTuple):
+class ResourceAddress(NamedTuple):
     """A skill's name and the names on the way to one of its files, decoded and found harmless."""
 
     name: str
@@ -90,7 +90,7 @@ def digest_of(data: bytes) -> str:
 # Addresses ----------------------------------------------------------------------------------------
 
 
-def parse_address(uri: str) -> Address:
+def parse_address(uri: str) -> ResourceAddress:
     """The address a text is; PathEscape, with the reason, for everything that is none."""
     if len(uri) > ADDRESS_CHARS:
         raise LimitExceeded(f"an address has at most {ADDRESS_CHARS} characters")
@@ -106,7 +106,7 @@ def parse_address(uri: str) -> Address:
     segments = path.removesuffix("/").split("/") if path else []
     if len(segments) > ADDRESS_SEGMENTS:
         raise LimitExceeded(f"an address has at most {ADDRESS_SEGMENTS} segments")
-    return Address(_decoded(name), tuple(_segment(segment) for segment in segments))
+    return ResourceAddress(_decoded(name), tuple(_segment(segment) for segment in segments))
 
 
 def _decoded(text: str) -> str:

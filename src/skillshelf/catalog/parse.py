@@ -3,14 +3,14 @@
 import os
 from collections.abc import Mapping, Sequence
 
-from skillshelf.catalog.build_context import Documents, Ground, Parts, hidden_by, is_disabled
+from skillshelf.catalog.build_context import BuildContext, Diagnostics, Documents, hidden_by, is_disabled
 from skillshelf.catalog.discovery import Repeat
 from skillshelf.catalog.document import PLAIN_FORM, Document, body, form_of, parse, reads_alike
 from skillshelf.catalog.rules import check, description_of, name_of, placed
 from skillshelf.config.profile import Profile
 from skillshelf.core.values import Candidate, CatalogSkill, Diagnostic, Finding, Root, Shadowed
 
-__all__ = ["judge", "judge_again", "read_document"]
+__all__ = ["parse_candidate", "parse_repeat", "read_document"]
 
 
 def read_document(candidate: Candidate, profile: Profile, documents: Documents) -> Document:
@@ -27,7 +27,7 @@ def read_document(candidate: Candidate, profile: Profile, documents: Documents) 
     return document
 
 
-def judge(candidate: Candidate, ground: Ground) -> CatalogSkill | None:
+def parse_candidate(candidate: Candidate, ground: BuildContext) -> CatalogSkill | None:
     """The skill a candidate is, or None with an error that says why it is none."""
     _, profile, settings, parts, _, documents = ground
     root = ground.roots[candidate.root]
@@ -65,8 +65,8 @@ def judge(candidate: Candidate, ground: Ground) -> CatalogSkill | None:
     )
 
 
-def judge_again(
-    repeat: Repeat, by_file: Mapping[str, CatalogSkill], refused: Mapping[str, Candidate], ground: Ground
+def parse_repeat(
+    repeat: Repeat, by_file: Mapping[str, CatalogSkill], refused: Mapping[str, Candidate], ground: BuildContext
 ) -> CatalogSkill | None:
     """The same file by another way: its folder, and so the verdict on it, may be another one."""
     _, profile, settings, parts, _, _ = ground
@@ -74,7 +74,7 @@ def judge_again(
     known = by_file.get(repeat.real_path)
     if known is None:
         candidate = refused[repeat.real_path]
-        return judge(candidate._replace(root=repeat.root, path=repeat.path, real_dir=repeat.real_dir), ground)
+        return parse_candidate(candidate._replace(root=repeat.root, path=repeat.path, real_dir=repeat.real_dir), ground)
     directory = os.path.basename(os.path.dirname(repeat.path))
     document = Document(dict(known.frontmatter), "", ())
     # What it is warned about was said where it was found first; and it is in the catalog, so this way is no loss.
@@ -96,7 +96,7 @@ def judge_again(
 
 
 def _weigh(
-    findings: Sequence[Finding], document: Document, path: str, root: Root, profile: Profile, parts: Parts
+    findings: Sequence[Finding], document: Document, path: str, root: Root, profile: Profile, parts: Diagnostics
 ) -> bool:
     """Report the findings as the profile weighs them; False if one of them rejects the skill."""
     warnings = []

@@ -18,7 +18,7 @@ __all__ = [
     "bullets",
     "catalog_text",
     "tokens_in",
-    "told_to_models",
+    "visible_to_model",
 ]
 
 
@@ -143,7 +143,7 @@ def _shown(description: str, most: int | None = DESCRIPTION_SHOWN) -> str:
     return fold(description) if most is None else cut(fold(description), most)
 
 
-def told_to_models(skills: Sequence[CatalogSkill]) -> list[CatalogSkill]:
+def visible_to_model(skills: Sequence[CatalogSkill]) -> list[CatalogSkill]:
     """The skills a model may know of."""
     return [skill for skill in skills if skill.hidden is None]
 
@@ -171,7 +171,7 @@ def catalog_text(
     skills: Sequence[CatalogSkill], profile: Profile, settings: Settings, *, extra_fields: tuple[str, ...] = ()
 ) -> CatalogText:
     """The catalog as the profile writes it; empty where there is no skill to tell of."""
-    told = told_to_models(skills)
+    told = visible_to_model(skills)
     if not told:
         return CatalogText("", 0, 0, truncated=False)
     return FORMS[profile.catalog_form](Told(told, settings, profile, extra_fields))

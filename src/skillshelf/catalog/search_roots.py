@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from skillshelf.config.profile import Base, Profile, RootRule, how_to_allow
 from skillshelf.config.settings import Settings, Trust, is_trusted
 from skillshelf.core import files
-from skillshelf.core.environment import Place, expand, find_repository
+from skillshelf.core.environment import Environment, expand, find_repository
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.values import Diagnostic, Root
 
@@ -26,7 +26,7 @@ class Roots(NamedTuple):
     switches: tuple["Switch", ...] = ()
 
 
-class _Named(NamedTuple):
+class _RootName(NamedTuple):
     """A folder that a rule names, before anybody has looked whether it exists."""
 
     path: str
@@ -34,10 +34,10 @@ class _Named(NamedTuple):
     label: str
 
 
-class _Ground(NamedTuple):
+class _RootContext(NamedTuple):
     """What root rules start from."""
 
-    place: Place
+    environment: Environment
     settings: Settings
     profile: Profile
     chain: tuple[str, ...]
@@ -47,11 +47,11 @@ class _Ground(NamedTuple):
     switches: tuple["Switch", ...]
 
 
-def resolve_roots(profile: Profile, place: Place, settings: Settings, *, trust: Trust) -> Roots:
+def resolve_roots(profile: Profile, environment: Environment, settings: Settings, *, trust: Trust) -> Roots:
     """Every root of the profile at this place; a folder named twice counts where it stands first."""
-    ground = _ground(profile, place, settings)
-    named: dict[str, _Named] = {}
-    homes = _home_roots(profile, place)
+    ground = _ground(profile, environment, settings)
+    named: dict[str, _RootName] = {}
+    homes = _home_roots(profile, environment)
     for rule in sorted(profile.roots, key=lambda rule: -rule.priority):
         for folder in BASES[rule.base](rule, ground):
             if rule.base == "chain" and profile.home_in_chain == "user" and _unlinked(folder) in homes:
@@ -62,38 +62,40 @@ def resolve_roots(profile: Profile, place: Place, settings: Settings, *, trust: 
     return Roots(linked, files.real_path(ground.repository), tuple(ground.problems), ground.switches)
 
 
-def _ground(profile: Profile, place: Place, settings: Settings) -> _Ground:
+def _ground(profile: Profile, environment: Environment, settings: Settings) -> _RootContext:
     problems: list[Diagnostic] = []
     markers = profile.markers
-    if profile.markers_env and (given := place.env.get(profile.markers_env, "").strip()):
+    if profile.markers_env and (given := environment.env.get(profile.markers_env, "").strip()):
         markers = tuple(marker.strip() for marker in given.split(",") if marker.strip())
-    boundary = place.env.get(profile.boundary_env, "").strip() if profile.boundary_env else ""
+    boundary = environment.env.get(profile.boundary_env, "").strip() if profile.boundary_env else ""
     if boundary:
-        top = files.real_path(expand(boundary, place, base=place.cwd))
+        top = files.real_path(expand(boundary, environment, base=environment.cwd))
     else:
-        top = find_repository(place.cwd, markers) or {"cwd": place.cwd, "filesystem": "/"}[profile.no_marker]
-    if place.home is None and any(rule.base == "home" for rule in profile.roots):
+        top = (
+            find_repository(environment.cwd, markers) or {"cwd": environment.cwd, "filesystem": "/"}[profile.no_marker]
+        )
+    if environment.home is None and any(rule.base == "home" for rule in profile.roots):
         problems.append(
             Diagnostic("", "home-missing", "HOME is not an absolute path; your own skills are not looked for")
         )
-    chain = _chain(place.cwd, top)
+    chain = _chain(environment.cwd, top)
     if not chain:
-        problems.append(Diagnostic(top, "boundary-outside", f"${profile.boundary_env} is not above {place.cwd}"))
+        problems.append(Diagnostic(top, "boundary-outside", f"${profile.boundary_env} is not above {environment.cwd}"))
     ordered = chain if profile.chain_order == "nearest-first" else chain[::-1]
-    host_trusts, switches = _host_settings(profile, place, chain or (place.cwd,), problems)
-    repository = top if chain else place.cwd
-    return _Ground(place, settings, profile, ordered, repository, problems, host_trusts, switches)
+    host_trusts, switches = _host_settings(profile, environment, chain or (environment.cwd,), problems)
+    repository = top if chain else environment.cwd
+    return _RootContext(environment, settings, profile, ordered, repository, problems, host_trusts, switches)
 
 
 def _host_settings(
-    profile: Profile, place: Place, chain: tuple[str, ...], problems: list[Diagnostic]
+    profile: Profile, environment: Environment, chain: tuple[str, ...], problems: list[Diagnostic]
 ) -> tuple[bool, tuple["Switch", ...]]:
     """What a host's own files say: whether it trusts the working directory, and what is turned off."""
     if profile.trust_file is None and not profile.settings:
         return True, ()
     from skillshelf.catalog.host_settings import SettingsPlace, host_trust, switches_of
 
-    where = SettingsPlace(place, chain)
+    where = SettingsPlace(environment, chain)
     trusted, problem = host_trust(profile, where) if profile.trust_file else (True, None)
     problems += [problem] if problem else []
     return trusted, switches_of(profile, where, trusted=trusted)
@@ -109,14 +111,14 @@ def _chain(cwd: str, top: str) -> tuple[str, ...]:
     return tuple(folders)
 
 
-def _home_roots(profile: Profile, place: Place) -> set[str]:
+def _home_roots(profile: Profile, environment: Environment) -> set[str]:
     """The user's own roots, by where they really are: the way to the home folder may lead through a link."""
-    homes = {place.home, files.real_path(place.home)} if place.home else set()
+    homes = {environment.home, files.real_path(environment.home)} if environment.home else set()
     paths = [path for rule in profile.roots if rule.base == "home" for path in rule.paths]
     return {os.path.join(home, path) for home in homes for path in paths}
 
 
-def _unlinked(folder: _Named) -> str:
+def _unlinked(folder: _RootName) -> str:
     """The path of a root of a chain, by where the folder of the chain really is."""
     return os.path.join(files.real_path(folder.path.removesuffix("/" + folder.label)), folder.label)
 
@@ -124,66 +126,66 @@ def _unlinked(folder: _Named) -> str:
 # Where rules start from ---------------------------------------------------------------------------
 
 
-def _from_env(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+def _from_env(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
     for variable in rule.paths:
-        for entry in ground.place.env.get(variable, "").split(":"):
+        for entry in ground.environment.env.get(variable, "").split(":"):
             if entry:
-                yield _Named(expand(entry, ground.place, base=ground.place.cwd), rule, "")
+                yield _RootName(expand(entry, ground.environment, base=ground.environment.cwd), rule, "")
 
 
-def _from_chain(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+def _from_chain(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
     for folder in ground.chain:
-        if ground.profile.home_in_chain == "skip" and _is_home(folder, ground.place):
+        if ground.profile.home_in_chain == "skip" and _is_home(folder, ground.environment):
             continue
         for path in rule.paths:
-            yield _Named(os.path.join(folder, path), rule, path)
+            yield _RootName(os.path.join(folder, path), rule, path)
 
 
-def _is_home(folder: str, place: Place) -> bool:
-    return place.home is not None and files.real_path(folder) == files.real_path(place.home)
+def _is_home(folder: str, environment: Environment) -> bool:
+    return environment.home is not None and files.real_path(folder) == files.real_path(environment.home)
 
 
-def _from_cwd(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+def _from_cwd(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
     for path in rule.paths:
-        yield _Named(os.path.normpath(os.path.join(ground.place.cwd, path)), rule, path)
+        yield _RootName(os.path.normpath(os.path.join(ground.environment.cwd, path)), rule, path)
 
 
-def _from_repository(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+def _from_repository(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
     for path in rule.paths:
-        yield _Named(os.path.join(ground.repository, path), rule, path)
+        yield _RootName(os.path.join(ground.repository, path), rule, path)
 
 
-def _from_custom(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+def _from_custom(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
     for path in ground.settings.custom_directories:
-        yield _Named(path, rule, "")
+        yield _RootName(path, rule, "")
 
 
-def _from_home(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
-    if ground.place.home is None:
+def _from_home(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
+    if ground.environment.home is None:
         return
-    moved = ground.place.env.get(rule.moved_by, "") if rule.moved_by else ""
+    moved = ground.environment.env.get(rule.moved_by, "") if rule.moved_by else ""
     for path in rule.paths:
         if os.path.isabs(moved):
-            yield _Named(os.path.join(moved, path.partition("/")[2]), rule, path)
+            yield _RootName(os.path.join(moved, path.partition("/")[2]), rule, path)
         else:
-            yield _Named(os.path.join(ground.place.home, path), rule, path)
+            yield _RootName(os.path.join(ground.environment.home, path), rule, path)
 
 
-def _from_nowhere(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+def _from_nowhere(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
     for path in rule.paths:
-        yield _Named(path, rule, path)
+        yield _RootName(path, rule, path)
 
 
-def _from_plugin_list(rule: RootRule, ground: _Ground) -> Iterator[_Named]:
+def _from_plugin_list(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
     """Folders of every installed plugin, in the order of the list below the home folder that names them."""
-    if ground.place.home is None or rule.plugin_list is None:
+    if ground.environment.home is None or rule.plugin_list is None:
         return
-    path = os.path.join(ground.place.home, rule.plugin_list)
+    path = os.path.join(ground.environment.home, rule.plugin_list)
     if files.kind_at(path) is None:
         return
     for install_path in _install_paths(path, ground.problems):
         for below in rule.paths:
-            yield _Named(expand(f"{install_path}/{below}", ground.place, base=os.path.dirname(path)), rule, "")
+            yield _RootName(expand(f"{install_path}/{below}", ground.environment, base=os.path.dirname(path)), rule, "")
 
 
 def _install_paths(path_of_list: str, problems: list[Diagnostic]) -> Iterator[str]:
@@ -203,7 +205,7 @@ def _install_paths(path_of_list: str, problems: list[Diagnostic]) -> Iterator[st
         )
 
 
-BASES: Mapping[Base, Callable[[RootRule, _Ground], Iterator[_Named]]] = {
+BASES: Mapping[Base, Callable[[RootRule, _RootContext], Iterator[_RootName]]] = {
     "env": _from_env,
     "chain": _from_chain,
     "cwd": _from_cwd,
@@ -218,7 +220,7 @@ BASES: Mapping[Base, Callable[[RootRule, _Ground], Iterator[_Named]]] = {
 # One root -----------------------------------------------------------------------------------------
 
 
-def _root(named: _Named, ground: _Ground, trust: Trust, homes: set[str]) -> Root:
+def _root(named: _RootName, ground: _RootContext, trust: Trust, homes: set[str]) -> Root:
     rule, profile = named.rule, ground.profile
     if rule.provider:
         source = f"{rule.provider}:{'project' if rule.kind == 'project' else 'user'}"
@@ -242,18 +244,18 @@ def _root(named: _Named, ground: _Ground, trust: Trust, homes: set[str]) -> Root
     )
 
 
-def _is_off(rule: RootRule, ground: _Ground) -> bool:
-    if rule.host_switch is not None or any(is_on(name, ground.place) for name in rule.off_by):
+def _is_off(rule: RootRule, ground: _RootContext) -> bool:
+    if rule.host_switch is not None or any(is_on(name, ground.environment) for name in rule.off_by):
         return True
     return not ground.settings.source_enabled(rule.switch)
 
 
-def is_on(variable: str, place: Place) -> bool:
+def is_on(variable: str, environment: Environment) -> bool:
     """Whether a variable of the environment says yes."""
-    return place.env.get(variable, "").strip().lower() in ("1", "true", "yes", "on", "y")
+    return environment.env.get(variable, "").strip().lower() in ("1", "true", "yes", "on", "y")
 
 
-def _is_trusted_root(named: _Named, ground: _Ground, trust: Trust) -> bool:
+def _is_trusted_root(named: _RootName, ground: _RootContext, trust: Trust) -> bool:
     if named.rule.kind != "project":
         return True
     if ground.profile.trust_file is not None:
@@ -286,7 +288,7 @@ def _plugin_prefix(root: str, profile: Profile) -> str:
         folder = parent
 
 
-def _real_path(named: _Named, problems: list[Diagnostic]) -> str | None:
+def _real_path(named: _RootName, problems: list[Diagnostic]) -> str | None:
     """Where a root really is; None if it is not there or is no folder."""
     try:
         real = files.resolve_link(named.path)
@@ -305,7 +307,7 @@ def _real_path(named: _Named, problems: list[Diagnostic]) -> str | None:
     return real
 
 
-def _linked(roots: list[Root], ground: _Ground) -> Iterator[Root]:
+def _linked(roots: list[Root], ground: _RootContext) -> Iterator[Root]:
     """The roots; one of a project that leads out of the repository and of the user's roots is not entered."""
     # Other roots of the project do not count: two links out would vouch for each other.
     allowed = [root.real_path for root in roots if root.real_path and root.kind != "project"]

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from skillshelf.adapters.agent import AgentConfiguration, AgentSession, check_installed, usable_model
-from skillshelf.catalog.prompt import told_to_models
+from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.core.console import ask, can_ask, note, write, write_piece
 from skillshelf.core.limits import DESCRIPTION_SHOWN
 from skillshelf.core.text import cut, plural, visible
@@ -160,7 +160,7 @@ class _Talk:
         """Answer line by line until the user leaves."""
         if can_ask():
             session = self._session.session
-            count = plural(len(told_to_models(session.skills)) if session else 0, "skill")
+            count = plural(len(visible_to_model(session.skills)) if session else 0, "skill")
             note(f"{model}, {count}; /skill:NAME or $NAME uses one, Ctrl-C stops an answer, Ctrl-D leaves")
         for line in self._lines():
             try:

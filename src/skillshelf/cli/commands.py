@@ -14,7 +14,7 @@ from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillN
 
 if TYPE_CHECKING:
     from skillshelf.config.settings import Trust
-    from skillshelf.core.environment import Place
+    from skillshelf.core.environment import Environment
     from skillshelf.lint.check import Mode
     from skillshelf.session.session import Session
     from skillshelf.shelf import Shelf
@@ -56,9 +56,9 @@ def overview(values: Values) -> int:
     if values["json"]:
         write(as_json(shelf.catalog.to_dict()))
         return DONE
-    where = PathDisplay(shelf.place.cwd, shelf.place.home)
-    path = user_config_path(shelf.place)
-    write(views.overview(shelf.catalog, where, screen(shelf.place.env), config_path=path))
+    where = PathDisplay(shelf.environment.cwd, shelf.environment.home)
+    path = user_config_path(shelf.environment)
+    write(views.overview(shelf.catalog, where, screen(shelf.environment.env), config_path=path))
     return DONE
 
 
@@ -79,8 +79,8 @@ def list_skills(values: Values) -> int:
     if values["json"]:
         write(as_json(catalog.to_dict()))
     else:
-        where = PathDisplay(shelf.place.cwd, shelf.place.home)
-        write(views.list_view(catalog, where, screen(shelf.place.env), everything=values["all"]))
+        where = PathDisplay(shelf.environment.cwd, shelf.environment.home)
+        write(views.list_view(catalog, where, screen(shelf.environment.env), everything=values["all"]))
     return DONE
 
 
@@ -101,7 +101,7 @@ def search(values: Values) -> int:
         from skillshelf.cli.search_view import search_view
         from skillshelf.search.index import body_of
 
-        write(search_view(report, screen(shelf.place.env), body_of))
+        write(search_view(report, screen(shelf.environment.env), body_of))
     if not report.results:
         from skillshelf.catalog.load import near_names
         from skillshelf.cli.search_view import nothing_found
@@ -259,7 +259,7 @@ def tools(values: Values) -> int:
     if values["json"]:
         write(as_json([tool.to_dict() for tool in offered]))
     else:
-        write(views.tools_view(offered, screen(shelf.place.env)))
+        write(views.tools_view(offered, screen(shelf.environment.env)))
     return DONE
 
 
@@ -312,8 +312,8 @@ def check(values: Values) -> int:
     targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)
     mode: Mode = "fix" if values["fix"] else "diff" if values["diff"] else "look"
     report = check_targets(targets, shelf.profile, mode=mode, progress=shelf.progress)
-    where = PathDisplay(shelf.place.cwd, shelf.place.home)
-    reader = Reader(where, screen(shelf.place.env), shelf.profile, shelf.project_root, tuple(values["path"]))
+    where = PathDisplay(shelf.environment.cwd, shelf.environment.home)
+    reader = Reader(where, screen(shelf.environment.env), shelf.profile, shelf.project_root, tuple(values["path"]))
     write(FORMATS[form](report, reader))
     for change in report.changes:
         if change.refusal:
@@ -336,7 +336,7 @@ def new(values: Values) -> int:
     from skillshelf.lint import scaffold
 
     shelf = shelf_for(values)
-    wish = scaffold.Wish(
+    wish = scaffold.NewSkillOptions(
         name=needed(values, "name", "skillshelf new NAME"),
         description=values["description"],
         scripts=values["scripts"],
@@ -349,7 +349,7 @@ def new(values: Values) -> int:
     if values["json"]:
         write(as_json(made.to_dict()))
     else:
-        write(scaffold.told(made, PathDisplay(shelf.place.cwd, shelf.place.home)))
+        write(scaffold.told(made, PathDisplay(shelf.environment.cwd, shelf.environment.home)))
     return DONE
 
 
@@ -361,25 +361,25 @@ def profile(values: Values) -> int:
     from skillshelf.config.systems import SYSTEMS, find_profile
     from skillshelf.core.console import screen, write
 
-    place = place_for(values)
-    if not os.path.isdir(place.cwd):
-        raise SkillDirectoryNotFound(place.cwd)
-    settings = load_settings(place, trust="ask")
+    environment = environment_for(values)
+    if not os.path.isdir(environment.cwd):
+        raise SkillDirectoryNotFound(environment.cwd)
+    settings = load_settings(environment, trust="ask")
     known = {**SYSTEMS, **settings.profiles}
     name = values["name"] or values["profile"]
     if name is None:
-        write(as_json(list(known)) if values["json"] else views.profiles_view(known, screen(place.env)))
+        write(as_json(list(known)) if values["json"] else views.profiles_view(known, screen(environment.env)))
         return DONE
     found = find_profile(name, settings.profiles)
-    write(as_json(profile_to_dict(found)) if values["json"] else views.profile_view(found, screen(place.env)))
+    write(as_json(profile_to_dict(found)) if values["json"] else views.profile_view(found, screen(environment.env)))
     return DONE
 
 
-def place_for(values: Values) -> "Place":
+def environment_for(values: Values) -> "Environment":
     """The place that the words of a command name."""
-    from skillshelf.core.environment import locate
+    from skillshelf.core.environment import make_environment
 
-    return locate(values["cwd"], values["home"], None, config=_config(values))
+    return make_environment(values["cwd"], values["home"], None, config=_config(values))
 
 
 def shelf_for(values: Values, *, trust: "Trust" = "ask") -> "Shelf":

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, as_json, note, write
-from skillshelf.core.environment import Place, locate
+from skillshelf.core.environment import Environment, make_environment
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillNotFound
 from skillshelf.hosts.explain import Explanation, asked_hosts, find, near, verdicts_of
 from skillshelf.hosts.fixes import made_readable
-from skillshelf.hosts.link import Made, hand_to, in_order, made_line, on_copies, take_back, the_one
+from skillshelf.hosts.link import LinkAction, hand_to, in_order, made_line, on_copies, take_back, the_one
 from skillshelf.hosts.placement import link_name, manifest_entry
 from skillshelf.hosts.stages import Verdict
-from skillshelf.hosts.survey import Sighting
+from skillshelf.hosts.survey import SkillFile
 
 if TYPE_CHECKING:
-    from skillshelf.cli.host_views import HostCount, Row
-    from skillshelf.hosts.survey import HostView, Survey
+    from skillshelf.cli.host_views import HostCount, HostRow
+    from skillshelf.hosts.survey import HostState, Survey
 
 __all__ = ["hosts", "link", "why"]
 
@@ -43,20 +43,20 @@ def why(values: Values) -> int:
     from skillshelf.hosts.near_misses import broken_roots, near_misses
 
     wanted = needed(values, "skillshelf why NAME-or-PATH [--host H]")
-    place = place_of(values)
+    environment = environment_of(values)
     names = asked_hosts(values["host"])
-    survey, found = find(wanted, place, names)
+    survey, found = find(wanted, environment, names)
     if not found:
         return _not_found(wanted, survey, wants_json=values["json"])
     if values["fix"]:
         _fix(wanted, found, survey, values["host"])
-        survey, found = find(wanted, place, names)
+        survey, found = find(wanted, environment, names)
     asked = asked_about(found, survey, names)
     if values["json"]:
         write(as_json(_why_form(wanted, asked, survey)))
     else:
-        where = PathDisplay(place.cwd, place.home)
-        write(why_view(wanted, asked, where, screen(place.env)))
+        where = PathDisplay(environment.cwd, environment.home)
+        write(why_view(wanted, asked, where, screen(environment.env)))
     broken = {*broken_roots(survey)}
     for miss in near_misses(survey):
         if miss in broken or any(sighting.path.startswith(f"{miss.path}/") for sighting in found):
@@ -97,11 +97,11 @@ def _not_found(wanted: str, survey: "Survey", *, wants_json: bool) -> int:
     close = near(wanted, survey)
     if wants_json:
         write(as_json({"name": wanted, "candidates": [], "near": close}))
-    where = PathDisplay(survey.place.cwd, survey.place.home)
+    where = PathDisplay(survey.environment.cwd, survey.environment.home)
     hint = f"; did you mean {', '.join(close)}?" if close else ""
     if not is_path(wanted):
         note(f"no host has a skill {wanted!r} in any of its folders, here or at home{hint}")
-    elif files.kind_at(files.real_path(path_of(wanted, survey.place))) == "folder":
+    elif files.kind_at(files.real_path(path_of(wanted, survey.environment))) == "folder":
         note(f"there is no SKILL.md in the folder {wanted}{hint}")
     else:
         note(f"there is nothing at {wanted}{hint}")
@@ -116,7 +116,7 @@ def _not_found(wanted: str, survey: "Survey", *, wants_json: bool) -> int:
 # Repairs ------------------------------------------------------------------------------------------
 
 
-def _fix(wanted: str, found: "Sequence[Sighting]", survey: "Survey", hosts: Sequence[str]) -> None:
+def _fix(wanted: str, found: "Sequence[SkillFile]", survey: "Survey", hosts: Sequence[str]) -> None:
     """Do what needs no guessing, each shown before it is done; a link is made only for a host that was named."""
     from skillshelf.core.console import PathDisplay
     from skillshelf.hosts.explain import asked_hosts
@@ -129,10 +129,10 @@ def _fix(wanted: str, found: "Sequence[Sighting]", survey: "Survey", hosts: Sequ
         # Explanation before anything is changed: it refuses where it is not clear which one is to be linked.
         the_one(wanted, found, survey)
     # Not `any`, which would stop at the first.
-    told = sum([_mend(sighting, survey.place) for sighting in meant]) > 0
-    where = PathDisplay(survey.place.cwd, survey.place.home)
+    told = sum([_mend(sighting, survey.environment) for sighting in meant]) > 0
+    where = PathDisplay(survey.environment.cwd, survey.environment.home)
     for host in names if len(meant) == 1 and not meant[0].problem else ():
-        made = hand_to(host, meant[0], survey.place).made
+        made = hand_to(host, meant[0], survey.environment).made
         if made.how != "nothing" or made.refused:
             note(made_line(made._replace(path=where.short(made.path))))
             told = True
@@ -142,7 +142,7 @@ def _fix(wanted: str, found: "Sequence[Sighting]", survey: "Survey", hosts: Sequ
         note("nothing to repair that needs no guessing; to link a skill, name the host: --fix --host H")
 
 
-def _lacks(host: str, found: "Sequence[Sighting]", survey: "Survey") -> bool:
+def _lacks(host: str, found: "Sequence[SkillFile]", survey: "Survey") -> bool:
     """Whether a host sees none of these files, because of where they lie."""
     from skillshelf.hosts.explain import verdicts_of
     from skillshelf.hosts.fixes import wants_put
@@ -153,7 +153,7 @@ def _lacks(host: str, found: "Sequence[Sighting]", survey: "Survey") -> bool:
     return any(wants_put(verdict, sighting) for sighting, verdict in judged)
 
 
-def _mend(sighting: "Sighting", place: "Place") -> bool:
+def _mend(sighting: "SkillFile", environment: "Environment") -> bool:
     """Repair the text of a file after each changed line was shown; says whether there was anything to say."""
     from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
     from skillshelf.core import files
@@ -169,7 +169,7 @@ def _mend(sighting: "Sighting", place: "Place") -> bool:
     repaired = repair(Text(data, sighting.folder, profile, None))
     if repaired.data == data:
         return False
-    if sighting.real_path not in sighting.ways and not files.is_inside(sighting.real_path, project_of(place)):
+    if sighting.real_path not in sighting.ways and not files.is_inside(sighting.real_path, project_of(environment)):
         note(f"{sighting.path} was left as it is: a link leads out of this project, to {sighting.real_path}")
         return True
     if (reason := why_not_replaced(sighting.real_path)) is not None:
@@ -192,11 +192,11 @@ def hosts(values: Values) -> int:
     from skillshelf.hosts.explain import asked_hosts, near_miss_lines, verdicts_of
     from skillshelf.hosts.survey import take_survey
 
-    place = place_of(values)
+    environment = environment_of(values)
     names = asked_hosts(_pair(values))
-    survey = take_survey(place, names, progress=sys.stderr)
+    survey = take_survey(environment, names, progress=sys.stderr)
     judged = [(sighting, verdicts_of(sighting, survey, names)) for sighting in survey.sightings]
-    where = PathDisplay(place.cwd, place.home)
+    where = PathDisplay(environment.cwd, environment.home)
     rows = [_row(sighting, verdicts) for sighting, verdicts in judged]
     texts = [(row.name, sighting.head, sighting.size) for row, (sighting, _) in zip(rows, judged, strict=True)]
     counts = [
@@ -206,15 +206,15 @@ def hosts(values: Values) -> int:
         judged = _different(judged, texts)
         rows = [_row(sighting, verdicts) for sighting, verdicts in judged]
     if values["json"]:
-        write(as_json(_hosts_form(place, counts, rows)))
+        write(as_json(_hosts_form(environment, counts, rows)))
         for miss in near_miss_lines(survey):
             note(miss)
     elif values["diff"]:
         sides = [(row, both[0], both[1]) for row, (_, both) in zip(rows, judged, strict=True)]
-        write(diff_view(names[0], names[1], sides, where, screen(place.env)))
+        write(diff_view(names[0], names[1], sides, where, screen(environment.env)))
     else:
         beside = Beside(_expensive(survey), near_miss_lines(survey, where))
-        write(hosts_view(counts, rows, beside, where, screen(place.env)))
+        write(hosts_view(counts, rows, beside, where, screen(environment.env)))
     _say_unseen(survey)
     return DONE
 
@@ -231,13 +231,13 @@ SkillText = tuple[str, bytes, int]
 
 
 def _different(
-    judged: "Sequence[tuple[Sighting, list[Verdict]]]", texts: Sequence[SkillText]
-) -> "list[tuple[Sighting, list[Verdict]]]":
+    judged: "Sequence[tuple[SkillFile, list[Verdict]]]", texts: Sequence[SkillText]
+) -> "list[tuple[SkillFile, list[Verdict]]]":
     """The skills that one of two hosts sees and the other does not; files with the same text are one skill."""
     from skillshelf.cli.host_views import best_of
     from skillshelf.hosts.placement import is_own_copy
 
-    alike: dict[SkillText, list[tuple[Sighting, list[Verdict]]]] = {}
+    alike: dict[SkillText, list[tuple[SkillFile, list[Verdict]]]] = {}
     for text, one in zip(texts, judged, strict=True):
         alike.setdefault(text, []).append(one)
     different = []
@@ -250,14 +250,14 @@ def _different(
     return different
 
 
-def _row(sighting: "Sighting", verdicts: "Sequence[Verdict]") -> "Row":
-    from skillshelf.cli.host_views import Row
+def _row(sighting: "SkillFile", verdicts: "Sequence[Verdict]") -> "HostRow":
+    from skillshelf.cli.host_views import HostRow
     from skillshelf.hosts.placement import link_name
 
-    return Row(link_name(sighting), sighting.path, {verdict.host: verdict.visible for verdict in verdicts})
+    return HostRow(link_name(sighting), sighting.path, {verdict.host: verdict.visible for verdict in verdicts})
 
 
-def _count(view: "HostView", verdicts: "Sequence[Verdict]", texts: Sequence[SkillText]) -> "HostCount":
+def _count(view: "HostState", verdicts: "Sequence[Verdict]", texts: Sequence[SkillText]) -> "HostCount":
     """What one host sees and misses; a file of which it sees a copy with the same text is not missing."""
     from skillshelf.cli.host_views import HostCount
     from skillshelf.config.settings import Settings
@@ -283,7 +283,7 @@ def _count(view: "HostView", verdicts: "Sequence[Verdict]", texts: Sequence[Skil
     )
 
 
-def _hosts_form(place: "Place", counts: "Sequence[HostCount]", rows: "Sequence[Row]") -> dict[str, Any]:
+def _hosts_form(environment: "Environment", counts: "Sequence[HostCount]", rows: "Sequence[HostRow]") -> dict[str, Any]:
     from skillshelf.config.hosts import HOSTS
 
     listed = []
@@ -302,7 +302,7 @@ def _hosts_form(place: "Place", counts: "Sequence[HostCount]", rows: "Sequence[R
         numbers = {"seen": count.seen, "missing": count.missing, "silent": count.silent}
         listed.append({"host": count.host, **numbers, "as_of": host.as_of, "grade": host.grade, "catalog": catalog})
     skills = [{"name": row.name, "path": row.path, "hosts": dict(row.hosts)} for row in rows]
-    return {"cwd": place.cwd, "hosts": listed, "skills": skills}
+    return {"cwd": environment.cwd, "hosts": listed, "skills": skills}
 
 
 def _expensive(survey: "Survey") -> list[tuple[str, int]]:
@@ -318,12 +318,12 @@ def _say_unseen(survey: "Survey") -> None:
         note(f"not everything was looked at: {problem.path}: {problem.message}")
 
 
-def place_of(values: Mapping[str, Any]) -> "Place":
+def environment_of(values: Mapping[str, Any]) -> "Environment":
     """The place a command is about."""
-    place = locate(values["cwd"], values["home"], None)
-    if files.kind_at(place.cwd) != "folder":
-        raise SkillDirectoryNotFound(place.cwd)
-    return place
+    environment = make_environment(values["cwd"], values["home"], None)
+    if files.kind_at(environment.cwd) != "folder":
+        raise SkillDirectoryNotFound(environment.cwd)
+    return environment
 
 
 def needed(values: Mapping[str, Any], usage: str) -> str:
@@ -339,23 +339,23 @@ def link(values: Mapping[str, Any]) -> int:
     wanted = needed(values, usage)
     if not values["to"]:
         raise ConfigurationError(f"say for which host; usage: {usage}")
-    place = place_of(values)
+    environment = environment_of(values)
     names = asked_hosts(values["to"])
     if values["remove"]:
-        return _report(wanted, _taken_back(wanted, names, place), {}, place, json=values["json"])
-    sighting, before = _meant(wanted, place)
+        return _report(wanted, _taken_back(wanted, names, environment), {}, environment, json=values["json"])
+    sighting, before = _meant(wanted, environment)
     if sighting.problem:
-        made = [Made(host, "nothing", "", made_readable(sighting, place)) for host in names]
-        return _report(wanted, made, {}, place, json=values["json"])
-    handed = [hand_to(host, sighting, place, even_so=values["even_so"]) for host in in_order(names)]
+        made = [LinkAction(host, "nothing", "", made_readable(sighting, environment)) for host in names]
+        return _report(wanted, made, {}, environment, json=values["json"])
+    handed = [hand_to(host, sighting, environment, even_so=values["even_so"]) for host in in_order(names)]
     warned = frozenset[str]().union(*(one.doubtful for one in handed))
     unwarned = [host for host in before if host not in warned]
-    return _verified(wanted, sighting, [one.made for one in handed], unwarned, place, json=values["json"])
+    return _verified(wanted, sighting, [one.made for one in handed], unwarned, environment, json=values["json"])
 
 
-def _taken_back(wanted: str, hosts: Sequence[str], place: Place) -> list[Made]:
+def _taken_back(wanted: str, hosts: Sequence[str], environment: Environment) -> list[LinkAction]:
     """What was made of a skill for these hosts, removed; the skill itself may be gone."""
-    survey, found = find(wanted, place, hosts)
+    survey, found = find(wanted, environment, hosts)
     made = []
     for host in hosts:
         view = survey.views[host]
@@ -365,9 +365,9 @@ def _taken_back(wanted: str, hosts: Sequence[str], place: Place) -> list[Made]:
     return made
 
 
-def _meant(wanted: str, place: Place) -> tuple[Sighting, list[str]]:
+def _meant(wanted: str, environment: Environment) -> tuple[SkillFile, list[str]]:
     """The one skill that is meant, and the hosts that see it; a copy of our own is the skill it was made from."""
-    survey, found = find(wanted, place, list(HOSTS))
+    survey, found = find(wanted, environment, list(HOSTS))
     if not found:
         missing = SkillNotFound(wanted)
         missing.near = tuple(near(wanted, survey))
@@ -377,13 +377,19 @@ def _meant(wanted: str, place: Place) -> tuple[Sighting, list[str]]:
 
 
 def _verified(
-    wanted: str, sighting: Sighting, made: Sequence[Made], before: Sequence[str], place: Place, *, json: bool
+    wanted: str,
+    sighting: SkillFile,
+    made: Sequence[LinkAction],
+    before: Sequence[str],
+    environment: Environment,
+    *,
+    json: bool,
 ) -> int:
     """Ask every host again, and say what each named one sees now and whom the change hurt."""
     seen: dict[str, Verdict] = {}
     told = list(made)
     for number, one in enumerate(made):
-        survey, found = find(one.path or sighting.real_path, place, [one.host])
+        survey, found = find(one.path or sighting.real_path, environment, [one.host])
         verdicts = verdicts_of(found[0], survey, [one.host]) if found else []
         for verdict in verdicts:
             seen[one.host] = verdict
@@ -391,15 +397,17 @@ def _verified(
                 is_listed = verdict.visible or verdict.verdict == "hidden-from-model"
                 now = verdict.detail if is_listed else f"still {verdict.verdict}: {verdict.detail}"
                 told[number] = one._replace(detail="; ".join(said for said in (one.detail, now) if said))
-    status = _report(wanted, told, seen, place, json=json)
-    survey, (again, *_) = find(sighting.real_path, place, before)
+    status = _report(wanted, told, seen, environment, json=json)
+    survey, (again, *_) = find(sighting.real_path, environment, before)
     for verdict in verdicts_of(again, survey, before):
         if not verdict.visible and not any(seen.visible for _, seen in on_copies(again, survey, verdict.host)):
             note(f"{verdict.host} saw {sighting.path} before and now {verdict.verdict}: {verdict.detail}")
     return status
 
 
-def _report(wanted: str, made: Sequence[Made], seen: Mapping[str, Verdict], place: Place, *, json: bool) -> int:
+def _report(
+    wanted: str, made: Sequence[LinkAction], seen: Mapping[str, Verdict], environment: Environment, *, json: bool
+) -> int:
     visible = {one.host: seen[one.host].visible if one.host in seen else None for one in made}
     if json:
         forms = [
@@ -415,14 +423,14 @@ def _report(wanted: str, made: Sequence[Made], seen: Mapping[str, Verdict], plac
         ]
         write(as_json({"name": wanted, "made": forms}))
     else:
-        where = PathDisplay(place.cwd, place.home)
+        where = PathDisplay(environment.cwd, environment.home)
         lines = [made_line(one._replace(path=where.short(one.path)), visible[one.host]) for one in made]
         lines += _running(made)
         write("".join(f"{line}\n" for line in lines))
     return DONE if all(_is_good(one, seen.get(one.host)) for one in made) else NEGATIVE
 
 
-def _is_good(one: Made, verdict: Verdict | None) -> bool:
+def _is_good(one: LinkAction, verdict: Verdict | None) -> bool:
     """Whether a host has got what its author allows: where he keeps a skill from models, people can call it."""
     if one.how in ("removed", "kept"):
         return True
@@ -431,7 +439,7 @@ def _is_good(one: Made, verdict: Verdict | None) -> bool:
     )
 
 
-def _running(made: Sequence[Made]) -> list[str]:
+def _running(made: Sequence[LinkAction]) -> list[str]:
     """How sessions that are running come to know of what was made or removed."""
     changed = dict.fromkeys(one.host for one in made if one.how not in ("kept", "nothing"))
     known = [f"{host}: {HOSTS[host].on_change}" for host in changed if HOSTS[host].on_change]

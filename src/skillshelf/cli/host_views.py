@@ -9,7 +9,7 @@ from skillshelf.config.hosts import HOSTS
 from skillshelf.core.console import PathDisplay, Screen, Style
 from skillshelf.core.text import fold, visible
 from skillshelf.hosts.explain import Explanation
-from skillshelf.hosts.fixes import Remedy
+from skillshelf.hosts.fixes import Fix
 from skillshelf.hosts.stages import NO_WINNER, Verdict
 
 __all__ = ["HostCount", "best_of", "diff_view", "hosts_view", "why_view"]
@@ -106,7 +106,7 @@ def _best(files: Sequence[Explanation]) -> list[Verdict]:
     return best_of([file.verdicts for file in files])
 
 
-def _help_of(group: Sequence[Explanation]) -> Sequence[Remedy]:
+def _help_of(group: Sequence[Explanation]) -> Sequence[Fix]:
     """What helps one of the files, which is as good as any other."""
     return next((file.help for file in group if file.help), ())
 
@@ -180,7 +180,7 @@ def _told(verdict: Verdict) -> str:
     return _WORDS[verdict.told]
 
 
-def _count(remedy: Remedy) -> str:
+def _count(remedy: Fix) -> str:
     """Who will see the skill after a remedy alone."""
     if len(remedy.hosts) == 1:
         return remedy.hosts[0]
@@ -189,7 +189,7 @@ def _count(remedy: Remedy) -> str:
     return "not alone" if remedy.needing else "for people" if remedy.calling else "first"
 
 
-def _how(remedy: Remedy, where: PathDisplay) -> str:
+def _how(remedy: Fix, where: PathDisplay) -> str:
     """What to do, and what else will come of it."""
     notes = []
     if remedy.put:
@@ -230,7 +230,7 @@ class HostCount(NamedTuple):
 _SKILLS_ON_SCREEN = 14
 
 
-class Row(NamedTuple):
+class HostRow(NamedTuple):
     """One skill, and who sees it."""
 
     name: str
@@ -246,7 +246,7 @@ class Beside(NamedTuple):
 
 
 def hosts_view(
-    counts: Sequence[HostCount], rows: Sequence[Row], beside: Beside, where: PathDisplay, screen: Screen
+    counts: Sequence[HostCount], rows: Sequence[HostRow], beside: Beside, where: PathDisplay, screen: Screen
 ) -> str:
     """Who sees how many, then a line for each skill with a mark for each host."""
     lines = _matrix(counts, rows, where, screen) if rows else _nothing(counts, screen)
@@ -269,7 +269,7 @@ def _nothing(counts: Sequence[HostCount], screen: Screen) -> list[str]:
     ]
 
 
-def _matrix(counts: Sequence[HostCount], rows: Sequence[Row], where: PathDisplay, screen: Screen) -> list[str]:
+def _matrix(counts: Sequence[HostCount], rows: Sequence[HostRow], where: PathDisplay, screen: Screen) -> list[str]:
     keys = {count.host: chr(ord("a") + number) for number, count in enumerate(counts)}
     head = ("", "HOST", "SEES", "MISSES", "SILENT", "?", "ITS LIST")
     table = [(keys[c.host], c.host, str(c.seen), str(c.missing), str(c.silent), str(c.open), _cost(c)) for c in counts]
@@ -285,7 +285,7 @@ def _matrix(counts: Sequence[HostCount], rows: Sequence[Row], where: PathDisplay
     return [*lines, "", *_wrapped(legend, screen)]
 
 
-def _told_apart(rows: Sequence[Row], where: PathDisplay) -> list[str]:
+def _told_apart(rows: Sequence[HostRow], where: PathDisplay) -> list[str]:
     """The name of each row, with its path where several have the name."""
     several = Counter(row.name for row in rows)
     return [f"{row.name}  {where.short(row.path)}" if several[row.name] > 1 else row.name for row in rows]
@@ -320,7 +320,7 @@ def _cost(count: HostCount) -> str:
 
 
 def diff_view(
-    first: str, second: str, rows: Sequence[tuple[Row, Verdict, Verdict]], where: PathDisplay, screen: Screen
+    first: str, second: str, rows: Sequence[tuple[HostRow, Verdict, Verdict]], where: PathDisplay, screen: Screen
 ) -> str:
     """The skills that two hosts treat differently."""
     if not rows:

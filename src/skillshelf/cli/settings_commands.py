@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from skillshelf.cli.commands import DONE, NEGATIVE, Values, needed, place_for, shelf_for
+from skillshelf.cli.commands import DONE, NEGATIVE, Values, environment_for, needed, shelf_for
 from skillshelf.core.console import as_json, note
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillNotFound
 
@@ -34,7 +34,7 @@ def _spellings(name: str, shelf: "Shelf") -> set[str]:
     """What a list may call the skills that somebody means by a name or a path."""
     from skillshelf.core.environment import expand
 
-    meant = {name, expand(name, shelf.place, base=shelf.place.cwd)} if "/" in name else {name}
+    meant = {name, expand(name, shelf.environment, base=shelf.environment.cwd)} if "/" in name else {name}
     for skill in shelf.catalog.skills:
         paths = {skill.path, skill.dir, skill.real_path, os.path.dirname(skill.real_path)}
         if skill.name == name or paths & meant:
@@ -56,8 +56,8 @@ def _disabled_path(path: str, values: Values) -> str:
     from skillshelf.core import files
     from skillshelf.core.environment import expand
 
-    place = place_for(values)
-    folder = expand(files.from_system(path), place, base=place.cwd)
+    environment = environment_for(values)
+    folder = expand(files.from_system(path), environment, base=environment.cwd)
     folder = os.path.dirname(folder) if os.path.basename(folder) == "SKILL.md" else folder
     if files.kind_at(f"{folder}/SKILL.md") is None:
         raise SkillNotFound(path)
@@ -69,7 +69,7 @@ def _disabled_name(name: str, values: Values) -> str:
 
     shelf = shelf_for(values)
     try:
-        resolve(shelf.catalog.skills, name=name, cwd=shelf.place.cwd)
+        resolve(shelf.catalog.skills, name=name, cwd=shelf.environment.cwd)
     except SkillNotFound as error:
         error.near = tuple(near_names(name, shelf.catalog.skills))
         raise
@@ -83,7 +83,7 @@ def _choose(values: Values, name: str, change: Callable[[list[str]], list[str]],
     from skillshelf.core.console import write
     from skillshelf.core.text import visible
 
-    path, changed = change_list(place_for(values), "skills", "disabled", change)
+    path, changed = change_list(environment_for(values), "skills", "disabled", change)
     if values["json"]:
         write(as_json({"name": name, "file": path, "changed": changed}))
     else:
@@ -99,26 +99,26 @@ def trust(values: Values) -> int:
     from skillshelf.core.environment import expand
     from skillshelf.core.text import visible
 
-    place = place_for(values)
+    environment = environment_for(values)
     if values["list"]:
-        folders = listed(place, "trust", "folders")
+        folders = listed(environment, "trust", "folders")
         lines = "".join(f"{visible(folder)}\n" for folder in folders) or "No folder is trusted.\n"
         write(as_json(folders) if values["json"] else lines)
         return DONE
-    folder = os.path.abspath(os.path.join(place.cwd, values["dir"] or "."))
+    folder = os.path.abspath(os.path.join(environment.cwd, values["dir"] or "."))
     if files.kind_at(files.real_path(folder)) != "folder" and not values["remove"]:
         raise ConfigurationError(f"there is no folder {folder} to trust")
 
     def real(other: str) -> str:
-        return files.real_path(expand(other, place, base=place.cwd))
+        return files.real_path(expand(other, environment, base=environment.cwd))
 
     def change(folders: list[str]) -> list[str]:
         if values["remove"]:
             return [other for other in folders if real(other) != real(folder)]
         return folders if folder in folders else [*folders, folder]
 
-    path, changed = change_list(place, "trust", "folders", change)
-    for other in listed(place, "trust", "folders") if values["remove"] else ():
+    path, changed = change_list(environment, "trust", "folders", change)
+    for other in listed(environment, "trust", "folders") if values["remove"] else ():
         if files.is_inside(real(folder), real(other)):
             note(f"{folder} is still trusted, with {other}; to end that: skillshelf trust {other} --remove")
     if values["json"]:

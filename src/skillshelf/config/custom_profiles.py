@@ -9,10 +9,10 @@ from skillshelf.config.profile import RULES, Profile, RootRule, severities
 from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
 from skillshelf.errors import ConfigurationError
 
-__all__ = ["WrongField", "derive"]
+__all__ = ["InvalidField", "derive"]
 
 
-class WrongField(Exception):
+class InvalidField(Exception):
     """A wish that cannot be granted; the configuration adds file and line."""
 
     def __init__(self, field: str, what: str) -> None:
@@ -26,14 +26,14 @@ def derive(name: str, wishes: Mapping[str, Any], known: Mapping[str, Profile], *
     try:
         base = find_profile(_fitting("extends", wishes.get("extends", DEFAULT_PROFILE), str), known)
     except ConfigurationError as error:
-        raise WrongField("extends", str(error)) from None
+        raise InvalidField("extends", str(error)) from None
     changes = {field: _value(field, value, base) for field, value in wishes.items() if field != "extends"}
     return base._replace(**{**changes, "name": name, "evidence": evidence})
 
 
 def _value(field: str, value: Any, base: Profile) -> Any:
     if field not in Profile._fields or field in ("name", "evidence"):
-        raise WrongField(field, "is not a field of a profile; `skillshelf profile standard` lists them")
+        raise InvalidField(field, "is not a field of a profile; `skillshelf profile standard` lists them")
     if field == "rules":
         return severities(_weights(value), base.rules)
     if field == "roots":
@@ -51,7 +51,7 @@ def _fitting(field: str, value: Any, kind: Any) -> Any:
         return _fitting(field, value, next(part for part in arguments if part is not NoneType))
     if origin is Literal:
         if not isinstance(value, str) or value not in arguments:
-            raise WrongField(field, f"must be one of {', '.join(arguments)}")
+            raise InvalidField(field, f"must be one of {', '.join(arguments)}")
         return value
     if origin is tuple and isinstance(value, list):
         return tuple(_fitting(field, item, arguments[0]) for item in value)
@@ -61,7 +61,7 @@ def _fitting(field: str, value: Any, kind: Any) -> Any:
         return value
     if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, dict):
         return {key: _fitting(field, item, arguments[1]) for key, item in value.items()}
-    raise WrongField(field, f"must be {_words(kind)}")
+    raise InvalidField(field, f"must be {_words(kind)}")
 
 
 def _words(kind: Any) -> str:
@@ -76,31 +76,31 @@ def _refuse_broken_pattern(value: str) -> None:
     try:
         re.compile(value)
     except re.error as error:
-        raise WrongField("name_pattern", f"is no regular expression: {error}") from None
+        raise InvalidField("name_pattern", f"is no regular expression: {error}") from None
 
 
 def _weights(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise WrongField("rules", "must be a table of rule ids")
+        raise InvalidField("rules", "must be a table of rule ids")
     for rule, weight in value.items():
         if rule not in RULES:
-            raise WrongField(f"rules.{rule}", "is not a rule; docs/rules.md lists them")
+            raise InvalidField(f"rules.{rule}", "is not a rule; docs/rules.md lists them")
         if not isinstance(weight, str) or weight not in ("off", "info", "warn", "reject"):
-            raise WrongField(f"rules.{rule}", "must be off, info, warn or reject")
+            raise InvalidField(f"rules.{rule}", "must be off, info, warn or reject")
         if RULES[rule].fixed and weight != RULES[rule].severity:
-            raise WrongField(f"rules.{rule}", "cannot be changed: what it refuses is unsafe or unreadable")
+            raise InvalidField(f"rules.{rule}", "cannot be changed: what it refuses is unsafe or unreadable")
     return value
 
 
 def _root_rules(value: Any) -> tuple[RootRule, ...]:
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-        raise WrongField("roots", "must be a list of tables")
+        raise InvalidField("roots", "must be a list of tables")
     kinds = get_type_hints(RootRule)
     rules = []
     for entry in value:
         if extra := sorted(set(entry) - set(kinds)):
-            raise WrongField("roots", f"has an entry with {', '.join(extra)}; known are {', '.join(kinds)}")
+            raise InvalidField("roots", f"has an entry with {', '.join(extra)}; known are {', '.join(kinds)}")
         if missing := {"kind", "base"} - set(entry):
-            raise WrongField("roots", f"has an entry without {', '.join(sorted(missing))}")
+            raise InvalidField("roots", f"has an entry without {', '.join(sorted(missing))}")
         rules.append(RootRule(**{name: _fitting(f"roots.{name}", item, kinds[name]) for name, item in entry.items()}))
     return tuple(rules)

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from skillshelf.config.profile import Profile, Switch
 from skillshelf.config.systems import SYSTEMS
 from skillshelf.core import files
-from skillshelf.core.environment import Place, expand, find_repository, user_config_path
+from skillshelf.core.environment import Environment, expand, find_repository, user_config_path
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.values import Diagnostic
 from skillshelf.errors import ConfigurationError
@@ -16,10 +16,10 @@ from skillshelf.errors import ConfigurationError
 __all__ = [
     "KEYS",
     "SWITCHES",
+    "InvalidRule",
     "PermissionRule",
     "Settings",
     "Trust",
-    "WrongRule",
     "is_trusted",
     "load_settings",
     "parse_rule",
@@ -74,20 +74,25 @@ class Settings(NamedTuple):
         return self.sources.get(switch, True)
 
 
-def load_settings(place: Place, *, trust: Trust = "all") -> Settings:
+def load_settings(environment: Environment, *, trust: Trust = "all") -> Settings:
     """The settings that hold at a place: the user's file, then the project's, or what was given in their place."""
     settings = Settings()
-    if isinstance(place.config, Mapping):
-        return _apply(settings, _File(f"{place.cwd}/<config>", "", place.config), owner="user", place=place)
-    if place.config is not None:
-        return _apply(settings, _read_toml(place.config, links="follow"), owner="user", place=place)
-    if (user_file := user_config_path(place)) and (found := _read_if_there(user_file)):
-        settings = _apply(settings, found, owner="user", place=place)
-    project = _project_file(place.cwd)
+    if isinstance(environment.config, Mapping):
+        return _apply(
+            settings,
+            _File(f"{environment.cwd}/<config>", "", environment.config),
+            owner="user",
+            environment=environment,
+        )
+    if environment.config is not None:
+        return _apply(settings, _read_toml(environment.config, links="follow"), owner="user", environment=environment)
+    if (user_file := user_config_path(environment)) and (found := _read_if_there(user_file)):
+        settings = _apply(settings, found, owner="user", environment=environment)
+    project = _project_file(environment.cwd)
     if project is None:
         return settings
     trusted = trust == "all" or (trust == "ask" and is_trusted(os.path.dirname(project.path), settings.trusted_folders))
-    return _apply(settings, project, owner="project" if trusted else "stranger", place=place)
+    return _apply(settings, project, owner="project" if trusted else "stranger", environment=environment)
 
 
 def is_trusted(folder: str, trusted_folders: Sequence[str]) -> bool:
@@ -235,7 +240,9 @@ _ADDED = (
 )
 
 
-def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project", "stranger"], place: Place) -> Settings:
+def _apply(
+    settings: Settings, file: _File, *, owner: Literal["user", "project", "stranger"], environment: Environment
+) -> Settings:
     """The settings with a file's wishes on top, as far as its owner may have them."""
     changes: dict[str, Any] = {}
     warnings = list(settings.warnings)
@@ -254,7 +261,7 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project",
             setting, kind = KEYS[key]
             checked = _checked(file, key, value, kind)
             if kind in (_TEXTS, _RULES):
-                checked = _from_file(setting, checked, file.path, place)
+                checked = _from_file(setting, checked, file.path, environment)
             if setting in _ADDED:
                 changes[setting] = (*changes.get(setting, getattr(settings, setting)), *checked)
                 continue
@@ -291,13 +298,15 @@ def _combined(current: Any, wish: Any, owner: str) -> Any:
     return current if current and isinstance(current, tuple) else wish
 
 
-def _from_file(setting: str, values: tuple[Any, ...], path: str, place: Place) -> tuple[Any, ...]:
+def _from_file(setting: str, values: tuple[Any, ...], path: str, environment: Environment) -> tuple[Any, ...]:
     """Paths of a configuration file are meant from the folder of that file."""
     if setting == "disabled":
-        return tuple(expand(value, place, base=os.path.dirname(path)) if "/" in value else value for value in values)
+        return tuple(
+            expand(value, environment, base=os.path.dirname(path)) if "/" in value else value for value in values
+        )
     if setting not in ("custom_directories", "trusted_folders", "run_read", "run_write"):
         return values
-    return tuple(expand(value, place, base=os.path.dirname(path)) for value in values)
+    return tuple(expand(value, environment, base=os.path.dirname(path)) for value in values)
 
 
 def _flatten(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -337,11 +346,11 @@ def _checked(file: _File, key: str, value: Any, kind: str) -> Any:
 def _permission_rule(file: _File, key: str, entry: Any) -> PermissionRule:
     try:
         return parse_rule(entry)
-    except WrongRule as error:
+    except InvalidRule as error:
         raise _wrong(file, key, str(error)) from None
 
 
-class WrongRule(ValueError):
+class InvalidRule(ValueError):
     """What is wrong with a permission rule, as the end of a sentence about the list that holds it."""
 
 
@@ -354,18 +363,18 @@ _OWN_TOOLS = ("skill_search", "skill_load", "skill_read", "skill_run", "skill_ov
 def parse_rule(entry: Any) -> PermissionRule:
     """The rule that a mapping is. A rule that is half understood could allow everything, so it is an error."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("tool"), str) or not entry["tool"]:
-        raise WrongRule(f"holds {entry!r}; a rule is {_RULE}")
+        raise InvalidRule(f"holds {entry!r}; a rule is {_RULE}")
     if extra := sorted(str(member) for member in entry if member not in PermissionRule._fields):
-        raise WrongRule(f"holds a rule with {', '.join(extra)}; a rule has tool and skill_name only")
+        raise InvalidRule(f"holds a rule with {', '.join(extra)}; a rule has tool and skill_name only")
     tool, name = entry["tool"], entry.get("skill_name")
     if not _TOOL.fullmatch(tool):
-        raise WrongRule(f"holds tool {tool!r}; a rule names one tool, without patterns")
+        raise InvalidRule(f"holds tool {tool!r}; a rule names one tool, without patterns")
     # A misspelt tool would be a rule that never applies.
     if tool.lower().startswith("skill") and tool not in _OWN_TOOLS:
-        raise WrongRule(f"holds tool {tool!r}; those for skills are {', '.join(_OWN_TOOLS)}")
+        raise InvalidRule(f"holds tool {tool!r}; those for skills are {', '.join(_OWN_TOOLS)}")
     # Dropping a name that cannot be understood would turn the rule into one for every skill.
     if name is not None and not (isinstance(name, str) and _KEBAB.fullmatch(name)):
-        raise WrongRule(f"holds skill_name {name!r}; it must be a kebab-case name")
+        raise InvalidRule(f"holds skill_name {name!r}; it must be a kebab-case name")
     return PermissionRule(tool, name)
 
 
@@ -391,12 +400,12 @@ def _base(table: Mapping[str, Any]) -> str | None:
 def _own_profile(file: _File, key: str, table: Any, known: Mapping[str, Profile]) -> Profile:
     if not isinstance(table, dict):
         raise _wrong(file, key, "must be a table")
-    from skillshelf.config.custom_profiles import WrongField, derive
+    from skillshelf.config.custom_profiles import InvalidField, derive
 
     try:
         wishes = {_snake_case(field): value for field, value in table.items()}
         return derive(key.removeprefix("profiles."), wishes, known, evidence=file.path)
-    except WrongField as error:
+    except InvalidField as error:
         raise _wrong(file, f"{key}.{error.field}", error.what) from None
 
 

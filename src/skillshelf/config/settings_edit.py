@@ -5,21 +5,23 @@ from typing import Any
 
 from skillshelf.core import files
 from skillshelf.core.atomic_write import locked, replace_file
-from skillshelf.core.environment import Place, user_config_path
+from skillshelf.core.environment import Environment, user_config_path
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.errors import ConfigurationError, SkillError
 
 __all__ = ["add_rule", "change_list", "listed"]
 
 
-def listed(place: Place, table: str, key: str) -> list[str]:
+def listed(environment: Environment, table: str, key: str) -> list[str]:
     """The texts of a list in the user's file."""
-    return [str(item) for item in _list_in(_document(_path(place)), table, key, make=False)]
+    return [str(item) for item in _list_in(_document(_path(environment)), table, key, make=False)]
 
 
-def change_list(place: Place, table: str, key: str, change: Callable[[list[str]], list[str]]) -> tuple[str, bool]:
+def change_list(
+    environment: Environment, table: str, key: str, change: Callable[[list[str]], list[str]]
+) -> tuple[str, bool]:
     """Change one list of texts in the user's file; returns the file and whether it is another one now."""
-    path = _path(place)
+    path = _path(environment)
     try:
         with locked(path):
             document = _document(path)
@@ -39,11 +41,11 @@ def change_list(place: Place, table: str, key: str, change: Callable[[list[str]]
     return path, True
 
 
-def _path(place: Place) -> str:
-    path = user_config_path(place)
+def _path(environment: Environment) -> str:
+    path = user_config_path(environment)
     if path is None:
         raise ConfigurationError("there is no home folder to keep the configuration in; name one with --home")
-    if path == place.config and files.kind_at(path) is None:
+    if path == environment.config and files.kind_at(path) is None:
         # A misspelt name would make a new file, and the choice would count nowhere.
         raise ConfigurationError(f"{path}: cannot be read: there is no such file; make it first")
     return path
@@ -88,11 +90,11 @@ def _list_in(document: Any, table: str, key: str, *, make: bool) -> Any:
     return parent[key]
 
 
-def add_rule(place: Place, tool: str, skill_name: str | None) -> bool:
+def add_rule(environment: Environment, tool: str, skill_name: str | None) -> bool:
     """Put a rule into `permissions.allow` of the user's file, once; returns whether it is new."""
     import tomlkit
 
-    path = _path(place)
+    path = _path(environment)
     wanted = {"tool": tool, **({"skill_name": skill_name} if skill_name else {})}
     try:
         with locked(path):

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from skillshelf.core import files
 
-__all__ = ["Place", "expand", "find_repository", "locate", "user_cache_folder", "user_config_path"]
+__all__ = ["Environment", "expand", "find_repository", "make_environment", "user_cache_folder", "user_config_path"]
 
 _LINUX = str(sys.platform) == "linux"
 
 
-class Place(NamedTuple):
+class Environment(NamedTuple):
     """Where a shelf is opened: everything outside the configuration that decides what it finds."""
 
     cwd: str
@@ -23,13 +23,13 @@ class Place(NamedTuple):
     """What was given in place of the user's and the project's file: the path of another, or its content."""
 
 
-def locate(
+def make_environment(
     cwd: str | None,
     home: str | None,
     env: Mapping[str, str] | None,
     *,
     config: str | Mapping[str, Any] | None = None,
-) -> Place:
+) -> Environment:
     """The place for what a caller gave; what is missing comes from the process."""
     environment = {name: files.from_system(value) for name, value in os.environ.items()} if env is None else dict(env)
     # By its real path, so that the way here does not decide which repository it is in.
@@ -37,10 +37,10 @@ def locate(
     if isinstance(config, str):
         config = os.path.abspath(os.path.join(base, files.from_system(config)))
     if home is not None:
-        return Place(base, files.from_system(os.path.abspath(home)), environment, home_moved=True, config=config)
+        return Environment(base, files.from_system(os.path.abspath(home)), environment, home_moved=True, config=config)
     found = environment.get("HOME") or _account_home()
     # A home that is not absolute would mean another folder in every working directory.
-    return Place(base, os.path.normpath(found) if os.path.isabs(found) else None, environment, config=config)
+    return Environment(base, os.path.normpath(found) if os.path.isabs(found) else None, environment, config=config)
 
 
 def _account_home() -> str:
@@ -65,38 +65,38 @@ def find_repository(cwd: str, markers: Sequence[str]) -> str | None:
         folder = parent
 
 
-def user_config_path(place: Place) -> str | None:
+def user_config_path(environment: Environment) -> str | None:
     """The user's own configuration file, or the one named in its place, whether or not it exists."""
-    if isinstance(place.config, str):
-        return place.config
-    given = place.env.get("XDG_CONFIG_HOME", "")
-    if _LINUX and not place.home_moved and os.path.isabs(given):
+    if isinstance(environment.config, str):
+        return environment.config
+    given = environment.env.get("XDG_CONFIG_HOME", "")
+    if _LINUX and not environment.home_moved and os.path.isabs(given):
         return f"{given}/skillshelf/config.toml"
-    if place.home is None:
+    if environment.home is None:
         return None
-    if place.home_moved or _LINUX:
-        return f"{place.home}/.config/skillshelf/config.toml"
+    if environment.home_moved or _LINUX:
+        return f"{environment.home}/.config/skillshelf/config.toml"
     from platformdirs import user_config_dir
 
     return os.path.join(user_config_dir("skillshelf"), "config.toml")
 
 
-def user_cache_folder(place: Place) -> str | None:
+def user_cache_folder(environment: Environment) -> str | None:
     """The folder for what can be made anew, whether or not it exists; None where there is no home to make it in."""
-    given = place.env.get("XDG_CACHE_HOME", "")
-    if _LINUX and not place.home_moved and os.path.isabs(given):
+    given = environment.env.get("XDG_CACHE_HOME", "")
+    if _LINUX and not environment.home_moved and os.path.isabs(given):
         return f"{given}/skillshelf"
-    if place.home is None or files.kind_at(place.home) is None:
+    if environment.home is None or files.kind_at(environment.home) is None:
         return None
-    if place.home_moved or _LINUX:
-        return f"{place.home}/.cache/skillshelf"
+    if environment.home_moved or _LINUX:
+        return f"{environment.home}/.cache/skillshelf"
     from platformdirs import user_cache_dir
 
     return str(user_cache_dir("skillshelf"))
 
 
-def expand(path: str, place: Place, *, base: str) -> str:
+def expand(path: str, environment: Environment, *, base: str) -> str:
     """An absolute path: `~` is the home folder, anything relative starts from the base."""
     if path == "~" or path.startswith("~/"):
-        path = (place.home or "/nonexistent") + path[1:]
+        path = (environment.home or "/nonexistent") + path[1:]
     return os.path.normpath(os.path.join(base, path))

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import subprocess
 
-__all__ = ["Partner", "PartnerLost", "can_have_partner", "serve"]
+__all__ = ["WorkerLost", "WorkerProcess", "can_start_worker", "serve"]
 
 _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[2:]; from skillshelf.core.worker_process import serve; serve(sys.argv[1])"
 )
 
-Answer = Callable[[Any], Any]
+Handler = Callable[[Any], Any]
 
 
-class PartnerLost(Exception):
+class WorkerLost(Exception):
     """The other process is not there any more, or never was."""
 
 
-def can_have_partner() -> bool:
+def can_start_worker() -> bool:
     """Whether this program can be started a second time, and there is a second core to run it on."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     # A program that has Python inside would start itself.
@@ -33,7 +33,7 @@ def can_have_partner() -> bool:
     return cores > 1 and is_python and not getattr(sys, "frozen", False)
 
 
-class Partner:
+class WorkerProcess:
     """A process that is started with the first question and ended by `close`.
 
     `module` is the name of a module of this package whose function `answers` makes of the setting what answers
@@ -60,7 +60,7 @@ class Partner:
                 return pickle.load(process.stdout)
             except Exception:
                 # What another process wrote can make anything of a reader.
-                raise PartnerLost(f"ended ({self._end()})") from None
+                raise WorkerLost(f"ended ({self._end()})") from None
             except BaseException:
                 # The answer is still to come, and would be taken for that to the next question.
                 self._end()
@@ -126,7 +126,7 @@ def serve(module: str) -> None:
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # What an import may print is no answer.
     os.dup2(2, 1)
-    answer: Answer = import_module(module).answers(pickle.load(questions))
+    answer: Handler = import_module(module).answers(pickle.load(questions))
     with suppress(EOFError):
         while True:
             pickle.dump(answer(pickle.load(questions)), answers)

@@ -10,10 +10,10 @@ from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.config.hosts import HOSTS, find_host
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay
-from skillshelf.core.environment import Place, find_repository
+from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.limits import STRAY_FOLDERS
 from skillshelf.core.values import Diagnostic
-from skillshelf.hosts.fixes import Remedy, asked_as, fix_for, remedies, wants_put
+from skillshelf.hosts.fixes import Fix, asked_as, fix_for, ranked_fixes, wants_put
 from skillshelf.hosts.near_misses import entries_in, near_misses
 from skillshelf.hosts.placement import (
     Standing,
@@ -26,7 +26,7 @@ from skillshelf.hosts.placement import (
     standing_of,
 )
 from skillshelf.hosts.stages import Verdict, judge
-from skillshelf.hosts.survey import Sighting, Survey, sight, take_survey
+from skillshelf.hosts.survey import SkillFile, Survey, skill_file_at, take_survey
 
 __all__ = [
     "asked_about",
@@ -46,7 +46,7 @@ def asked_hosts(given: Sequence[str]) -> list[str]:
     return [find_host(name).name for name in dict.fromkeys(given)] or list(HOSTS)
 
 
-def verdicts_of(sighting: Sighting, survey: Survey, hosts: Iterable[str]) -> list[Verdict]:
+def verdicts_of(sighting: SkillFile, survey: Survey, hosts: Iterable[str]) -> list[Verdict]:
     """What each of these hosts makes of a file."""
     return [judge(sighting, survey.views[host], survey) for host in hosts]
 
@@ -59,33 +59,33 @@ def is_path(wanted: str) -> bool:
     return "/" in wanted or wanted in (".", "..", SKILL_FILE)
 
 
-def path_of(wanted: str, place: Place) -> str:
+def path_of(wanted: str, environment: Environment) -> str:
     """The absolute path that is meant."""
-    return os.path.normpath(os.path.join(place.cwd, os.path.expanduser(wanted)))
+    return os.path.normpath(os.path.join(environment.cwd, os.path.expanduser(wanted)))
 
 
-def find(wanted: str, place: Place, hosts: Sequence[str]) -> tuple[Survey, list[Sighting]]:
+def find(wanted: str, environment: Environment, hosts: Sequence[str]) -> tuple[Survey, list[SkillFile]]:
     """A survey, and the files in it that are meant: by path, by name, or by name where no host looks."""
     if is_path(wanted):
-        return _at(path_of(wanted, place), place, hosts)
-    survey = take_survey(place, hosts, progress=sys.stderr)
+        return _at(path_of(wanted, environment), environment, hosts)
+    survey = take_survey(environment, hosts, progress=sys.stderr)
     if found := [sighting for sighting in survey.sightings if wanted in _names_of(sighting, survey)]:
         return survey, found
-    folders, problems = _folders_below(place.cwd, find_repository(place.cwd, _MARKERS) or place.cwd)
+    folders, problems = _folders_below(environment.cwd, find_repository(environment.cwd, _MARKERS) or environment.cwd)
     stray = next(_strays(wanted, survey, folders), None)
     if stray is not None:
-        return _at(stray, place, hosts)
+        return _at(stray, environment, hosts)
     return survey._replace(unseen=(*survey.unseen, *problems)), []
 
 
-def _at(path: str, place: Place, hosts: Sequence[str]) -> tuple[Survey, list[Sighting]]:
-    survey = take_survey(place, hosts, path=path, progress=sys.stderr)
-    meant = sight(path)
+def _at(path: str, environment: Environment, hosts: Sequence[str]) -> tuple[Survey, list[SkillFile]]:
+    survey = take_survey(environment, hosts, path=path, progress=sys.stderr)
+    meant = skill_file_at(path)
     found = survey.by_path.get(meant.real_path) if meant is not None else None
     return survey, [found] if found is not None else []
 
 
-def _names_of(sighting: Sighting, survey: Survey) -> set[str]:
+def _names_of(sighting: SkillFile, survey: Survey) -> set[str]:
     """Every name a file goes by: its folder's, what it declares, and what hosts make of that."""
     found = {
         view.by_file[sighting.real_path].name for view in survey.views.values() if sighting.real_path in view.by_file
@@ -153,7 +153,7 @@ class Explanation(NamedTuple):
 
     path: str
     verdicts: Sequence[Verdict]
-    help: Sequence[Remedy]
+    help: Sequence[Fix]
     text: tuple[bytes, int]
     note: str = ""
     is_copy: bool = False
@@ -167,7 +167,7 @@ Judged = Mapping[str, Sequence[Verdict]]
 class _Copy(NamedTuple):
     """A copy of a skill, how it stands to that, and what the hosts make of it that look where it lies."""
 
-    sighting: Sighting
+    sighting: SkillFile
     standing: Standing
     verdicts: Sequence[Verdict]
 
@@ -182,7 +182,7 @@ class _Copy(NamedTuple):
         return os.path.dirname(self.sighting.path)
 
 
-def asked_about(found: Sequence[Sighting], survey: Survey, hosts: Sequence[str]) -> list[Explanation]:
+def asked_about(found: Sequence[SkillFile], survey: Survey, hosts: Sequence[str]) -> list[Explanation]:
     """What there is to say about each file."""
     copies = [copy for sighting in found for copy in copies_of(sighting, survey)]
     everything = {one.real_path: one for one in (*found, *copies)}
@@ -190,7 +190,7 @@ def asked_about(found: Sequence[Sighting], survey: Survey, hosts: Sequence[str])
     return [_asked(sighting, list(everything.values()), judged, survey) for sighting in found]
 
 
-def _asked(sighting: Sighting, everything: Sequence[Sighting], judged: Judged, survey: Survey) -> Explanation:
+def _asked(sighting: SkillFile, everything: Sequence[SkillFile], judged: Judged, survey: Survey) -> Explanation:
     verdicts = judged[sighting.real_path]
     text = (sighting.head, sighting.size)
     if is_own_copy(os.path.dirname(sighting.path)) and (source := source_of(sighting, survey)) is not None:
@@ -201,17 +201,17 @@ def _asked(sighting: Sighting, everything: Sequence[Sighting], judged: Judged, s
     helping = [remedy for copy in copies if (remedy := _remedy(copy, sighting, survey))]
     reached = {verdict.host for copy in copies for verdict in copy.verdicts}
     served = _served(sighting, everything, judged) | reached
-    helping += remedies(sighting, verdicts, survey, served=served)
+    helping += ranked_fixes(sighting, verdicts, survey, served=served)
     seeing = {host for copy in copies for host in copy.hosts} | {one.host for one in verdicts if one.visible}
     for copy in copies:
         left = [verdict for verdict in copy.verdicts if verdict.host not in seeing]
-        helping += remedies(copy.sighting, left, survey) if left and copy.standing == "same" else []
+        helping += ranked_fixes(copy.sighting, left, survey) if left and copy.standing == "same" else []
     told = [_told(verdict, sighting, copies, survey) for verdict in verdicts]
     by_copy = tuple(host for copy in copies for host in copy.hosts)
     return Explanation(sighting.path, told, _together(helping), text, by_copy=by_copy)
 
 
-def _copy(copy: Sighting, sighting: Sighting, judged: Judged) -> _Copy:
+def _copy(copy: SkillFile, sighting: SkillFile, judged: Judged) -> _Copy:
     there = [verdict for verdict in judged[copy.real_path] if not wants_put(verdict, copy)]
     return _Copy(copy, standing_of(copy, sighting), there)
 
@@ -226,21 +226,21 @@ _SEES: Mapping[Standing, str] = {
 }
 
 
-def _told(verdict: Verdict, sighting: Sighting, copies: Sequence[_Copy], survey: Survey) -> Verdict:
+def _told(verdict: Verdict, sighting: SkillFile, copies: Sequence[_Copy], survey: Survey) -> Verdict:
     """A verdict as it is told: of a host that does not look where the file lies, with the copy that it has."""
     having = [(copy, one) for copy in copies for one in copy.verdicts if one.host == verdict.host]
     if verdict.visible or not having:
         return verdict
     copy, seen = max(having, key=lambda pair: pair[1].visible is True)
-    shown = PathDisplay(survey.place.cwd, survey.place.home).short(copy.folder)
+    shown = PathDisplay(survey.environment.cwd, survey.environment.home).short(copy.folder)
     if seen.visible:
         return verdict._replace(detail=f"{_SEES[copy.standing]} {shown}")
     return verdict._replace(detail=f"{seen.verdict}: the copy {shown}") if wants_put(verdict, sighting) else verdict
 
 
-def _together(helping: Iterable[Remedy]) -> list[Remedy]:
+def _together(helping: Iterable[Fix]) -> list[Fix]:
     """The same advice for a skill and its copies as one."""
-    found: dict[str, Remedy] = {}
+    found: dict[str, Fix] = {}
     for one in helping:
         known = found.get(one.what)
         more = known and known._replace(hosts=known.hosts + one.hosts, needing=known.needing + one.needing)
@@ -248,27 +248,27 @@ def _together(helping: Iterable[Remedy]) -> list[Remedy]:
     return list(found.values())
 
 
-def _remedy(copy: _Copy, sighting: Sighting, survey: Survey) -> Remedy | None:
+def _remedy(copy: _Copy, sighting: SkillFile, survey: Survey) -> Fix | None:
     """What to do about a copy that no longer says what the skill says; None where it does, or nobody asked has it."""
     if copy.standing == "same" or not copy.verdicts:
         return None
-    where = PathDisplay(survey.place.cwd, survey.place.home)
+    where = PathDisplay(survey.environment.cwd, survey.environment.home)
     having = tuple(verdict.host for verdict in copy.verdicts)
     hosts = copy.hosts or having
     made_for = hosts_of(manifest_entry(*os.path.split(copy.folder)) or {})
     command = _renewing(sighting, next((host for host in made_for if host in having), having[0]), survey)
     if copy.standing == "behind":
-        return Remedy("hand", f"{command}  ({where.short(copy.folder)} fell behind)", hosts)
+        return Fix("hand", f"{command}  ({where.short(copy.folder)} fell behind)", hosts)
     source = where.short(os.path.dirname(sighting.path))
     edited = f"{where.short(copy.folder)} was edited since"
-    return Remedy("hand", f"{edited}: put what you need into {source}, remove the copy, then: {command}", hosts)
+    return Fix("hand", f"{edited}: put what you need into {source}, remove the copy, then: {command}", hosts)
 
 
-def _renewing(sighting: Sighting, host: str, survey: Survey) -> str:
+def _renewing(sighting: SkillFile, host: str, survey: Survey) -> str:
     return f"skillshelf link {asked_as(sighting, survey)} --to {host}"
 
 
-def _served(sighting: Sighting, everything: Sequence[Sighting], judged: Judged) -> set[str]:
+def _served(sighting: SkillFile, everything: Sequence[SkillFile], judged: Judged) -> set[str]:
     """The hosts that see another file of the name, or would if they trusted the folder.
 
     Not those that see another text instead of this one, which of the two is meant has to be settled; a copy of ours

@@ -4,21 +4,21 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from skillshelf.catalog.build_context import held_back
+from skillshelf.catalog.build_context import held_back_by
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import parse
 from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
-from skillshelf.core.environment import Place
+from skillshelf.core.environment import Environment
 from skillshelf.core.values import VerdictName
 from skillshelf.hosts.near_misses import rename_for
-from skillshelf.hosts.placement import Put, in_the_way, is_open_to_all, link_name, put_for
-from skillshelf.hosts.simulate import after_put, trusting
+from skillshelf.hosts.placement import Placement, in_the_way, is_open_to_all, link_name, put_for
+from skillshelf.hosts.simulate import after_link, trusting
 from skillshelf.hosts.stages import Verdict, judge, refusals, to_turn_on
-from skillshelf.hosts.survey import HostView, Sighting, Survey
+from skillshelf.hosts.survey import HostState, SkillFile, Survey
 from skillshelf.hosts.verdict import document_of, ignored_safeguard
 from skillshelf.lint.fix import Text, repair
 
-__all__ = ["Remedy", "Step", "asked_as", "fix_for", "made_readable", "remedies", "step_for", "steps_for", "wants_put"]
+__all__ = ["Fix", "Step", "asked_as", "fix_for", "made_readable", "ranked_fixes", "step_for", "steps_for", "wants_put"]
 
 
 class Step(NamedTuple):
@@ -72,25 +72,25 @@ _BY_HAND: Mapping[str, str] = {
 _READABLE = "make the file readable for yourself"
 
 
-def made_readable(sighting: Sighting, place: Place) -> str:
+def made_readable(sighting: SkillFile, environment: Environment) -> str:
     """What to do about a file that cannot be read."""
     from shlex import quote
 
     if not sighting.broken:
         return f"{_READABLE} ({sighting.problem})"
-    link = _shown_from(sighting.broken, place.cwd)
+    link = _shown_from(sighting.broken, environment.cwd)
     return f"{sighting.problem}; put that back, or remove the link: rm {quote(link)}"
 
 
-def fix_for(verdict: Verdict, sighting: Sighting, view: HostView, survey: Survey) -> str | None:
+def fix_for(verdict: Verdict, sighting: SkillFile, view: HostState, survey: Survey) -> str | None:
     """What to do so that this host sees the file; None where there is nothing to do, or nobody knows."""
     return ", then: ".join(step.what for step in steps_for(verdict, sighting, view, survey)) or None
 
 
-def steps_for(verdict: Verdict, sighting: Sighting, view: HostView, survey: Survey) -> tuple[Step, ...]:
+def steps_for(verdict: Verdict, sighting: SkillFile, view: HostState, survey: Survey) -> tuple[Step, ...]:
     """What to do, in order, so that this host sees the file."""
     if sighting.problem:
-        return (Step("hand", made_readable(sighting, survey.place)),)
+        return (Step("hand", made_readable(sighting, survey.environment)),)
     if verdict.visible:
         return ()
     if verdict.verdict == "unknown":
@@ -107,13 +107,13 @@ def steps_for(verdict: Verdict, sighting: Sighting, view: HostView, survey: Surv
     return _to_mend(verdict, sighting, view)
 
 
-def wants_put(verdict: Verdict, sighting: Sighting) -> bool:
+def wants_put(verdict: Verdict, sighting: SkillFile) -> bool:
     """Whether the skill lies where this host does not see it, so that a link or a copy is what it lacks."""
     is_misplaced = verdict.verdict in _PLACES and verdict.rule != "root-file"
     return is_misplaced and sighting.file_name == SKILL_FILE and not sighting.problem
 
 
-def _to_trust(sighting: Sighting, view: HostView, survey: Survey) -> tuple[Step, ...]:
+def _to_trust(sighting: SkillFile, view: HostState, survey: Survey) -> tuple[Step, ...]:
     """What to do for a host that asks for trust: that, and what is still to do then."""
     trusted = trusting(view, survey)
     then = survey._replace(views={**survey.views, view.profile.name: trusted})
@@ -121,21 +121,21 @@ def _to_trust(sighting: Sighting, view: HostView, survey: Survey) -> tuple[Step,
     return (first, *steps_for(judge(sighting, trusted, then), sighting, trusted, then))
 
 
-def _to_put(sighting: Sighting, view: HostView, survey: Survey) -> tuple[Step, ...]:
+def _to_put(sighting: SkillFile, view: HostState, survey: Survey) -> tuple[Step, ...]:
     """The command that makes a host see a file, after whatever has to be done before it."""
     host = view.profile.name
     if ignored_safeguard(document_of(sighting, view.profile, survey).fields, view.profile):
         # Nobody is advised to hand a skill to a host that does not heed its author.
         return ()
     command = _link(asked_as(sighting, survey), host)
-    put = put_for(sighting, view, survey.place)
+    put = put_for(sighting, view, survey.environment)
     if put is None:
-        taken = in_the_way(sighting, view, survey.place)
+        taken = in_the_way(sighting, view, survey.environment)
         if sighting.path != sighting.real_path:
             # The link that is moved away may be where the skill has its name from.
-            command = _link(_path_of(sighting.real_path, survey.place), host)
+            command = _link(_path_of(sighting.real_path, survey.environment), host)
         return (Step("clear", f"{taken}: move it away"), command) if taken else ()
-    (then,) = after_put(put, sighting, survey, [host])
+    (then,) = after_link(put, sighting, survey, [host])
     if then.visible or then.verdict == "hidden-from-model":
         return (command,)
     before = _to_mend(then, sighting, view)
@@ -146,14 +146,14 @@ def _link(called: str, host: str) -> Step:
     return Step("put", f"skillshelf link {called} --to {host}")
 
 
-def _path_of(file: str, place: Place) -> str:
+def _path_of(file: str, environment: Environment) -> str:
     """The folder of a file as it is typed in a command."""
     from shlex import quote
 
-    return quote(_shown_from(os.path.dirname(file), place.cwd))
+    return quote(_shown_from(os.path.dirname(file), environment.cwd))
 
 
-def _to_mend(verdict: Verdict, sighting: Sighting, view: HostView) -> tuple[Step, ...]:
+def _to_mend(verdict: Verdict, sighting: SkillFile, view: HostState) -> tuple[Step, ...]:
     """What to do about what a host does not accept where it looks."""
     if verdict.verdict in _FIXES:
         what = _FIXES[verdict.verdict](verdict, view)
@@ -163,7 +163,7 @@ def _to_mend(verdict: Verdict, sighting: Sighting, view: HostView) -> tuple[Step
     return (step,) if step else ()
 
 
-def step_for(rule: str, line: int | None, sighting: Sighting) -> Step | None:
+def step_for(rule: str, line: int | None, sighting: SkillFile) -> Step | None:
     """What to change in the file so that a rule is kept."""
     if rule.startswith("yaml") and (lines := _lines_to_quote(sighting)):
         return Step("text", f"put quotes around the value in line {' and '.join(map(str, lines))}", _YAML)
@@ -180,7 +180,7 @@ def step_for(rule: str, line: int | None, sighting: Sighting) -> Step | None:
     )
 
 
-def _as_text(key: str, value: str, line: int, sighting: Sighting) -> Step | None:
+def _as_text(key: str, value: str, line: int, sighting: SkillFile) -> Step | None:
     """What to do about a value that a host wants as text; one that is not there is empty, and of no other type."""
     if key in ("name", "description"):
         return step_for(f"{key}-type" if value else f"{key}-missing", line, sighting)
@@ -190,7 +190,7 @@ def _as_text(key: str, value: str, line: int, sighting: Sighting) -> Step | None
     return Step(kind, f"put quotes around the value in line {line}", frozenset({"field-type"}))
 
 
-def _pair_in(line: int, sighting: Sighting) -> tuple[str, str]:
+def _pair_in(line: int, sighting: SkillFile) -> tuple[str, str]:
     """Key and value of a line."""
     lines = sighting.head.splitlines()
     text = lines[line - 1].decode("utf-8", "replace") if line <= len(lines) else ""
@@ -198,7 +198,7 @@ def _pair_in(line: int, sighting: Sighting) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def _line_of(rule: str, sighting: Sighting) -> int | None:
+def _line_of(rule: str, sighting: SkillFile) -> int | None:
     """The line of a rule's first finding."""
     findings = parse(sighting.head, whole=len(sighting.head) >= sighting.size).findings
     return next((finding.line for finding in findings if finding.rule == rule), None)
@@ -234,13 +234,13 @@ _YAML = frozenset({"yaml-colon", "yaml-brackets", "yaml-tab"})
 """Rules whose mistakes are repaired together."""
 
 
-def _lines_to_quote(sighting: Sighting) -> list[int]:
+def _lines_to_quote(sighting: SkillFile) -> list[int]:
     """The lines whose values only lack quotes; none where more than that is wrong."""
     findings = parse(sighting.head, whole=len(sighting.head) >= sighting.size).findings
     return [f.line for f in findings if f.line and f.rule in ("yaml-colon", "yaml-brackets")]
 
 
-_FIXES: Mapping[VerdictName, Callable[[Verdict, HostView], str | None]] = {
+_FIXES: Mapping[VerdictName, Callable[[Verdict, HostState], str | None]] = {
     "shadowed-by": lambda verdict, view: "rename or remove one of the two",
     "disabled-by-config": to_turn_on,
     "untrusted": lambda verdict, view: f"trust this folder in {view.profile.name}",
@@ -249,7 +249,7 @@ _FIXES: Mapping[VerdictName, Callable[[Verdict, HostView], str | None]] = {
 }
 
 
-def asked_as(sighting: Sighting, survey: Survey) -> str:
+def asked_as(sighting: SkillFile, survey: Survey) -> str:
     """What a command must call a skill by: its name, or the path of its folder where that does not lead to it alone."""
     from shlex import quote
 
@@ -258,7 +258,7 @@ def asked_as(sighting: Sighting, survey: Survey) -> str:
     # A file without a base lies in no root: only a search below this folder would meet it.
     if len(alike) == 1 and sighting.base and not name.startswith("-"):
         return quote(name)
-    return _path_of(sighting.path, survey.place)
+    return _path_of(sighting.path, survey.environment)
 
 
 def _shown_from(path: str, folder: str) -> str:
@@ -270,7 +270,7 @@ Kind = Literal["put", "text", "hand"]
 """`put` is done by `link`, `text` changes bytes of the file that mean nothing, `hand` needs a person."""
 
 
-class Remedy(NamedTuple):
+class Fix(NamedTuple):
     """One thing to do, who will see the skill after it alone, and for a link or a copy where it goes.
 
     In `calling` people can then call it, but its author keeps it from models. `asking` will then want the folder
@@ -280,7 +280,7 @@ class Remedy(NamedTuple):
     kind: Kind
     what: str
     hosts: tuple[str, ...]
-    put: Put | None = None
+    put: Placement | None = None
     calling: tuple[str, ...] = ()
     asking: tuple[str, ...] = ()
     needing: tuple[str, ...] = ()
@@ -291,13 +291,13 @@ Before = Mapping[str, Verdict]
 """What each host says now."""
 
 
-def remedies(
-    sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey, *, served: Collection[str] = ()
-) -> list[Remedy]:
+def ranked_fixes(
+    sighting: SkillFile, verdicts: Sequence[Verdict], survey: Survey, *, served: Collection[str] = ()
+) -> list[Fix]:
     """What to do, the most helpful first; hosts that are `served` in another way need nothing."""
     if sighting.problem:
         # Nobody knows what a file says that cannot be read, and so not who will see it.
-        return [Remedy("hand", made_readable(sighting, survey.place), ())]
+        return [Fix("hand", made_readable(sighting, survey.environment), ())]
     before = {verdict.host: verdict for verdict in verdicts}
     unseeing = {host for host, verdict in before.items() if not verdict.visible and host not in served}
     if renamed := _renamed(sighting, before, survey):
@@ -309,7 +309,7 @@ def remedies(
     return sorted([*puts, *_repairs(sighting, left, survey)], key=_rank)
 
 
-def _rank(remedy: Remedy) -> tuple[int, int, int, int, str]:
+def _rank(remedy: Fix) -> tuple[int, int, int, int, str]:
     """The more hosts see the skill the better, then the fewer lose it, then the more come nearer to it."""
     return (
         *(-len(remedy.hosts), len(remedy.doubtful), -len(remedy.calling)),
@@ -321,7 +321,7 @@ def _rank(remedy: Remedy) -> tuple[int, int, int, int, str]:
 # Links and copies ---------------------------------------------------------------------------------
 
 
-def _puts(sighting: Sighting, before: Before, unseeing: Collection[str], survey: Survey) -> list[Remedy]:
+def _puts(sighting: SkillFile, before: Before, unseeing: Collection[str], survey: Survey) -> list[Fix]:
     """The fewest links, and then copies, that reach the hosts which lack nothing else."""
     waiting = {*unseeing}
     possible = list(_possible_puts(sighting, before, unseeing, survey))
@@ -339,54 +339,54 @@ def _puts(sighting: Sighting, before: Before, unseeing: Collection[str], survey:
     return found
 
 
-def _is_link(remedy: Remedy) -> bool:
+def _is_link(remedy: Fix) -> bool:
     return remedy.put is not None and remedy.put.how == "link"
 
 
-def _possible_puts(sighting: Sighting, before: Before, unseeing: Collection[str], survey: Survey) -> Iterator[Remedy]:
+def _possible_puts(sighting: SkillFile, before: Before, unseeing: Collection[str], survey: Survey) -> Iterator[Fix]:
     """What `link` would do for each host that lacks just that, with what all hosts will make of it."""
-    for_hosts: dict[Put, list[str]] = {}
+    for_hosts: dict[Placement, list[str]] = {}
     for host in (host for host in before if host in unseeing and wants_put(before[host], sighting)):
-        put = put_for(sighting, survey.views[host], survey.place)
+        put = put_for(sighting, survey.views[host], survey.environment)
         if put and not is_open_to_all(put, sighting) and _keeps_safeguards(sighting, host, survey):
             for_hosts.setdefault(put, []).append(host)
     for put, hosts in for_hosts.items():
-        then = {verdict.host: verdict for verdict in after_put(put, sighting, survey, before)}
+        then = {verdict.host: verdict for verdict in after_link(put, sighting, survey, before)}
         seeing = tuple(host for host in before if then[host].visible and not before[host].visible)
         calling = tuple(host for host in hosts if then[host].verdict == "hidden-from-model")
         # The host that the command names must be one of them: else `link` itself would say that it did not help.
         if named := next((host for host in hosts if host in (*seeing, *calling)), None):
-            yield Remedy(
+            yield Fix(
                 *("put", f"skillshelf link {asked_as(sighting, survey)} --to {named}", seeing, put, calling),
                 asking=tuple(host for host in hosts if then[host].verdict == "untrusted"),
                 doubtful=tuple(host for host in before if before[host].visible and not then[host].visible),
             )
 
 
-def _keeps_safeguards(sighting: Sighting, host: str, survey: Survey) -> bool:
+def _keeps_safeguards(sighting: SkillFile, host: str, survey: Survey) -> bool:
     """Whether a host heeds what the author holds back: nobody is advised to hand a skill to one that does not."""
     profile = survey.views[host].profile
     return not ignored_safeguard(document_of(sighting, profile, survey).fields, profile)
 
 
-def _renamed(sighting: Sighting, before: Before, survey: Survey) -> Remedy | None:
+def _renamed(sighting: SkillFile, before: Before, survey: Survey) -> Fix | None:
     """The folder of skills with the name that hosts read, where it has one that is nearly that."""
     rename = rename_for(sighting, survey)
     if rename is None or os.path.dirname(rename.path) == os.path.dirname(sighting.path):
         return None
     root, name = os.path.split(os.path.dirname(rename.path))
-    then = {one.host: one for one in after_put(Put(root, name, "copy", ""), sighting, survey, before)}
+    then = {one.host: one for one in after_link(Placement(root, name, "copy", ""), sighting, survey, before)}
     seeing = tuple(host for host in before if then[host].visible and not before[host].visible)
     asking = tuple(host for host in before if then[host].verdict == "untrusted")
-    return Remedy("hand", rename.command, seeing, asking=asking) if seeing or asking else None
+    return Fix("hand", rename.command, seeing, asking=asking) if seeing or asking else None
 
 
 # Changes by hand ----------------------------------------------------------------------------------
 
 
-def _repairs(sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey) -> list[Remedy]:
+def _repairs(sighting: SkillFile, verdicts: Sequence[Verdict], survey: Survey) -> list[Fix]:
     """What else there is to do, with the hosts that it is enough for and those that it is not."""
-    found: dict[str, Remedy] = {}
+    found: dict[str, Fix] = {}
     trusting = []
     for verdict in verdicts:
         steps = steps_for(verdict, sighting, survey.views[verdict.host], survey)
@@ -394,16 +394,16 @@ def _repairs(sighting: Sighting, verdicts: Sequence[Verdict], survey: Survey) ->
             trusting.append(verdict.host)
             continue
         for kind, what, whom in _told(steps, verdict, sighting, survey):
-            one = found.get(what) or Remedy(kind, what, ())
+            one = found.get(what) or Fix(kind, what, ())
             found[what] = _COUNTED[whom](one, verdict.host)
-    trust = [Remedy("hand", f"trust this folder in {' and in '.join(trusting)}", tuple(trusting))] if trusting else []
+    trust = [Fix("hand", f"trust this folder in {' and in '.join(trusting)}", tuple(trusting))] if trusting else []
     return [*found.values(), *trust]
 
 
 Whom = Literal["hosts", "calling", "needing"]
 """Among whom of a remedy a host is counted."""
 
-_COUNTED: Mapping[Whom, Callable[[Remedy, str], Remedy]] = {
+_COUNTED: Mapping[Whom, Callable[[Fix, str], Fix]] = {
     "hosts": lambda remedy, host: remedy._replace(hosts=(*remedy.hosts, host)),
     "calling": lambda remedy, host: remedy._replace(calling=(*remedy.calling, host)),
     "needing": lambda remedy, host: remedy._replace(needing=(*remedy.needing, host)),
@@ -411,7 +411,7 @@ _COUNTED: Mapping[Whom, Callable[[Remedy, str], Remedy]] = {
 
 
 def _told(
-    steps: Sequence[Step], verdict: Verdict, sighting: Sighting, survey: Survey
+    steps: Sequence[Step], verdict: Verdict, sighting: SkillFile, survey: Survey
 ) -> Iterator[tuple[Kind, str, Whom]]:
     """The steps for one host as they are told: a change of the file by itself, since others may want it too."""
     changes = [step for step in steps if step.kind in ("text", "hand")]
@@ -420,11 +420,11 @@ def _told(
         yield "text" if step.kind == "text" else "hand", step.what, "hosts" if is_enough else "needing"
     if steps and not changes:
         profile = survey.views[verdict.host].profile
-        is_for_people = held_back(document_of(sighting, profile, survey).fields, profile) is not None
+        is_for_people = held_back_by(document_of(sighting, profile, survey).fields, profile) is not None
         yield "hand", ", then: ".join(step.what for step in steps), "calling" if is_for_people else "hosts"
 
 
-def _is_enough(step: Step, verdict: Verdict, sighting: Sighting, survey: Survey) -> bool:
+def _is_enough(step: Step, verdict: Verdict, sighting: SkillFile, survey: Survey) -> bool:
     """Whether a host that meets the file will tell its model of it once this is done."""
     profile = survey.views[verdict.host].profile
     mended = _mended(sighting, step)
@@ -433,10 +433,10 @@ def _is_enough(step: Step, verdict: Verdict, sighting: Sighting, survey: Survey)
     fields = document_of(mended, profile, changed).fields
     if "description-missing" in step.rules:
         fields = {**fields, "description": "x"}
-    return all(finding.rule in step.rules for finding in left) and held_back(fields, profile) is None
+    return all(finding.rule in step.rules for finding in left) and held_back_by(fields, profile) is None
 
 
-def _mended(sighting: Sighting, step: Step) -> Sighting:
+def _mended(sighting: SkillFile, step: Step) -> SkillFile:
     """The file after a repair that changes no meaning; as it is where the step is none."""
     if step.kind != "text":
         return sighting

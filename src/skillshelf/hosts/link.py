@@ -20,14 +20,14 @@ from skillshelf.core.atomic_write import (
     replace_folder,
 )
 from skillshelf.core.console import PathDisplay, note
-from skillshelf.core.environment import Place
+from skillshelf.core.environment import Environment
 from skillshelf.core.text import visible
 from skillshelf.errors import AmbiguousSkill
 from skillshelf.hosts.explain import find, verdicts_of
 from skillshelf.hosts.fixes import asked_as, fix_for, wants_put
 from skillshelf.hosts.placement import (
-    Contents,
-    Put,
+    CopyContents,
+    Placement,
     careless_readers,
     contents_of,
     copied_from,
@@ -47,14 +47,14 @@ from skillshelf.hosts.placement import (
     standing_of,
     why_copy,
 )
-from skillshelf.hosts.simulate import after_put
+from skillshelf.hosts.simulate import after_link
 from skillshelf.hosts.stages import Verdict
-from skillshelf.hosts.survey import HostView, Sighting, Survey
+from skillshelf.hosts.survey import HostState, SkillFile, Survey
 from skillshelf.hosts.verdict import SAFEGUARD, document_of, ignored_safeguard
 
 __all__ = [
-    "Handed",
-    "Made",
+    "LinkAction",
+    "LinkResult",
     "claim",
     "hand_to",
     "in_order",
@@ -71,7 +71,7 @@ __all__ = [
 How = Literal["link", "copy", "removed", "kept", "nothing"]
 
 
-class Made(NamedTuple):
+class LinkAction(NamedTuple):
     """What was done for one host, where, and what there is to say about it; `refused` if it should have been done."""
 
     host: str
@@ -81,12 +81,12 @@ class Made(NamedTuple):
     refused: bool = False
 
 
-def refusal(host: str, reason: str, path: str = "") -> Made:
+def refusal(host: str, reason: str, path: str = "") -> LinkAction:
     """Nothing was done for a host, although it needs something."""
-    return Made(host, "nothing", path, reason, refused=True)
+    return LinkAction(host, "nothing", path, reason, refused=True)
 
 
-def made_line(one: Made, seen: bool | None = None) -> str:
+def made_line(one: LinkAction, seen: bool | None = None) -> str:
     """What was done, for a person, and whether the host sees the skill now."""
     words = {"link": "linked", "copy": "copied", "removed": "removed", "kept": "left", "nothing": "nothing done"}
     detail = f" ({one.detail})" if one.detail else ""
@@ -96,12 +96,12 @@ def made_line(one: Made, seen: bool | None = None) -> str:
     return visible(f"{one.host}: {words[one.how]}{' ' + one.path if one.path else ''}{detail}{now}")
 
 
-def make(sighting: Sighting, view: HostView, place: Place) -> Made:
+def make(sighting: SkillFile, view: HostState, environment: Environment) -> LinkAction:
     """Put the skill into a root of the host: a relative link, or a copy where that is not sure to be followed."""
     host = view.profile.name
-    put = put_for(sighting, view, place)
+    put = put_for(sighting, view, environment)
     if put is None:
-        taken = in_the_way(sighting, view, place)
+        taken = in_the_way(sighting, view, environment)
         return refusal(host, f"{taken}: move it away and try again" if taken else "it has no root to put a link in")
     try:
         refuse_foreign(put.root)
@@ -111,11 +111,11 @@ def make(sighting: Sighting, view: HostView, place: Place) -> Made:
         return _not_made(host, put.path, error)
 
 
-def _not_made(host: str, path: str, error: OSError) -> Made:
+def _not_made(host: str, path: str, error: OSError) -> LinkAction:
     return refusal(host, f"not made: {error.strerror.lower() if error.strerror else error}", path)
 
 
-def renew(copy: Sighting, host: str, sighting: Sighting) -> Made:
+def renew(copy: SkillFile, host: str, sighting: SkillFile) -> LinkAction:
     """Make a copy of ours again from the skill, which changed since."""
     path = os.path.dirname(copy.path)
     root, name = os.path.split(path)
@@ -126,10 +126,10 @@ def renew(copy: Sighting, host: str, sighting: Sighting) -> Made:
         record_entry(root, name, {**(manifest_entry(root, name) or {}), "digest": digest_of(contents)})
     except OSError as error:
         return _not_made(host, path, error)
-    return Made(host, "copy", path, f"anew, since the skill changed: {_counted(contents)}")
+    return LinkAction(host, "copy", path, f"anew, since the skill changed: {_counted(contents)}")
 
 
-def claim(copy: Sighting, host: str, sighting: Sighting) -> None:
+def claim(copy: SkillFile, host: str, sighting: SkillFile) -> None:
     """Note that a host needs a copy of ours too, and where the skill is now."""
     root, name = os.path.split(os.path.dirname(copy.path))
     entry = manifest_entry(root, name) or {}
@@ -140,7 +140,7 @@ def claim(copy: Sighting, host: str, sighting: Sighting) -> None:
         record_entry(root, name, now)
 
 
-def _replaced(put: Put, host: str, sighting: Sighting) -> Made:
+def _replaced(put: Placement, host: str, sighting: SkillFile) -> LinkAction:
     """Make something in the place of a link of our own, which is back there if that fails."""
     target = files.link_target(put.path)
     hosts = hosts_of(manifest_entry(put.root, put.name) or {})
@@ -153,12 +153,12 @@ def _replaced(put: Put, host: str, sighting: Sighting) -> Made:
     return made._replace(host=host, detail=f"in place of the link that skillshelf made; {made.detail}")
 
 
-def _link(put: Put, hosts: list[str], sighting: Sighting) -> Made:
+def _link(put: Placement, hosts: list[str], sighting: SkillFile) -> LinkAction:
     made = make_parents(put.root)
     target = _way(os.path.dirname(sighting.real_path), put.root)
     make_link(put.path, target)
     _record(put, {"how": "link", "target": target, "folders": len(made), "for": hosts})
-    return Made(hosts[-1], "link", put.path, f"leads to {target}")
+    return LinkAction(hosts[-1], "link", put.path, f"leads to {target}")
 
 
 def _way(folder: str, root: str) -> str:
@@ -166,32 +166,32 @@ def _way(folder: str, root: str) -> str:
     return os.path.relpath(files.real_path(folder), files.real_path(root))
 
 
-def _copy(put: Put, hosts: list[str], sighting: Sighting) -> Made:
+def _copy(put: Placement, hosts: list[str], sighting: SkillFile) -> LinkAction:
     contents = _contents(sighting)
     made = make_parents(put.root)
     make_folder(put.path, contents.files)
     source = _way(os.path.dirname(sighting.path), put.root)
     entry = {"how": "copy", "digest": digest_of(contents), "source": source, "folders": len(made), "for": hosts}
     _record(put, entry)
-    return Made(hosts[-1], "copy", put.path, _counted(contents))
+    return LinkAction(hosts[-1], "copy", put.path, _counted(contents))
 
 
-def _contents(sighting: Sighting) -> Contents:
+def _contents(sighting: SkillFile) -> CopyContents:
     return contents_of(os.path.dirname(sighting.path), sighting.real_path)
 
 
-def _counted(contents: Contents) -> str:
+def _counted(contents: CopyContents) -> str:
     """How many files were copied, and how much was not."""
     count = "1 file" if len(contents.files) == 1 else f"{len(contents.files)} files"
     links = "1 link" if contents.left_out == 1 else f"{contents.left_out} links"
     return f"{count} without the {links} in it" if contents.left_out else count
 
 
-_MAKERS: Mapping[str, Callable[[Put, list[str], Sighting], Made]] = {"link": _link, "copy": _copy}
+_MAKERS: Mapping[str, Callable[[Placement, list[str], SkillFile], LinkAction]] = {"link": _link, "copy": _copy}
 """How each kind is made, for these hosts, the last of which asked for it."""
 
 
-def _record(put: Put, entry: Mapping[str, Any]) -> None:
+def _record(put: Placement, entry: Mapping[str, Any]) -> None:
     """Note what was made; the folders that were made for what it replaces are still ours."""
     before = manifest_entry(put.root, put.name) or {}
     folders = before.get("folders", 0)
@@ -203,7 +203,7 @@ def _record(put: Put, entry: Mapping[str, Any]) -> None:
 # Taking back --------------------------------------------------------------------------------------
 
 
-def take_back(name: str, view: HostView) -> list[Made]:
+def take_back(name: str, view: HostState) -> list[LinkAction]:
     """Remove what `make` put into the roots of a host under a name; what was changed since stays."""
     host = view.profile.name
     done, foreign = [], []
@@ -216,47 +216,51 @@ def take_back(name: str, view: HostView) -> list[Made]:
             try:
                 done.append(_give_up(host, root.path, path, entry))
             except OSError as error:
-                done.append(Made(host, "nothing", path, f"not removed: {(error.strerror or str(error)).lower()}"))
+                done.append(LinkAction(host, "nothing", path, f"not removed: {(error.strerror or str(error)).lower()}"))
     if foreign and not done:
-        return [Made(host, "nothing", "", f"what there is was made for {', '.join(foreign)}")]
-    return done or [Made(host, "nothing", "", "skillshelf made no link or copy of that name here")]
+        return [LinkAction(host, "nothing", "", f"what there is was made for {', '.join(foreign)}")]
+    return done or [LinkAction(host, "nothing", "", "skillshelf made no link or copy of that name here")]
 
 
-def _give_up(host: str, root: str, path: str, entry: Mapping[str, Any]) -> Made:
+def _give_up(host: str, root: str, path: str, entry: Mapping[str, Any]) -> LinkAction:
     """Remove what was made for a host, unless another one needs it too."""
     others = [other for other in hosts_of(entry) if other != host]
     if not others:
         return _remove(host, root, path, entry)
     record_entry(root, os.path.basename(path), {**entry, "for": others})
-    return Made(host, "kept", path, f"{', '.join(others)} {'needs' if len(others) == 1 else 'need'} it")
+    return LinkAction(host, "kept", path, f"{', '.join(others)} {'needs' if len(others) == 1 else 'need'} it")
 
 
-def _remove(host: str, root: str, path: str, entry: Mapping[str, Any]) -> Made:
+def _remove(host: str, root: str, path: str, entry: Mapping[str, Any]) -> LinkAction:
     kind = files.kind_at(path)
     if kind == "link" and entry.get("how") == "link" and files.link_target(path) == entry.get("target"):
         remove_link(path)
     elif kind == "folder" and entry.get("how") == "copy":
         if digest_at(path, f"{path}/{SKILL_FILE}") != entry.get("digest"):
-            return Made(host, "nothing", path, "the copy was changed since; remove it by hand if you do not need it")
+            return LinkAction(
+                host, "nothing", path, "the copy was changed since; remove it by hand if you do not need it"
+            )
         if (source := copied_from(path)) and files.kind_at(f"{source}/{SKILL_FILE}") is None:
-            return Made(host, "nothing", path, f"{source} is gone, so this may be all there is; remove it by hand")
+            return LinkAction(
+                host, "nothing", path, f"{source} is gone, so this may be all there is; remove it by hand"
+            )
         remove_folder(path)
     elif kind is not None:
-        return Made(host, "nothing", path, "this is not what skillshelf made; it was left alone")
+        return LinkAction(host, "nothing", path, "this is not what skillshelf made; it was left alone")
     record_entry(root, os.path.basename(path), None)
     folders = entry.get("folders", 0)
     remove_empty(root, folders if isinstance(folders, int) else 0)
-    return Made(host, "removed", path, "" if kind else "it was gone already")
+    return LinkAction(host, "removed", path, "" if kind else "it was gone already")
 
 
-class Handed(NamedTuple):
+class LinkResult(NamedTuple):
     """What was done for a host, and who saw the skill before and is in doubt since."""
 
-    made: Made
+    made: LinkAction
     doubtful: frozenset[str] = frozenset()
 
 
-def the_one(wanted: str, found: Sequence[Sighting], survey: Survey) -> Sighting:
+def the_one(wanted: str, found: Sequence[SkillFile], survey: Survey) -> SkillFile:
     """The one skill that is meant by files of a name; raises where there are several."""
     meant = sources(found, survey)
     if len(meant) > 1:
@@ -274,41 +278,41 @@ def _may_want_copy(host: str) -> bool:
     return "never" in (profile.user_links, profile.other_links) or "links" in profile.unknown
 
 
-def hand_to(host: str, sighting: Sighting, place: Place, *, even_so: bool = False) -> Handed:
+def hand_to(host: str, sighting: SkillFile, environment: Environment, *, even_so: bool = False) -> LinkResult:
     """Do for one host what it lacks; `even_so` hands a skill also to a host that does not heed its author."""
     # Looked at again: what was made for one host may be what the next one needs, too.
-    survey, (now, *_) = find(sighting.real_path, place, list(HOSTS))
+    survey, (now, *_) = find(sighting.real_path, environment, list(HOSTS))
     view = survey.views[host]
     (verdict,) = verdicts_of(now, survey, [host])
     if (made := _by_copy(host, now, verdict, survey)) is not None:
-        return Handed(made)
+        return LinkResult(made)
     if verdict.visible:
         keep_for(host, verdict.at)
-        return Handed(Made(host, "nothing", verdict.at, ""))
+        return LinkResult(LinkAction(host, "nothing", verdict.at, ""))
     if not wants_put(verdict, now):
-        return Handed(Made(host, "nothing", verdict.at, _no_link(verdict, now, survey)))
-    put = put_for(now, view, place)
+        return LinkResult(LinkAction(host, "nothing", verdict.at, _no_link(verdict, now, survey)))
+    put = put_for(now, view, environment)
     if put is None:
-        return Handed(make(now, view, place))
+        return LinkResult(make(now, view, environment))
     if careless := _careless(put, host, now, survey):
         if not even_so:
             command = f"skillshelf link {asked_as(now, survey)} --to {host} --even-so"
-            return Handed(refusal(host, f"{_would_ignore(careless, put.name)}; if you want that: {command}"))
+            return LinkResult(refusal(host, f"{_would_ignore(careless, put.name)}; if you want that: {command}"))
         note(_would_ignore(careless, put.name))
     doubtful = _warn(host, put, now, survey)
-    return Handed(make(now, view, place), doubtful)
+    return LinkResult(make(now, view, environment), doubtful)
 
 
 # Copies that there are ----------------------------------------------------------------------------
 
 
-def on_copies(sighting: Sighting, survey: Survey, host: str) -> list[tuple[Sighting, Verdict]]:
+def on_copies(sighting: SkillFile, survey: Survey, host: str) -> list[tuple[SkillFile, Verdict]]:
     """The copies of a skill that lie where a host looks, with what it makes of each."""
     judged = [(copy, verdicts_of(copy, survey, [host])[0]) for copy in copies_of(sighting, survey)]
     return [(copy, verdict) for copy, verdict in judged if not wants_put(verdict, copy)]
 
 
-def _by_copy(host: str, sighting: Sighting, verdict: Verdict, survey: Survey) -> Made | None:
+def _by_copy(host: str, sighting: SkillFile, verdict: Verdict, survey: Survey) -> LinkAction | None:
     """What was done for a host that has a copy: one that fell behind is made anew, one that was edited stays."""
     copies = [(copy, seen, standing_of(copy, sighting)) for copy, seen in on_copies(sighting, survey, host)]
     for copy, _, standing in copies:
@@ -320,17 +324,17 @@ def _by_copy(host: str, sighting: Sighting, verdict: Verdict, survey: Survey) ->
         return None
     for copy, seen, standing in sorted(copies, key=lambda one: one[2] == "edited"):
         if standing == "edited":
-            source = PathDisplay(survey.place.cwd, survey.place.home).short(os.path.dirname(sighting.path))
+            source = PathDisplay(survey.environment.cwd, survey.environment.home).short(os.path.dirname(sighting.path))
             why = f"this copy was edited since it was made: put what you need into {source}, remove the copy, try again"
             return refusal(host, why, os.path.dirname(seen.at))
         claim(copy, host, sighting)
         # What a host will see once it trusts the folder needs nothing else either.
         is_there = seen.visible or seen.verdict == "untrusted"
-        return Made(host, "nothing", seen.at, "" if is_there else _no_link(seen, copy, survey))
+        return LinkAction(host, "nothing", seen.at, "" if is_there else _no_link(seen, copy, survey))
     return None
 
 
-def _no_link(verdict: Verdict, sighting: Sighting, survey: Survey) -> str:
+def _no_link(verdict: Verdict, sighting: SkillFile, survey: Survey) -> str:
     """That a file already lies where a host looks, and what keeps it out there."""
     fix = fix_for(verdict, sighting, survey.views[verdict.host], survey)
     return f"no link would help; {fix}" if fix else "no link would help"
@@ -339,7 +343,7 @@ def _no_link(verdict: Verdict, sighting: Sighting, survey: Survey) -> str:
 # What is said before ------------------------------------------------------------------------------
 
 
-def _careless(put: Put, host: str, sighting: Sighting, survey: Survey) -> list[str]:
+def _careless(put: Placement, host: str, sighting: SkillFile, survey: Survey) -> list[str]:
     """The hosts that would begin to tell their model about a skill which its author keeps from models."""
     profile = survey.views[host].profile
     own = [host] if ignored_safeguard(document_of(sighting, profile, survey).fields, profile) else []
@@ -361,13 +365,13 @@ def _would_ignore(hosts: Sequence[str], name: str) -> str:
     )
 
 
-def _warn(host: str, put: Put, sighting: Sighting, survey: Survey) -> frozenset[str]:
+def _warn(host: str, put: Placement, sighting: SkillFile, survey: Survey) -> frozenset[str]:
     """Say beforehand which hosts will not be sure of a skill, and where it really goes; returns these hosts."""
-    where = PathDisplay(survey.place.cwd, survey.place.home)
+    where = PathDisplay(survey.environment.cwd, survey.environment.home)
     if real := real_root(put.root, put.label):
         note(f"{where.short(put.root)} is really {real}")
     before = [verdict.host for verdict in verdicts_of(sighting, survey, survey.views) if verdict.visible]
-    doubtful = [verdict.host for verdict in after_put(put, sighting, survey, before) if not verdict.visible]
+    doubtful = [verdict.host for verdict in after_link(put, sighting, survey, before) if not verdict.visible]
     if doubtful:
         what = f"a {put.how} in {where.short(put.root)}"
         note(f"with {what} these have two skills of that name, and which one wins is open: {', '.join(doubtful)}")

@@ -9,8 +9,8 @@ from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import RootRule
 from skillshelf.core import files
-from skillshelf.core.environment import Place
-from skillshelf.hosts.survey import Sighting, Survey, base_of, is_broken
+from skillshelf.core.environment import Environment
+from skillshelf.hosts.survey import SkillFile, Survey, base_of, is_broken
 
 __all__ = ["NearMiss", "Rename", "broken_roots", "entries_in", "near_misses", "rename_for"]
 
@@ -30,7 +30,7 @@ def near_misses(survey: Survey) -> list[NearMiss]:
     """Roots that cannot be entered, and what is spelt nearly like a root or a SKILL.md; each says how to mend it."""
     found = [miss for base in dict.fromkeys(_bases(survey)) for miss in _misses_in(base)]
     named = [*dict.fromkeys(found), *_misnamed_files(survey)]
-    return [*dict.fromkeys(broken_roots(survey)), *(_with_command(miss, survey.place) for miss in named)]
+    return [*dict.fromkeys(broken_roots(survey)), *(_with_command(miss, survey.environment) for miss in named)]
 
 
 class Rename(NamedTuple):
@@ -40,31 +40,31 @@ class Rename(NamedTuple):
     path: str
 
 
-def rename_for(sighting: Sighting, survey: Survey) -> Rename | None:
+def rename_for(sighting: SkillFile, survey: Survey) -> Rename | None:
     """What gives the folder that a skill lies in, or its file, its right name; None if it has it."""
     for miss in near_misses(survey):
         if miss.rename and f"{sighting.path}/".startswith(f"{miss.path}/"):
-            return Rename(_command(miss, survey.place), miss.rename + sighting.path[len(miss.path) :])
+            return Rename(_command(miss, survey.environment), miss.rename + sighting.path[len(miss.path) :])
     return None
 
 
-def _with_command(miss: NearMiss, place: Place) -> NearMiss:
-    return miss._replace(message=f"{miss.message}; to mend it: {_command(miss, place)}") if miss.rename else miss
+def _with_command(miss: NearMiss, environment: Environment) -> NearMiss:
+    return miss._replace(message=f"{miss.message}; to mend it: {_command(miss, environment)}") if miss.rename else miss
 
 
-def _command(miss: NearMiss, place: Place) -> str:
+def _command(miss: NearMiss, environment: Environment) -> str:
     """What renames it, or moves what it holds to where the right name is taken."""
-    old, new = (_typed(path, place) for path in (miss.path, miss.rename))
+    old, new = (_typed(path, environment) for path in (miss.path, miss.rename))
     return f"mv {old}/* {new}/" if files.kind_at(miss.rename) == "folder" else f"mv {old} {new}"
 
 
-def _typed(path: str, place: Place) -> str:
+def _typed(path: str, environment: Environment) -> str:
     """A path as it is typed in the working directory."""
-    if path.startswith(f"{place.cwd}/"):
-        return quote(path[len(place.cwd) + 1 :])
+    if path.startswith(f"{environment.cwd}/"):
+        return quote(path[len(environment.cwd) + 1 :])
     # An unquoted tilde is the home folder of whoever types it, which another home given to us is not.
-    if place.home and path.startswith(f"{place.home}/") and not place.home_moved:
-        return f"~/{quote(path[len(place.home) + 1 :])}"
+    if environment.home and path.startswith(f"{environment.home}/") and not environment.home_moved:
+        return f"~/{quote(path[len(environment.home) + 1 :])}"
     return quote(path)
 
 
@@ -79,10 +79,10 @@ def broken_roots(survey: Survey) -> Iterator[NearMiss]:
 
 
 def _bases(survey: Survey) -> Iterator[str]:
-    place: Place = survey.place
-    yield place.cwd
-    if place.home:
-        yield place.home
+    environment: Environment = survey.environment
+    yield environment.cwd
+    if environment.home:
+        yield environment.home
     for view in survey.views.values():
         yield from (base_of(root) for root in view.roots if root.kind == "project" and root.exists)
 

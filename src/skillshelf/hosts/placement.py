@@ -15,16 +15,16 @@ from skillshelf.config.profile import Profile
 from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
 from skillshelf.core import files
 from skillshelf.core.atomic_write import remove_link, replace_file
-from skillshelf.core.environment import Place, find_repository
+from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.limits import CONFIG_BYTES, COPIED_BYTES, LISTED_ENTRIES, SKILL_FILE_BYTES
 from skillshelf.core.values import Root
-from skillshelf.hosts.survey import HostView, Sighting, Survey, base_of, is_broken
+from skillshelf.hosts.survey import HostState, SkillFile, Survey, base_of, is_broken
 from skillshelf.hosts.verdict import ignored_safeguard
 
 __all__ = [
     "RECORD",
-    "Contents",
-    "Put",
+    "CopyContents",
+    "Placement",
     "Standing",
     "careless_readers",
     "contents_of",
@@ -125,7 +125,7 @@ def _notes(root: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-class Put(NamedTuple):
+class Placement(NamedTuple):
     """A link or a copy of a skill in a root; `label` is how the root is called in every folder."""
 
     root: str
@@ -139,35 +139,35 @@ class Put(NamedTuple):
         return f"{self.root}/{self.name}"
 
 
-def link_name(sighting: Sighting) -> str:
+def link_name(sighting: SkillFile) -> str:
     """The folder name a link gets: what the skill calls itself if that can be a folder, else its folder's."""
     declared = sighting.declared
     plain = declared.replace("-", "").replace("_", "").replace(".", "").isalnum()
     return declared if plain and not declared.startswith(".") else sighting.folder
 
 
-def put_for(sighting: Sighting, view: HostView, place: Place) -> Put | None:
+def put_for(sighting: SkillFile, view: HostState, environment: Environment) -> Placement | None:
     """What makes a skill visible to a host: beside the file, or here, or at home; None where all is taken."""
     name = link_name(sighting)
     careless = Counter(path for host in _careless(sighting) for path in _folders_of(host))
-    fitting = _fitting_roots(sighting, view, place)
+    fitting = _fitting_roots(sighting, view, environment)
     ordered = sorted(
         fitting, key=lambda root: (base_of(root) != sighting.base, careless[root.label], -_READERS[root.label])
     )
     for root in ordered:
-        put = Put(root.path, name, _how(sighting, root, view), root.label)
+        put = Placement(root.path, name, _how(sighting, root, view), root.label)
         if _is_free(put, sighting):
             return put
     return None
 
 
-def _fitting_roots(sighting: Sighting, view: HostView, place: Place) -> list[Root]:
+def _fitting_roots(sighting: SkillFile, view: HostState, environment: Environment) -> list[Root]:
     """The roots that something may be put into."""
-    return [root for root in _roots_beside(sighting, view, place) if not _leads_out(root, place)]
+    return [root for root in _roots_beside(sighting, view, environment) if not _leads_out(root, environment)]
 
 
-def _roots_beside(sighting: Sighting, view: HostView, place: Place) -> list[Root]:
-    bases = {"user": (sighting.base, place.home), "project": (sighting.base, place.cwd)}[sighting.kind]
+def _roots_beside(sighting: SkillFile, view: HostState, environment: Environment) -> list[Root]:
+    bases = {"user": (sighting.base, environment.home), "project": (sighting.base, environment.cwd)}[sighting.kind]
     return [
         root
         for root in view.roots
@@ -175,10 +175,10 @@ def _roots_beside(sighting: Sighting, view: HostView, place: Place) -> list[Root
     ]
 
 
-def _leads_out(root: Root, place: Place) -> bool:
+def _leads_out(root: Root, environment: Environment) -> bool:
     """Whether a link on the way to a root of the project leads out of it, where nothing of the project is written."""
     real = real_root(root.path, root.label) if root.kind == "project" else ""
-    return real != "" and not files.is_inside(real, project_of(place))
+    return real != "" and not files.is_inside(real, project_of(environment))
 
 
 def real_root(path: str, label: str) -> str:
@@ -188,31 +188,31 @@ def real_root(path: str, label: str) -> str:
     return real if real != f"{base.rstrip('/')}/{label}" else ""
 
 
-def project_of(place: Place) -> str:
+def project_of(environment: Environment) -> str:
     """The repository around a place, or its folder where there is none."""
-    here = files.real_path(place.cwd)
+    here = files.real_path(environment.cwd)
     return find_repository(here, find_profile(DEFAULT_PROFILE).markers) or here
 
 
-def _how(sighting: Sighting, root: Root, view: HostView) -> Literal["link", "copy"]:
+def _how(sighting: SkillFile, root: Root, view: HostState) -> Literal["link", "copy"]:
     """A copy where the host follows no link, where nobody knows whether it does, and where SKILL.md is one itself."""
     wants_copy = root.links == "never" or "links" in view.profile.unknown or _is_linked_file(sighting)
     return "copy" if wants_copy else "link"
 
 
-def _is_linked_file(sighting: Sighting) -> bool:
+def _is_linked_file(sighting: SkillFile) -> bool:
     """Whether SKILL.md itself is a link, so that a link to its folder would not help."""
     return os.path.basename(sighting.real_path) != os.path.basename(sighting.ways[0])
 
 
-def why_copy(sighting: Sighting, view: HostView) -> str:
+def why_copy(sighting: SkillFile, view: HostState) -> str:
     """Why a host gets a copy."""
     if "links" in view.profile.unknown:
         return "since nobody knows whether it follows links"
     return "since SKILL.md itself is a link" if _is_linked_file(sighting) else "since it follows no links"
 
 
-def _is_free(put: Put, sighting: Sighting) -> bool:
+def _is_free(put: Placement, sighting: SkillFile) -> bool:
     """Whether nothing stands there, or a link of our own that does not do."""
     if files.kind_at(put.path) is None:
         return True
@@ -220,26 +220,26 @@ def _is_free(put: Put, sighting: Sighting) -> bool:
     return is_own_link(put.path) and (put.how == "copy" or not leads_here)
 
 
-def in_the_way(sighting: Sighting, view: HostView, place: Place) -> str:
+def in_the_way(sighting: SkillFile, view: HostState, environment: Environment) -> str:
     """What stands where a link or a copy would have to be, in words; nothing where there is no such root."""
     name = link_name(sighting)
-    roots = _roots_beside(sighting, view, place)
+    roots = _roots_beside(sighting, view, environment)
     for root in roots:
         path = f"{root.path}/{name}"
-        if not _leads_out(root, place) and files.kind_at(path) is not None:
-            return f"{_shown(path, place)} is {_what_is(path, place)}"
+        if not _leads_out(root, environment) and files.kind_at(path) is not None:
+            return f"{_shown(path, environment)} is {_what_is(path, environment)}"
     for root in roots:
-        if _leads_out(root, place):
+        if _leads_out(root, environment):
             real = real_root(root.path, root.label)
-            return f"{_shown(root.path, place)} is behind a link out of this project, to {real}"
+            return f"{_shown(root.path, environment)} is behind a link out of this project, to {real}"
     return ""
 
 
-def _what_is(path: str, place: Place) -> str:
+def _what_is(path: str, environment: Environment) -> str:
     kind = files.kind_at(path)
     if is_own_copy(path):
         source = copied_from(path)
-        return "a copy that skillshelf made" + (f" of {_shown(source, place)}" if source else "")
+        return "a copy that skillshelf made" + (f" of {_shown(source, environment)}" if source else "")
     if kind == "link":
         return f"a link that skillshelf did not make, to {files.link_target(path)}"
     if kind != "folder":
@@ -248,16 +248,16 @@ def _what_is(path: str, place: Place) -> str:
     return "another skill" if is_skill else f"a folder without a {SKILL_FILE}"
 
 
-def _shown(path: str, place: Place) -> str:
-    return path[len(place.cwd) + 1 :] if path.startswith(place.cwd + "/") else path
+def _shown(path: str, environment: Environment) -> str:
+    return path[len(environment.cwd) + 1 :] if path.startswith(environment.cwd + "/") else path
 
 
-def is_open_to_all(put: Put, sighting: Sighting) -> bool:
+def is_open_to_all(put: Placement, sighting: SkillFile) -> bool:
     """Whether a host reads that folder which would hand the skill to its model although the author holds it back."""
     return bool(careless_readers(put, sighting))
 
 
-def careless_readers(put: Put, sighting: Sighting) -> list[str]:
+def careless_readers(put: Placement, sighting: SkillFile) -> list[str]:
     """The hosts that read that folder and would hand the skill to their model although the author holds it back."""
     return [host.name for host in _careless(sighting) if put.label in _folders_of(host)]
 
@@ -266,7 +266,7 @@ def _folders_of(host: Profile) -> set[str]:
     return {path for rule in host.roots for path in rule.paths}
 
 
-def _careless(sighting: Sighting) -> list[Profile]:
+def _careless(sighting: SkillFile) -> list[Profile]:
     """The hosts that ignore what keeps a skill from models."""
     fields = parse(sighting.head, whole=len(sighting.head) >= sighting.size).fields
     return [host for host in HOSTS.values() if ignored_safeguard(fields, host)]
@@ -280,7 +280,7 @@ Standing = Literal["same", "behind", "edited"]
 """How a copy stands to its skill: `behind` if only the skill changed since, `edited` if the copy did."""
 
 
-class Contents(NamedTuple):
+class CopyContents(NamedTuple):
     """The files of a skill by relative path, and how many links and other things were left out."""
 
     files: dict[str, bytes]
@@ -297,14 +297,14 @@ class TooMuch(OSError):
 # Which copies -------------------------------------------------------------------------------------
 
 
-def copies_of(sighting: Sighting, survey: Survey) -> list[Sighting]:
+def copies_of(sighting: SkillFile, survey: Survey) -> list[SkillFile]:
     """The copies that `link` made of a skill."""
     name = link_name(sighting)
     others = [other for other in survey.sightings if other is not sighting and name in (other.folder, link_name(other))]
     return [other for other in others if source_of(other, survey) is sighting]
 
 
-def source_of(sighting: Sighting, survey: Survey) -> Sighting | None:
+def source_of(sighting: SkillFile, survey: Survey) -> SkillFile | None:
     """The skill that a copy of ours was made from; None for any other file, and where that skill is gone."""
     folder = os.path.dirname(sighting.path)
     if not is_own_copy(folder):
@@ -320,7 +320,7 @@ def source_of(sighting: Sighting, survey: Survey) -> Sighting | None:
     return same[0] if len(same) == 1 else None
 
 
-def sources(found: Sequence[Sighting], survey: Survey) -> list[Sighting]:
+def sources(found: Sequence[SkillFile], survey: Survey) -> list[SkillFile]:
     """The skills that are meant by these files: for a copy of ours, what it was made from."""
     meant = {one.real_path: one for one in ((source_of(one, survey) or one) for one in found)}
     own = [one for one in meant.values() if not one.problem and not is_own_copy(os.path.dirname(one.path))]
@@ -330,7 +330,7 @@ def sources(found: Sequence[Sighting], survey: Survey) -> list[Sighting]:
 # What is in them ----------------------------------------------------------------------------------
 
 
-def standing_of(copy: Sighting, source: Sighting) -> Standing:
+def standing_of(copy: SkillFile, source: SkillFile) -> Standing:
     """How a copy stands to the skill it was made from."""
     folder = os.path.dirname(copy.path)
     here, there = digest_at(folder, copy.real_path), digest_at(os.path.dirname(source.path), source.real_path)
@@ -340,7 +340,7 @@ def standing_of(copy: Sighting, source: Sighting) -> Standing:
     return "behind" if here == made else "edited"
 
 
-def contents_of(path: str, skill_file: str) -> Contents:
+def contents_of(path: str, skill_file: str) -> CopyContents:
     """Everything that is copied of a folder and the SKILL.md it leads to; raises an OSError where that is too much."""
     with files.Folder(files.real_path(path)) as folder:
         tree = folder.tree(LISTED_ENTRIES, without=())
@@ -358,10 +358,10 @@ def contents_of(path: str, skill_file: str) -> Contents:
     if SKILL_FILE not in found:
         found[SKILL_FILE] = files.read_file(skill_file, limit=SKILL_FILE_BYTES, links="never") or b""
         left_out -= SKILL_FILE in tree.others
-    return Contents(found, left_out)
+    return CopyContents(found, left_out)
 
 
-def digest_of(contents: Contents) -> str:
+def digest_of(contents: CopyContents) -> str:
     """What tells one tree of files from another."""
     whole = sha256()
     for name in sorted(contents.files):

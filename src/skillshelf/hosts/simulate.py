@@ -9,14 +9,14 @@ from skillshelf.config.profile import Profile
 from skillshelf.core import files
 from skillshelf.core.limits import SKILL_FILE_BYTES
 from skillshelf.core.values import Candidate, Diagnostic, Root
-from skillshelf.hosts.placement import Put
+from skillshelf.hosts.placement import Placement
 from skillshelf.hosts.stages import Verdict, judge
-from skillshelf.hosts.survey import HostView, Sighting, Survey, view_of
+from skillshelf.hosts.survey import HostState, SkillFile, Survey, view_of
 
-__all__ = ["after_put", "trusting"]
+__all__ = ["after_link", "trusting"]
 
 
-def after_put(put: Put, sighting: Sighting, survey: Survey, hosts: Iterable[str]) -> list[Verdict]:
+def after_link(put: Placement, sighting: SkillFile, survey: Survey, hosts: Iterable[str]) -> list[Verdict]:
     """What each host will make of a skill once a link or a copy of it is put somewhere: the better of the two."""
     # What is put there may take the place of a link of ours.
     ways = tuple(way for way in sighting.ways if not way.startswith(f"{put.path}/"))
@@ -25,7 +25,7 @@ def after_put(put: Put, sighting: Sighting, survey: Survey, hosts: Iterable[str]
     return [_foreseen(put, kept, twin, survey.views[host], survey) for host in hosts]
 
 
-def _copied(sighting: Sighting, put: Put) -> Sighting:
+def _copied(sighting: SkillFile, put: Placement) -> SkillFile:
     """The file that a copy will be."""
     try:
         data = files.read_file(sighting.real_path, limit=SKILL_FILE_BYTES, links="never") or sighting.head
@@ -35,7 +35,7 @@ def _copied(sighting: Sighting, put: Put) -> Sighting:
     return sighting._replace(real_path=path, ways=(path,), head=data, size=len(data))
 
 
-def _foreseen(put: Put, sighting: Sighting, twin: Sighting | None, view: HostView, survey: Survey) -> Verdict:
+def _foreseen(put: Placement, sighting: SkillFile, twin: SkillFile | None, view: HostState, survey: Survey) -> Verdict:
     there = files.real_path(put.root)
     mine = [root for root in view.roots if files.real_path(root.path) == there]
     if not mine:
@@ -51,7 +51,9 @@ def _foreseen(put: Put, sighting: Sighting, twin: Sighting | None, view: HostVie
 _BETTER = {False: 0, None: 1, True: 2}
 
 
-def _with(new: Sighting, old: Sighting, ways: Sequence[str], put: Put, view: HostView, survey: Survey) -> HostView:
+def _with(
+    new: SkillFile, old: SkillFile, ways: Sequence[str], put: Placement, view: HostState, survey: Survey
+) -> HostState:
     """The view of a host that met the new file as well."""
     ways_there = (f"{put.path}/", *(os.path.dirname(way) + "/" for way in ways))
     roots = tuple(_made(root, put) for root in view.roots)
@@ -65,7 +67,7 @@ def _with(new: Sighting, old: Sighting, ways: Sequence[str], put: Put, view: Hos
     return view_of(view.profile, roots, entered, _once(found, (new, old)), survey.documents)
 
 
-def _rivals(new: Sighting, put: Put, view: HostView, survey: Survey) -> Iterator[Found]:
+def _rivals(new: SkillFile, put: Placement, view: HostState, survey: Survey) -> Iterator[Found]:
     """What a host found that may have a say: all of it where its list can be full, else what has a like name."""
     if view.profile.catalog_budget:
         yield from view.found
@@ -83,13 +85,13 @@ def _letters(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
-def _made(root: Root, put: Put) -> Root:
+def _made(root: Root, put: Placement) -> Root:
     """A root after it was made, if that is the one that something is put into."""
     is_new = root.real_path is None and files.real_path(root.path) == files.real_path(put.root)
     return root._replace(real_path=files.real_path(root.path), exists=True) if is_new else root
 
 
-def _met(index: int, root: Root, way: str, new: Sighting, put: Put, profile: Profile) -> Found | None:
+def _met(index: int, root: Root, way: str, new: SkillFile, put: Placement, profile: Profile) -> Found | None:
     """What a walk will meet at the new place; None where it passes by."""
     if put.name in profile.skip_directories or (root.hidden == "skip" and put.name.startswith(".")):
         return None
@@ -111,7 +113,7 @@ def _place_of(item: Found, index: int, found: Sequence[Found], profile: Profile)
     return len(found)
 
 
-def _once(found: Iterable[Found], changed: Sequence[Sighting]) -> list[Found]:
+def _once(found: Iterable[Found], changed: Sequence[SkillFile]) -> list[Found]:
     """The first way to a file is a candidate, every later one a repeat."""
     left = {file.real_path: file for file in reversed(changed)}
     told: list[Found] = []
@@ -127,7 +129,7 @@ def _once(found: Iterable[Found], changed: Sequence[Sighting]) -> list[Found]:
     return told
 
 
-def trusting(view: HostView, survey: Survey) -> HostView:
+def trusting(view: HostState, survey: Survey) -> HostState:
     """What a host makes of a place once it trusts the folder."""
     roots = tuple(root._replace(trusted=True) for root in view.roots)
     entered = view.entered._replace(roots=roots)

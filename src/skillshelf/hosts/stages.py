@@ -16,13 +16,13 @@ from skillshelf.core import files
 from skillshelf.core.limits import SKILL_FILE_BYTES
 from skillshelf.core.text import fold
 from skillshelf.core.values import CatalogSkill, Diagnostic, Finding, Root, VerdictName
-from skillshelf.hosts.survey import HostView, Sighting, Survey, base_of
+from skillshelf.hosts.survey import HostState, SkillFile, Survey, base_of
 from skillshelf.hosts.verdict import (
     SAFEGUARD,
     SEEN,
     VERDICTS,
-    Answer,
-    Question,
+    Case,
+    Outcome,
     document_of,
     ignored_safeguard,
     own_root,
@@ -36,7 +36,7 @@ NO_WINNER = "no-winner"
 """The rule of an answer that is open because the host takes one of several, and nobody can say which."""
 
 
-def listed(question: Question) -> Answer | None:
+def listed(question: Case) -> Outcome | None:
     """A file in the host's list: whether its model is told, and what is odd about it."""
     skill = question.view.by_file.get(question.sighting.real_path)
     if skill is None:
@@ -44,30 +44,30 @@ def listed(question: Question) -> Answer | None:
     at = skill.path
     off = question.view.switched.get(at)
     if off is not None and off.verdict == "disabled-by-config":
-        return Answer(off.verdict, off.detail, at)
+        return Outcome(off.verdict, off.detail, at)
     if skill.hidden is not None:
         is_bare = skill.hidden == "no-description"
         why = "it has no description" if is_bare else "disable-model-invocation is set"
         rule = "description-missing" if is_bare else ""
-        return Answer("hidden-from-model", f"{why}; people can still call it", at, rule)
+        return Outcome("hidden-from-model", f"{why}; people can still call it", at, rule)
     if off is not None:
-        return Answer(off.verdict, off.detail, at)
+        return Outcome(off.verdict, off.detail, at)
     if skill.path in question.view.dropped:
         budget = question.profile.budget_chars
         said = f"its list ends before this one, at {budget:,} characters" if budget else "its list ends before this one"
-        return Answer("over-budget", said, at)
+        return Outcome("over-budget", said, at)
     for found in (_rivalry(question, skill), _open_question(question, skill), _body(question)):
         if found is not None:
             return found._replace(at=at)
-    return next(_notes(question, skill), Answer("visible"))._replace(at=at)
+    return next(_notes(question, skill), Outcome("visible"))._replace(at=at)
 
 
-def _rivalry(question: Question, skill: CatalogSkill) -> Answer | None:
+def _rivalry(question: Case, skill: CatalogSkill) -> Outcome | None:
     """What others of the same name mean for one that is listed."""
     view = question.view
     losers = view.losers.get(skill.path, ())
     if losers and is_open(question.profile, skill.path, losers[0], view.roots):
-        return Answer("unknown", no_winner(question.profile, len(losers) + 1), rule=NO_WINNER)
+        return Outcome("unknown", no_winner(question.profile, len(losers) + 1), rule=NO_WINNER)
     return None
 
 
@@ -89,29 +89,29 @@ def no_winner(profile: Profile, copies: int) -> str:
     return f"{copies} skills have this name; which one wins is not established"
 
 
-def _open_question(question: Question, skill: CatalogSkill) -> Answer | None:
+def _open_question(question: Case, skill: CatalogSkill) -> Outcome | None:
     """Something about a listed file that nobody has tried on this host."""
     profile = question.profile
     if not profile.unknown:
         return None
     for what, field in _oddities(question, skill):
         if field in profile.unknown:
-            return Answer("unknown", f"nobody has tried it: {what}")
+            return Outcome("unknown", f"nobody has tried it: {what}")
     document = document_of(question.sighting, profile, question.survey)
     for finding in check(document, question.sighting.folder, profile):
         if finding.rule in profile.unknown:
             found = placed(finding, document)
-            return Answer("unknown", f"nobody has tried it: {finding.message}", rule=found.rule)
+            return Outcome("unknown", f"nobody has tried it: {finding.message}", rule=found.rule)
     return None
 
 
-def _oddities(question: Question, skill: CatalogSkill) -> Iterator[tuple[str, str]]:
+def _oddities(question: Case, skill: CatalogSkill) -> Iterator[tuple[str, str]]:
     """What is unusual about where a listed file lies, with the field of the profile that decides about it."""
     root = own_root(skill.path, question.view.roots)
     assert root is not None
     assert root.real_path is not None
     below = skill.path[len(root.path) + 1 :]
-    if root.kind == "project" and not files.is_inside(root.path, question.survey.place.cwd):
+    if root.kind == "project" and not files.is_inside(root.path, question.survey.environment.cwd):
         yield "a skill above the working directory", "above-cwd"
     if os.path.basename(skill.real_path) != SKILL_FILE or os.path.dirname(skill.real_path) != skill.real_dir:
         yield "SKILL.md is a link", "linked_file"
@@ -137,7 +137,7 @@ def _is_linked_root(root: Root) -> bool:
     return root.real_path != f"{files.real_path(base_of(root))}/{root.label}"
 
 
-def _body(question: Question) -> Answer | None:
+def _body(question: Case) -> Outcome | None:
     """A file whose rest, which a listing does not read, is not UTF-8, for a host that insists on it."""
     sighting, bodies = question.sighting, question.survey.bodies
     if question.profile.body_text == "any" or len(sighting.head) >= sighting.size:
@@ -146,38 +146,38 @@ def _body(question: Question) -> Answer | None:
         try:
             data = files.read_file(sighting.real_path, limit=SKILL_FILE_BYTES, links="never")
         except OSError:
-            return Answer("unknown", "the file cannot be read")
+            return Outcome("unknown", "the file cannot be read")
         bodies[sighting.real_path] = body_problem(data or b"")
     found = bodies[sighting.real_path]
-    return Answer("wrong-type", found.message, rule=found.rule, line=found.line) if found else None
+    return Outcome("wrong-type", found.message, rule=found.rule, line=found.line) if found else None
 
 
-def _notes(question: Question, skill: CatalogSkill) -> Iterator[Answer]:
+def _notes(question: Case, skill: CatalogSkill) -> Iterator[Outcome]:
     """What a person should know about a skill that is visible."""
     view, profile = question.view, question.profile
     if SAFEGUARD in skill.frontmatter and ignored_safeguard(skill.frontmatter, profile):
-        yield Answer("visible", f"ignores {SAFEGUARD}: its model may call it")
+        yield Outcome("visible", f"ignores {SAFEGUARD}: its model may call it")
     if len(view.by_name[skill.name]) > 1:
         others = [other.path for other in view.by_name[skill.name] if other is not skill]
-        yield Answer("ambiguous", f"as is {shown_path(others[0], question)}; both are listed")
+        yield Outcome("ambiguous", f"as is {shown_path(others[0], question)}; both are listed")
     document = document_of(question.sighting, profile, question.survey)
     for finding in document.findings:
         if finding.rule in ("yaml-colon", "yaml-brackets", "yaml-tab", "yaml-lines", "yaml", "frontmatter-missing"):
-            yield Answer("repaired", finding.message, rule=finding.rule, line=finding.line)
+            yield Outcome("repaired", finding.message, rule=finding.rule, line=finding.line)
     if ":" in skill.name and (root := own_root(skill.path, view.roots)) is not None and root.prefix:
-        yield Answer("renamed-by-plugin", f"called {skill.name!r} here")
+        yield Outcome("renamed-by-plugin", f"called {skill.name!r} here")
     if lost := _lost(question, skill):
-        yield Answer("description-cut", lost)
+        yield Outcome("description-cut", lost)
     declared = document.fields.get("name")
     if skill.name == os.path.basename(skill.dir) != declared:
-        yield Answer("name-from-folder", f"called {skill.name!r} here" + (f", not {declared!r}" if declared else ""))
+        yield Outcome("name-from-folder", f"called {skill.name!r} here" + (f", not {declared!r}" if declared else ""))
     if cut := _cut(question, skill):
-        yield Answer("description-cut", cut)
+        yield Outcome("description-cut", cut)
     if losers := view.losers.get(skill.path):
-        yield Answer("shadows", f"in front of {shown_path(losers[0], question)}")
+        yield Outcome("shadows", f"in front of {shown_path(losers[0], question)}")
 
 
-def _lost(question: Question, skill: CatalogSkill) -> str:
+def _lost(question: Case, skill: CatalogSkill) -> str:
     """What a list that is too long for this host does to the description."""
     view, profile = question.view, question.profile
     if not view.cut:
@@ -190,7 +190,7 @@ def _lost(question: Question, skill: CatalogSkill) -> str:
     return f"{full}: {'a part' if profile.overflow == 'shorten' else 'none'} of the description is left"
 
 
-def _cut(question: Question, skill: CatalogSkill) -> str:
+def _cut(question: Case, skill: CatalogSkill) -> str:
     """What this host leaves of a description, where that is not all of it."""
     profile, most = question.profile, question.profile.description_shown
     if profile.closing_fence == "anywhere":
@@ -219,10 +219,10 @@ class Verdict(NamedTuple):
     line: int | None = None
 
 
-def judge(sighting: Sighting, view: HostView, survey: Survey) -> Verdict:
+def judge(sighting: SkillFile, view: HostState, survey: Survey) -> Verdict:
     """The verdict of one host on one file."""
     profile = view.profile
-    verdict, detail, at, rule, line = _settled(_answer(Question(sighting, view, survey)), profile)
+    verdict, detail, at, rule, line = _settled(_answer(Case(sighting, view, survey)), profile)
     told: bool | None = None
     if verdict in SEEN:
         return Verdict(profile.name, True, verdict, detail, told, at or sighting.path, rule, line)
@@ -236,7 +236,7 @@ def judge(sighting: Sighting, view: HostView, survey: Survey) -> Verdict:
     return Verdict(profile.name, visible, verdict, detail, told, at or sighting.path, rule, line)
 
 
-def _answer(question: Question) -> Answer:
+def _answer(question: Case) -> Outcome:
     """The answer of the first stage that knows one."""
     # Most files lie in no root of most hosts, and then no walk or list has to be asked.
     for way in question.sighting.ways:
@@ -244,7 +244,7 @@ def _answer(question: Question) -> Answer:
             break
     else:
         return listed(question) or _no_root(question)
-    return next((answer for stage in STAGES if (answer := stage(question))), Answer("unknown"))
+    return next((answer for stage in STAGES if (answer := stage(question))), Outcome("unknown"))
 
 
 _DOUBTS: Mapping[VerdictName, str] = {
@@ -257,7 +257,7 @@ _DOUBTS: Mapping[VerdictName, str] = {
 }
 
 
-def _settled(answer: Answer, profile: Profile) -> Answer:
+def _settled(answer: Outcome, profile: Profile) -> Outcome:
     """The answer, or `unknown` where it rests on something nobody has established for this host."""
     if not profile.unknown or answer.verdict == "unknown":
         return answer
@@ -270,17 +270,17 @@ def _settled(answer: Answer, profile: Profile) -> Answer:
 # Files that the host leaves out -------------------------------------------------------------------
 
 
-def _shadowed(question: Question) -> Answer | None:
+def _shadowed(question: Case) -> Outcome | None:
     for way in question.sighting.ways:
         loser = question.view.shadowed.get(way)
         if loser is not None:
             if is_open(question.profile, way, loser.by, question.view.roots):
-                return Answer("unknown", no_winner(question.profile, 2), way, NO_WINNER)
-            return Answer("shadowed-by", _beside(question, loser.by), way)
+                return Outcome("unknown", no_winner(question.profile, 2), way, NO_WINNER)
+            return Outcome("shadowed-by", _beside(question, loser.by), way)
     return None
 
 
-def _beside(question: Question, winner: str) -> str:
+def _beside(question: Case, winner: str) -> str:
     """The copy that won, and whether it says the same."""
     other = question.survey.by_path.get(winner)
     same = other is not None and (other.head, other.size) == (question.sighting.head, question.sighting.size)
@@ -295,7 +295,7 @@ _FILTERED: Mapping[str, VerdictName] = {
 }
 
 
-def _filtered(question: Question) -> Answer | None:
+def _filtered(question: Case) -> Outcome | None:
     for way in question.sighting.ways:
         left_out = question.view.filtered.get(way)
         if left_out is not None:
@@ -303,12 +303,12 @@ def _filtered(question: Question) -> Answer | None:
             doubt = switched_off(question.sighting.folder, question.sighting.real_path, question.view.entered.switches)
             if verdict == "disabled-by-config" and doubt is not None and doubt.verdict == "unknown":
                 # What is off by itself may have been turned on there.
-                return Answer("unknown", doubt.detail, way)
-            return Answer(verdict, _FILTER_DETAILS[verdict](question, way), way)
+                return Outcome("unknown", doubt.detail, way)
+            return Outcome(verdict, _FILTER_DETAILS[verdict](question, way), way)
     return None
 
 
-def _too_deep(question: Question, way: str) -> str:
+def _too_deep(question: Case, way: str) -> str:
     root = own_root(way, question.view.roots)
     below = way[len(root.path) + 1 :] if root else way
     most = question.profile.max_depth or 0
@@ -316,23 +316,23 @@ def _too_deep(question: Question, way: str) -> str:
     return f"{os.path.dirname(below)} is {below.count('/')} levels down; it goes {levels}"
 
 
-def _switch(question: Question, way: str) -> str:
+def _switch(question: Case, way: str) -> str:
     for rule in _rules_at(way, question.view):
         for variable in rule.off_by:
-            if is_on(variable, question.survey.place):
+            if is_on(variable, question.survey.environment):
                 return f"the variable {variable} turns its folder off"
         if rule.host_switch:
             return f"off unless its setting {rule.host_switch} is on"
     return "off in its settings"
 
 
-def _rules_at(way: str, view: HostView) -> list[RootRule]:
+def _rules_at(way: str, view: HostState) -> list[RootRule]:
     """The rules of a host that name the root a file lies in."""
     root = own_root(way, view.roots)
     return [rule for rule in view.profile.roots if root and root.kind == rule.kind and root.label in rule.paths]
 
 
-def to_turn_on(verdict: Verdict, view: HostView) -> str:
+def to_turn_on(verdict: Verdict, view: HostState) -> str:
     """What undoes the setting by which a host leaves a file out."""
     if off := view.switched.get(verdict.at):
         return off.fix
@@ -344,7 +344,7 @@ def to_turn_on(verdict: Verdict, view: HostView) -> str:
     return f"turn it on in {verdict.host}"
 
 
-_FILTER_DETAILS: Mapping[VerdictName, Callable[[Question, str], str]] = {
+_FILTER_DETAILS: Mapping[VerdictName, Callable[[Case, str], str]] = {
     "too-deep": _too_deep,
     "disabled-by-config": _switch,
     "ignored": lambda question, way: "left out by its rules",
@@ -380,7 +380,7 @@ RULE_VERDICTS: Mapping[str, VerdictName] = {
 """The verdict for each rule of ours by which a host leaves a file out; any other rule is a limit of our own."""
 
 
-def _refused(question: Question) -> Answer | None:
+def _refused(question: Case) -> Outcome | None:
     for way in question.sighting.ways:
         error = question.view.errors.get(way) or _error_above(way, question.view.folder_errors)
         if error is not None:
@@ -393,89 +393,89 @@ def _error_above(way: str, errors: Mapping[str, Diagnostic]) -> Diagnostic | Non
     return next((error for path, error in errors.items() if way.startswith(path + "/")), None)
 
 
-def _refusal(error: Diagnostic, way: str, profile: Profile) -> Answer:
+def _refusal(error: Diagnostic, way: str, profile: Profile) -> Outcome:
     where = f"line {error.line}: " if error.line and error.rule.startswith("yaml") else ""
     if error.rule == "link-skipped":
         verdict: VerdictName = "file-link-skipped" if os.path.basename(error.path) == SKILL_FILE else "dir-link-skipped"
-        return Answer(verdict, VERDICTS[verdict][1], way, error.rule)
+        return Outcome(verdict, VERDICTS[verdict][1], way, error.rule)
     if error.rule == "encoding" and profile.body_text == "utf-8":
-        return Answer("wrong-type", error.message, way, error.rule, error.line)
+        return Outcome("wrong-type", error.message, way, error.rule, error.line)
     verdict = RULE_VERDICTS.get(error.rule, "unknown")
     if verdict == "unknown":
         reason = "cannot be read" if error.rule == "unreadable" else "skillshelf itself does not read this"
-        return Answer("unknown", f"{reason}: {error.message}", way, error.rule, error.line)
+        return Outcome("unknown", f"{reason}: {error.message}", way, error.rule, error.line)
     # What we would read instead does not matter to a host that reads nothing.
-    return Answer(verdict, where + error.message.partition("; read as: ")[0], way, error.rule, error.line)
+    return Outcome(verdict, where + error.message.partition("; read as: ")[0], way, error.rule, error.line)
 
 
-def _untrusted(question: Question) -> Answer | None:
+def _untrusted(question: Case) -> Outcome | None:
     """A file below a root that the host does not read before it is told to trust the folder."""
     for way in question.sighting.ways:
         root = own_root(way, question.view.roots)
         if root is not None and not root.trusted:
             if doubt := _trust_problem(question.view):
-                return Answer("unknown", f"nobody knows whether it trusts the folder: {doubt}", way)
-            return Answer("untrusted", f"until you trust the folder (~/{question.profile.trust_file})", way)
+                return Outcome("unknown", f"nobody knows whether it trusts the folder: {doubt}", way)
+            return Outcome("untrusted", f"until you trust the folder (~/{question.profile.trust_file})", way)
     return None
 
 
-def _trust_problem(view: HostView) -> str:
+def _trust_problem(view: HostState) -> str:
     """Why it is not known whether a host trusts a folder."""
     problems = view.entered.problems
     return next((problem.message for problem in problems if problem.rule == "settings-unreadable"), "")
 
 
-def _not_walked(question: Question) -> Answer | None:
+def _not_walked(question: Case) -> Outcome | None:
     """A file below a root of the host that its walk passed by without a word."""
     for way in question.sighting.ways:
         root = own_root(way, question.view.roots)
         if root is None:
             continue
         if root.real_path is None:
-            return Answer("unknown", "the root cannot be entered", way)
+            return Outcome("unknown", "the root cannot be entered", way)
         if os.path.basename(way) != SKILL_FILE:
-            return Answer("wrong-file-name", f"it is called {os.path.basename(way)}", way, "file-name")
+            return Outcome("wrong-file-name", f"it is called {os.path.basename(way)}", way, "file-name")
         folders = way[len(root.path) + 1 :].split("/")[:-1]
         return _passed_by(folders, root, question)._replace(at=way)
     return None
 
 
-def _passed_by(folders: Sequence[str], root: Root, question: Question) -> Answer:
+def _passed_by(folders: Sequence[str], root: Root, question: Case) -> Outcome:
     for folder in folders:
         if root.hidden == "skip" and folder.startswith("."):
-            return Answer("hidden-dir", f"{folder} begins with a dot")
+            return Outcome("hidden-dir", f"{folder} begins with a dot")
         if folder in question.profile.skip_directories:
-            return Answer("ignored", f"it never looks into {folder}")
+            return Outcome("ignored", f"it never looks into {folder}")
     most = question.profile.max_depth
     if most is not None and len(folders) > most:
-        return Answer("too-deep", f"{'/'.join(folders)} is {len(folders)} levels down; it goes {most}")
+        return Outcome("too-deep", f"{'/'.join(folders)} is {len(folders)} levels down; it goes {most}")
     if question.profile.below_skill == "skip" and len(folders) > 1:
-        return Answer("ignored", "it lies inside another skill")
+        return Outcome("ignored", "it lies inside another skill")
     if question.view.catalog.truncated:
-        return Answer("limit-hit", f"it stops after {question.profile.max_directories:,} folders without a skill")
-    return Answer("unknown", "it lies in a root of this host and was not met there")
+        return Outcome("limit-hit", f"it stops after {question.profile.max_directories:,} folders without a skill")
+    return Outcome("unknown", "it lies in a root of this host and was not met there")
 
 
-def _no_root(question: Question) -> Answer:
+def _no_root(question: Case) -> Outcome:
     """A file that lies in no root of the host."""
-    profile, place = question.profile, question.survey.place
+    profile, environment = question.profile, question.survey.environment
     for way in question.sighting.ways:
         for label in _project_roots(profile.name):
             base, found, _ = way.partition(f"/{label}/")
             if not found:
                 continue
-            if base != place.cwd and files.is_inside(base, place.cwd) and profile.nested == "on-use":
-                return Answer("unknown", "maybe, once files there are in use", way)
+            if base != environment.cwd and files.is_inside(base, environment.cwd) and profile.nested == "on-use":
+                return Outcome("unknown", "maybe, once files there are in use", way)
             said = f"not in {_shown_base(base, question)}: it reads {label} {_reach(profile)}"
-            return Answer("outside-boundary", said, way)
-    home = place.home
+            return Outcome("outside-boundary", said, way)
+    home = environment.home
     at_home = home is not None and question.sighting.path.startswith(home.rstrip("/") + "/.")
-    return Answer("root-not-read", _reads(profile.name, at_home=at_home))
+    return Outcome("root-not-read", _reads(profile.name, at_home=at_home))
 
 
-def _shown_base(base: str, question: Question) -> str:
+def _shown_base(base: str, question: Case) -> str:
     """A folder of a project as people are shown it: one beside the working directory as seen from there."""
-    shown, cwd = shown_path(base, question), question.survey.place.cwd
+    shown, cwd = shown_path(base, question), question.survey.environment.cwd
     if shown != base or files.is_inside(cwd, base):
         return shown
     near = os.path.relpath(base, cwd)
@@ -501,7 +501,7 @@ def _reads(host: str, *, at_home: bool) -> str:
     return f"reads {', '.join(shown)}"
 
 
-STAGES: tuple[Callable[[Question], Answer | None], ...] = (
+STAGES: tuple[Callable[[Case], Outcome | None], ...] = (
     listed,
     _untrusted,
     _shadowed,
@@ -513,7 +513,7 @@ STAGES: tuple[Callable[[Question], Answer | None], ...] = (
 """Who is asked, in order; the last one always knows."""
 
 
-def refusals(sighting: Sighting, profile: Profile, survey: Survey, *, folder: str) -> list[Finding]:
+def refusals(sighting: SkillFile, profile: Profile, survey: Survey, *, folder: str) -> list[Finding]:
     """Why a host would leave the file out if it lay in a folder of that name in a root it reads."""
     document = document_of(sighting, profile, survey)
     found = [placed(finding, document) for finding in check(document, folder, profile)]

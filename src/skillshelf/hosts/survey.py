@@ -13,24 +13,34 @@ from skillshelf.catalog.build_context import Documents
 from skillshelf.catalog.discovery import SKILL_FILE, Found, Repeat, discover
 from skillshelf.catalog.document import PLAIN_FORM, parse
 from skillshelf.catalog.host_settings import Off, switched_off
-from skillshelf.catalog.prompt import CatalogText, catalog_text, told_to_models
+from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_model
 from skillshelf.catalog.search_roots import Roots, resolve_roots
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings
 from skillshelf.core import files
 from skillshelf.core.console import watched
-from skillshelf.core.environment import Place
+from skillshelf.core.environment import Environment
 from skillshelf.core.limits import SKILL_FILE_BYTES, SURVEY_DIRECTORIES
 from skillshelf.core.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Finding, Root, Shadowed
 
-__all__ = ["HostView", "Sighting", "Survey", "base_of", "glance", "is_broken", "sight", "take_survey", "view_of"]
+__all__ = [
+    "HostState",
+    "SkillFile",
+    "Survey",
+    "base_of",
+    "is_broken",
+    "skill_file_at",
+    "survey_one",
+    "take_survey",
+    "view_of",
+]
 
 Heads = dict[str, files.Head]
 Only = Mapping[str, Collection[str]]
 
 
-class Sighting(NamedTuple):
+class SkillFile(NamedTuple):
     """One file that is a skill or was meant as one: where it really is, every way to it, and its first bytes.
 
     `declared` is the name it gives itself, `base` the folder whose skills it is among: the home folder for a `user`'s,
@@ -63,7 +73,7 @@ class Sighting(NamedTuple):
         return os.path.basename(self.ways[0])
 
 
-class HostView(NamedTuple):
+class HostState(NamedTuple):
     """What one host makes of a place, ready to be asked about a path; `below` is how every path in a root begins.
 
     `entered` are the roots it reads, and `found` what it met there, from which all the rest was made. `switched` is
@@ -92,29 +102,29 @@ class HostView(NamedTuple):
 class Survey(NamedTuple):
     """Everything one look at the disk gave, through the eyes of every host asked; `by_path` knows every way."""
 
-    place: Place
-    sightings: tuple[Sighting, ...]
-    by_path: Mapping[str, Sighting]
-    views: Mapping[str, HostView]
+    environment: Environment
+    sightings: tuple[SkillFile, ...]
+    by_path: Mapping[str, SkillFile]
+    views: Mapping[str, HostState]
     documents: Documents
     bodies: dict[str, Finding | None]
     unseen: tuple[Diagnostic, ...]
 
 
 def take_survey(
-    place: Place, hosts: Sequence[str], *, path: str | None = None, progress: TextIO | None = None
+    environment: Environment, hosts: Sequence[str], *, path: str | None = None, progress: TextIO | None = None
 ) -> Survey:
     """Look at a place as these hosts do; `path` adds a file that may lie outside every root."""
-    return _survey(place, hosts, _roots_of_all(place), None, path, progress)
+    return _survey(environment, hosts, _roots_of_all(environment), None, path, progress)
 
 
-def glance(place: Place, hosts: Sequence[str], path: str, rivals: Iterable[str] = ()) -> Survey:
+def survey_one(environment: Environment, hosts: Sequence[str], path: str, rivals: Iterable[str] = ()) -> Survey:
     """Look at one skill only, and at those that have its folder's name or are known to have its name.
 
     So verdicts on one of thousands are there at once. They leave open what only all skills together tell: budgets,
     limits of a walk, and a rival that nobody knows of.
     """
-    resolved = _roots_of_all(place)
+    resolved = _roots_of_all(environment)
     folder = os.path.basename(os.path.dirname(path))
     only: dict[str, set[str]] = {}
     for root in {root.path for roots in resolved.values() for root in roots.roots}:
@@ -122,7 +132,7 @@ def glance(place: Place, hosts: Sequence[str], path: str, rivals: Iterable[str] 
         for file in (path, *rivals):
             if file.startswith(f"{root}/"):
                 _lead_to(file, root, only)
-    return _survey(place, hosts, resolved, only, path, None)
+    return _survey(environment, hosts, resolved, only, path, None)
 
 
 def _lead_to(file: str, root: str, only: dict[str, set[str]]) -> None:
@@ -134,12 +144,12 @@ def _lead_to(file: str, root: str, only: dict[str, set[str]]) -> None:
     only[os.path.dirname(file)].add(SKILL_FILE)
 
 
-def _roots_of_all(place: Place) -> dict[str, Roots]:
-    return {name: resolve_roots(profile, place, Settings(), trust="all") for name, profile in HOSTS.items()}
+def _roots_of_all(environment: Environment) -> dict[str, Roots]:
+    return {name: resolve_roots(profile, environment, Settings(), trust="all") for name, profile in HOSTS.items()}
 
 
 def _survey(
-    place: Place,
+    environment: Environment,
     hosts: Sequence[str],
     resolved: Mapping[str, Roots],
     only: Only | None,
@@ -149,8 +159,8 @@ def _survey(
     heads: Heads = {}
     documents: Documents = {}
     sightings, unseen = _census(resolved.values(), heads, only)
-    if path is not None and (named := sight(path)) is not None and named.real_path not in sightings:
-        sightings[named.real_path] = named._replace(kind=_kind_at(named.path, place))
+    if path is not None and (named := skill_file_at(path)) is not None and named.real_path not in sightings:
+        sightings[named.real_path] = named._replace(kind=_kind_at(named.path, environment))
     # Parsed plainly first: most hosts read most files just so.
     for real_path, sighting in sightings.items():
         document = parse(sighting.head, whole=len(sighting.head) >= sighting.size)
@@ -161,19 +171,19 @@ def _survey(
     views = {name: _look(HOSTS[name], resolved[name], heads, documents, only) for name in asked}
     ordered = sorted(sightings.values(), key=lambda sighting: (sighting.folder, sighting.path))
     by_path = {way: sighting for sighting in ordered for way in (*sighting.ways, sighting.real_path)}
-    return Survey(place, tuple(ordered), by_path, views, documents, {}, tuple(unseen))
+    return Survey(environment, tuple(ordered), by_path, views, documents, {}, tuple(unseen))
 
 
-def _kind_at(path: str, place: Place) -> Literal["project", "user"]:
+def _kind_at(path: str, environment: Environment) -> Literal["project", "user"]:
     """Whose a file is that lies in no root: the user's in a hidden folder at home, unless the work is done there."""
-    home = f"{place.home}/" if place.home else ""
+    home = f"{environment.home}/" if environment.home else ""
     if not home or not path.startswith(f"{home}."):
         return "project"
     top = home + path[len(home) :].split("/")[0]
-    return "project" if files.is_inside(place.cwd, top) else "user"
+    return "project" if files.is_inside(environment.cwd, top) else "user"
 
 
-def _look(profile: Profile, resolved: Roots, heads: Heads, documents: Documents, only: Only | None) -> HostView:
+def _look(profile: Profile, resolved: Roots, heads: Heads, documents: Documents, only: Only | None) -> HostState:
     # A host that asks for trust does not read a folder without it: what lies there takes no name from anybody.
     entered = resolved._replace(roots=tuple(root for root in resolved.roots if root.trusted))
     found = list(discover(entered.roots, profile, repository=entered.repository, heads=heads, only=only))
@@ -182,7 +192,7 @@ def _look(profile: Profile, resolved: Roots, heads: Heads, documents: Documents,
 
 def view_of(
     profile: Profile, roots: tuple[Root, ...], entered: Roots, found: Sequence[Found], documents: Documents
-) -> HostView:
+) -> HostState:
     """What a host makes of what it found in the roots that it entered."""
     catalog = build(found, entered, profile, Settings(), documents=documents)
     by_name: dict[str, list[CatalogSkill]] = {}
@@ -197,8 +207,8 @@ def view_of(
         skill for skill in catalog.skills if skill.path not in switched or switched[skill.path].verdict not in _KEPT
     ]
     text = catalog_text(left, profile, Settings())
-    told = told_to_models(left)
-    return HostView(
+    told = visible_to_model(left)
+    return HostState(
         profile,
         roots,
         catalog,
@@ -254,14 +264,16 @@ _EVERYTHING = Profile(
 """A walk that leaves nothing out, because some host may look there."""
 
 
-def _census(resolved: Iterable[Roots], heads: Heads, only: Only | None) -> tuple[dict[str, Sighting], list[Diagnostic]]:
+def _census(
+    resolved: Iterable[Roots], heads: Heads, only: Only | None
+) -> tuple[dict[str, SkillFile], list[Diagnostic]]:
     """Every SKILL.md and every near miss below any root of any host, by real path, and where nobody could look."""
     roots: dict[str, Root] = {}
     for host_roots in resolved:
         for root in host_roots.roots:
             open_root = root._replace(links="follow", hidden="enter", loose_files="none")
             roots.setdefault(root.path, open_root)
-    found: dict[str, Sighting] = {}
+    found: dict[str, SkillFile] = {}
     folders: set[str] = set()
     unseen: list[Diagnostic] = []
     ordered = list(roots.values())
@@ -269,14 +281,14 @@ def _census(resolved: Iterable[Roots], heads: Heads, only: Only | None) -> tuple
         if isinstance(item, Candidate):
             root = ordered[item.root]
             kind: Literal["project", "user"] = "user" if root.kind == "user" else "project"
-            sighting = Sighting(item.real_path, (item.path,), item.head, item.size, kind, base_of(root))
+            sighting = SkillFile(item.real_path, (item.path,), item.head, item.size, kind, base_of(root))
             found[item.real_path] = sighting
             folders.add(os.path.dirname(item.path))
         elif isinstance(item, Repeat):
             known = found[item.real_path]
             found[item.real_path] = known._replace(ways=(*known.ways, item.path))
         elif isinstance(item, Diagnostic):
-            if _is_meant(item, folders) and (seen := sight(item.path)) is not None:
+            if _is_meant(item, folders) and (seen := skill_file_at(item.path)) is not None:
                 known = found.setdefault(seen.real_path, seen)
                 if seen.broken and known is not seen:
                     found[seen.real_path] = known._replace(ways=(*known.ways, *seen.ways))
@@ -313,7 +325,7 @@ def _is_meant(problem: Diagnostic, folders: Collection[str]) -> bool:
     return True
 
 
-def sight(path: str) -> Sighting | None:
+def skill_file_at(path: str) -> SkillFile | None:
     """The file at a path, or the SKILL.md of the folder at it; None where there is none."""
     path = path.rstrip("/") or "/"
     if files.kind_at(files.real_path(path)) == "folder":
@@ -329,11 +341,11 @@ def sight(path: str) -> Sighting | None:
         data = files.read_file(real, limit=SKILL_FILE_BYTES, links="never")
     except OSError as error:
         data, problem = None, (error.strerror or str(error)).lower()
-    return Sighting(real, (path,), data or b"", len(data or b""), problem=problem)
+    return SkillFile(real, (path,), data or b"", len(data or b""), problem=problem)
 
 
-def _leading_nowhere(link: str, target: str) -> Sighting:
+def _leading_nowhere(link: str, target: str) -> SkillFile:
     """What a link was to lead to: a SKILL.md, or else a folder with one."""
     below = "" if link.endswith(".md") else f"/{SKILL_FILE}"
     said = f"the link leads nowhere: target {files.link_target(link)}"
-    return Sighting(target + below, (link + below,), b"", 0, problem=said, broken=link)
+    return SkillFile(target + below, (link + below,), b"", 0, problem=said, broken=link)

@@ -8,14 +8,14 @@ from skillshelf.catalog.document import Document, form_of
 from skillshelf.catalog.parse import read_document
 from skillshelf.config.profile import Profile
 from skillshelf.core.values import Candidate, Root, VerdictName
-from skillshelf.hosts.survey import HostView, Sighting, Survey
+from skillshelf.hosts.survey import HostState, SkillFile, Survey
 
 __all__ = [
     "SAFEGUARD",
     "SEEN",
     "VERDICTS",
-    "Answer",
-    "Question",
+    "Case",
+    "Outcome",
     "document_of",
     "ignored_safeguard",
     "own_root",
@@ -62,11 +62,11 @@ SEEN: frozenset[VerdictName] = frozenset(
 )
 
 
-class Question(NamedTuple):
+class Case(NamedTuple):
     """One file, one host."""
 
-    sighting: Sighting
-    view: HostView
+    sighting: SkillFile
+    view: HostState
     survey: Survey
 
     @property
@@ -75,7 +75,7 @@ class Question(NamedTuple):
         return self.view.profile
 
 
-class Answer(NamedTuple):
+class Outcome(NamedTuple):
     """A verdict before it is known what the host would say about it."""
 
     verdict: VerdictName
@@ -91,7 +91,7 @@ def own_root(path: str, roots: Sequence[Root]) -> Root | None:
     return max(inside, key=lambda root: len(root.path), default=None)
 
 
-def document_of(sighting: Sighting, profile: Profile, survey: Survey) -> Document:
+def document_of(sighting: SkillFile, profile: Profile, survey: Survey) -> Document:
     """The file as this profile takes it apart."""
     known: Document | None = survey.documents.get((sighting.real_path, form_of(profile)))
     if known is not None:
@@ -115,10 +115,10 @@ def ignored_safeguard(fields: Mapping[str, Any], profile: Profile) -> bool:
     )
 
 
-def shown_path(path: str, question: Question) -> str:
+def shown_path(path: str, question: Case) -> str:
     """A path as people are shown it: from here, from home, or whole."""
-    place = question.survey.place
-    if path.startswith(place.cwd + "/"):
-        return path[len(place.cwd) + 1 :]
-    home = place.home
+    environment = question.survey.environment
+    if path.startswith(environment.cwd + "/"):
+        return path[len(environment.cwd) + 1 :]
+    home = environment.home
     return "~" + path[len(home) :] if home and path.startswith(home + "/") else path

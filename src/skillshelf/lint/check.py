@@ -63,7 +63,7 @@ def is_beside(target: Target, name: str) -> bool:
 
 def in_roots(shelf: Shelf) -> Targets:
     """Every skill that the roots of a shelf hold, also those that are in no catalog."""
-    roots = resolve_roots(shelf.profile, shelf.place, shelf.settings, trust=shelf.trust)
+    roots = resolve_roots(shelf.profile, shelf.environment, shelf.settings, trust=shelf.trust)
     found = list(discover(roots.roots, shelf.profile, repository=roots.repository, account=True))
     targets = [_target(item, roots.roots[item.root]) for item in found if isinstance(item, Candidate)]
     problems = [*roots.problems, *(item for item in found if isinstance(item, Diagnostic))]
@@ -92,7 +92,7 @@ def in_paths(paths: Sequence[str], shelf: Shelf) -> Targets:
     problems: list[Diagnostic] = []
     writable = []
     for given in paths:
-        path = os.path.normpath(os.path.join(shelf.place.cwd, files.from_system(given)))
+        path = os.path.normpath(os.path.join(shelf.environment.cwd, files.from_system(given)))
         found, trouble = _at(path, shelf.profile)
         if not found and not trouble:
             raise SkillFileNotFound(path)
@@ -300,10 +300,10 @@ def _judged(target: Target, data: bytes, profile: Profile, repairs: Mapping[tupl
         finding = placed(note.finding, document)
         if note.file == "SKILL.md" and (reason := why_left(finding.rule, data)):
             finding = finding._replace(message=f"{finding.message}; {reason}")
-        place = (finding.line, finding.column or 1)
+        environment = (finding.line, finding.column or 1)
         path = target.path if note.file == "SKILL.md" else os.path.join(os.path.dirname(target.path), note.file)
         fix = repairs.get((finding.rule, finding.line or 1)) if note.file == "SKILL.md" else None
-        found += _weighed(CheckFinding(path, *place, finding.rule, "error", finding.message, fix), weights)
+        found += _weighed(CheckFinding(path, *environment, finding.rule, "error", finding.message, fix), weights)
     mentions = [mention._replace(line=mention.line + page.start - 1) for mention in skills_named(page.lines)]
     return _Examined(target, name_of(document.fields, target.directory, profile), tuple(mentions), tuple(found), None)
 

@@ -369,7 +369,7 @@ def _size(page: Page) -> Iterator[Note]:
 # References ---------------------------------------------------------------------------------------
 
 
-class _Named(NamedTuple):
+class _NamedField(NamedTuple):
     """A file that a page names: its path inside the skill, and where it is named."""
 
     path: str
@@ -379,20 +379,20 @@ class _Named(NamedTuple):
 def _references(page: Page) -> Iterator[Note]:
     links = [*islice(links_in(page.lines), CHECKED_MENTIONS)]
     words = [*islice(files_named(page.lines), CHECKED_MENTIONS)]
-    linked = [_Named(normpath(link.target), link) for link in links]
-    told = [_Named(normpath(word.target), word) for word in words]
+    linked = [_NamedField(normpath(link.target), link) for link in links]
+    told = [_NamedField(normpath(word.target), word) for word in words]
     yield from _mentions_left("SKILL.md", links, words)
     for named in linked:
-        place = (page.start + named.mention.line - 1, named.mention.column)
+        environment = (page.start + named.mention.line - 1, named.mention.column)
         if _is_outside(named.path):
             message = f"{named.mention.target} lies outside the skill and does not travel with it"
-            yield _here("reference-outside", message, *place)
+            yield _here("reference-outside", message, *environment)
         elif not _exists(page.folder, named.path):
-            yield _here("reference-missing", f"{named.mention.target} does not exist", *place)
+            yield _here("reference-missing", f"{named.mention.target} does not exist", *environment)
     for named in told:
         if _is_ours(page.folder, named.path) and not _exists(page.folder, named.path):
-            place = (page.start + named.mention.line - 1, named.mention.column)
-            yield _here("reference-missing", f"{named.path} does not exist", *place)
+            environment = (page.start + named.mention.line - 1, named.mention.column)
+            yield _here("reference-missing", f"{named.path} does not exist", *environment)
     known = dict.fromkeys(named.path for named in (*linked, *told) if not _is_outside(named.path))
     yield from _pages(page.folder, known)
 

@@ -21,10 +21,10 @@ from skillshelf.lint.checks import advise, page_of
 from skillshelf.lint.fix import is_valid_name, yaml_word
 from skillshelf.shelf import Shelf
 
-__all__ = ["Made", "Wish", "make", "suggested_name", "told"]
+__all__ = ["NewSkill", "NewSkillOptions", "make", "suggested_name", "told"]
 
 
-class Wish(NamedTuple):
+class NewSkillOptions(NamedTuple):
     """What somebody wants a new skill to be."""
 
     name: str
@@ -34,7 +34,7 @@ class Wish(NamedTuple):
     assets: bool = False
 
 
-class Made(NamedTuple):
+class NewSkill(NamedTuple):
     """A skill that was made, and what its author should know."""
 
     name: str
@@ -47,7 +47,7 @@ class Made(NamedTuple):
         return {"name": self.name, "path": self.path, "dir": os.path.dirname(self.path), "files": list(self.files)}
 
 
-def make(wish: Wish, shelf: Shelf, *, root: str | None = None, user: bool = False) -> Made:
+def make(wish: NewSkillOptions, shelf: Shelf, *, root: str | None = None, user: bool = False) -> NewSkill:
     """Put a new skill into a root: the one named, the user's own, or that of the repository here."""
     _refuse_name(wish.name, shelf.profile)
     _refuse_controls(wish.description or "")
@@ -65,10 +65,10 @@ def make(wish: Wish, shelf: Shelf, *, root: str | None = None, user: bool = Fals
         raise SkillAlreadyExists(folder) from None
     except OSError as error:
         raise SkillError(f"{folder} cannot be made: {(error.strerror or str(error)).lower()}") from None
-    return Made(wish.name, f"{folder}/SKILL.md", tuple(sorted(contents)), tuple(notes))
+    return NewSkill(wish.name, f"{folder}/SKILL.md", tuple(sorted(contents)), tuple(notes))
 
 
-def told(made: Made, where: PathDisplay) -> str:
+def told(made: NewSkill, where: PathDisplay) -> str:
     """Where the skill was put, and what to do next."""
     folder = os.path.dirname(made.path)
     short = visible(where.short(folder))
@@ -115,13 +115,13 @@ def _root(shelf: Shelf, root: str | None, user: bool) -> str:
     if root is not None and user:
         raise ConfigurationError("--root and --user exclude each other")
     if root is not None:
-        return expand(files.from_system(root), shelf.place, base=shelf.place.cwd)
-    repository = find_repository(shelf.place.cwd, shelf.profile.markers)
+        return expand(files.from_system(root), shelf.environment, base=shelf.environment.cwd)
+    repository = find_repository(shelf.environment.cwd, shelf.profile.markers)
     rules = {rule.kind: rule for rule in reversed(shelf.profile.roots) if rule.base in _BASES}
     if "project" in rules and repository is not None and not user:
         return _allowed(_path(rules["project"], shelf, repository), shelf)
-    if "user" in rules and shelf.place.home is not None:
-        return _allowed(_path(rules["user"], shelf, repository or shelf.place.cwd), shelf)
+    if "user" in rules and shelf.environment.home is not None:
+        return _allowed(_path(rules["user"], shelf, repository or shelf.environment.cwd), shelf)
     where = "there is no home folder" if "user" in rules else f"profile {shelf.profile.name} has no root of that kind"
     raise ConfigurationError(f"{where}; name the folder of skills with --root")
 
@@ -130,13 +130,18 @@ _BASES = ("chain", "cwd", "repository", "home")
 
 
 def _path(rule: RootRule, shelf: Shelf, repository: str) -> str:
-    bases = {"chain": repository, "repository": repository, "cwd": shelf.place.cwd, "home": shelf.place.home or ""}
+    bases = {
+        "chain": repository,
+        "repository": repository,
+        "cwd": shelf.environment.cwd,
+        "home": shelf.environment.home or "",
+    }
     return os.path.join(bases[rule.base], rule.paths[0])
 
 
 def _allowed(path: str, shelf: Shelf) -> str:
     """The root, unless it is a link that a cloned repository may not lead us by."""
-    roots = resolve_roots(shelf.profile, shelf.place, shelf.settings, trust=shelf.trust)
+    roots = resolve_roots(shelf.profile, shelf.environment, shelf.settings, trust=shelf.trust)
     for problem in roots.problems:
         if problem.path == path:
             raise ConfigurationError(f"{path}: {problem.message}")
@@ -159,7 +164,7 @@ def _said_of(data: bytes, name: str, profile: Profile) -> list[str]:
     return [f"description: {finding.message}" for finding in findings if weights[finding.rule] != "off"]
 
 
-def _contents(wish: Wish) -> dict[str, bytes]:
+def _contents(wish: NewSkillOptions) -> dict[str, bytes]:
     title = wish.name.replace("-", " ")
     description = wish.description if wish.description is not None else _DESCRIPTION.format(title=title)
     texts = {"SKILL.md": ""}

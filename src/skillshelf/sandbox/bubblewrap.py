@@ -10,7 +10,7 @@ from typing import NamedTuple
 from skillshelf.core import files
 from skillshelf.core.text import visible
 from skillshelf.errors import ConfigurationError
-from skillshelf.sandbox.scripts import SYSTEM, Place, in_system
+from skillshelf.sandbox.scripts import SYSTEM, StagedPaths, in_system
 
 __all__ = [
     "SKILL",
@@ -201,7 +201,7 @@ class Prepared(NamedTuple):
     descriptors: list[int]
 
 
-def command_line(bubblewrap: str, place: Place, program: str, grants: Grants) -> Prepared:
+def command_line(bubblewrap: str, place: StagedPaths, program: str, grants: Grants) -> Prepared:
     """The arguments that put up the walls and what is seen between them; the command is not in it."""
     made = Prepared([*_walls(bubblewrap, network=grants.network, user=place.user), *_system()], [])
     arguments = made.arguments
@@ -282,7 +282,7 @@ def _system() -> Iterator[str]:
             yield from ("--ro-bind-try", path, path)
 
 
-def environment(place: Place | None, program: str) -> dict[str, str]:
+def environment(place: StagedPaths | None, program: str) -> dict[str, str]:
     """All variables a script gets; without a place they are those of the sandbox."""
     own = [] if in_system(program) else [os.path.dirname(program)]
     return {

@@ -20,7 +20,7 @@ from skillshelf.sandbox.bubblewrap import (
     why_not,
 )
 from skillshelf.sandbox.reaper import command_of, descendants
-from skillshelf.sandbox.scripts import Place, Staged
+from skillshelf.sandbox.scripts import Staged, StagedPaths
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -58,7 +58,13 @@ def not_begun(stderr: bytes) -> SkillError:
 
 @contextmanager
 def in_sandbox(
-    bubblewrap: str, place: Place, staged: Staged, args: Sequence[str], *, limits: Mapping[str, int], grants: Grants
+    bubblewrap: str,
+    place: StagedPaths,
+    staged: Staged,
+    args: Sequence[str],
+    *,
+    limits: Mapping[str, int],
+    grants: Grants,
 ) -> Iterator[Started]:
     """The script behind walls; it waits there until its limits are set."""
     program = staged.interpreter.program
@@ -193,7 +199,7 @@ def _wait_for(ended: int) -> None:
 
 @contextmanager
 def without_sandbox(
-    place: Place, staged: Staged, args: Sequence[str], *, limits: Mapping[str, int]
+    place: StagedPaths, staged: Staged, args: Sequence[str], *, limits: Mapping[str, int]
 ) -> Iterator[Started]:
     """The script with all rights of the user, and a keeper that ends it with all its children."""
     program = staged.interpreter.program

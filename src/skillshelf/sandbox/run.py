@@ -29,9 +29,9 @@ from skillshelf.sandbox.bubblewrap import Grants, sandbox_available
 from skillshelf.sandbox.launch import Started
 from skillshelf.sandbox.reaper import descendants, taken_by
 from skillshelf.sandbox.scripts import (
-    Place,
     Script,
     Staged,
+    StagedPaths,
     find_script,
     make_place,
     produced,
@@ -277,7 +277,7 @@ def _bubblewrap(grants: Grants) -> str | None:
 
 
 def _started(
-    bubblewrap: str | None, place: Place, staged: Staged, args: Sequence[str], limits: RunLimits, grants: Grants
+    bubblewrap: str | None, place: StagedPaths, staged: Staged, args: Sequence[str], limits: RunLimits, grants: Grants
 ) -> AbstractContextManager[Started]:
     system_limits = {
         "RLIMIT_CORE": 0,
@@ -294,7 +294,7 @@ def _started(
 # While it runs ----------------------------------------------------------------------------------------
 
 
-def _follow(started: Started, output: Output, limits: RunLimits, place: Place) -> _Ended:
+def _follow(started: Started, output: Output, limits: RunLimits, place: StagedPaths) -> _Ended:
     """Take what a script prints until it ends, or until it must; then nothing of it runs any more."""
     process = started.process
     deadline = time.monotonic() + limits.seconds
@@ -321,7 +321,7 @@ def _until_it_ends(
     streams: selectors.BaseSelector,
     output: Output,
     limits: RunLimits,
-    place: Place,
+    place: StagedPaths,
     deadline: float,
 ) -> str | None:
     """Why a script must end, or None if it did so itself or its time is up."""
@@ -352,7 +352,7 @@ def _take(streams: selectors.BaseSelector, output: Output, pause: float) -> None
             streams.unregister(key.fileobj)
 
 
-def _excess(started: Started, limits: RunLimits, place: Place, free: int) -> str | None:
+def _excess(started: Started, limits: RunLimits, place: StagedPaths, free: int) -> str | None:
     """What a script takes too much of, in words; `free` is what was left of the disk when it began."""
     taken = taken_by(descendants(started.root))
     if taken.threads > limits.processes:

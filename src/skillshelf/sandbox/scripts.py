@@ -26,9 +26,9 @@ __all__ = [
     "FOLDER",
     "SYSTEM",
     "Interpreter",
-    "Place",
     "Script",
     "Staged",
+    "StagedPaths",
     "find_script",
     "folder_digest",
     "in_system",
@@ -257,7 +257,7 @@ def _is_program(path: str) -> bool:
         return False
 
 
-class Place(NamedTuple):
+class StagedPaths(NamedTuple):
     """The private folder of one run, and the user who gets it, where that is not the one we are."""
 
     path: str
@@ -292,10 +292,10 @@ class Staged(NamedTuple):
     interpreter: Interpreter
 
 
-def make_place(user: int | None) -> Place:
+def make_place(user: int | None) -> StagedPaths:
     """A new private folder with its four parts."""
     try:
-        place = Place(make_private_folder("skillshelf-run-"), user)
+        place = StagedPaths(make_private_folder("skillshelf-run-"), user)
         for path in (place.skill, place.work, place.temporary, place.shared_memory):
             os.mkdir(path)
             # What keeps others out is the private folder; behind the walls root needs a way in without its rights.
@@ -305,7 +305,7 @@ def make_place(user: int | None) -> Place:
     return place
 
 
-def remove_place(place: Place, *, keep_work: bool) -> None:
+def remove_place(place: StagedPaths, *, keep_work: bool) -> None:
     """Remove the private folder, or all of it but the work folder."""
     parts = (place.skill, place.temporary, place.shared_memory) if keep_work else (place.path,)
     if keep_work and place.user is not None:
@@ -316,7 +316,7 @@ def remove_place(place: Place, *, keep_work: bool) -> None:
             remove_tree(path)
 
 
-def produced(place: Place) -> Listing:
+def produced(place: StagedPaths) -> Listing:
     """The regular files in the work folder; links that a script made are not followed, and not listed."""
     with files.Folder(place.work) as work:
         found, complete = work.files(LISTED_ENTRIES)
@@ -325,7 +325,7 @@ def produced(place: Place) -> Listing:
 
 
 def stage(
-    skill_dir: str, segments: Sequence[str], place: Place, *, digest: str | None, folder_digest: str | None
+    skill_dir: str, segments: Sequence[str], place: StagedPaths, *, digest: str | None, folder_digest: str | None
 ) -> Staged:
     """Copy a skill; PermissionDenied if the copied script is not the one that was approved."""
     script = "/".join(segments)
@@ -343,7 +343,7 @@ def stage(
     return Staged(script, digests[script], interpreter)
 
 
-def _copy(skill_dir: str, segments: Sequence[str], place: Place) -> tuple[bytes, dict[str, str]]:
+def _copy(skill_dir: str, segments: Sequence[str], place: StagedPaths) -> tuple[bytes, dict[str, str]]:
     """The bytes of the script, and the digest of every file that was copied."""
     script = "/".join(segments)
     with refusing(script, SCRIPT_BYTES), files.Folder(skill_dir) as skill:
@@ -366,7 +366,7 @@ def _copy(skill_dir: str, segments: Sequence[str], place: Place) -> tuple[bytes,
     return data, digests
 
 
-def _copy_file(skill: files.Folder, segments: Sequence[str], place: Place, limit: int) -> bytes:
+def _copy_file(skill: files.Folder, segments: Sequence[str], place: StagedPaths, limit: int) -> bytes:
     """The bytes of a regular file, which are now those of a new file too; only its right to be run is kept."""
     contents = skill.read(segments, limit=limit)
     mode = 0o755 if contents.runnable else 0o644

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     import tantivy
 
-    from skillshelf.core.worker_process import Partner
+    from skillshelf.core.worker_process import WorkerProcess
 
-__all__ = ["Gathered", "Look", "answers", "body_of", "folder_for", "gather", "open_index"]
+__all__ = ["IndexedText", "Scan", "answers", "body_of", "folder_for", "gather", "open_index"]
 
 
 _MANY = 250
@@ -36,29 +36,31 @@ _PIECE = 16
 """So many go to the other process at once; one piece is what we may have to wait for in the end."""
 
 
-class Gathered(NamedTuple):
+class IndexedText(NamedTuple):
     """The terms of a skill with their impacts, and the state of its file after it was read."""
 
     terms: str
     after: Stamp | None
 
 
-_Done = tuple[range, list[Gathered]]
+_Done = tuple[range, list[IndexedText]]
 """Some positions, and what is kept of the skills there."""
 
 
-def gather(skills: Sequence[CatalogSkill], weights: Weights) -> Generator[tuple[int, Gathered], None, None]:
+def gather(skills: Sequence[CatalogSkill], weights: Weights) -> Generator[tuple[int, IndexedText], None, None]:
     """What is kept of each skill, with its position, in the order in which they are done."""
     if len(skills) >= _MANY:
-        from skillshelf.core.worker_process import Partner, can_have_partner
+        from skillshelf.core.worker_process import WorkerProcess, can_start_worker
 
-        if can_have_partner():
-            yield from _by_two(skills, weights, Partner("skillshelf.search.index", weights))
+        if can_start_worker():
+            yield from _by_two(skills, weights, WorkerProcess("skillshelf.search.index", weights))
             return
     yield from ((position, _gathered(skill, weights)) for position, skill in enumerate(skills))
 
 
-def _by_two(skills: Sequence[CatalogSkill], weights: Weights, partner: "Partner") -> Iterator[tuple[int, Gathered]]:
+def _by_two(
+    skills: Sequence[CatalogSkill], weights: Weights, partner: "WorkerProcess"
+) -> Iterator[tuple[int, IndexedText]]:
     from queue import SimpleQueue
     from threading import Thread
 
@@ -81,7 +83,7 @@ def _by_two(skills: Sequence[CatalogSkill], weights: Weights, partner: "Partner"
 
 def _from_both_ends(
     skills: Sequence[CatalogSkill], weights: Weights, pieces: deque[range], done: "SimpleQueue[_Done | None]"
-) -> Iterator[tuple[int, Gathered]]:
+) -> Iterator[tuple[int, IndexedText]]:
     """What we do ourselves from the front, and in between what the other process did from the back."""
     is_helped = True
     while is_helped or pieces:
@@ -94,17 +96,17 @@ def _from_both_ends(
 
 
 def _by_partner(
-    partner: "Partner",
+    partner: "WorkerProcess",
     skills: Sequence[CatalogSkill],
     pieces: deque[range],
     hand_over: Callable[[_Done | None], None],
 ) -> None:
     """Have pieces done from the back until there are none; a piece that is not answered goes back."""
-    from skillshelf.core.worker_process import PartnerLost
+    from skillshelf.core.worker_process import WorkerLost
 
     piece = _take(pieces.pop)
     try:
-        with suppress(PartnerLost):
+        with suppress(WorkerLost):
             while piece is not None:
                 # What is in the rest of the frontmatter is not searched.
                 hand_over((piece, partner.ask([skills[position]._replace(frontmatter={}) for position in piece])))
@@ -124,18 +126,18 @@ def _take(end: Callable[[], range]) -> range | None:
         return None
 
 
-def answers(weights: Weights) -> Callable[[Sequence[CatalogSkill]], list[Gathered]]:
+def answers(weights: Weights) -> Callable[[Sequence[CatalogSkill]], list[IndexedText]]:
     """What the other process answers: what is kept of each of some skills."""
     return lambda skills: [_gathered(skill, weights) for skill in skills]
 
 
-def _gathered(skill: CatalogSkill, weights: Weights) -> Gathered:
+def _gathered(skill: CatalogSkill, weights: Weights) -> IndexedText:
     try:
         text = _body(skill)
     except FileReadError:
         # The machine failed. A state that the file does not have makes that the next look reads it again.
-        return Gathered(_entry(skill, "", weights), None)
-    return Gathered(_entry(skill, text, weights), files.stamp_at(skill.real_path))
+        return IndexedText(_entry(skill, "", weights), None)
+    return IndexedText(_entry(skill, text, weights), files.stamp_at(skill.real_path))
 
 
 def _entry(skill: CatalogSkill, text: str, weights: Weights) -> str:
@@ -176,7 +178,7 @@ class _Damaged(Exception):
     """What lies on disk is no index of ours, or one that cannot be used."""
 
 
-class Look(NamedTuple):
+class Scan(NamedTuple):
     """What a look at the disk saw: when it began, and the entries of each root by their paths."""
 
     at_ns: int
@@ -206,7 +208,7 @@ def open_index(
     skills: Sequence[CatalogSkill],
     folder: str | None,
     *,
-    look: Look | None = None,
+    look: Scan | None = None,
     stream: "TextIO | None" = None,
     weights: Weights = WEIGHTS,
 ) -> SkillIndex:
@@ -214,7 +216,7 @@ def open_index(
 
     Without a folder, or where nothing can be kept there, it is made in memory.
     """
-    work = _Work(skills, look or Look(time.time_ns(), ()), weights, stream)
+    work = _Work(skills, look or Scan(time.time_ns(), ()), weights, stream)
     if folder is not None:
         try:
             return _open_kept(work, folder)
@@ -347,7 +349,7 @@ def _failures() -> Iterator[None]:
 class _Work:
     """The skills an index shall hold, by the stamps they have now."""
 
-    def __init__(self, skills: Sequence[CatalogSkill], look: Look, weights: Weights, stream: "TextIO | None") -> None:
+    def __init__(self, skills: Sequence[CatalogSkill], look: Scan, weights: Weights, stream: "TextIO | None") -> None:
         self._skills = skills
         self._weights = weights
         self._stream = stream
@@ -420,7 +422,7 @@ class _Work:
                 bar.advance()
 
 
-def _seen(skills: Sequence[CatalogSkill], look: Look) -> list[Stamp | None]:
+def _seen(skills: Sequence[CatalogSkill], look: Scan) -> list[Stamp | None]:
     """The states of the files of some skills; those that the look did not read are looked at now."""
     known = [look.entries[skill.root].get(skill.path) if look.entries else None for skill in skills]
     return [

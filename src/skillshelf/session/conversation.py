@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from skillshelf.catalog import load as loader
 from skillshelf.catalog.load import LoadedSkill, parse_address
-from skillshelf.catalog.prompt import CatalogText, catalog_text, told_to_models
+from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_model
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, Trust
-from skillshelf.core.environment import Place
+from skillshelf.core.environment import Environment
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import fold
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, ResourceNotFound, SkillError, SkillNotFound
-from skillshelf.session.effects import World, real_world
-from skillshelf.session.permissions import NAMES_OF_TOOLS, Guard
+from skillshelf.session.effects import Effects, real_effects
+from skillshelf.session.permissions import NAMES_OF_TOOLS, Permissions
 from skillshelf.session.policy import (
     Confirm,
     Decision,
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from skillshelf.sandbox.run import OnOutput, Run
     from skillshelf.search.query import SearchReport
 
-__all__ = ["PROPOSALS", "Desk", "Memory", "Proposal", "Sent", "ShelfProtocol", "proposed"]
+__all__ = ["PROPOSALS", "Conversation", "Proposal", "SentSkill", "SentTexts", "ShelfProtocol", "proposed"]
 
 
-class Sent(NamedTuple):
+class SentSkill(NamedTuple):
     """One version of a skill that was sent, and whether the model still has it."""
 
     name: str
@@ -55,15 +55,15 @@ class Sent(NamedTuple):
         return (self.mtime_ms, self.digest, self.arguments) == (loaded.mtime_ms, loaded.digest, arguments)
 
 
-class Memory:
+class SentTexts:
     """The versions by path, and every text behind its reference."""
 
     def __init__(self) -> None:
-        self.sent: dict[str, Sent] = {}
+        self.sent: dict[str, SentSkill] = {}
         self._texts: dict[str, str] = {}
         self._kept: dict[str, str] = {}
 
-    def reminder_for(self, loaded: LoadedSkill, arguments: str) -> Sent | None:
+    def reminder_for(self, loaded: LoadedSkill, arguments: str) -> SentSkill | None:
         """What was sent, if it is this version and the model still has it."""
         sent = self.sent.get(loaded.skill.path)
         return sent if sent and sent.in_context and sent.is_version(loaded, arguments) else None
@@ -77,7 +77,9 @@ class Memory:
             self._texts[ref] = text
         else:
             ref = self.keep("load", text)
-        self.sent[path] = Sent(loaded.skill.name, path, loaded.mtime_ms, loaded.digest, arguments, ref, in_context=True)
+        self.sent[path] = SentSkill(
+            loaded.skill.name, path, loaded.mtime_ms, loaded.digest, arguments, ref, in_context=True
+        )
         return ref
 
     def keep(self, kind: str, text: str) -> str:
@@ -107,10 +109,10 @@ class Memory:
         return {"loaded": [sent._asdict() for sent in self.sent.values()], "texts": dict(self._texts)}
 
     @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> "Memory":
+    def from_dict(cls, value: Mapping[str, Any]) -> "SentTexts":
         """The memory that `to_dict` wrote."""
         memory = cls()
-        memory.sent = {entry["path"]: Sent(**entry) for entry in value["loaded"]}
+        memory.sent = {entry["path"]: SentSkill(**entry) for entry in value["loaded"]}
         memory._texts = dict(value["texts"])
         return memory
 
@@ -160,7 +162,7 @@ class ShelfProtocol(Protocol):
         """The rules of the system."""
 
     @property
-    def place(self) -> Place:
+    def environment(self) -> Environment:
         """The folders and variables that count."""
 
     @property
@@ -204,28 +206,33 @@ class ShelfProtocol(Protocol):
         """Scan again; True if anything changed."""
 
 
-class Desk:
+class Conversation:
     """The state of one conversation, and the steps that its acts are made of."""
 
     def __init__(
-        self, shelf: ShelfProtocol, policy: Policy, confirm: Confirm | None, recording: Recording, world: World | None
+        self,
+        shelf: ShelfProtocol,
+        policy: Policy,
+        confirm: Confirm | None,
+        recording: Recording,
+        effects: Effects | None,
     ) -> None:
         self.shelf = shelf
         self.profile = shelf.profile
-        self.memory = Memory()
+        self.memory = SentTexts()
         self.active: dict[str, LoadedSkill] = {}
         self.preloaded: list[LoadedSkill] = []
         self.warnings: list[Diagnostic] = []
         self.proposals: tuple[Proposal, ...] = ()
-        self.world = world or real_world()
+        self.effects = effects or real_effects()
         self.recorder = open_recorder(recording, self.explained)
-        self.guard = Guard(
+        self.permissions = Permissions(
             policy,
             confirm,
             profile=shelf.profile,
-            place=shelf.place,
+            environment=shelf.environment,
             recorder=self.recorder,
-            world=self.world,
+            effects=self.effects,
             has_taken=self._has_taken_a_name,
         )
         # As they were when the session began: what became of one of them can be said later.
@@ -239,11 +246,11 @@ class Desk:
     def skills(self) -> Sequence[CatalogSkill]:
         """The skills of the shelf, those a model is not told of included."""
         found = self.shelf.catalog.skills
-        if set(self.guard.policy.deny) <= set(self.shelf.settings.deny):
+        if set(self.permissions.policy.deny) <= set(self.shelf.settings.deny):
             return found
         return tuple(
             skill._replace(hidden="denied")
-            if skill.hidden is None and self.guard.decide("skill_load", skill).verdict == "deny"
+            if skill.hidden is None and self.permissions.decide("skill_load", skill).verdict == "deny"
             else skill
             for skill in found
         )
@@ -251,7 +258,7 @@ class Desk:
     def catalog_text(self) -> CatalogText:
         """The catalog as the profile writes it, with the fields that the policy opened."""
         return catalog_text(
-            self.skills, self.profile, self.shelf.settings_in_force, extra_fields=self.guard.policy.catalog_fields
+            self.skills, self.profile, self.shelf.settings_in_force, extra_fields=self.permissions.policy.catalog_fields
         )
 
     def begin(self) -> None:
@@ -266,11 +273,11 @@ class Desk:
 
     def resolve(self, name: str | None, path: str | None = None) -> CatalogSkill:
         """The one skill that a path, or else a name, means."""
-        return loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.place.cwd)
+        return loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.environment.cwd)
 
     def deliver(self, skill: CatalogSkill, arguments: str, *, follow_up: bool = False) -> ToolResult:
         """Load a skill for the model; the same version again is only a reminder, while the model has it."""
-        loaded = self.world.load(skill, self.profile)
+        loaded = self.effects.load(skill, self.profile)
         rendered = as_follow_up(loaded, arguments) if follow_up else render(loaded, self.profile, arguments)
         self.warnings += [*loaded.warnings, *rendered.warnings]
         sent = self.memory.reminder_for(loaded, arguments)
@@ -284,7 +291,7 @@ class Desk:
 
     def look_into(self, skill: CatalogSkill, arguments: str) -> tuple[LoadedSkill, Rendered, str]:
         """Load a skill for a person, as the model would get it; it is neither active nor sent by that."""
-        loaded = self.world.load(skill, self.profile)
+        loaded = self.effects.load(skill, self.profile)
         rendered = render(loaded, self.profile, arguments)
         self.reached_model(loaded, (*loaded.warnings, *rendered.warnings))
         ref = self.memory.keep_once(f"{skill.path} {loaded.digest} {arguments}", "load", rendered.text)
@@ -309,7 +316,7 @@ class Desk:
         self.recorder.loaded(loaded, warnings)
         known = [proposal for proposal in self.proposals if proposal.path != skill.path]
         for kind, key, value in proposed(loaded.frontmatter):
-            decision = self.guard.decide("skill_override", skill)
+            decision = self.permissions.decide("skill_override", skill)
             proposal = Proposal(skill.name, skill.path, kind, key, value, decision.verdict, decision.rule)
             self.recorder.note("override_proposed", **proposal._asdict())
             if decision.verdict != "deny":
@@ -318,7 +325,7 @@ class Desk:
 
     def read_file(self, uri: str, skill: CatalogSkill, *, limit: int = RESOURCE_BYTES) -> "tuple[Resource, str]":
         """A file of a skill, and the reference under which its text is kept."""
-        resource = self.world.read(uri, skill, self.profile, limit)
+        resource = self.effects.read(uri, skill, self.profile, limit)
         ref = self.memory.keep_once(f"{uri} {resource.digest}", "read", resource.content)
         self.recorder.read(skill, resource, ref)
         return resource, ref
@@ -338,8 +345,8 @@ class Desk:
             skill,
             script,
             args,
-            guard=self.guard,
-            world=self.world,
+            permissions=self.permissions,
+            effects=self.effects,
             recorder=self.recorder,
             act=act,
             by_user=by_user,
@@ -352,11 +359,11 @@ class Desk:
             try:
                 skill = self.resolve(name)
             except SkillNotFound:
-                known = ", ".join(skill.name for skill in told_to_models(self.skills)) or "none"
+                known = ", ".join(skill.name for skill in visible_to_model(self.skills)) or "none"
                 raise ConfigurationError(f"Unknown skill: {name}. Available: {known}") from None
-            self.guard.asked_for.add(skill.name)
-            self.guard.permit("skill_load", skill, by_user=True)
-            loaded = self.world.load(skill, self.profile)
+            self.permissions.asked_for.add(skill.name)
+            self.permissions.require("skill_load", skill, by_user=True)
+            loaded = self.effects.load(skill, self.profile)
             self.reached_model(loaded, loaded.warnings)
             self.recorder.invoked(skill, "", ref=None, repeat=False, tools=self.effective(self.active.values()))
             self.preloaded.append(loaded)
@@ -368,7 +375,7 @@ class Desk:
         is_new = loaded.skill.path not in self.active
         self.active[loaded.skill.path] = loaded
         window = _window(loaded)
-        if is_new and self.profile.allowed_tools == "narrow" and is_granted(self.guard.policy, window):
+        if is_new and self.profile.allowed_tools == "narrow" and is_granted(self.permissions.policy, window):
             self.recorder.note(
                 "policy_widened",
                 rule="permissions.grant_from_skills",
@@ -381,7 +388,7 @@ class Desk:
         """What these skills leave of the host's tools; None if they narrow nothing."""
         if self.profile.allowed_tools == "ignore":
             return None
-        return effective_tools(self.guard.policy, [_window(loaded) for loaded in active])
+        return effective_tools(self.permissions.policy, [_window(loaded) for loaded in active])
 
     def decide(self, tool: str, given: Mapping[str, Any]) -> Decision:
         """What the policy says about a call of any tool."""
@@ -389,15 +396,15 @@ class Desk:
             windows = [_window(loaded) for loaded in self.active.values()]
             if self.profile.allowed_tools != "narrow":
                 windows = [window._replace(patterns=None) for window in windows]
-            return decide_tool(self.guard.policy, tool, given, windows)
+            return decide_tool(self.permissions.policy, tool, given, windows)
         what = NAMES_OF_TOOLS[tool]
         if what == "skill_search":
-            return self.guard.decide(what, None)
+            return self.permissions.decide(what, None)
         try:
             skill = self._meant_by(what, given)
         except SkillError as error:
             return Decision("deny", None, str(error))
-        return self.guard.foresee(what, skill)
+        return self.permissions.preview(what, skill)
 
     def _meant_by(self, what: str, given: Mapping[str, Any]) -> CatalogSkill:
         if what == "skill_read":
@@ -412,7 +419,7 @@ class Desk:
             candidates = error.paths
             message += "; load one of them by its path"
         elif isinstance(error, SkillNotFound):
-            candidates = tuple(loader.near_names(error.name, told_to_models(self.skills)))
+            candidates = tuple(loader.near_names(error.name, visible_to_model(self.skills)))
             message += f"; did you mean {', '.join(candidates)}?" if candidates else ""
         return ToolError(code_of(error), told_message(message), candidates)
 

@@ -11,16 +11,16 @@ from skillshelf.catalog.load import LoadedSkill, Resource, read_resource
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import PermissionRule
 from skillshelf.core import files
-from skillshelf.core.environment import Place
+from skillshelf.core.environment import Environment
 from skillshelf.core.values import CatalogSkill
 
 if TYPE_CHECKING:
     from skillshelf.sandbox.run import Run, Script
 
-__all__ = ["World", "find_script", "read_now", "real_world"]
+__all__ = ["Effects", "find_script", "read_now", "real_effects"]
 
 
-class World(NamedTuple):
+class Effects(NamedTuple):
     """What reaches out of a session."""
 
     load: Callable[[CatalogSkill, Profile], LoadedSkill]
@@ -28,12 +28,12 @@ class World(NamedTuple):
     find_script: "Callable[[str, str], Script]"
     run: "Callable[..., Run]"
     artifact: Callable[[str], dict[str, Any]]
-    remember: Callable[[Place, PermissionRule], None]
+    remember: Callable[[Environment, PermissionRule], None]
 
 
-def real_world() -> World:
+def real_effects() -> Effects:
     """The disk and the sandbox of this machine."""
-    return World(loader.load, read_now, find_script, _run, _artifact, _remember)
+    return Effects(loader.load, read_now, find_script, _run, _artifact, _remember)
 
 
 def read_now(uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Resource:
@@ -59,7 +59,7 @@ def _artifact(path: str) -> dict[str, Any]:
     return {"path": path, "bytes": size, "digest": digest}
 
 
-def _remember(place: Place, rule: PermissionRule) -> None:
+def _remember(place: Environment, rule: PermissionRule) -> None:
     from skillshelf.config.settings_edit import add_rule
 
     add_rule(place, rule.tool, rule.skill_name)

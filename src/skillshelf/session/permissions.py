@@ -4,18 +4,18 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf.config.profile import Profile
-from skillshelf.config.settings import WrongRule, parse_rule
-from skillshelf.core.environment import Place
+from skillshelf.config.settings import InvalidRule, parse_rule
+from skillshelf.core.environment import Environment
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import PermissionDenied, SkillError
-from skillshelf.session.effects import World
+from skillshelf.session.effects import Effects
 from skillshelf.session.policy import Confirm, Decision, Policy, Verdict, decide
 from skillshelf.session.recorder import Recorder
 
 if TYPE_CHECKING:
     from skillshelf.journal.events import By
 
-__all__ = ["NAMES_OF_TOOLS", "Guard"]
+__all__ = ["NAMES_OF_TOOLS", "Permissions"]
 
 NAMES_OF_TOOLS: Mapping[str, str] = {
     "skill_load": "skill_load",
@@ -32,7 +32,7 @@ _LOADING = {"skill_load": ("activate_skill", "Skill")}
 """Names that mean a load wherever they are used; `read` is not one, since hosts have a tool of that name."""
 
 
-class Guard:
+class Permissions:
     """Decides for one session, asks, and tells the recorder what came of it."""
 
     def __init__(
@@ -41,20 +41,20 @@ class Guard:
         confirm: Confirm | None,
         *,
         profile: Profile,
-        place: Place,
+        environment: Environment,
         recorder: Recorder,
-        world: World,
+        effects: Effects,
         has_taken: Callable[[CatalogSkill], bool],
     ) -> None:
         self.policy = policy
         self.confirm = confirm
         self.asked_for: set[str] = set()
         self._profile = profile
-        self._place = place
+        self._environment = environment
         self._recorder = recorder
-        self._world = world
+        self._effects = effects
         self._has_taken = has_taken
-        self._said_yes: set[_Question] = set()
+        self._said_yes: set[_Confirmation] = set()
 
     def decide(self, tool: str, skill: CatalogSkill | None) -> Decision:
         """What the rules say; a file of a skill is part of it, so what denies the skill denies its files."""
@@ -72,12 +72,12 @@ class Guard:
             policy = policy._replace(allow=tuple(rule for rule in policy.allow if rule.skill_name is None))
         return decide(policy, tool, skill, other_names=others, names_elsewhere=_LOADING.get(tool, ()))
 
-    def foresee(self, tool: str, skill: CatalogSkill) -> Decision:
+    def preview(self, tool: str, skill: CatalogSkill) -> Decision:
         """What a call by the model would be told, without asking anybody."""
         closed = self._closed(skill, by_user=False)
         return closed[0] if closed else self.decide(tool, skill)
 
-    def permit(
+    def require(
         self,
         tool: str,
         skill: CatalogSkill | None,
@@ -88,7 +88,7 @@ class Guard:
         folder_digest: str | None = None,
     ) -> None:
         """Raise unless this may be done with that skill; a script is judged with its digest."""
-        question = _Question(tool, skill.path if skill else None, script, digest, folder_digest)
+        question = _Confirmation(tool, skill.path if skill else None, script, digest, folder_digest)
         decision, by = self._settled(question, skill, by_user=by_user)
         self._recorder.decided(tool, skill, decision, by, script=script, digest=digest, folder_digest=folder_digest)
         if decision.verdict != "allow":
@@ -112,7 +112,9 @@ class Guard:
             self._recorder.decided("skill_load", skill, decision, _source(decision))
         return decision.verdict != "deny"
 
-    def _settled(self, question: "_Question", skill: CatalogSkill | None, *, by_user: bool) -> "tuple[Decision, By]":
+    def _settled(
+        self, question: "_Confirmation", skill: CatalogSkill | None, *, by_user: bool
+    ) -> "tuple[Decision, By]":
         if skill is None:
             decision = self.decide(question.tool, None)
             return decision, _source(decision)
@@ -133,7 +135,7 @@ class Guard:
 
     # Asking ---------------------------------------------------------------------------------------
 
-    def _asked(self, question: "_Question", skill: CatalogSkill, reason: str) -> "tuple[Decision, By]":
+    def _asked(self, question: "_Confirmation", skill: CatalogSkill, reason: str) -> "tuple[Decision, By]":
         """What somebody says; with nobody to ask it means no."""
         if question in self._said_yes:
             return Decision("allow", None, "the user said yes to this before"), "remembered"
@@ -147,7 +149,7 @@ class Guard:
         verdict: Verdict = "allow" if answer is True else "deny"
         return Decision(verdict, None, reason), "user"
 
-    def _remember(self, question: "_Question", skill: CatalogSkill) -> None:
+    def _remember(self, question: "_Confirmation", skill: CatalogSkill) -> None:
         """Keep a yes: of a load or read as a rule in the user's file, of a script for this session and these bytes."""
         self._said_yes.add(question)
         if question.script is not None:
@@ -155,13 +157,13 @@ class Guard:
             return
         try:
             rule = parse_rule({"tool": question.tool, "skill_name": skill.name})
-            self._world.remember(self._place, rule)
-        except (WrongRule, SkillError) as error:
+            self._effects.remember(self._environment, rule)
+        except (InvalidRule, SkillError) as error:
             detail = f"the answer holds for this session only: {error}"
             self._recorder.note("skill_warning", kind="not-remembered", detail=detail, name=skill.name, path=skill.path)
 
 
-class _Question(NamedTuple):
+class _Confirmation(NamedTuple):
     """What somebody is asked; a yes is for exactly this."""
 
     tool: str
@@ -175,7 +177,7 @@ def _source(decision: Decision) -> "By":
     return "rule" if decision.rule else "default"
 
 
-def _how_to_allow(question: _Question, skill: CatalogSkill | None, by: "By") -> str:
+def _how_to_allow(question: _Confirmation, skill: CatalogSkill | None, by: "By") -> str:
     """What a user can do about a no that is only the lack of a yes."""
     if skill is None or by not in ("nobody", "user"):
         return ""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from skillshelf.config.settings import PermissionRule, Settings, WrongRule, parse_rule
+from skillshelf.config.settings import InvalidRule, PermissionRule, Settings, parse_rule
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ConfigurationError
 
@@ -228,7 +228,7 @@ def _items(policy: Policy, key: str) -> Sequence[Any]:
 def _rule(key: str, entry: Any) -> PermissionRule:
     try:
         return parse_rule(entry._asdict() if isinstance(entry, PermissionRule) else entry)
-    except WrongRule as error:
+    except InvalidRule as error:
         raise ConfigurationError(f"`{key}` of a policy {error}") from None
 
 

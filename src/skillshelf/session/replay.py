@@ -14,7 +14,7 @@ from skillshelf.config.settings import Settings, Trust, load_settings
 from skillshelf.config.systems import find_profile
 from skillshelf.core import files
 from skillshelf.core.atomic_write import kept_content
-from skillshelf.core.environment import Place, locate
+from skillshelf.core.environment import Environment, make_environment
 from skillshelf.core.limits import SKILL_FILE_BYTES
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ConfigurationError, FileReadError, SkillError
@@ -44,7 +44,7 @@ from skillshelf.journal.events import (
 )
 from skillshelf.journal.state import SessionState, state_of
 from skillshelf.session.conversation import ShelfProtocol
-from skillshelf.session.effects import World, find_script, read_now
+from skillshelf.session.effects import Effects, find_script, read_now
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.policy import make_policy
 from skillshelf.session.recorder import Recording
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Difference", "OpenShelf", "Replay", "replay_journal"]
 
-OpenShelf = Callable[[Place, Profile, Settings, Trust], ShelfProtocol]
+OpenShelf = Callable[[Environment, Profile, Settings, Trust], ShelfProtocol]
 """Makes the shelf on which a journal is repeated; `skillshelf.Shelf` is one."""
 
 
@@ -206,16 +206,16 @@ def _repeat(name: str, recorded: Sequence[_Recorded], here: _Here) -> Difference
 def _begin(started: SessionStarted, past: "_Past", here: _Here) -> Session:
     """A session as the journal says, on the disk that is here."""
     cwd = here.cwd or started.cwd
-    place = locate(cwd, here.home, here.env, config=here.config)
-    if not os.path.isabs(cwd) or files.kind_at(files.real_path(place.cwd)) != "folder":
+    environment = make_environment(cwd, here.home, here.env, config=here.config)
+    if not os.path.isabs(cwd) or files.kind_at(files.real_path(environment.cwd)) != "folder":
         raise ConfigurationError(f"no such folder: {cwd}; name one with --cwd")
-    settings = load_settings(place, trust=here.trust)
+    settings = load_settings(environment, trust=here.trust)
     # Only the journal's own rules count: what the user allows today says nothing about that day.
     policy = make_policy(started.policy, Settings())
     settings = settings._replace(
         allow=(), deny=tuple(rule for rule in settings.deny if rule in policy.deny), grant_from_skills=()
     )
-    shelf = here.open_shelf(place, find_profile(started.profile, settings.profiles), settings, started.trust)
+    shelf = here.open_shelf(environment, find_profile(started.profile, settings.profiles), settings, started.trust)
     recording = Recording(on_event=past.heard.append)
     return Session(
         shelf,
@@ -223,7 +223,7 @@ def _begin(started: SessionStarted, past: "_Past", here: _Here) -> Session:
         confirm=past.answer if past.asked else None,
         preload=started.preload,
         recording=recording,
-        world=past.world(),
+        effects=past.effects(),
     )
 
 
@@ -301,9 +301,9 @@ class _Past:
         # Whether there was somebody to ask decides between two ways of saying no.
         self.asked = not any(isinstance(event, PermissionDecided) and event.by == "nobody" for event in events)
 
-    def world(self) -> World:
+    def effects(self) -> Effects:
         """A world in which nothing is run and nothing is written."""
-        return World(self.load, self.read, find_script, self.run, self.artifact, lambda place, rule: None)
+        return Effects(self.load, self.read, find_script, self.run, self.artifact, lambda environment, rule: None)
 
     def _now(self) -> Sequence[Event]:
         """What the journal has from here to the end of the act."""

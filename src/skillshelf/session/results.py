@@ -22,8 +22,8 @@ from skillshelf.errors import (
     SkillNotFound,
     SkillsDisabled,
 )
-from skillshelf.session.effects import World
-from skillshelf.session.permissions import Guard
+from skillshelf.session.effects import Effects
+from skillshelf.session.permissions import Permissions
 from skillshelf.session.policy import Policy
 from skillshelf.session.recorder import Act, Recorder
 from skillshelf.session.tools import ErrorCode, ToolError, ToolResult
@@ -283,20 +283,20 @@ def run_skill(
     script: str,
     args: Sequence[str],
     *,
-    guard: Guard,
-    world: World,
+    permissions: Permissions,
+    effects: Effects,
     recorder: Recorder,
     act: Act,
     by_user: bool,
     on_output: "OnOutput | None" = None,
 ) -> "tuple[Run, ToolResult]":
     """Run a script after the policy said yes to that skill, script and digest."""
-    found = world.find_script(skill.real_dir, script)
-    guard.permit(
+    found = effects.find_script(skill.real_dir, script)
+    permissions.require(
         "skill_run", skill, by_user=by_user, script=found.path, digest=found.digest, folder_digest=found.folder_digest
     )
-    policy = guard.policy
-    run = world.run(
+    policy = permissions.policy
+    run = effects.run(
         skill.real_dir,
         found.path,
         list(args),
@@ -308,7 +308,7 @@ def run_skill(
     )
     act.ended = {
         "exit_code": run.exit_code,
-        "artifacts": [world.artifact(run.artifact)] if run.artifact else [],
+        "artifacts": [effects.artifact(run.artifact)] if run.artifact else [],
         "truncated": run.truncated,
         "reason": run.reason,
     }

@@ -12,8 +12,8 @@ from skillshelf.config.profile import Profile
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import FileReadError, PermissionDenied, SkillError
-from skillshelf.session.conversation import Desk, Memory, Proposal, ShelfProtocol
-from skillshelf.session.effects import World
+from skillshelf.session.conversation import Conversation, Proposal, SentTexts, ShelfProtocol
+from skillshelf.session.effects import Effects
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.policy import Confirm, Decision, Policy, make_policy
 from skillshelf.session.recorder import Act, Recording
@@ -48,7 +48,7 @@ class Session:
         confirm: Confirm | None = None,
         preload: Iterable[str] = (),
         recording: Recording = Recording(),  # noqa: B008 - a value that never changes.
-        world: World | None = None,
+        effects: Effects | None = None,
         restored: bool = False,
     ) -> None:
         self.shelf = shelf
@@ -57,28 +57,28 @@ class Session:
         self._lock = threading.RLock()
         self._cause: Exception | None = None
         rules = make_policy(policy, shelf.settings)
-        self._desk = Desk(shelf, rules, confirm, recording, world)
+        self._conversation = Conversation(shelf, rules, confirm, recording, effects)
         wanted = list(preload)
-        self._desk.recorder.started(
+        self._conversation.recorder.started(
             shelf.catalog,
             rules,
             profile=shelf.profile.name,
-            cwd=shelf.place.cwd,
+            cwd=shelf.environment.cwd,
             trust=shelf.trust,
             preload=wanted,
             restored=restored,
         )
-        self._desk.look()
+        self._conversation.look()
         with ExitStack() as unless_begun:
             unless_begun.callback(self.close)
             for name in wanted:
-                self._desk.preload(name)
+                self._conversation.preload(name)
             unless_begun.pop_all()
 
     def close(self) -> None:
         """End the session; what was recorded of it is complete then."""
         with self._lock:
-            self._desk.recorder.ended()
+            self._conversation.recorder.ended()
 
     def __enter__(self) -> "Session":
         return self
@@ -89,12 +89,12 @@ class Session:
     @property
     def journal_problem(self) -> str | None:
         """What could not be written to the journal, in words; None if all of it was."""
-        return self._desk.recorder.lost()
+        return self._conversation.recorder.lost()
 
     @property
     def journal_notice(self) -> str | None:
         """What is worth knowing of the journal although nothing was lost, as a line that an earlier crash broke."""
-        return self._desk.recorder.notice()
+        return self._conversation.recorder.notice()
 
     # What the model is told -----------------------------------------------------------------------
 
@@ -106,54 +106,54 @@ class Session:
     @property
     def policy(self) -> Policy:
         """The policy, with the rules of the configuration in it."""
-        return self._desk.guard.policy
+        return self._conversation.permissions.policy
 
     @property
     def skills(self) -> Sequence[CatalogSkill]:
         """The skills of the shelf, those a model is not told of included."""
-        return self._desk.skills
+        return self._conversation.skills
 
     @property
     def warnings(self) -> list[Diagnostic]:
         """What had to be said about the skills that the model loaded."""
-        return self._desk.warnings
+        return self._conversation.warnings
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:
         """What loaded skills wish for, as far as the policy does not deny it; nobody follows them but the host."""
-        return self._desk.proposals
+        return self._conversation.proposals
 
     def catalog_text(self) -> CatalogText:
         """The catalog as the profile writes it, with the fields that the policy opened."""
-        return self._desk.catalog_text()
+        return self._conversation.catalog_text()
 
     def look(self) -> None:
         """Record the catalog if it is another one than the last that was recorded."""
         with self._lock:
-            self._desk.look()
+            self._conversation.look()
 
     def system_prompt(self, base: str = "", agents_context: str = "", tools: Sequence[str] | None = None) -> str:
         """Base text, standing context, then skills; `tools` are the host's own, None means that `read` is one."""
         parts = [base, agents_context]
         if self._lists_skills(tools) and (catalog := self.catalog_text().text):
             parts += [SYSTEM_RULES.get(self.profile.catalog_form, ""), catalog]
-        if self._desk.preloaded:
-            parts.append(render_preloaded(self._desk.preloaded).text)
+        if self._conversation.preloaded:
+            parts.append(render_preloaded(self._conversation.preloaded).text)
         return "\n\n".join(part for part in parts if part)
 
     def _lists_skills(self, tools: Sequence[str] | None) -> bool:
         if self.profile.catalog_condition == "always":
             return True
-        return not self._desk.preloaded and (tools is None or "read" in tools)
+        return not self._conversation.preloaded and (tools is None or "read" in tools)
 
     def tools(self) -> list[Tool]:
         """The tools of the profile, for the skills there are and as far as the policy can ever allow them."""
-        runs = can_run(self.policy, asked=self._desk.guard.confirm is not None)
+        runs = can_run(self.policy, asked=self._conversation.permissions.confirm is not None)
         return tools_of(
             self.profile,
             self.skills,
             prompt=self.catalog_text().text,
-            asked_for=self._desk.guard.asked_for,
+            asked_for=self._conversation.permissions.asked_for,
             without=() if runs else ("skill_run",),
         )
 
@@ -170,10 +170,10 @@ class Session:
         given = {key: clean(value) for key, value in arguments.items()} if isinstance(arguments, Mapping) else {}
         started = time.perf_counter()
         with self._lock:
-            if self._desk.recorder.closed:
+            if self._conversation.recorder.closed:
                 return failure("failed", "this session was closed")
-            self._desk.look()
-            with self._desk.recorder.act(tool, arguments or {}, mode="auto") as act:
+            self._conversation.look()
+            with self._conversation.recorder.act(tool, arguments or {}, mode="auto") as act:
                 if arguments is None or isinstance(arguments, Mapping):
                     act.result = self._called(tool, given, act)
                 else:
@@ -190,7 +190,7 @@ class Session:
         if wrong is not None:
             return failure("invalid_params", wrong)
         try:
-            return CALLS[tool](self._desk, given, act)
+            return CALLS[tool](self._conversation, given, act)
         except SkillError as error:
             return self._failed(error)
 
@@ -203,8 +203,8 @@ class Session:
         name, arguments = self._command_words(text[len(COMMAND) :])
         given = {"name": name, **({"args": arguments} if arguments else {})}
         with self._lock:
-            self._desk.begin()
-            with self._desk.recorder.act("skill_load", given, mode="manual", command=text) as act:
+            self._conversation.begin()
+            with self._conversation.recorder.act("skill_load", given, mode="manual", command=text) as act:
                 try:
                     act.result = self._commanded(name, arguments)
                 except SkillError as error:
@@ -212,12 +212,12 @@ class Session:
             return act.result
 
     def _commanded(self, name: str, arguments: str) -> ToolResult:
-        skill = self._desk.resolve(name)
+        skill = self._conversation.resolve(name)
         if not is_for_users(skill):
             raise PermissionDenied(f"{skill.name} is not meant to be invoked by a user")
-        self._desk.guard.asked_for.add(skill.name)
-        self._desk.guard.permit("skill_load", skill, by_user=True)
-        return self._desk.deliver(skill, arguments, follow_up=self.profile.arguments == "user-line")
+        self._conversation.permissions.asked_for.add(skill.name)
+        self._conversation.permissions.require("skill_load", skill, by_user=True)
+        return self._conversation.deliver(skill, arguments, follow_up=self.profile.arguments == "user-line")
 
     def _command_words(self, text: str) -> tuple[str, str]:
         """The name and the rest of a command; a name of several words is known by the catalog."""
@@ -241,11 +241,11 @@ class Session:
         asked = {key: name} if path is None else {"path": path}
         given = {**asked, **({"args": arguments} if arguments else {})}
         with self._lock:
-            self._desk.begin()
-            with self._desk.recorder.act(tool, given, mode="auto" if for_model else "manual"):
-                skill = self._desk.resolve(name, path)
+            self._conversation.begin()
+            with self._conversation.recorder.act(tool, given, mode="auto" if for_model else "manual"):
+                skill = self._conversation.resolve(name, path)
                 self._ask_or_show("skill_load", skill, for_model=for_model)
-                loaded, rendered, ref = self._desk.look_into(skill, arguments)
+                loaded, rendered, ref = self._conversation.look_into(skill, arguments)
                 result = load_result(loaded, rendered.text, ref, self.profile, root=self.shelf.project_root)
             warnings = (*loaded.warnings, *rendered.warnings)
             named = {"name": skill.name, **({"args": arguments} if arguments else {})}
@@ -260,30 +260,30 @@ class Session:
         """
         tool, key = ("read", "path") if "read" in self.profile.tools else ("skill_read", "uri")
         with self._lock:
-            self._desk.begin()
-            with self._desk.recorder.act(tool, {key: uri}, mode="auto" if for_model else "manual"):
+            self._conversation.begin()
+            with self._conversation.recorder.act(tool, {key: uri}, mode="auto" if for_model else "manual"):
                 address = parse_address(uri)
-                skill = self._desk.resolve(address.name, path)
+                skill = self._conversation.resolve(address.name, path)
                 self._ask_or_show("skill_read", skill, for_model=for_model)
                 if not is_load(address, self.profile):
-                    return self._desk.read_file(uri, skill, limit=limit)[0]
-                data = self._desk.look_into(skill, "")[0].data
+                    return self._conversation.read_file(uri, skill, limit=limit)[0]
+                data = self._conversation.look_into(skill, "")[0].data
                 return resource_of(uri, skill.path, SKILL_FILE, data, self.profile)
 
     def _ask_or_show(self, tool: str, skill: CatalogSkill, *, for_model: bool) -> None:
         if for_model:
-            self._desk.guard.permit(tool, skill)
+            self._conversation.permissions.require(tool, skill)
         else:
-            self._desk.guard.show(tool, skill)
+            self._conversation.permissions.show(tool, skill)
 
     def search(self, query: str, *, limit: int | None = None, scope: str | None = None) -> "SearchReport":
         """The skills that fit a query, of those that a model is told of; raises what a call would answer."""
         wishes = {"limit": limit, "scope": scope}
         given = {"query": query, **{key: value for key, value in wishes.items() if value is not None}}
         with self._lock:
-            self._desk.begin()
-            with self._desk.recorder.act("skill_search", given, mode="auto"):
-                return found(self._desk, query, limit, scope)
+            self._conversation.begin()
+            with self._conversation.recorder.act("skill_search", given, mode="auto"):
+                return found(self._conversation, query, limit, scope)
 
     def run(
         self, name: str, script: str, args: Sequence[str] = (), *, on_output: "OnOutput | None" = None
@@ -291,10 +291,12 @@ class Session:
         """Run a script that a person asked for; somebody is asked all the same, unless a rule allows it."""
         given = {"name": name, "script": script, **({"args": list(args)} if args else {})}
         with self._lock:
-            self._desk.begin()
-            with self._desk.recorder.act("skill_run", given, mode="manual") as act:
-                skill = self._desk.resolve(name)
-                run, act.result = self._desk.run_script(skill, script, args, act, by_user=True, on_output=on_output)
+            self._conversation.begin()
+            with self._conversation.recorder.act("skill_run", given, mode="manual") as act:
+                skill = self._conversation.resolve(name)
+                run, act.result = self._conversation.run_script(
+                    skill, script, args, act, by_user=True, on_output=on_output
+                )
             return run, act.result
 
     def resolve_mentions(self, text: str) -> Mentions:
@@ -303,7 +305,7 @@ class Session:
         if self.profile.mentions == "none" or not named:
             return Mentions(text, (), ())
         with self._lock:
-            return resolve_mentions(text, named, self._desk)
+            return resolve_mentions(text, named, self._conversation)
 
     # Activation -----------------------------------------------------------------------------------
 
@@ -311,51 +313,53 @@ class Session:
     def active(self) -> tuple[str, ...]:
         """The names of the skills that were loaded and not given back."""
         with self._lock:
-            return tuple(sorted({loaded.skill.name for loaded in self._desk.active.values()}))
+            return tuple(sorted({loaded.skill.name for loaded in self._conversation.active.values()}))
 
     def activate(self, name: str | None = None, *, path: str | None = None) -> LoadedSkill:
         """Load a skill and keep it active; raises what a load raises."""
         with self._lock:
-            self._desk.begin()
-            with self._desk.recorder.act("activate", {"name": name} if path is None else {"path": path}, mode="manual"):
-                skill = self._desk.resolve(name, path)
-                self._desk.guard.asked_for.add(skill.name)
-                self._desk.guard.permit("skill_load", skill, by_user=True)
-                loaded = self._desk.world.load(skill, self.profile)
-                self._desk.reached_model(loaded, loaded.warnings)
-                self._desk.recorder.note("skill_activated", name=skill.name, path=skill.path)
-                self._desk.activate(loaded)
+            self._conversation.begin()
+            with self._conversation.recorder.act(
+                "activate", {"name": name} if path is None else {"path": path}, mode="manual"
+            ):
+                skill = self._conversation.resolve(name, path)
+                self._conversation.permissions.asked_for.add(skill.name)
+                self._conversation.permissions.require("skill_load", skill, by_user=True)
+                loaded = self._conversation.effects.load(skill, self.profile)
+                self._conversation.reached_model(loaded, loaded.warnings)
+                self._conversation.recorder.note("skill_activated", name=skill.name, path=skill.path)
+                self._conversation.activate(loaded)
                 return loaded
 
     def deactivate(self, name: str) -> None:
         """Give a skill back; its text is freed and its `allowed-tools` count no longer."""
         with self._lock:
-            for path, loaded in list(self._desk.active.items()):
+            for path, loaded in list(self._conversation.active.items()):
                 if loaded.skill.name == name:
-                    del self._desk.active[path]
-                    self._desk.recorder.note("skill_deactivated", name=name, path=path)
+                    del self._conversation.active[path]
+                    self._conversation.recorder.note("skill_deactivated", name=name, path=path)
 
     @property
     def effective_allowed_tools(self) -> tuple[str, ...] | None:
         """What the active skills leave of the host's tools, as patterns; None if they narrow nothing."""
         with self._lock:
-            return self._desk.effective(self._desk.active.values())
+            return self._conversation.effective(self._conversation.active.values())
 
     def decide(self, tool: str, arguments: Mapping[str, Any] | None = None) -> Decision:
         """What the policy says about a call: of a skill tool on the skill that its arguments really mean, of any
         other on the `allowed-tools` of the active skills too."""
         with self._lock:
-            return self._desk.decide(tool, dict(arguments or {}))
+            return self._conversation.decide(tool, dict(arguments or {}))
 
     def child(self, skills: Iterable[str] = ()) -> "Session":
         """A session for a sub-agent that starts with these skills; an unknown name is an error at once."""
         return Session(
             self.shelf,
             policy=self.policy,
-            confirm=self._desk.guard.confirm,
+            confirm=self._conversation.permissions.confirm,
             preload=skills,
             recording=self._recording,
-            world=self._desk.world,
+            effects=self._conversation.effects,
         )
 
     # Memory ---------------------------------------------------------------------------------------
@@ -363,26 +367,26 @@ class Session:
     def recall(self, ref: str) -> str:
         """The whole text behind a reference, until the session ends."""
         with self._lock:
-            return self._desk.memory.recall(ref)
+            return self._conversation.memory.recall(ref)
 
     def compact(self) -> None:
         """Say that the model's context was shortened: what was loaded is no longer in it."""
         with self._lock:
-            held = sorted(path for path, sent in self._desk.memory.sent.items() if sent.in_context)
-            self._desk.memory.compact()
-            self._desk.recorder.note("context_compacted", skills=held)
+            held = sorted(path for path, sent in self._conversation.memory.sent.items() if sent.in_context)
+            self._conversation.memory.compact()
+            self._conversation.recorder.note("context_compacted", skills=held)
 
     def warn(self, kind: str, detail: str) -> None:
         """Record what the host thinks that somebody should know of this conversation."""
         with self._lock:
-            self._desk.recorder.note("skill_warning", kind=kind, detail=detail)
+            self._conversation.recorder.note("skill_warning", kind=kind, detail=detail)
 
     def snapshot(self) -> dict[str, Any]:
         """The session as a JSON value."""
         from skillshelf.session.tool_calls import take_snapshot
 
         with self._lock:
-            return take_snapshot(self._desk)
+            return take_snapshot(self._conversation)
 
     @classmethod
     def restore(cls, snapshot: Mapping[str, Any], shelf: ShelfProtocol, **options: Any) -> "Session":
@@ -391,41 +395,41 @@ class Session:
 
         check_snapshot(snapshot, shelf.profile)
         session = cls(shelf, restored=True, **options)
-        session._desk.memory = Memory.from_dict(snapshot)
+        session._conversation.memory = SentTexts.from_dict(snapshot)
         for name in snapshot["preloaded"]:
             try:
-                session._desk.preload(name)
+                session._conversation.preload(name)
             except SkillError as error:
                 session.changes += (f"no longer preloaded: {name}: {error}",)
-        session.changes += tuple(differences(session._desk))
+        session.changes += tuple(differences(session._conversation))
         for path in snapshot["active"]:
             try:
                 session.activate(path=path)
             except SkillError as error:
                 session.changes += (f"no longer active: {path}: {error}",)
-        session._desk.guard.asked_for = set(snapshot["asked_for"])
+        session._conversation.permissions.asked_for = set(snapshot["asked_for"])
         return session
 
     # One act --------------------------------------------------------------------------------------
 
     def explain(self, error: SkillError) -> ToolError:
         """An error that a method of this session raised, as a call would have answered it."""
-        return self._desk.explained(error)
+        return self._conversation.explained(error)
 
     def _refresh_if_asked(self) -> None:
         variable = self.profile.refresh_env
-        word = self.shelf.place.env.get(variable, "true") if variable else "true"
+        word = self.shelf.environment.env.get(variable, "true") if variable else "true"
         if self.profile.refresh == "on-call" and word.strip().lower() in _TRUE_WORDS:
             self.shelf.refresh()
-            self._desk.look()
+            self._conversation.look()
 
     def _failed(self, error: SkillError) -> ToolResult:
         self._cause = error.underlying if isinstance(error, FileReadError) else None
-        told = self._desk.explained(error)
+        told = self._conversation.explained(error)
         return failure(told.code, told.message, told.candidates)
 
     def _enveloped(self, given: Mapping[str, Any], result: ToolResult, time_ms: int) -> ToolResult:
         if self.profile.load_form != "envelope":
             return result
-        root, cwd = self.shelf.project_root, self.shelf.place.cwd
+        root, cwd = self.shelf.project_root, self.shelf.environment.cwd
         return in_envelope(given, result, root=root, cwd=cwd, time_ms=time_ms, cause=self._cause)

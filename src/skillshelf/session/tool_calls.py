@@ -1,17 +1,17 @@
-"""The checked arguments of a tool to what a model gets for them: one function for each tool, on a desk."""
+"""The checked arguments of a tool to what a model gets for them: one function for each tool, on a conversation."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillshelf.catalog.load import Address, near_names, parse_address
-from skillshelf.catalog.prompt import told_to_models
+from skillshelf.catalog.load import ResourceAddress, near_names, parse_address
+from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.config.profile import Profile, scopes_of
 from skillshelf.core.limits import DESCRIPTION_SHOWN
 from skillshelf.core.text import cut, fold
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound
-from skillshelf.session.conversation import Desk
+from skillshelf.session.conversation import Conversation
 from skillshelf.session.recorder import Act
 from skillshelf.session.results import cut_result, failure
 from skillshelf.session.tools import ToolResult
@@ -33,77 +33,77 @@ __all__ = [
 ]
 
 
-Call = Callable[[Desk, Mapping[str, Any], Act], ToolResult]
+Call = Callable[[Conversation, Mapping[str, Any], Act], ToolResult]
 """What a tool does with its arguments; raises what went wrong."""
 
 
-def _load(desk: Desk, given: Mapping[str, Any], act: Act) -> ToolResult:
+def _load(conversation: Conversation, given: Mapping[str, Any], act: Act) -> ToolResult:
     name, path = given.get("name") or given.get("skillName"), given.get("path") or None
     if not name and path is None:
         return failure("invalid_params", "name or path is required")
     try:
-        skill = desk.resolve(name, path)
+        skill = conversation.resolve(name, path)
     except SkillNotFound:
-        if path is not None or name not in desk.listed:
+        if path is not None or name not in conversation.listed:
             raise
         # It was listed when the session began: say what became of it.
-        skill = desk.listed[name]
-    desk.guard.permit("skill_load", skill)
-    return desk.deliver(skill, given.get("args") or "")
+        skill = conversation.listed[name]
+    conversation.permissions.require("skill_load", skill)
+    return conversation.deliver(skill, given.get("args") or "")
 
 
-def _read(desk: Desk, given: Mapping[str, Any], act: Act) -> ToolResult:
+def _read(conversation: Conversation, given: Mapping[str, Any], act: Act) -> ToolResult:
     uri = given.get("uri") or given.get("path") or ""
     address = parse_address(uri)
-    skill = desk.resolve(address.name)
-    desk.guard.permit("skill_read", skill)
-    if is_load(address, desk.profile):
-        return desk.deliver(skill, "")
-    resource, ref = desk.read_file(uri, skill)
+    skill = conversation.resolve(address.name)
+    conversation.permissions.require("skill_read", skill)
+    if is_load(address, conversation.profile):
+        return conversation.deliver(skill, "")
+    resource, ref = conversation.read_file(uri, skill)
     data = {key: value for key, value in resource._asdict().items() if key != "content"}
     note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
-    text = note + cut_result(resource.content, ref, desk.profile)
+    text = note + cut_result(resource.content, ref, conversation.profile)
     return ToolResult(True, text, {**data, "ref": ref})
 
 
-def is_load(address: Address, profile: Profile) -> bool:
+def is_load(address: ResourceAddress, profile: Profile) -> bool:
     """Whether a read of that address is how this profile loads a skill."""
     return not address.segments and profile.load_form == "raw"
 
 
-def _search(desk: Desk, given: Mapping[str, Any], act: Act) -> ToolResult:
+def _search(conversation: Conversation, given: Mapping[str, Any], act: Act) -> ToolResult:
     limit = given.get("limit")
-    report = found(desk, given["query"], limit if limit is None else int(limit), given.get("scope"))
+    report = found(conversation, given["query"], limit if limit is None else int(limit), given.get("scope"))
     lines = [
         f"{n}. {fold(r.skill.name)} ({r.reason}): {cut(fold(r.skill.description), DESCRIPTION_SHOWN)}"
         for n, r in enumerate(report.results, 1)
     ]
     none = "No skill fits." if report.query.strip() else "The query is blank: say in some words what is to be done."
-    lines = lines or [none + _held_back(desk)]
+    lines = lines or [none + _held_back(conversation)]
     return ToolResult(True, "\n".join([*lines, *(f"({note})" for note in report.notes)]), report.to_dict())
 
 
-def found(desk: Desk, query: str, limit: int | None, scope: str | None) -> "SearchReport":
+def found(conversation: Conversation, query: str, limit: int | None, scope: str | None) -> "SearchReport":
     """The skills that fit a query, of those that a model is told of."""
-    scopes = scopes_of(desk.profile)
+    scopes = scopes_of(conversation.profile)
     if scope not in (None, *scopes):
         raise ConfigurationError(f"no such scope; there are: {', '.join(scopes)}")
-    desk.guard.permit("skill_search", None)
-    told = {skill.path for skill in told_to_models(desk.skills)}
-    return desk.shelf.search(query, limit=limit, scope=scope, model=True, keep=lambda skill: skill.path in told)
+    conversation.permissions.require("skill_search", None)
+    told = {skill.path for skill in visible_to_model(conversation.skills)}
+    return conversation.shelf.search(query, limit=limit, scope=scope, model=True, keep=lambda skill: skill.path in told)
 
 
-def _held_back(desk: Desk) -> str:
-    held = sum(skill.hidden == "untrusted" for skill in desk.skills)
+def _held_back(conversation: Conversation) -> str:
+    held = sum(skill.hidden == "untrusted" for skill in conversation.skills)
     told = "1 skill of this project is" if held == 1 else f"{held} skills of this project are"
     return f" {told} held back until the user allows it: skillshelf trust" if held else ""
 
 
-def _run(desk: Desk, given: Mapping[str, Any], act: Act) -> ToolResult:
-    skill = desk.resolve(given["name"])
-    _, result = desk.run_script(skill, given["script"], given.get("args") or (), act, by_user=False)
-    ref = desk.memory.keep("run", result.text)
-    return result._replace(text=cut_result(result.text, ref, desk.profile), data={**result.data, "ref": ref})
+def _run(conversation: Conversation, given: Mapping[str, Any], act: Act) -> ToolResult:
+    skill = conversation.resolve(given["name"])
+    _, result = conversation.run_script(skill, given["script"], given.get("args") or (), act, by_user=False)
+    ref = conversation.memory.keep("run", result.text)
+    return result._replace(text=cut_result(result.text, ref, conversation.profile), data={**result.data, "ref": ref})
 
 
 CALLS: Mapping[str, Call] = {
@@ -135,13 +135,13 @@ def names_in(text: str) -> list[str]:
     return list(dict.fromkeys(_MENTION.findall(text)))
 
 
-def resolve_mentions(text: str, named: Sequence[str], desk: Desk) -> Mentions:
+def resolve_mentions(text: str, named: Sequence[str], conversation: Conversation) -> Mentions:
     """The skills that these names in a text mean; what is no skill is no mention."""
-    known = {skill.name for skill in desk.skills if skill.enabled and is_for_users(skill)}
+    known = {skill.name for skill in conversation.skills if skill.enabled and is_for_users(skill)}
     # Only what resembles a skill: `$100` and `$home` are something else.
     strange = [name for name in named if name not in known][:_NEAR_MISSES]
-    unknown = tuple(name for name in strange if near_names(name, desk.skills))
-    meant = _mentioned([name for name in named if name in known], unknown, desk)
+    unknown = tuple(name for name in strange if near_names(name, conversation.skills))
+    meant = _mentioned([name for name in named if name in known], unknown, conversation)
     if not meant:
         return Mentions(text, meant, unknown)
     block = "\n".join(["<skill_mentions>", *(f"- {name}" for name in meant), "</skill_mentions>"])
@@ -154,22 +154,24 @@ def is_for_users(skill: CatalogSkill) -> bool:
     return not (flag is False or str(flag).strip().lower() in ("false", "no", "off", "0"))
 
 
-def _mentioned(names: Sequence[str], unknown: Sequence[str], desk: Desk) -> tuple[str, ...]:
+def _mentioned(names: Sequence[str], unknown: Sequence[str], conversation: Conversation) -> tuple[str, ...]:
     """The names that may reach the model; the user asked for them."""
     if not names and not unknown:
         return ()
-    desk.begin()
-    desk.recorder.by_person()
-    desk.recorder.note("skill_mentioned", names=list(names), unknown=list(unknown))
+    conversation.begin()
+    conversation.recorder.by_person()
+    conversation.recorder.note("skill_mentioned", names=list(names), unknown=list(unknown))
     meant = []
     for name in names:
-        allowed = [skill for skill in desk.skills if skill.name == name and desk.guard.may_mention(skill)]
+        allowed = [
+            skill for skill in conversation.skills if skill.name == name and conversation.permissions.may_mention(skill)
+        ]
         if allowed:
             meant.append(name)
         for skill in allowed:
-            tools = desk.effective(desk.active.values())
-            desk.recorder.invoked(skill, "", ref=None, repeat=False, tools=tools)
-    desk.guard.asked_for.update(meant)
+            tools = conversation.effective(conversation.active.values())
+            conversation.recorder.invoked(skill, "", ref=None, repeat=False, tools=tools)
+    conversation.permissions.asked_for.update(meant)
     return tuple(meant)
 
 
@@ -177,15 +179,15 @@ _MEMBERS = frozenset({"version", "profile", "active", "preloaded", "asked_for", 
 _VERSION = 1
 
 
-def take_snapshot(desk: Desk) -> dict[str, Any]:
+def take_snapshot(conversation: Conversation) -> dict[str, Any]:
     """What a conversation is made of now."""
     return {
         "version": _VERSION,
-        "profile": desk.profile.name,
-        "active": sorted(desk.active),
-        "preloaded": [loaded.skill.name for loaded in desk.preloaded],
-        "asked_for": sorted(desk.guard.asked_for),
-        **desk.memory.to_dict(),
+        "profile": conversation.profile.name,
+        "active": sorted(conversation.active),
+        "preloaded": [loaded.skill.name for loaded in conversation.preloaded],
+        "asked_for": sorted(conversation.permissions.asked_for),
+        **conversation.memory.to_dict(),
     }
 
 
@@ -197,15 +199,15 @@ def check_snapshot(snapshot: Mapping[str, Any], profile: Profile) -> None:
         raise ConfigurationError("not a snapshot of a session with this profile")
 
 
-def differences(desk: Desk) -> Iterator[str]:
+def differences(conversation: Conversation) -> Iterator[str]:
     """What the disk holds now in the place of what the model was sent."""
-    known = {skill.path: skill for skill in desk.skills}
-    for path, sent in desk.memory.sent.items():
+    known = {skill.path: skill for skill in conversation.skills}
+    for path, sent in conversation.memory.sent.items():
         if path not in known:
             yield f"missing: {sent.name} ({path})"
             continue
         try:
-            loaded = desk.world.load(known[path], desk.profile)
+            loaded = conversation.effects.load(known[path], conversation.profile)
         except SkillError as error:
             yield f"broken: {sent.name}: {error}"
             continue

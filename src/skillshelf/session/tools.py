@@ -3,7 +3,7 @@
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from skillshelf.catalog.prompt import told_to_models
+from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.config.profile import Profile, ToolName, scopes_of
 from skillshelf.core.limits import NAMES_IN_SCHEMA
 from skillshelf.core.values import CatalogSkill
@@ -101,7 +101,7 @@ def tools_of(
     without: Container[str] = (),
 ) -> list[Tool]:
     """The tools of the profile; none where there is no skill to use them on. What the user asked for counts too."""
-    told = [*told_to_models(skills), *(skill for skill in skills if skill.hidden and skill.name in asked_for)]
+    told = [*visible_to_model(skills), *(skill for skill in skills if skill.hidden and skill.name in asked_for)]
     if not told:
         return []
     return [_tool(name, profile, told, prompt) for name in profile.tools if name not in without]

@@ -12,8 +12,8 @@ from textual.events import Key, Resize
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from skillshelf.cli.picker.model import Errands, Stock
-from skillshelf.cli.picker.rows import HELP, SHOWN, Answer, Line, Look, Row, Shown
+from skillshelf.cli.picker.model import Errands, PickerModel
+from skillshelf.cli.picker.rows import HELP, SHOWN, PickerAnswer, RowFilter, ScreenLine, Shown, SkillRow
 from skillshelf.cli.picker.widgets import Bar, Menu, Pane, Rows, Search
 from skillshelf.core.text import shorten, visible, width
 from skillshelf.errors import SkillError
@@ -84,7 +84,7 @@ class _Help(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         """One page of text."""
-        yield Pane("skillshelf pick: keys (Esc closes)", [Line(line) for line in HELP.splitlines()], part="help")
+        yield Pane("skillshelf pick: keys (Esc closes)", [ScreenLine(line) for line in HELP.splitlines()], part="help")
 
     def action_move(self, by: int) -> None:
         """Scroll."""
@@ -121,7 +121,7 @@ class _HostMenu(ModalScreen[str]):
         self.dismiss(self._names[self.query_one(Menu).cursor])
 
 
-class Picker(App[Row]):
+class Picker(App[SkillRow]):
     """The picker; it returns the chosen row, or nothing."""
 
     CSS = _STYLE
@@ -144,14 +144,14 @@ class Picker(App[Row]):
         Binding("f1", "help"),
     ]
 
-    def __init__(self, stock: Stock, *, query: str = "", takes_problems: bool = False) -> None:
+    def __init__(self, stock: PickerModel, *, query: str = "", takes_problems: bool = False) -> None:
         # The terminal's own colours, whatever they are.
         super().__init__(ansi_color=True)
         self.stock = stock
         self.failure: Exception | None = None
-        self._look = Look(query)
+        self._look = RowFilter(query)
         self._takes_problems = takes_problems
-        self._answer: Answer | None = None
+        self._answer: PickerAnswer | None = None
         self._asked: str | None = None
         self._switches = 0
         self._picks_next = False
@@ -228,10 +228,10 @@ class Picker(App[Row]):
         if not self._failed(result):
             self._read(stay=True)
 
-    def _nothing(self, look: Look) -> str:
+    def _nothing(self, look: RowFilter) -> str:
         if look.query.strip():
             return f"nothing fits {look.query.strip()!r}"
-        if look != Look():
+        if look != RowFilter():
             return "nothing here"
         return "no skills here; skillshelf list says where they were looked for"
 
@@ -243,7 +243,7 @@ class Picker(App[Row]):
             return
         self._reading.ask("about", lambda: self.stock.about(row), lambda lines: self._show_pane(row, lines, stay=stay))
 
-    def _show_pane(self, row: Row, lines: Any, *, stay: bool) -> None:
+    def _show_pane(self, row: SkillRow, lines: Any, *, stay: bool) -> None:
         # A message that stands in the preview is not taken away before it was read.
         if not self._failed(lines) and row is self._rows.row and not (stay and self._pane_tells):
             self._pane_tells = False
@@ -265,7 +265,7 @@ class Picker(App[Row]):
         self.query_one("#keys", Bar).say(text, tone)
         if width(visible(text)) > self.size.width:
             self._pane_tells = True
-            self._pane.show("", [Line(visible(text), tone)])
+            self._pane.show("", [ScreenLine(visible(text), tone)])
 
     def _say_keys(self) -> None:
         typing = self._part == "search"
@@ -374,7 +374,7 @@ class Picker(App[Row]):
             ("switch", self._switches), lambda: self.stock.switch(row), lambda said: self._switched(row, said)
         )
 
-    def _switched(self, row: Row, said: Any) -> None:
+    def _switched(self, row: SkillRow, said: Any) -> None:
         self._rows.switching = None
         self._rows.refresh()
         if not self._failed(said):

@@ -11,7 +11,7 @@ from skillshelf.core.console import as_json
 from skillshelf.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from skillshelf.cli.picker.rows import Row
+    from skillshelf.cli.picker.rows import SkillRow
     from skillshelf.shelf import Shelf
 
 __all__ = ["pick"]
@@ -27,11 +27,11 @@ def pick(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") -> int:
         if (error.name or "").partition(".")[0] not in ("textual", "rich"):
             raise
         raise ConfigurationError("pick needs the extra tui; install it: pip install 'skillshelf[tui]'") from None
-    from skillshelf.cli.picker.model import Stock
+    from skillshelf.cli.picker.model import PickerModel
 
     # A thread that is busy gives way to a key five times sooner than it would by itself.
     sys.setswitchinterval(0.001)
-    stock = Stock(open_shelf)
+    stock = PickerModel(open_shelf)
     app = Picker(stock, query=values["query"] or "", takes_problems=values["path"])
     with _terminal_on_every_stream(), closing(stock):
         # Without the mouse: a terminal's own selecting and copying go on working.
@@ -73,7 +73,7 @@ def _terminal_on_every_stream() -> Iterator[None]:
         os.close(terminal)
 
 
-def _print(row: "Row", values: Mapping[str, Any]) -> None:
+def _print(row: "SkillRow", values: Mapping[str, Any]) -> None:
     from skillshelf.core.console import write, write_data
 
     if values["json"] and row.skill is not None:

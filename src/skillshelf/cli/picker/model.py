@@ -9,30 +9,40 @@ from collections.abc import Callable, Hashable, Sequence
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillshelf.cli.picker.rows import Answer, Line, Look, Row, answer, details, hosts_of, preview, rows_of
+from skillshelf.cli.picker.rows import (
+    PickerAnswer,
+    RowFilter,
+    ScreenLine,
+    SkillRow,
+    answer,
+    details,
+    hosts_of,
+    preview,
+    rows_of,
+)
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.settings_edit import change_list
 from skillshelf.core.console import PathDisplay
-from skillshelf.core.environment import Place, expand, user_config_path
-from skillshelf.core.worker_process import Partner, PartnerLost
+from skillshelf.core.environment import Environment, expand, user_config_path
+from skillshelf.core.worker_process import WorkerLost, WorkerProcess
 from skillshelf.errors import ConfigurationError, SkillError
 
 if TYPE_CHECKING:
     from skillshelf.hosts.stages import Verdict
     from skillshelf.shelf import Shelf
 
-__all__ = ["Errands", "Stock", "Surveyor", "answers"]
+__all__ = ["Errands", "PickerModel", "SurveyWorker", "answers"]
 
 
 _POLITE = 10
 """How much less than the program that draws the other one counts, where there is too little of the machine for both."""
 
 
-class Surveyor:
+class SurveyWorker:
     """Asks the process, which is started with the first question and ended by `close`."""
 
-    def __init__(self, place: Place) -> None:
-        self._partner = Partner("skillshelf.cli.picker.model", place._replace(env=dict(place.env)))
+    def __init__(self, environment: Environment) -> None:
+        self._partner = WorkerProcess("skillshelf.cli.picker.model", environment._replace(env=dict(environment.env)))
         self._lock = Lock()
         self._is_ready = False
         self.failure = ""
@@ -61,7 +71,7 @@ class Surveyor:
         with self._lock:
             try:
                 answer = self._partner.ask(question)
-            except PartnerLost as lost:
+            except WorkerLost as lost:
                 self._is_ready = False
                 self.failure = f"the process that asks them {lost}; skillshelf hosts may say why"
                 raise SkillError(f"no host could be asked: {self.failure}") from None
@@ -72,21 +82,21 @@ class Surveyor:
 # The other process --------------------------------------------------------------------------------
 
 
-def answers(place: Place) -> Callable[[tuple[str, ...]], Any]:
+def answers(environment: Environment) -> Callable[[tuple[str, ...]], Any]:
     """What the other process answers: a question is the name of a method of its eyes, with words."""
     os.nice(_POLITE)
-    eyes = _Eyes(place)
+    eyes = _Eyes(environment)
     return lambda question: getattr(eyes, question[0])(*question[1:])
 
 
 class _Eyes:
     """One survey of a place."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, environment: Environment) -> None:
         from skillshelf.config.hosts import HOSTS
         from skillshelf.hosts.survey import take_survey
 
-        self._survey = take_survey(place, list(HOSTS))
+        self._survey = take_survey(environment, list(HOSTS))
 
     def look(self) -> None:
         """Nothing: the look was taken."""
@@ -94,9 +104,9 @@ class _Eyes:
     def verdicts(self, path: str) -> "list[Verdict]":
         """What each host makes of a file; nothing where there is none."""
         from skillshelf.hosts.stages import judge
-        from skillshelf.hosts.survey import sight
+        from skillshelf.hosts.survey import skill_file_at
 
-        sighting = self._survey.by_path.get(path) or sight(path)
+        sighting = self._survey.by_path.get(path) or skill_file_at(path)
         return [judge(sighting, view, self._survey) for view in self._survey.views.values()] if sighting else []
 
     def seen_by(self, host: str) -> list[str]:
@@ -151,17 +161,17 @@ class Errands:
                 return
 
 
-class Stock:
+class PickerModel:
     """What is on the shelf now; `open_shelf` opens it anew, with the configuration as it is then."""
 
     def __init__(self, open_shelf: "Callable[[], Shelf]") -> None:
         self._open_shelf = open_shelf
         self._lock = Lock()
         self.shelf = self._open()
-        self.where = PathDisplay(self.shelf.place.cwd, self.shelf.place.home)
-        self._rows: Sequence[Row] | None = None
+        self.where = PathDisplay(self.shelf.environment.cwd, self.shelf.environment.home)
+        self._rows: Sequence[SkillRow] | None = None
         self._is_indexed = False
-        self._surveyor = Surveyor(self.shelf.place)
+        self._surveyor = SurveyWorker(self.shelf.environment)
         self._seen: dict[str, frozenset[str]] = {}
 
     def _open(self) -> "Shelf":
@@ -170,14 +180,14 @@ class Stock:
         shelf.progress = None
         return shelf
 
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[SkillRow]:
         """Every row there is; the disk is looked at when they are first asked for."""
         with self._lock:
             if self._rows is None:
                 self._rows = rows_of(self.shelf.catalog, self.where)
             return self._rows
 
-    def answer(self, look: Look) -> Answer:
+    def answer(self, look: RowFilter) -> PickerAnswer:
         """The rows that fit a look; by their names only while there is no index."""
         seen = self._seen[look.host] if look.host is not None else None
         sees = None if seen is None else lambda row: row.path in seen
@@ -189,10 +199,10 @@ class Stock:
         self.shelf.search("and now for the index")
         self._is_indexed = True
 
-    def about(self, row: Row) -> list[Line]:
+    def about(self, row: SkillRow) -> list[ScreenLine]:
         """Everything there is to say about a row, and what a model would get of it."""
         told = preview(self.shelf, row)
-        return [*details(row, self.where), *self._verdicts(row), *([Line("")] if told else []), *told]
+        return [*details(row, self.where), *self._verdicts(row), *([ScreenLine("")] if told else []), *told]
 
     # Hosts ----------------------------------------------------------------------------------------
 
@@ -210,24 +220,24 @@ class Stock:
         if host not in self._seen:
             self._seen[host] = self._surveyor.seen_by(host)
 
-    def _verdicts(self, row: Row) -> list[Line]:
+    def _verdicts(self, row: SkillRow) -> list[ScreenLine]:
         try:
             verdicts = self._surveyor.verdicts(row.path)
         except SkillError:
             verdicts = None
         if self._surveyor.failure:
-            return [Line(f"hosts    {self._surveyor.failure}", "bad", hang=9)]
+            return [ScreenLine(f"hosts    {self._surveyor.failure}", "bad", hang=9)]
         if verdicts is not None:
             return hosts_of(verdicts)
-        return [*hosts_of(self._first_verdicts(row)), Line("hosts    looking at their budgets …", "quiet")]
+        return [*hosts_of(self._first_verdicts(row)), ScreenLine("hosts    looking at their budgets …", "quiet")]
 
-    def _first_verdicts(self, row: Row) -> "list[Verdict]":
+    def _first_verdicts(self, row: SkillRow) -> "list[Verdict]":
         """What hosts make of one file by a look at it and its rivals, until all files have been looked at."""
         from skillshelf.hosts.stages import judge
-        from skillshelf.hosts.survey import glance
+        from skillshelf.hosts.survey import survey_one
 
         rivals = [other.path for other in self.rows() if other.name == row.name]
-        survey = glance(self.shelf.place, self.hosts, row.path, rivals)
+        survey = survey_one(self.shelf.environment, self.hosts, row.path, rivals)
         sighting = survey.by_path.get(row.path)
         return [judge(sighting, view, survey) for view in survey.views.values()] if sighting else []
 
@@ -237,7 +247,7 @@ class Stock:
 
     # Switches -------------------------------------------------------------------------------------
 
-    def switch(self, row: Row) -> str:
+    def switch(self, row: SkillRow) -> str:
         """Disable a skill, or enable it, in the user's own file; says what came of it."""
         if row.skill is None:
             raise ConfigurationError(f"{row.name} is not in the catalog; there is nothing to switch")
@@ -250,22 +260,22 @@ class Stock:
             return f"{row.name} stays {state}: another configuration file decides"
         return f"{row.name} is {'enabled' if wanted else 'disabled'} ({self.where.short(changed)})"
 
-    def _change(self, row: Row, *, enable: bool) -> str:
+    def _change(self, row: SkillRow, *, enable: bool) -> str:
         """Put the skill on the list of disabled ones, or take off what means it; returns the file."""
         assert row.skill is not None
-        skill, place = row.skill, self.shelf.place
-        base = os.path.dirname(user_config_path(place) or "")
+        skill, environment = row.skill, self.shelf.environment
+        base = os.path.dirname(user_config_path(environment) or "")
         meant = {skill.name, skill.path, skill.real_path, skill.dir, os.path.dirname(skill.real_path)}
         # The name, as the command disable keeps it; the path where a name alone would mean several.
         several = sum(other.name == row.name for other in self.rows() if other.skill is not None) > 1
         key = row.path if several else row.name
 
         def change(entries: list[str]) -> list[str]:
-            full = [expand(entry, place, base=base) if "/" in entry else entry for entry in entries]
+            full = [expand(entry, environment, base=base) if "/" in entry else entry for entry in entries]
             others = [entry for entry, name in zip(entries, full, strict=True) if name not in meant]
             return others if enable else [*others, key]
 
-        return change_list(place, "skills", "disabled", change)[0]
+        return change_list(environment, "skills", "disabled", change)[0]
 
     def _look_again(self) -> None:
         shelf = self._open()

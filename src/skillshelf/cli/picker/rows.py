@@ -17,13 +17,13 @@ __all__ = [
     "COLUMNS",
     "HELP",
     "SHOWN",
-    "Answer",
     "Column",
-    "Line",
-    "Look",
-    "Row",
+    "PickerAnswer",
+    "RowFilter",
+    "ScreenLine",
     "Sees",
     "Shown",
+    "SkillRow",
     "State",
     "answer",
     "cells_of",
@@ -60,7 +60,7 @@ TONES: Mapping[State, Tone] = {
 }
 
 
-class Row(NamedTuple):
+class SkillRow(NamedTuple):
     """One line of the list: a skill of the catalog, or with `skill` None something that is not in it.
 
     `text` is the description, or why it is not in the catalog; `notes` are the catalog's warnings about it.
@@ -81,7 +81,7 @@ class Row(NamedTuple):
         return os.path.dirname(self.path) if os.path.basename(self.path).lower() == "skill.md" else self.path
 
 
-class Look(NamedTuple):
+class RowFilter(NamedTuple):
     """What the person wants to see: a query and filters."""
 
     query: str = ""
@@ -90,18 +90,18 @@ class Look(NamedTuple):
     host: str | None = None
 
 
-Sees = Callable[[Row], bool]
+Sees = Callable[[SkillRow], bool]
 """Whether the host that was asked tells its model about a row."""
 
 
-class Answer(NamedTuple):
+class PickerAnswer(NamedTuple):
     """The rows that fit a look, and of how many; `more` says that the search stopped at its limit.
 
     `ranked` is False where only names were compared, because the index is not there yet.
     """
 
-    look: Look
-    rows: Sequence[Row]
+    look: RowFilter
+    rows: Sequence[SkillRow]
     total: int
     more: bool = False
     ranked: bool = True
@@ -110,14 +110,14 @@ class Answer(NamedTuple):
 # Rows ---------------------------------------------------------------------------------------------
 
 
-def rows_of(catalog: Catalog, where: PathDisplay) -> list[Row]:
+def rows_of(catalog: Catalog, where: PathDisplay) -> list[SkillRow]:
     """Every skill of a catalog in its order, then what is not in it, by path."""
     warned: dict[str, list[Diagnostic]] = {}
     for warning in catalog.warnings:
         warned.setdefault(warning.path, []).append(warning)
     roots = [where.short(root.path) for root in catalog.roots]
     skills = [
-        Row(
+        SkillRow(
             skill.name,
             skill.scope,
             roots[skill.root],
@@ -132,11 +132,11 @@ def rows_of(catalog: Catalog, where: PathDisplay) -> list[Row]:
     return [*skills, *sorted(_left_out(catalog, where), key=lambda row: row.path)]
 
 
-def _left_out(catalog: Catalog, where: PathDisplay) -> Iterator[Row]:
-    def row(state: State, path: str, text: str, name: str = "") -> Row:
+def _left_out(catalog: Catalog, where: PathDisplay) -> Iterator[SkillRow]:
+    def row(state: State, path: str, text: str, name: str = "") -> SkillRow:
         inside = [root for root in catalog.roots if path == root.path or path.startswith(root.path.rstrip("/") + "/")]
         root = max(inside, key=lambda root: len(root.path), default=None)
-        bare = Row("", root.scope if root else "-", where.short(root.path) if root else "-", state, text, path)
+        bare = SkillRow("", root.scope if root else "-", where.short(root.path) if root else "-", state, text, path)
         return bare._replace(name=name or os.path.basename(bare.folder))
 
     for error in catalog.errors:
@@ -167,7 +167,9 @@ _FILTERED = {
 # What fits ----------------------------------------------------------------------------------------
 
 
-def answer(shelf: "Shelf", rows: Sequence[Row], look: Look, *, sees: Sees | None = None, rank: bool = True) -> Answer:
+def answer(
+    shelf: "Shelf", rows: Sequence[SkillRow], look: RowFilter, *, sees: Sees | None = None, rank: bool = True
+) -> PickerAnswer:
     """The rows that fit: all in their order, or for a query those the search finds, best first.
 
     After them come rows whose name holds what was typed so far: a search knows words, not halves of them. Without
@@ -177,26 +179,26 @@ def answer(shelf: "Shelf", rows: Sequence[Row], look: Look, *, sees: Sees | None
     fitting = [row for row in shown if look.scope in (None, row.scope) and (sees is None or sees(row))]
     query = look.query.strip()
     if not query:
-        return Answer(look, fitting, len(shown))
+        return PickerAnswer(look, fitting, len(shown))
     best, more = _ranked(shelf, query, fitting) if rank else ([], False)
     found = {row.path for row in best}
     typed = query.casefold()
     rest = [row for row in fitting if row.path not in found and _holds(row, typed)]
-    return Answer(look, [*best, *rest], len(shown), more, rank)
+    return PickerAnswer(look, [*best, *rest], len(shown), more, rank)
 
 
-def _ranked(shelf: "Shelf", query: str, rows: Sequence[Row]) -> tuple[list[Row], bool]:
+def _ranked(shelf: "Shelf", query: str, rows: Sequence[SkillRow]) -> tuple[list[SkillRow], bool]:
     by_path = {row.path: row for row in rows if row.skill is not None}
     report = shelf.search(query, limit=shelf.settings.max_limit, keep=lambda skill: skill.path in by_path)
     return [by_path[result.skill.path] for result in report.results], report.truncated
 
 
-def _is_shown(row: Row, shown: Shown) -> bool:
+def _is_shown(row: SkillRow, shown: Shown) -> bool:
     problem = row.skill is None or bool(row.notes)
     return {"skills": row.skill is not None, "all": True, "problems": problem}[shown]
 
 
-def _holds(row: Row, typed: str) -> bool:
+def _holds(row: SkillRow, typed: str) -> bool:
     inside = row.name if row.skill is not None else f"{row.name} {row.text} {row.path}"
     return typed in inside.casefold()
 
@@ -209,10 +211,10 @@ class Column(NamedTuple):
 
     title: str
     cells: int
-    value: Callable[[Row], str]
+    value: Callable[[SkillRow], str]
 
 
-COLUMNS: Mapping[str, Callable[[Row], str]] = {
+COLUMNS: Mapping[str, Callable[[SkillRow], str]] = {
     "NAME": lambda row: row.name,
     "SCOPE": lambda row: row.scope,
     "ROOT": lambda row: row.root,
@@ -236,7 +238,7 @@ def columns_for(cells: int) -> list[Column]:
     return [Column(title, wanted or left, COLUMNS[title]) for title, wanted in widths.items()]
 
 
-def cells_of(row: Row, columns: Sequence[Column]) -> list[str]:
+def cells_of(row: SkillRow, columns: Sequence[Column]) -> list[str]:
     """The text of each column, cut to its width."""
     return [shorten(visible(column.value(row)), column.cells) for column in columns]
 
@@ -244,7 +246,7 @@ def cells_of(row: Row, columns: Sequence[Column]) -> list[str]:
 # What is said about a row -------------------------------------------------------------------------
 
 
-class Line(NamedTuple):
+class ScreenLine(NamedTuple):
     """A line of text that is safe to draw, how it is meant, and how far in it goes on when it is broken."""
 
     text: str
@@ -260,7 +262,7 @@ _HIDDEN: Mapping[State, str] = {
 }
 
 
-def details(row: Row, where: PathDisplay) -> list[Line]:
+def details(row: SkillRow, where: PathDisplay) -> list[ScreenLine]:
     """Where a row comes from and what is the matter with it."""
     lines = [_labelled("about", row.text)] if row.skill is not None else []
     lines.append(_labelled("path", where.short(row.path)))
@@ -274,7 +276,7 @@ def details(row: Row, where: PathDisplay) -> list[Line]:
     return lines
 
 
-def hosts_of(verdicts: "Sequence[Verdict]") -> list[Line]:
+def hosts_of(verdicts: "Sequence[Verdict]") -> list[ScreenLine]:
     """Which hosts tell their models about a row, which do not and why, and of which that is not known."""
     unseen: dict[str, list[str]] = {}
     for verdict in verdicts:
@@ -288,11 +290,11 @@ def hosts_of(verdicts: "Sequence[Verdict]") -> list[Line]:
     return [_labelled(label, text, tone) for label, text, tone in parts if text]
 
 
-def _labelled(label: str, text: str, tone: Tone = "plain") -> Line:
-    return Line(f"{label:<8} {visible(text)}", tone, hang=9)
+def _labelled(label: str, text: str, tone: Tone = "plain") -> ScreenLine:
+    return ScreenLine(f"{label:<8} {visible(text)}", tone, hang=9)
 
 
-def preview(shelf: "Shelf", row: Row) -> list[Line]:
+def preview(shelf: "Shelf", row: SkillRow) -> list[ScreenLine]:
     """What a model would get of the skill, under a headline. No load: nobody is told, nothing is recorded."""
     if row.skill is None:
         return []
@@ -300,13 +302,13 @@ def preview(shelf: "Shelf", row: Row) -> list[Line]:
         with shelf.session() as session:
             text = session.load(path=row.path).text
     except (SkillError, OSError) as error:
-        return [Line(f"The model would get an error: {visible(str(error))}", "bad")]
+        return [ScreenLine(f"The model would get an error: {visible(str(error))}", "bad")]
     size = plural(len(text), "character")
     lines = text.replace("\t", "    ").removesuffix("\n").split("\n")
-    return [Line(f"The model would get {size}:", "strong"), *(Line(visible(line)) for line in lines)]
+    return [ScreenLine(f"The model would get {size}:", "strong"), *(ScreenLine(visible(line)) for line in lines)]
 
 
-def wrapped(lines: Sequence[Line], cells: int) -> list[Line]:
+def wrapped(lines: Sequence[ScreenLine], cells: int) -> list[ScreenLine]:
     """The lines broken to a width, at blanks where there are some; what is broken off stands below its column."""
     cells = max(8, cells)
     return [line._replace(text=piece) for line in lines for piece in _pieces(line.text, cells, line.hang)]

@@ -14,7 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input
 
-from skillshelf.cli.picker.rows import TONES, Column, Line, Row, Tone, cells_of, columns_for, wrapped
+from skillshelf.cli.picker.rows import TONES, Column, ScreenLine, SkillRow, Tone, cells_of, columns_for, wrapped
 from skillshelf.core.text import shorten, visible, width
 
 __all__ = ["Bar", "Menu", "Pane", "Rows", "Search"]
@@ -72,7 +72,7 @@ class Rows(_Lines, can_focus=True):
 
     BINDINGS: ClassVar[list[BindingType]] = _LETTERS
 
-    rows: Sequence[Row] = ()
+    rows: Sequence[SkillRow] = ()
     cursor = 0
     empty = ""
     switching: str | None = None
@@ -83,11 +83,11 @@ class Rows(_Lines, can_focus=True):
         return max(1, self.size.height - 1)
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> SkillRow | None:
         """The row under the cursor."""
         return self.rows[self.cursor] if self.rows else None
 
-    def show(self, rows: Sequence[Row], *, empty: str, follow: str | None) -> None:
+    def show(self, rows: Sequence[SkillRow], *, empty: str, follow: str | None) -> None:
         """Show other rows; the cursor follows a path where it can, else it goes to the first."""
         self.rows, self.empty = rows, empty
         found = (n for n, row in enumerate(rows) if row.path == follow) if follow else iter(())
@@ -119,7 +119,7 @@ class Rows(_Lines, can_focus=True):
             return self._row(self.rows[position], columns, chosen=position == self.cursor)
         return [Segment(f" {shorten(visible(self.empty), self.size.width - 2)}")] if y == 1 else []
 
-    def _row(self, row: Row, columns: Sequence[Column], *, chosen: bool) -> list[Segment]:
+    def _row(self, row: SkillRow, columns: Sequence[Column], *, chosen: bool) -> list[Segment]:
         segments: list[Segment] = []
         for column, text in zip(columns, cells_of(row, columns), strict=True):
             if column.title == "STATE" and row.path == self.switching:
@@ -136,12 +136,12 @@ class Pane(_Lines, can_focus=True):
 
     BINDINGS: ClassVar[list[BindingType]] = _LETTERS
 
-    def __init__(self, title: str = "", lines: Sequence[Line] = (), *, part: str) -> None:
+    def __init__(self, title: str = "", lines: Sequence[ScreenLine] = (), *, part: str) -> None:
         super().__init__(id=part)
         self._title, self._whole = title, lines
-        self._broken: list[Line] = []
+        self._broken: list[ScreenLine] = []
 
-    def show(self, title: str, lines: Sequence[Line], *, stay: bool = False) -> None:
+    def show(self, title: str, lines: Sequence[ScreenLine], *, stay: bool = False) -> None:
         """Show other lines, from their beginning unless the reader is to stay where they are."""
         self._title, self._whole = title, lines
         self.top = self.top if stay else 0
@@ -213,11 +213,11 @@ class Bar(_Lines):
 
     def __init__(self, part: str, tone: Tone = "plain", text: str = "") -> None:
         super().__init__(id=part)
-        self._line = Line(text, tone)
+        self._line = ScreenLine(text, tone)
 
     def say(self, text: str, tone: Tone = "plain") -> None:
         """Show another text."""
-        self._line = Line(visible(text), tone)
+        self._line = ScreenLine(visible(text), tone)
         self.refresh()
 
     def on_resize(self, event: Resize) -> None:

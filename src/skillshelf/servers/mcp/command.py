@@ -20,7 +20,7 @@ from skillshelf.core.console import note
 from skillshelf.core.limits import REQUEST_BYTES
 from skillshelf.errors import ConfigurationError
 from skillshelf.servers.mcp.server import SkillServer
-from skillshelf.servers.mcp.skills import Library
+from skillshelf.servers.mcp.skills import PublishedSkills
 from skillshelf.session.session import Session
 from skillshelf.shelf import Shelf
 
@@ -189,7 +189,7 @@ async def _tell(server: SkillServer, paths: set[str]) -> None:
         await server.announce(addresses, catalog=is_new)
 
 
-def _folders(library: Library) -> frozenset[str]:
+def _folders(library: PublishedSkills) -> frozenset[str]:
     """The folders to watch: each root there is, and each skill that a link leads to outside of them."""
     catalog = library.shelf.catalog
     roots = {files.real_path(root.path) for root in catalog.roots if files.kind_at(files.real_path(root.path))}
@@ -201,7 +201,7 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
     return any(files.is_inside(path, folder) for folder in folders)
 
 
-def _addresses(library: Library, paths: set[str]) -> set[str]:
+def _addresses(library: PublishedSkills, paths: set[str]) -> set[str]:
     """The addresses that these files have, as far as they belong to a skill that is told of."""
     skills = {skill.real_dir: skill for skill in library.told} if paths else {}
     found = set()
@@ -230,7 +230,7 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
         journal = os.path.abspath(values["journal"]) if values["journal"] else None
         return shelf.session(journal=journal, keep=values["keep"])
 
-    library = Library(shelf, open_session)
+    library = PublishedSkills(shelf, open_session)
     try:
         # Who starts a server on its own machine may know where the skills lie; somebody far away need not.
         server = SkillServer(library, show_paths=not over_http or values["paths"])
@@ -248,11 +248,11 @@ def _http(values: Mapping[str, Any], shelf: Shelf) -> Run:
     # The web server takes a fifth of the whole start, and a program that starts its own server needs none.
     from skillshelf.servers.mcp.http import bind, listening_for, serve_http
 
-    listening = listening_for(values, shelf.place.env)
+    listening = listening_for(values, shelf.environment.env)
     return partial(serve_http, listening=listening, bound=bind(listening))
 
 
-def _say_first(library: Library, *, to_program: bool) -> None:
+def _say_first(library: PublishedSkills, *, to_program: bool) -> None:
     """What whoever started the server should know at once."""
     with library.lanes.session() as session:
         for told in filter(None, (session.journal_problem, session.journal_notice)):

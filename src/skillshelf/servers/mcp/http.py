@@ -28,12 +28,12 @@ from skillshelf.servers.mcp.server import SkillServer
 
 __all__ = [
     "App",
+    "ConnectionLimits",
     "Listening",
     "Message",
     "Receive",
     "Scope",
     "Send",
-    "Sessions",
     "bind",
     "listening_for",
     "send_away_the_silent",
@@ -67,7 +67,7 @@ async def send_away_the_silent(connections: Iterable[Any], seconds: float) -> No
                 connection.transport.close()
 
 
-class Sessions:
+class ConnectionLimits:
     """The sessions of the older era: a client that comes when all are taken gets the place of one that rests.
 
     Such a client need not say when it leaves, and most do not.
@@ -211,7 +211,7 @@ async def serve_http(server: SkillServer, listening: Listening, bound: socket.so
         # The door below has looked at Host and Origin.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    door = Door(app, listening)
+    door = HostCheck(app, listening)
     web = _Web(
         uvicorn.Config(
             door,
@@ -236,7 +236,7 @@ async def serve_http(server: SkillServer, listening: Listening, bound: socket.so
         group.cancel_scope.cancel()
 
 
-async def _stop_when_cancelled(web: "_Web", server: SkillServer, door: "Door") -> None:
+async def _stop_when_cancelled(web: "_Web", server: SkillServer, door: "HostCheck") -> None:
     try:
         await anyio.sleep_forever()
     finally:
@@ -270,14 +270,14 @@ class _Web(uvicorn.Server):
         yield
 
 
-class Door:
+class HostCheck:
     """Lets a request in if it is meant for this server, comes from who may ask, and is not one too many."""
 
     def __init__(self, app: App, listening: Listening) -> None:
         self._app = app
         self._listening = listening
         self._at_work: dict[Kind, set[anyio.CancelScope]] = {"request": set(), "stream": set()}
-        self._sessions = Sessions(app, PATH, STREAMS_AT_ONCE)
+        self._sessions = ConnectionLimits(app, PATH, STREAMS_AT_ONCE)
         self._is_ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -29,11 +29,11 @@ from skillshelf.core.limits import (
 from skillshelf.core.values import CatalogSkill, Stamp
 
 __all__ = [
-    "Entry",
     "LeftOut",
-    "Look",
     "Published",
     "Publisher",
+    "SkillEntry",
+    "SkillState",
     "WrongCursor",
     "address",
     "cursor_after",
@@ -100,7 +100,7 @@ def address(*segments: str) -> str:
     return SCHEME + "/".join(quote(segment, safe="") for segment in segments)
 
 
-class Entry(NamedTuple):
+class SkillEntry(NamedTuple):
     """A published skill: the address of its SKILL.md, its frontmatter as written, every file with its digest."""
 
     uri: str
@@ -119,7 +119,7 @@ class LeftOut(NamedTuple):
     reason: str
 
 
-class Look(NamedTuple):
+class SkillState(NamedTuple):
     """One look at the folder of a skill: where it is published, and what of it can be."""
 
     skill: CatalogSkill
@@ -136,7 +136,7 @@ class Look(NamedTuple):
 class Published(NamedTuple):
     """A SKILL.md that may be published: its path in the folder that was looked at, and what it says."""
 
-    look: Look
+    look: SkillState
     path: str
     frontmatter: Mapping[str, Any]
     data: bytes
@@ -158,15 +158,15 @@ class Publisher:
     def __init__(self) -> None:
         self._digests: dict[Stamp, str] = {}
 
-    def look(self, skill: CatalogSkill, base: tuple[str, ...]) -> Look:
+    def look(self, skill: CatalogSkill, base: tuple[str, ...]) -> SkillState:
         """What of a skill's folder can be served; OSError if there is no such folder any more."""
         with files.Folder(skill.real_dir) as folder:
             tree = _settled_tree(folder)
         served = {path: stamp for path, stamp in tree.files.items() if _is_address(base, path)}
         folders = tuple(path for path in tree.folders if _is_address(base, path))
-        return Look(skill, base, dict(sorted(served.items())), folders, tree.complete)
+        return SkillState(skill, base, dict(sorted(served.items())), folders, tree.complete)
 
-    def skills(self, look: Look) -> Iterator[Published | LeftOut]:
+    def skills(self, look: SkillState) -> Iterator[Published | LeftOut]:
         """The skill itself, then each one inside it; what may not be published comes with the reason."""
         inner = [path for path in look.files if path.endswith("/" + SKILL_FILE)]
         for path in (SKILL_FILE, *inner):
@@ -180,7 +180,7 @@ class Publisher:
             reason = reason or _too_much(look, path.removesuffix(SKILL_FILE))
             yield LeftOut(look.uri(path), reason) if reason else Published(look, path, fields, data)
 
-    def entry(self, published: Published) -> Entry:
+    def entry(self, published: Published) -> SkillEntry:
         """The entry of a skill; OSError if its folder does not keep still long enough to be read."""
         manifest = []
         with files.Folder(published.look.skill.real_dir) as folder:
@@ -193,7 +193,7 @@ class Publisher:
                 else:
                     continue
                 manifest.append({"uri": published.look.uri(path), "digest": digest, "size": size})
-        return Entry(published.uri, published.frontmatter, tuple(manifest))
+        return SkillEntry(published.uri, published.frontmatter, tuple(manifest))
 
     def _measured(self, folder: files.Folder, path: str, stamp: Stamp) -> tuple[str, int]:
         if stamp in self._digests:
@@ -229,7 +229,7 @@ def _is_text(path: str) -> bool:
     return not any(c < " " or "\x7f" <= c < "\xa0" or "\ud800" <= c <= "\udfff" for c in path)
 
 
-def _name_for(look: Look, path: str) -> str:
+def _name_for(look: SkillState, path: str) -> str:
     """The name that a SKILL.md must have for its address to be right."""
     return look.skill.name if path == SKILL_FILE else path.split("/")[-2]
 
@@ -264,7 +264,7 @@ def _too_long(fields: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _too_much(look: Look, folder: str) -> str | None:
+def _too_much(look: SkillState, folder: str) -> str | None:
     """What is more in a skill than the extension lets a server publish."""
     inside = [stamp[2] for path, stamp in look.files.items() if path.startswith(folder)]
     if not look.complete or len(inside) > PUBLISHED_FILES:

@@ -28,10 +28,10 @@ from skillshelf.core.text import fold, visible
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError
 from skillshelf.servers.mcp.publish import (
-    Entry,
     LeftOut,
-    Look,
     Published,
+    SkillEntry,
+    SkillState,
     WrongCursor,
     address,
     cursor_after,
@@ -39,7 +39,7 @@ from skillshelf.servers.mcp.publish import (
     names_after,
     skills_after,
 )
-from skillshelf.servers.mcp.skills import Library, Place
+from skillshelf.servers.mcp.skills import PublishedSkills, SkillAddress
 from skillshelf.servers.mcp.tools import Masks, call_tool, held_back_note, offered_tools, only_text
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.session import COMMAND
@@ -89,7 +89,7 @@ class _Server(Server[Any]):
 class SkillServer:
     """The methods of the protocol on one library."""
 
-    def __init__(self, library: Library, *, show_paths: bool) -> None:
+    def __init__(self, library: PublishedSkills, *, show_paths: bool) -> None:
         self.library = library
         self.bus = InMemorySubscriptionBus()
         self.listening = ListenHandler(self.bus, max_subscriptions=STREAMS_AT_ONCE)
@@ -211,7 +211,7 @@ class SkillServer:
 
     async def _get_skill(self, ctx: Context, params: _UriParams) -> dict[str, Any]:
         found = await self._work(self.library.entry, params.uri)
-        if not isinstance(found, Entry):
+        if not isinstance(found, SkillEntry):
             why = f": {found.reason}" if found is not None else ""
             raise _wrong(f"no published skill has this address{why}", params.uri)
         return self._cached(ctx, {"skill": found.to_dict()})
@@ -236,7 +236,7 @@ class SkillServer:
         resources = [self._child(look, above + name).model_dump(by_alias=True, exclude_none=True) for name in shown]
         return {"resources": resources, **({"nextCursor": more} if more else {})}
 
-    def _child(self, look: Look, path: str) -> types.Resource:
+    def _child(self, look: SkillState, path: str) -> types.Resource:
         name = path.rpartition("/")[2]
         if path in look.folders:
             return types.Resource(uri=look.uri(path), name=name, mime_type=FOLDER)
@@ -394,7 +394,7 @@ def _page(member: str, found: list[dict[str, Any]], left_out: list[dict[str, str
     return page
 
 
-def _weight(entry: Entry) -> int:
+def _weight(entry: SkillEntry) -> int:
     """About how many bytes an entry takes on the wire."""
     return len(str(entry.frontmatter)) + sum(len(file["uri"]) + 120 for file in entry.resources)
 
@@ -410,7 +410,7 @@ def _as_resource(found: Published) -> types.Resource:
     )
 
 
-def _plain_address(place: Place) -> str:
+def _plain_address(place: SkillAddress) -> str:
     """The address of a file as a session knows it."""
     return address(place.skill.name, *place.path.split("/"))
 

@@ -13,17 +13,17 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from skillshelf.catalog.load import Resource, parse_address
-from skillshelf.catalog.prompt import told_to_models
+from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.core.limits import PUBLISHED_BYTES
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError
-from skillshelf.servers.mcp.publish import Entry, LeftOut, Look, Published, Publisher, address
+from skillshelf.servers.mcp.publish import LeftOut, Published, Publisher, SkillEntry, SkillState, address
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.session import Session
 from skillshelf.session.tools import ToolResult
 from skillshelf.shelf import Shelf
 
-__all__ = ["Lanes", "Library", "Place"]
+__all__ = ["PublishedSkills", "SessionPool", "SkillAddress"]
 
 
 _MOST_ACTS = 1_000
@@ -31,7 +31,7 @@ _MOST_ACTS = 1_000
 _MOST_BYTES = 2 * 1024 * 1024
 
 
-class _Lane:
+class _PooledSession:
     """A session, and how much it has done."""
 
     def __init__(self, session: Session) -> None:
@@ -47,13 +47,13 @@ class _Lane:
         return self.asked_for or self.acts >= _MOST_ACTS or self.size >= _MOST_BYTES
 
 
-class Lanes:
+class SessionPool:
     """The sessions of a server: one for each request at one time, each ended after a bounded amount of work."""
 
     def __init__(self, open_session: Callable[[], Session]) -> None:
         self._open = open_session
         self._lock = threading.Lock()
-        self._free: list[_Lane] = []
+        self._free: list[_PooledSession] = []
         self._closed = False
         self.problem: str | None = None
 
@@ -97,13 +97,13 @@ class Lanes:
         for lane in free:
             self._end(lane)
 
-    def _end(self, lane: _Lane) -> None:
+    def _end(self, lane: _PooledSession) -> None:
         lane.session.close()
         # What could not be written to the journal.
         self.problem = lane.session.journal_problem or self.problem
 
     @staticmethod
-    def _forget(lane: _Lane) -> None:
+    def _forget(lane: _PooledSession) -> None:
         if lane.loaded:
             lane.session.compact()
             for name in tuple(lane.session.active):
@@ -111,10 +111,10 @@ class Lanes:
             lane.loaded = False
 
     @contextmanager
-    def _lane(self) -> Iterator[_Lane]:
+    def _lane(self) -> Iterator[_PooledSession]:
         with self._lock:
             lane = self._free.pop() if self._free else None
-        lane = lane or _Lane(self._open())
+        lane = lane or _PooledSession(self._open())
         lane.acts += 1
         try:
             yield lane
@@ -132,7 +132,7 @@ _MISS_SECONDS = 1.0
 _TRIES = 5
 
 
-class Place(NamedTuple):
+class SkillAddress(NamedTuple):
     """Where an address leads: a skill, the segments it is published under, and a path in its folder."""
 
     skill: CatalogSkill
@@ -149,12 +149,12 @@ class _Index(NamedTuple):
     by_base: Mapping[tuple[str, ...], CatalogSkill]
 
 
-class Library:
+class PublishedSkills:
     """The skills of a shelf for a server. What reaches into them goes through the sessions in `lanes`."""
 
     def __init__(self, shelf: Shelf, open_session: Callable[[], Session]) -> None:
         self.shelf = shelf
-        self.lanes = Lanes(open_session)
+        self.lanes = SessionPool(open_session)
         self.watched = False
         self._publisher = Publisher()
         self._lock = threading.Lock()
@@ -214,7 +214,7 @@ class Library:
         """The address of a file of a skill."""
         return address(*self.base_of(skill), *os.fsencode(path).decode("utf-8", "replace").split("/"))
 
-    def locate(self, uri: str) -> Place | None:
+    def locate(self, uri: str) -> SkillAddress | None:
         """Where an address leads; only its one spelling leads anywhere."""
         place = self._find(uri)
         if place is None:
@@ -223,7 +223,7 @@ class Library:
             place = self._find(uri)
         return place
 
-    def _find(self, uri: str) -> Place | None:
+    def _find(self, uri: str) -> SkillAddress | None:
         try:
             found = parse_address(uri)
         except SkillError:
@@ -235,12 +235,12 @@ class Library:
         for length in (1, 2):
             skill = index.by_base.get(segments[:length])
             if skill is not None:
-                return Place(skill, segments[:length], "/".join(segments[length:]))
+                return SkillAddress(skill, segments[:length], "/".join(segments[length:]))
         return None
 
     # What is published ----------------------------------------------------------------------------
 
-    def look(self, place: Place) -> Look | None:
+    def look(self, place: SkillAddress) -> SkillState | None:
         """The files and folders of a skill as they are now; None if it is gone."""
         try:
             return self._publisher.look(place.skill, place.base)
@@ -249,7 +249,7 @@ class Library:
 
     def published(self, skill: CatalogSkill) -> Iterator[Published | LeftOut]:
         """What a skill and those inside it say, as far as they are published."""
-        place = Place(skill, self.base_of(skill), "")
+        place = SkillAddress(skill, self.base_of(skill), "")
         look = self.look(place)
         if look is None:
             yield LeftOut(address(*place.base, "SKILL.md"), "its folder is gone")
@@ -266,7 +266,7 @@ class Library:
             decision = session.decide("skill_read", {"uri": address(skill.name)})
         return decision.verdict == "deny" and decision.rule is not None
 
-    def entries(self, skill: CatalogSkill) -> list[Entry | LeftOut]:
+    def entries(self, skill: CatalogSkill) -> list[SkillEntry | LeftOut]:
         """The entry of a skill and of those inside it, all of one look at its folder."""
         for _ in range(_TRIES):
             try:
@@ -279,7 +279,7 @@ class Library:
                 continue
         return [LeftOut(self.uri_of(skill), "its files change faster than they can be read; try again")]
 
-    def entry(self, uri: str) -> Entry | LeftOut | None:
+    def entry(self, uri: str) -> SkillEntry | LeftOut | None:
         """The entry that an address of a SKILL.md names; None where it names nothing of that kind."""
         place = self.locate(uri)
         if place is None:
@@ -288,12 +288,12 @@ class Library:
 
 
 def _index_of(source: Sequence[CatalogSkill]) -> _Index:
-    names = Counter(skill.name for skill in told_to_models(source))
+    names = Counter(skill.name for skill in visible_to_model(source))
 
     def order(skill: CatalogSkill) -> tuple[str, str]:
         # By name and id, so that a page can begin after a skill that has gone meanwhile. An id is a digest.
         return skill.name, skill.id if names[skill.name] > 1 else ""
 
-    told = tuple(sorted(told_to_models(source), key=order))
+    told = tuple(sorted(visible_to_model(source), key=order))
     bases = {skill.path: (skill.name,) if names[skill.name] == 1 else (skill.id, skill.name) for skill in told}
     return _Index(source, told, bases, {bases[skill.path]: skill for skill in told})

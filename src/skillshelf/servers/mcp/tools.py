@@ -11,7 +11,7 @@ from skillshelf.core.limits import DESCRIPTION_SHOWN, PAGE_ENTRIES
 from skillshelf.core.text import cut, fold, visible
 from skillshelf.core.values import CatalogSkill
 from skillshelf.servers.mcp.publish import WrongCursor, cursor_after, key_in, skills_after
-from skillshelf.servers.mcp.skills import Library
+from skillshelf.servers.mcp.skills import PublishedSkills
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.results import can_run, failure
 from skillshelf.session.tools import Tool, ToolResult, fixed_tools
@@ -99,7 +99,7 @@ _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
 class Masks:
     """Paths of this machine to words that say no more than a client needs."""
 
-    def __init__(self, library: Library, *, show_paths: bool) -> None:
+    def __init__(self, library: PublishedSkills, *, show_paths: bool) -> None:
         self._library = library
         self._show = show_paths
 
@@ -112,8 +112,8 @@ class Masks:
     def message(self, text: str) -> str:
         """A message of ours, in which no folder of the user is named either."""
         text = self.text(text)
-        place = self._library.shelf.place
-        for path, word in () if self._show else ((place.cwd, "the project"), (place.home or "", "~")):
+        environment = self._library.shelf.environment
+        for path, word in () if self._show else ((environment.cwd, "the project"), (environment.home or "", "~")):
             if path.count("/") > 1:
                 text = text.replace(path, word)
         return text
@@ -132,7 +132,7 @@ class Masks:
         return sorted({root.path for root in self._library.shelf.catalog.roots}, key=len, reverse=True)
 
 
-def offered_tools(library: Library) -> list[types.Tool]:
+def offered_tools(library: PublishedSkills) -> list[types.Tool]:
     """The same tools for everybody and always: those of the profile that the policy can allow, and a listing."""
     with library.lanes.session() as session:
         runs = can_run(session.policy, asked=False)
@@ -155,7 +155,7 @@ def _offered(tool: Tool) -> types.Tool:
     )
 
 
-def call_tool(library: Library, masks: Masks, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
+def call_tool(library: PublishedSkills, masks: Masks, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
     """What a call gives; a mistake of the model is a result too, in words that it can act on."""
     if name == _LIST.name:
         return _wire(masks, name, _listed(library, arguments))
@@ -166,26 +166,26 @@ def call_tool(library: Library, masks: Masks, name: str, arguments: Mapping[str,
     return _wire(masks, name, result)
 
 
-def _hits(library: Library, results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _hits(library: PublishedSkills, results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What was found, in the form of a listing, with how well it fits."""
     told = {skill.path: skill for skill in library.told}
     fitting = [(told[hit["skill"]["path"]], hit) for hit in results if hit["skill"]["path"] in told]
     return [{**_row(library, skill), "score": hit["score"], "reason": hit["reason"]} for skill, hit in fitting]
 
 
-def _by_path(library: Library, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+def _by_path(library: PublishedSkills, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """The arguments with the path of the skill, where a client names it by an address that it was told."""
     for key in ("name", "path"):
         value = arguments.get(key)
         if isinstance(value, str) and value.startswith(SCHEME) and "path" in library.shelf.profile.load_by:
-            place = library.locate(value)
-            if place is not None and place.path in ("", SKILL_FILE):
+            environment = library.locate(value)
+            if environment is not None and environment.path in ("", SKILL_FILE):
                 others = {other: given for other, given in arguments.items() if other not in ("name", "path")}
-                return {"path": place.skill.path, **others}
+                return {"path": environment.skill.path, **others}
     return arguments
 
 
-def _listed(library: Library, arguments: Mapping[str, Any]) -> ToolResult:
+def _listed(library: PublishedSkills, arguments: Mapping[str, Any]) -> ToolResult:
     if unknown := sorted(set(arguments) - {"page"}):
         return failure("invalid_params", f"skill_list has no parameter {', '.join(unknown)}; it has page")
     page = arguments.get("page") or None
@@ -213,12 +213,12 @@ def _listed(library: Library, arguments: Mapping[str, Any]) -> ToolResult:
     return ToolResult(True, "\n".join([*lines, *held_back_note(library)]), data)
 
 
-def _row(library: Library, skill: CatalogSkill) -> dict[str, Any]:
+def _row(library: PublishedSkills, skill: CatalogSkill) -> dict[str, Any]:
     description = cut(fold(skill.description), DESCRIPTION_SHOWN)
     return {"name": skill.name, "description": description, "uri": library.uri_of(skill), "scope": skill.scope}
 
 
-def held_back_note(library: Library) -> Sequence[str]:
+def held_back_note(library: PublishedSkills) -> Sequence[str]:
     """What to do about skills that nobody has trusted, if there are any."""
     if not (held := library.held_back):
         return ()

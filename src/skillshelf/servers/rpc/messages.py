@@ -18,10 +18,10 @@ __all__ = [
     "METHOD_NOT_FOUND",
     "PARSE_ERROR",
     "REFUSED",
-    "Answer",
     "Incoming",
+    "InvalidMessage",
     "Request",
-    "Wrong",
+    "ResponseMessage",
     "error_answer",
     "line_of",
     "parse_message",
@@ -44,14 +44,14 @@ class Request(NamedTuple):
     is_answered: bool
 
 
-class Answer(NamedTuple):
+class ResponseMessage(NamedTuple):
     """What a client answers to a request of the server; an error has no result."""
 
     id: Id
     result: Any
 
 
-class Wrong(NamedTuple):
+class InvalidMessage(NamedTuple):
     """What is no message, and what to say about it."""
 
     id: Id
@@ -59,7 +59,7 @@ class Wrong(NamedTuple):
     message: str
 
 
-Message = Request | Answer | Wrong
+Message = Request | ResponseMessage | InvalidMessage
 
 
 class Incoming(NamedTuple):
@@ -105,7 +105,7 @@ def parse_message(line: bytes) -> Incoming:
 
 
 def _wrong(code: int, message: str) -> Incoming:
-    return Incoming((Wrong(None, code, message),))
+    return Incoming((InvalidMessage(None, code, message),))
 
 
 def _refuse(word: str) -> NoReturn:
@@ -155,20 +155,20 @@ def _as_it_is(value: Any) -> Any:
 
 def _message(value: Any, mend: Callable[[Any], Any]) -> Message:
     if not isinstance(value, dict):
-        return Wrong(None, INVALID_REQUEST, "a message is an object")
+        return InvalidMessage(None, INVALID_REQUEST, "a message is an object")
     given = value.get("id")
     known_id = given if isinstance(given, str | int | float | None) and not isinstance(given, bool) else None
     if value.get("jsonrpc") != "2.0":
-        return Wrong(known_id, INVALID_REQUEST, 'a message has the member "jsonrpc": "2.0"')
+        return InvalidMessage(known_id, INVALID_REQUEST, 'a message has the member "jsonrpc": "2.0"')
     if known_id is None and given is not None:
-        return Wrong(None, INVALID_REQUEST, "an id is text, a number or null")
+        return InvalidMessage(None, INVALID_REQUEST, "an id is text, a number or null")
     if "method" not in value and ("result" in value or "error" in value):
-        return Answer(known_id, None if "error" in value else value["result"])
+        return ResponseMessage(known_id, None if "error" in value else value["result"])
     if not isinstance(value.get("method"), str):
-        return Wrong(known_id, INVALID_REQUEST, "a request has a method, which is text")
+        return InvalidMessage(known_id, INVALID_REQUEST, "a request has a method, which is text")
     params = value.get("params")
     if not isinstance(params, dict | list | None):
-        return Wrong(known_id, INVALID_REQUEST, "params is an object")
+        return InvalidMessage(known_id, INVALID_REQUEST, "params is an object")
     return Request(known_id, value["method"], {} if params is None else mend(params), "id" in value)
 
 

@@ -14,13 +14,13 @@ from skillshelf.catalog.load import LoadedSkill
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Trust, load_settings
 from skillshelf.config.systems import SYSTEMS
-from skillshelf.core.environment import locate
+from skillshelf.core.environment import make_environment
 from skillshelf.core.limits import RPC_SHELVES
 from skillshelf.core.text import plural
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillError, SkillNotFound, SkillsDisabled
 from skillshelf.journal.events import SkillLoaded, payload_of, type_of
-from skillshelf.session.effects import real_world
+from skillshelf.session.effects import real_effects
 from skillshelf.session.recorder import Recording
 from skillshelf.session.results import code_of, told_message
 from skillshelf.session.session import Session
@@ -151,7 +151,7 @@ class Runtime:
         """Let the open sessions of a folder see the disk as it is now."""
         shelves = {id(session.shelf): session.shelf for session in list(self.sessions.values())}
         for shelf in shelves.values():
-            if shelf.place.cwd == cwd:
+            if shelf.environment.cwd == cwd:
                 shelf.refresh()
 
     # Sessions -------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class Runtime:
         times: dict[str, int] = {}
 
         def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
-            loaded = world.load(skill, profile)
+            loaded = effects.load(skill, profile)
             times[skill.path] = loaded.mtime_ms
             return loaded
 
@@ -176,10 +176,10 @@ class Runtime:
                 self.loaded_versions[event.path] = times[event.path]
             self._client.tell({"session": name, "type": type_of(event), **payload_of(event)})
 
-        world = real_world()
+        effects = real_effects()
         recording = Recording(journal, self.options.keep and journal is not None, "never", on_event)
         policy = params.get("policy")
-        return {"policy": policy, "confirm": confirm, "recording": recording, "world": world._replace(load=load)}
+        return {"policy": policy, "confirm": confirm, "recording": recording, "effects": effects._replace(load=load)}
 
     @contextmanager
     def short_session(self, cwd: str | None) -> Iterator[Session]:
@@ -233,8 +233,8 @@ Handler = Callable[[Runtime, Params, str | None], Any]
 
 def _initialize(runtime: Runtime, params: Params, name: str | None) -> Any:
     options = runtime.options
-    place = locate(options.cwd, options.home, None, config=options.config)
-    settings = load_settings(place, trust=options.trust)
+    environment = make_environment(options.cwd, options.home, None, config=options.config)
+    settings = load_settings(environment, trust=options.trust)
     features = ("supports_skills_list", "supports_context_inspect", "supports_sessions")
     return {
         "name": "skillshelf",
@@ -248,7 +248,7 @@ def _list(runtime: Runtime, params: Params, name: str | None) -> Any:
     if not params.get("force_reload"):
         return runtime.shelf(params.get("cwd")).catalog.to_dict()
     shelf = runtime.shelf(params.get("cwd"), look="anew")
-    runtime.refresh_sessions(shelf.place.cwd)
+    runtime.refresh_sessions(shelf.environment.cwd)
     return shelf.catalog.to_dict()
 
 
@@ -260,7 +260,7 @@ def _inspect(runtime: Runtime, params: Params, name: str | None) -> Any:
     state = {
         "enabled": shelf.settings.enabled,
         "root_dir": shelf.project_root,
-        "working_dir": shelf.place.cwd,
+        "working_dir": shelf.environment.cwd,
         "catalog": shelf.catalog.to_dict(),
         "loaded_versions": [{"path": path, "mtime_ms": mtime_ms} for path, mtime_ms in versions],
     }

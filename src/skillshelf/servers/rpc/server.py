@@ -25,9 +25,9 @@ from skillshelf.servers.rpc.messages import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     REFUSED,
-    Answer,
+    InvalidMessage,
     Request,
-    Wrong,
+    ResponseMessage,
     error_answer,
     line_of,
     parse_message,
@@ -195,7 +195,7 @@ class Server:
         self._waiting_bytes = 0
         self._opened = 0
         self._asked = 0
-        self._questions: dict[str, _Question] = {}
+        self._questions: dict[str, _ClientRequest] = {}
         self._is_ending = False
         self._is_stopped = False
         self._workers = {"at-once": Workers(_AT_ONCE), "asking": Workers(RPC_ASKING)}
@@ -222,10 +222,10 @@ class Server:
         for place, message in enumerate(incoming.messages):
             self._handle(message, size, batch.reply_for(place))
 
-    def _handle(self, message: Request | Answer | Wrong, size: int, reply: Reply) -> None:
-        if isinstance(message, Wrong):
+    def _handle(self, message: Request | ResponseMessage | InvalidMessage, size: int, reply: Reply) -> None:
+        if isinstance(message, InvalidMessage):
             reply(error_answer(*message))
-        elif isinstance(message, Answer):
+        elif isinstance(message, ResponseMessage):
             self._heard(message)
             reply(None)
         else:
@@ -302,7 +302,7 @@ class Server:
 
     def _ask(self, session: str, tool: str, name: str, reason: str) -> bool | Literal["remember"]:
         """What the client's user says; no answer in time, or ever, means no."""
-        question = _Question()
+        question = _ClientRequest()
         with self._lock:
             if self._is_ending:
                 return False
@@ -318,7 +318,7 @@ class Server:
             return "remember"
         return question.answer is True
 
-    def _heard(self, answer: Answer) -> None:
+    def _heard(self, answer: ResponseMessage) -> None:
         """Hand an answer to who asked; one that nobody waits for any more is dropped."""
         question = self._questions.get(answer.id) if isinstance(answer.id, str) else None
         if question is not None:
@@ -362,7 +362,7 @@ class Server:
                 note(f"session {name} did not end well: {type(error).__name__}: {error}")
 
 
-class _Question:
+class _ClientRequest:
     """What a client was asked and has not answered yet."""
 
     def __init__(self) -> None:
