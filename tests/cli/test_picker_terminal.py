@@ -157,7 +157,7 @@ import sys
 from skillshelf.cli import main
 from skillshelf.cli.picker import model
 def crash(*words): raise ValueError("[red]boom")
-model.Stock.about = crash
+model.PickerModel.about = crash
 sys.exit(main.main(sys.argv[1:]))
 """
 
