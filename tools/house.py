@@ -203,25 +203,14 @@ try:
     act()
 finally:
     sys.setprofile(None)
-    os.write(out, json.dumps({"functions": len(seen), "modules": len({name for name, _ in seen}), "path": path, "upward": upward}).encode())
+    found = {"functions": len(seen), "modules": len({name for name, _ in seen}), "path": path, "upward": upward}
+    os.write(out, json.dumps(found).encode())
 """
 
-ORDER = [
-    "errors",
-    "core",
-    "config",
-    "journal",
-    "catalog",
-    "search",
-    "sandbox",
-    "session",
-    "shelf",
-    "lint",
-    "hosts",
-    "servers",
-    "adapters",
-    "cli",
-]
+ORDER = (
+    *("errors", "core", "config", "journal", "catalog", "search", "sandbox", "session", "shelf"),
+    *("lint", "hosts", "servers", "adapters", "cli"),
+)
 """Packages from the bottom up; a call goes down or stays, a callback goes up."""
 
 OPERATIONS = ("list", "skill_load", "search", "why", "run", "mcp read")

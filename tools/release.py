@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import venv
 from pathlib import Path
@@ -48,8 +47,7 @@ def build(folder: Path) -> Path:
     folder.mkdir()
     archive = folder / "source.tar"
     run(["git", "archive", "--format=tar", f"--output={archive}", "HEAD"], REPOSITORY)
-    with tarfile.open(archive) as tar:
-        tar.extractall(folder / "source", filter="data")
+    shutil.unpack_archive(archive, folder / "source")
     time = subprocess.run(
         ["git", "log", "-1", "--format=%ct"], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
@@ -71,8 +69,7 @@ def test_wheel(dist: Path, folder: Path) -> None:
     venv.create(folder / "environment", with_pip=True)
     python = str(folder / "environment/bin/python")
     run([python, "-m", "pip", "install", "--quiet", f"{wheel}[test]"], folder)
-    with tarfile.open(sdist) as tar:
-        tar.extractall(folder / "unpacked", filter="data")
+    shutil.unpack_archive(sdist, folder / "unpacked")
     (tests,) = (folder / "unpacked").iterdir()
     shutil.rmtree(tests / "src")
     run([python, "-m", "pytest", "-m", "not slow"], tests)
