@@ -91,7 +91,8 @@ def text_lines(module: Module) -> tuple[int, int, int]:
             node
         ):
             docstrings += (node.body[0].end_lineno or 0) - node.body[0].lineno + 1
-    comments, code = set(), set()
+    comments: set[int] = set()
+    code: set[int] = set()
     skipped = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.ENCODING)
     for token in tokenize.generate_tokens(io.StringIO(module.text).readline):
         if token.type == tokenize.COMMENT:
