@@ -7,10 +7,9 @@ from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.config.profile import Profile, ToolName, scopes_of
 from skillshelf.core.limits import NAMES_IN_SCHEMA
 from skillshelf.core.values import CatalogSkill
+from skillshelf.errors import ErrorCode
 
 __all__ = ["Tool", "ToolError", "ToolResult", "check_arguments", "fixed_tools", "tools_of"]
-
-ErrorCode = Literal["not_found", "ambiguous", "denied", "invalid_params", "unknown_tool", "too_large", "gone", "failed"]
 
 
 class ToolError(NamedTuple):
