@@ -3,6 +3,8 @@
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
+from skillshelf.core.text import cut
+
 __all__ = ["misfit"]
 
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
@@ -27,7 +29,7 @@ def misfit(value: Any, form: Any, where: str = "") -> str | None:
     if origin is list:
         return _first(value, list, form, where, lambda: ((f"{where}[{n}]", item) for n, item in enumerate(value)))
     if origin is dict:
-        return _first(value, dict, form, where, lambda: ((f"{where}.{_short(key)}", value[key]) for key in value))
+        return _first(value, dict, form, where, lambda: ((f"{where}.{cut(key, _SHOWN)}", value[key]) for key in value))
     is_plain = isinstance(value, form) and (form is bool or not isinstance(value, bool))
     return None if is_plain else _not(form, where)
 
@@ -46,7 +48,7 @@ def _misfit_of_members(value: Any, form: Any, where: str) -> str | None:
     hints = get_type_hints(form)
     if strange := [key for key in value if key not in hints]:
         known = ", ".join(hints) or "none"
-        return f"there is no member {_at(where, _short(strange[0]))}; there are: {known}"
+        return f"there is no member {_at(where, cut(strange[0], _SHOWN))}; there are: {known}"
     for key, hint in hints.items():
         if key not in value:
             if key in form.__required_keys__:
@@ -58,10 +60,6 @@ def _misfit_of_members(value: Any, form: Any, where: str) -> str | None:
 
 def _at(where: str, key: str) -> str:
     return f"{where}.{key}" if where else key
-
-
-def _short(key: str) -> str:
-    return key if len(key) <= _SHOWN else key[:_SHOWN] + "…"
 
 
 def _not(form: Any, where: str) -> str:
