@@ -171,13 +171,15 @@ class Shelf:
         from skillshelf.catalog.load import load, resolve
 
         if not self.settings.enabled:
-            raise SkillsDisabled("skills are disabled")
+            raise SkillsDisabled
         return load(resolve(self.catalog.skills, name=name, path=_text(path), cwd=self.environment.cwd), self.profile)
 
     def read(self, uri: str, *, limit: int = RESOURCE_BYTES) -> "Resource":
         """The file of a skill that an address `skill://name/path` names."""
         from skillshelf.catalog.load import read_resource
 
+        if not self.settings.enabled:
+            raise SkillsDisabled
         return read_resource(uri, self.catalog.skills, self.profile, limit=limit)[1]
 
     def prompt(self) -> str:

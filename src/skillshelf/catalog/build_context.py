@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings
 from skillshelf.core import files
+from skillshelf.core.text import is_true
 from skillshelf.core.values import CatalogSkill, Diagnostic, Entry, Filtered, Hidden, Root, Shadowed, SkillMetadata
 
 __all__ = [
@@ -80,7 +81,7 @@ def held_back_by(fields: Mapping[str, Any], profile: Profile) -> Hidden | None:
     """Why a model is not told of a skill, as far as its author decides that."""
     for field in profile.hides_on:
         # Several agents read these words as true; a deploy skill must not slip through on spelling.
-        if field in fields and str(fields[field]).strip().lower() in ("true", "yes", "on", "1"):
+        if is_true(fields.get(field)):
             return "disable-model-invocation"
     if profile.description_from == "or-hide" and not fields.get("description"):
         return "no-description"

@@ -9,6 +9,7 @@ from skillshelf.config.settings import Settings, Trust, is_trusted
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, expand, find_repository
 from skillshelf.core.limits import CONFIG_BYTES
+from skillshelf.core.text import is_true
 from skillshelf.core.values import Diagnostic, Root
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ def _is_off(rule: RootRule, ground: _RootContext) -> bool:
 
 def is_on(variable: str, environment: Environment) -> bool:
     """Whether a variable of the environment says yes."""
-    return environment.env.get(variable, "").strip().lower() in ("1", "true", "yes", "on", "y")
+    return is_true(environment.env.get(variable, ""))
 
 
 def _is_trusted_root(named: _RootName, ground: _RootContext, trust: Trust) -> bool:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.core.console import PathDisplay, as_json, note
-from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillNotFound
+from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillDirectoryNotFound, SkillNotFound
 
 if TYPE_CHECKING:
     from skillshelf.config.settings import Trust
@@ -41,7 +41,6 @@ __all__ = [
     "tools",
 ]
 
-DONE, NEGATIVE = 0, 1
 
 Values = Mapping[str, Any]
 

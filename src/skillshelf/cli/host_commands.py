@@ -12,7 +12,7 @@ from skillshelf.config.hosts import HOSTS
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, as_json, note, write
 from skillshelf.core.environment import Environment, make_environment
-from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillNotFound
+from skillshelf.errors import DONE, NEGATIVE, NOT_FOUND, ConfigurationError, SkillDirectoryNotFound, SkillNotFound
 from skillshelf.hosts.explain import Explanation, asked_hosts, find, near, verdicts_of
 from skillshelf.hosts.fixes import made_readable
 from skillshelf.hosts.link import LinkAction, hand_to, in_order, made_line, on_copies, take_back, the_one
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["hosts", "link", "why"]
 
-
-DONE, NEGATIVE, NOT_FOUND = 0, 1, 3
 
 Values = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from skillshelf.core.console import Screen, Style, as_json
 from skillshelf.core.limits import JOURNAL_SESSIONS
 from skillshelf.core.text import fold, plural, shorten, visible
-from skillshelf.errors import ConfigurationError, FileReadError, ResourceNotFound, SkillError
+from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, FileReadError, ResourceNotFound, SkillError
 from skillshelf.journal.file import Verification, in_words, read
 from skillshelf.journal.file import verify as verify_journal
 from skillshelf.journal.format import RESERVED, Line
@@ -285,7 +285,6 @@ def _text(members: dict[str, Any], key: str) -> str:
     return value if isinstance(value, str) else as_json(value).strip()
 
 
-DONE, NEGATIVE = 0, 1
 _MOST_LAST = 1_000_000
 _USAGE = "usage: skillshelf log ACTION FILE"
 

@@ -9,23 +9,17 @@ from typing import Any, NamedTuple, NoReturn
 from skillshelf.cli import commands
 from skillshelf.core.console import as_json, note
 from skillshelf.errors import (
+    DONE,
+    FAILED,
     AmbiguousSkill,
     ConfigurationError,
-    InvalidFormat,
-    LimitExceeded,
-    PathEscape,
-    PermissionDenied,
-    ResourceNotFound,
-    SkillAlreadyExists,
     SkillDirectoryNotFound,
     SkillError,
-    SkillFileNotFound,
     SkillNotFound,
+    kind_of,
 )
 
 __all__ = ["COMMANDS", "main"]
-
-NEGATIVE, USAGE, NOT_FOUND, DENIED, FAILED = 1, 2, 3, 4, 5
 
 
 class Option(NamedTuple):
@@ -311,29 +305,14 @@ def _help() -> int:
     from skillshelf.core.console import write
 
     write(_parser().format_help())
-    return commands.DONE
+    return DONE
 
 
 # Failures -----------------------------------------------------------------------------------------
 
-_STATUS: tuple[tuple[type[SkillError], int, str], ...] = (
-    (ConfigurationError, USAGE, "invalid_params"),
-    (SkillDirectoryNotFound, USAGE, "invalid_params"),
-    (PathEscape, USAGE, "invalid_params"),
-    (AmbiguousSkill, NOT_FOUND, "ambiguous"),
-    (SkillNotFound, NOT_FOUND, "not_found"),
-    (ResourceNotFound, NOT_FOUND, "not_found"),
-    (SkillFileNotFound, NOT_FOUND, "gone"),
-    (SkillAlreadyExists, NEGATIVE, "failed"),
-    (LimitExceeded, FAILED, "too_large"),
-    (InvalidFormat, FAILED, "failed"),
-    (PermissionDenied, DENIED, "denied"),
-    (SkillError, FAILED, "failed"),
-)
-
 
 def _fail(error: SkillError, *, wants_json: bool) -> int:
-    status, code = next((status, code) for kind, status, code in _STATUS if isinstance(error, kind))
+    code, status = kind_of(error)
     if wants_json:
         from skillshelf.core.console import write
 

@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from skillshelf.cli.commands import DONE, NEGATIVE, Values, environment_for, needed, shelf_for
+from skillshelf.cli.commands import Values, environment_for, needed, shelf_for
 from skillshelf.core.console import as_json, note
-from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillNotFound
+from skillshelf.errors import DONE, NEGATIVE, AmbiguousSkill, ConfigurationError, SkillNotFound
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf

@@ -4,7 +4,7 @@ A rule that is `fixed` weighs the same in every profile: what it refuses is unsa
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from skillshelf.core.limits import DESCRIPTION_SHOWN, WALK_DIRECTORIES
 from skillshelf.core.values import Grade, LinkRule, Severity
@@ -14,6 +14,7 @@ __all__ = [
     "Base",
     "Budget",
     "CatalogForm",
+    "Count",
     "Filter",
     "LoadForm",
     "Profile",
@@ -32,6 +33,10 @@ __all__ = [
     "scopes_of",
     "severities",
 ]
+
+
+Count = Annotated[int, 1]
+"""A whole number of at least 1; `core.validation` reads the second argument as the least value."""
 
 
 class Rule(NamedTuple):
@@ -217,7 +222,7 @@ class RootRule(NamedTuple):
     base: Base
     paths: tuple[str, ...] = ()
     provider: str | None = None
-    priority: int = 0
+    priority: Annotated[int, 0] = 0
     switch: Switch | None = None
     description: Literal["required", "optional"] = "required"
     plugin_list: str | None = None
@@ -259,7 +264,7 @@ class Profile(NamedTuple):
     settings: tuple[SettingRule, ...] = ()
     plugin_manifests: tuple[str, ...] = ()
     # Walk
-    max_depth: int | None = 6
+    max_depth: Count | None = 6
     folder_order: Literal["sorted", "reversed"] = "sorted"
     hidden: Literal["enter", "skip"] = "enter"
     skip_directories: tuple[str, ...] = (".git", "node_modules")
@@ -268,7 +273,7 @@ class Profile(NamedTuple):
     user_links: LinkRule = "follow"
     other_links: LinkRule = "contained"
     linked_file: Literal["as-folder", "skip"] = "as-folder"
-    max_directories: int = WALK_DIRECTORIES
+    max_directories: Count = WALK_DIRECTORIES
     # Parse
     yaml_mode: Literal["full", "simple", "lines"] = "full"
     yaml_fallback: Literal["none", "lines"] = "none"
@@ -281,10 +286,10 @@ class Profile(NamedTuple):
     name_form: Literal["as-is", "one-blank", "hyphens", "file-name"] = "as-is"
     odd_name: Literal["text", "folder"] = "text"
     name_pattern: str = r"[a-z0-9]+(?:-[a-z0-9]+)*"
-    name_max: int = 64
-    description_max: int = 1024
+    name_max: Count = 64
+    description_max: Count = 1024
     description_from: Literal["frontmatter", "or-body", "or-hide"] = "frontmatter"
-    compatibility_max: int = 500
+    compatibility_max: Count = 500
     fields: tuple[str, ...] = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
     text_fields: tuple[str, ...] = ()
     hides_on: tuple[str, ...] = ("disable-model-invocation",)
@@ -301,9 +306,9 @@ class Profile(NamedTuple):
     catalog_budget: tuple[Budget, ...] = ("tokens",)
     catalog_condition: Literal["always", "read-tool"] = "always"
     budget_env: str | None = None
-    budget_chars: int | None = None
+    budget_chars: Count | None = None
     overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"] = "none"
-    description_shown: int | None = DESCRIPTION_SHOWN
+    description_shown: Count | None = DESCRIPTION_SHOWN
     # What is known of a host
     tells: Mapping[str, Telling] = {}
     unknown: tuple[str, ...] = ()
@@ -314,9 +319,9 @@ class Profile(NamedTuple):
     load_by: tuple[Literal["name", "path"], ...] = ("name",)
     load_form: LoadForm = "skill-content"
     loaded_text: Literal["body", "file"] = "body"
-    listed_files: int = 512
-    listed_bytes: int | None = None
-    result_bytes: int = 256 * 1024
+    listed_files: Count = 512
+    listed_bytes: Count | None = None
+    result_bytes: Count = 256 * 1024
     reload: Literal["remind", "repeat"] = "remind"
     refresh: Literal["manual", "on-call"] = "manual"
     refresh_env: str | None = None

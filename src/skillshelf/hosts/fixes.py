@@ -8,6 +8,7 @@ from skillshelf.catalog.build_context import held_back_by
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import parse
 from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
+from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import Environment
 from skillshelf.core.values import VerdictName
 from skillshelf.hosts.near_misses import rename_for
@@ -262,8 +263,8 @@ def asked_as(sighting: SkillFile, survey: Survey) -> str:
 
 
 def _shown_from(path: str, folder: str) -> str:
-    """A path as it is typed in a folder."""
-    return path[len(folder) + 1 :] if path.startswith(folder + "/") else path
+    """A path as it is typed in a folder; a quoted `~` would not be expanded."""
+    return PathDisplay(folder, None).short(path)
 
 
 Kind = Literal["put", "text", "hand"]

@@ -15,6 +15,7 @@ from skillshelf.config.profile import Profile
 from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
 from skillshelf.core import files
 from skillshelf.core.atomic_write import remove_link, replace_file
+from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.limits import CONFIG_BYTES, COPIED_BYTES, LISTED_ENTRIES, SKILL_FILE_BYTES
 from skillshelf.core.values import Root
@@ -249,7 +250,7 @@ def _what_is(path: str, environment: Environment) -> str:
 
 
 def _shown(path: str, environment: Environment) -> str:
-    return path[len(environment.cwd) + 1 :] if path.startswith(environment.cwd + "/") else path
+    return PathDisplay(environment.cwd, environment.home).short(path)
 
 
 def is_open_to_all(put: Placement, sighting: SkillFile) -> bool:

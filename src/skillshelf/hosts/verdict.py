@@ -7,6 +7,8 @@ from typing import Any, Literal, NamedTuple
 from skillshelf.catalog.document import Document, form_of
 from skillshelf.catalog.parse import read_document
 from skillshelf.config.profile import Profile
+from skillshelf.core.console import PathDisplay
+from skillshelf.core.text import is_true
 from skillshelf.core.values import Candidate, Root, VerdictName
 from skillshelf.hosts.survey import HostState, SkillFile, Survey
 
@@ -107,18 +109,10 @@ SAFEGUARD = "disable-model-invocation"
 
 def ignored_safeguard(fields: Mapping[str, Any], profile: Profile) -> bool:
     """Whether an author keeps a skill from models and this host does not."""
-    return SAFEGUARD not in profile.hides_on and str(fields.get(SAFEGUARD)).strip().lower() in (
-        "true",
-        "yes",
-        "on",
-        "1",
-    )
+    return SAFEGUARD not in profile.hides_on and is_true(fields.get(SAFEGUARD))
 
 
 def shown_path(path: str, question: Case) -> str:
     """A path as people are shown it: from here, from home, or whole."""
     environment = question.survey.environment
-    if path.startswith(environment.cwd + "/"):
-        return path[len(environment.cwd) + 1 :]
-    home = environment.home
-    return "~" + path[len(home) :] if home and path.startswith(home + "/") else path
+    return PathDisplay(environment.cwd, environment.home).short(path)

@@ -12,7 +12,15 @@ from skillshelf.core.environment import Environment
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import fold
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
-from skillshelf.errors import AmbiguousSkill, ConfigurationError, ResourceNotFound, SkillError, SkillNotFound
+from skillshelf.errors import (
+    AmbiguousSkill,
+    ConfigurationError,
+    ResourceNotFound,
+    SkillError,
+    SkillNotFound,
+    SkillsDisabled,
+    kind_of,
+)
 from skillshelf.session.effects import Effects, real_effects
 from skillshelf.session.permissions import NAMES_OF_TOOLS, Permissions
 from skillshelf.session.policy import (
@@ -28,7 +36,7 @@ from skillshelf.session.policy import (
 )
 from skillshelf.session.recorder import Act, Recording, open_recorder
 from skillshelf.session.render import Rendered, as_follow_up, render
-from skillshelf.session.results import code_of, load_data, load_result, reminder, run_skill, told_message
+from skillshelf.session.results import load_data, load_result, reminder, run_skill, told_message
 from skillshelf.session.tools import ToolError, ToolResult
 
 if TYPE_CHECKING:
@@ -273,6 +281,8 @@ class Conversation:
 
     def resolve(self, name: str | None, path: str | None = None) -> CatalogSkill:
         """The one skill that a path, or else a name, means."""
+        if not self.shelf.settings.enabled:
+            raise SkillsDisabled
         return loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.environment.cwd)
 
     def deliver(self, skill: CatalogSkill, arguments: str, *, follow_up: bool = False) -> ToolResult:
@@ -421,7 +431,7 @@ class Conversation:
         elif isinstance(error, SkillNotFound):
             candidates = tuple(loader.near_names(error.name, visible_to_model(self.skills)))
             message += f"; did you mean {', '.join(candidates)}?" if candidates else ""
-        return ToolError(code_of(error), told_message(message), candidates)
+        return ToolError(kind_of(error).code, told_message(message), candidates)
 
 
 def _window(loaded: LoadedSkill) -> Window:

@@ -10,23 +10,12 @@ from skillshelf.config.profile import Profile
 from skillshelf.core.limits import OUTPUT_BLOCK
 from skillshelf.core.text import attribute, cut, path_text, visible
 from skillshelf.core.values import CatalogSkill, Diagnostic
-from skillshelf.errors import (
-    AmbiguousSkill,
-    ConfigurationError,
-    LimitExceeded,
-    PathEscape,
-    PermissionDenied,
-    ResourceNotFound,
-    SkillError,
-    SkillFileNotFound,
-    SkillNotFound,
-    SkillsDisabled,
-)
+from skillshelf.errors import ErrorCode
 from skillshelf.session.effects import Effects
 from skillshelf.session.permissions import Permissions
 from skillshelf.session.policy import Policy
 from skillshelf.session.recorder import Act, Recorder
-from skillshelf.session.tools import ErrorCode, ToolError, ToolResult
+from skillshelf.session.tools import ToolError, ToolResult
 
 if TYPE_CHECKING:
     from skillshelf.sandbox.run import OnOutput, Run
@@ -38,7 +27,6 @@ __all__ = [
     "can_run",
     "clean",
     "code_for",
-    "code_of",
     "cut_result",
     "envelope",
     "error_envelope",
@@ -132,24 +120,6 @@ def acting(message: str) -> str:
 
 
 _MESSAGE_CHARS = 1000
-
-_CODES_results: tuple[tuple[type[SkillError], ErrorCode], ...] = (
-    (AmbiguousSkill, "ambiguous"),
-    (SkillNotFound, "not_found"),
-    (ResourceNotFound, "not_found"),
-    (SkillFileNotFound, "gone"),
-    (PermissionDenied, "denied"),
-    (SkillsDisabled, "denied"),
-    (PathEscape, "invalid_params"),
-    (ConfigurationError, "invalid_params"),
-    (LimitExceeded, "too_large"),
-    (SkillError, "failed"),
-)
-
-
-def code_of(error: SkillError) -> ErrorCode:
-    """The code for an error; what has none of its own failed."""
-    return next(code for kind, code in _CODES_results if isinstance(error, kind))
 
 
 def clean(value: Any) -> Any:

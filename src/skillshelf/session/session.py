@@ -10,6 +10,7 @@ from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, parse_address, reso
 from skillshelf.catalog.prompt import SYSTEM_RULES, CatalogText
 from skillshelf.config.profile import Profile
 from skillshelf.core.limits import RESOURCE_BYTES
+from skillshelf.core.text import is_true
 from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import FileReadError, PermissionDenied, SkillError
 from skillshelf.session.conversation import Conversation, Proposal, SentTexts, ShelfProtocol
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 COMMAND = "/skill:"
-_TRUE_WORDS = ("1", "true", "yes", "y", "on")
 
 
 class Session:
@@ -419,7 +419,7 @@ class Session:
     def _refresh_if_asked(self) -> None:
         variable = self.profile.refresh_env
         word = self.shelf.environment.env.get(variable, "true") if variable else "true"
-        if self.profile.refresh == "on-call" and word.strip().lower() in _TRUE_WORDS:
+        if self.profile.refresh == "on-call" and is_true(word):
             self.shelf.refresh()
             self._conversation.look()
 

@@ -4,13 +4,12 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from skillshelf.catalog.prompt import visible_to_model
-from skillshelf.config.profile import Profile, ToolName, scopes_of
+from skillshelf.config.profile import Count, Profile, ToolName, scopes_of
 from skillshelf.core.limits import NAMES_IN_SCHEMA
 from skillshelf.core.values import CatalogSkill
+from skillshelf.errors import ErrorCode
 
 __all__ = ["Tool", "ToolError", "ToolResult", "check_arguments", "fixed_tools", "tools_of"]
-
-ErrorCode = Literal["not_found", "ambiguous", "denied", "invalid_params", "unknown_tool", "too_large", "gone", "failed"]
 
 
 class ToolError(NamedTuple):
@@ -131,6 +130,7 @@ def _parameters(name: ToolName, profile: Profile) -> dict[str, _Parameter]:
     return known
 
 
+_VALUES: Mapping[str, Any] = {"string": str, "integer": Count, "strings": list[str]}
 _TYPES: Mapping[str, Mapping[str, Any]] = {
     "string": {"type": "string"},
     "integer": {"type": "integer"},
@@ -161,6 +161,8 @@ def _schema(name: ToolName, profile: Profile, told: Sequence[CatalogSkill] | Non
 
 def check_arguments(name: ToolName, profile: Profile, given: Mapping[str, Any]) -> str | None:
     """What is wrong with the arguments of a call, in words a model can act on; None if nothing is."""
+    from skillshelf.core.validation import validate
+
     parameters = _parameters(name, profile)
     if unknown := sorted(str(key) for key in given if key not in parameters):
         return f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(parameters)}"
@@ -169,23 +171,13 @@ def check_arguments(name: ToolName, profile: Profile, given: Mapping[str, Any]) 
         if value is None:
             if parameter.required:
                 return f"{name} needs the parameter `{key}`: {parameter.description}"
-        elif parameter.kind == "string" and not isinstance(value, str):
-            return f"`{key}` must be text"
-        elif parameter.kind == "strings" and not _is_list_of_texts(value):
-            return f"`{key}` must be a list of texts"
-        elif parameter.kind == "integer" and not _is_count(value):
-            return f"`{key}` must be a whole number of at least 1"
+        elif wrong := validate(_whole(value), _VALUES[parameter.kind], f"`{key}`"):
+            return str(wrong)
         elif parameter.required and not parameter.may_be_blank and isinstance(value, str) and not value.strip():
             return f"`{key}` must not be empty"
     return None
 
 
-def _is_count(value: Any) -> bool:
-    """Whether a value is a whole number of at least 1, however it is written: some programs have no other than 8.0."""
-    if isinstance(value, float):
-        return value.is_integer() and value >= 1
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _is_list_of_texts(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+def _whole(value: Any) -> Any:
+    """Return a float without a fraction as an integer: some programs have no other number than 8.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

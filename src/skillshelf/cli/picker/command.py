@@ -8,15 +8,13 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.core.console import as_json
-from skillshelf.errors import ConfigurationError
+from skillshelf.errors import DONE, NEGATIVE, ConfigurationError
 
 if TYPE_CHECKING:
     from skillshelf.cli.picker.rows import SkillRow
     from skillshelf.shelf import Shelf
 
 __all__ = ["pick"]
-
-DONE, NEGATIVE = 0, 1
 
 
 def pick(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") -> int:

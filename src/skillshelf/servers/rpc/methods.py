@@ -18,11 +18,18 @@ from skillshelf.core.environment import make_environment
 from skillshelf.core.limits import RPC_SHELVES
 from skillshelf.core.text import plural
 from skillshelf.core.values import CatalogSkill
-from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillError, SkillNotFound, SkillsDisabled
+from skillshelf.errors import (
+    ConfigurationError,
+    SkillDirectoryNotFound,
+    SkillError,
+    SkillNotFound,
+    SkillsDisabled,
+    kind_of,
+)
 from skillshelf.journal.events import SkillLoaded, payload_of, type_of
 from skillshelf.session.effects import real_effects
 from skillshelf.session.recorder import Recording
-from skillshelf.session.results import code_of, told_message
+from skillshelf.session.results import told_message
 from skillshelf.session.session import Session
 from skillshelf.session.tools import ToolError, ToolResult
 from skillshelf.shelf import Shelf, open_shelf
@@ -186,7 +193,7 @@ class Runtime:
         """A session for one request: it has the policy and the events of any other, and remembers nothing."""
         shelf = self.shelf(cwd)
         if not shelf.settings.enabled:
-            raise SkillsDisabled("skills are disabled")
+            raise SkillsDisabled
         with self._lock:
             self._requests += 1
             name = f"r{self._requests}"
@@ -223,7 +230,7 @@ class Runtime:
 
 def _explained(error: SkillError) -> ToolError:
     """An error from outside of any session."""
-    return ToolError(code_of(error), told_message(str(error)))
+    return ToolError(kind_of(error).code, told_message(str(error)))
 
 
 # The methods --------------------------------------------------------------------------------------

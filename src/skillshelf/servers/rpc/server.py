@@ -19,7 +19,7 @@ from skillshelf.core.limits import (
     RPC_SESSIONS,
     RPC_WAITING_BYTES,
 )
-from skillshelf.core.validation import misfit
+from skillshelf.core.validation import validate
 from skillshelf.servers.rpc.messages import (
     INTERNAL,
     INVALID_PARAMS,
@@ -242,8 +242,8 @@ class Server:
             return METHOD_NOT_FOUND, f"no method {told_message(request.method)[:100]!r}; there are: {known}"
         if isinstance(request.params, list):
             return _refusal(ToolError("invalid_params", "parameters are given by name, as an object"))
-        if wrong := misfit(request.params, method.params):
-            return _refusal(ToolError("invalid_params", told_message(wrong)))
+        if wrong := validate(request.params, method.params):
+            return _refusal(ToolError("invalid_params", told_message(str(wrong))))
         if self._waiting_bytes + size > RPC_WAITING_BYTES:
             return _refusal(ToolError("too_large", "too many requests wait for their answers (RPC_WAITING_BYTES)"))
         name = request.params.get("session")
