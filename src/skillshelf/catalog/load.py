@@ -20,7 +20,7 @@ from skillshelf.core.limits import (
     SKILL_FILE_BYTES,
 )
 from skillshelf.core.text import visible
-from skillshelf.core.values import CatalogSkill, Diagnostic
+from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, Filtered, Shadowed
 from skillshelf.errors import (
     AmbiguousSkill,
     FileReadError,
@@ -35,6 +35,7 @@ from skillshelf.errors import (
 __all__ = [
     "Listing",
     "LoadedSkill",
+    "Omission",
     "Resource",
     "ResourceAddress",
     "digest_of",
@@ -42,6 +43,8 @@ __all__ = [
     "load",
     "loaded_from",
     "near_names",
+    "omissions",
+    "omissions_of",
     "parse_address",
     "read_resource",
     "read_skill",
@@ -138,6 +141,84 @@ def _segment(raw: str) -> str:
     return name
 
 
+# Names --------------------------------------------------------------------------------------------
+
+
+class Omission(NamedTuple):
+    """A file that the catalog reports without holding it as a skill, and the entry that says why."""
+
+    name: str
+    path: str
+    entry: Diagnostic | Shadowed | Filtered
+
+
+def resolve(
+    skills: Sequence[CatalogSkill], *, name: str | None = None, path: str | None = None, cwd: str = "/"
+) -> CatalogSkill:
+    """Return the one skill that a path, or else a name, refers to.
+
+    Raise SkillNotFound with names that are close, or AmbiguousSkill with the paths of all skills of that name.
+    """
+    found = [skill for skill in skills if skill.name == name] if path is None else _at_path(skills, path, cwd)
+    if len(found) > 1:
+        raise AmbiguousSkill(found[0].name, [skill.path for skill in found])
+    if found:
+        return found[0]
+    missing = SkillNotFound((name if path is None else path) or "")
+    missing.near = tuple(near_names(missing.name, skills))
+    raise missing
+
+
+def _at_path(skills: Sequence[CatalogSkill], path: str, cwd: str) -> list[CatalogSkill]:
+    """Return the skill at a folder or SKILL.md, compared as found first and by its real path second."""
+    wanted = _skill_file(path, cwd)
+    if wanted is None:
+        return []
+    found = [skill for skill in skills if skill.path == wanted]
+    if not found:
+        real = files.real_path(wanted)
+        found = [skill for skill in skills if skill.real_path == real]
+    return found[:1]
+
+
+def _skill_file(path: str, cwd: str) -> str | None:
+    """Return the absolute path of the SKILL.md that a path names; None if no file can have that path."""
+    if len(path) > ADDRESS_CHARS or "\0" in path or any("\ud800" <= c <= "\udfff" for c in path):
+        return None
+    wanted = os.path.normpath(os.path.join(cwd, path))
+    return wanted if os.path.basename(wanted) == SKILL_FILE else os.path.join(wanted, SKILL_FILE)
+
+
+def omissions(catalog: Catalog) -> Iterator[Omission]:
+    """Yield everything that was rejected, shadowed or filtered; a rejected file goes by the name of its folder."""
+    for error in catalog.errors:
+        is_skill_file = os.path.basename(error.path).lower() == SKILL_FILE.lower()
+        folder = os.path.dirname(error.path) if is_skill_file else error.path
+        yield Omission(os.path.basename(folder), error.path, error)
+    for entry in (*catalog.shadowed, *catalog.filtered):
+        yield Omission(entry.name, entry.path, entry)
+
+
+def omissions_of(
+    catalog: Catalog, *, name: str | None = None, path: str | None = None, cwd: str = "/"
+) -> list[Omission]:
+    """Return what became of a path, or else a name, that `resolve` does not find."""
+    if path is None:
+        return [omission for omission in omissions(catalog) if omission.name == name]
+    wanted = _skill_file(path, cwd)
+    return [omission for omission in omissions(catalog) if wanted in (omission.path, f"{omission.path}/{SKILL_FILE}")]
+
+
+def near_names(name: str, skills: Sequence[CatalogSkill]) -> list[str]:
+    """Return names of skills that resemble a misspelt one."""
+    from difflib import get_close_matches
+
+    if len(name) > 200:
+        return []
+    known = {skill.name.lower(): skill.name for skill in skills}
+    return [known[near] for near in get_close_matches(name.lower(), list(known), 3, 0.6)]
+
+
 # Reading ------------------------------------------------------------------------------------------
 
 
@@ -152,7 +233,7 @@ def read_resource(
 ) -> tuple[CatalogSkill, Resource]:
     """The file an address names, with its skill; an address of a folder gives the names in it."""
     address = parse_address(uri)
-    skill = _named(address.name, skills)
+    skill = resolve(skills, name=address.name)
     shown = "/".join(address.segments) or SKILL_FILE
     if not address.segments:
         return skill, resource_of(uri, skill.path, shown, read_skill(skill, limit=limit).data, profile)
@@ -163,15 +244,6 @@ def read_resource(
         names = _children(skill.real_dir, address.segments, shown)
         return skill, resource_of(uri, path, "children.txt", "\n".join(names).encode(), profile)
     return skill, resource_of(uri, path, shown, data, profile)
-
-
-def _named(name: str, skills: Sequence[CatalogSkill]) -> CatalogSkill:
-    named = [skill for skill in skills if skill.name == name]
-    if not named:
-        raise SkillNotFound(name)
-    if len(named) > 1:
-        raise AmbiguousSkill(name, [skill.path for skill in named])
-    return named[0]
 
 
 def resource_of(uri: str, path: str, shown: str, data: bytes, profile: Profile) -> Resource:
@@ -298,47 +370,6 @@ class LoadedSkill(NamedTuple):
     has_assets: bool
     warnings: tuple[Diagnostic, ...]
     frontmatter: Mapping[str, Any] = {}
-
-
-def resolve(
-    skills: Sequence[CatalogSkill], *, name: str | None = None, path: str | None = None, cwd: str
-) -> CatalogSkill:
-    """The one skill of the catalog that a path, or else a name, means; a path wins."""
-    if path is not None:
-        return _by_path(skills, path, cwd)
-    named = [skill for skill in skills if skill.name == name]
-    if not named:
-        raise SkillNotFound(name or "")
-    if len(named) > 1:
-        raise AmbiguousSkill(named[0].name, [skill.path for skill in named])
-    return named[0]
-
-
-def _by_path(skills: Sequence[CatalogSkill], path: str, cwd: str) -> CatalogSkill:
-    """A folder or its SKILL.md, relative to the working directory, as found or by its real path."""
-    if len(path) > ADDRESS_CHARS or "\0" in path or any("\ud800" <= c <= "\udfff" for c in path):
-        raise SkillNotFound(path)
-    wanted = os.path.normpath(os.path.join(cwd, path))
-    if os.path.basename(wanted) != SKILL_FILE:
-        wanted = os.path.join(wanted, SKILL_FILE)
-    for skill in skills:
-        if skill.path == wanted:
-            return skill
-    real = files.real_path(wanted)
-    for skill in skills:
-        if skill.real_path == real:
-            return skill
-    raise SkillNotFound(path)
-
-
-def near_names(name: str, skills: Sequence[CatalogSkill]) -> list[str]:
-    """Names that somebody who wrote this one may have meant."""
-    from difflib import get_close_matches
-
-    if len(name) > 200:
-        return []
-    known = {skill.name.lower(): skill.name for skill in skills}
-    return [known[near] for near in get_close_matches(name.lower(), list(known), 3, 0.6)]
 
 
 def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from skillshelf.cli.commands import DONE, NEGATIVE, Values, environment_for, needed, shelf_for
@@ -65,16 +66,11 @@ def _disabled_path(path: str, values: Values) -> str:
 
 
 def _disabled_name(name: str, values: Values) -> str:
-    from skillshelf.catalog.load import near_names, resolve
+    from skillshelf.catalog.load import resolve
 
-    shelf = shelf_for(values)
-    try:
-        resolve(shelf.catalog.skills, name=name, cwd=shelf.environment.cwd)
-    except SkillNotFound as error:
-        error.near = tuple(near_names(name, shelf.catalog.skills))
-        raise
-    except AmbiguousSkill:
-        pass  # All of that name are disabled together.
+    # All skills of one name are disabled together.
+    with suppress(AmbiguousSkill):
+        resolve(shelf_for(values).catalog.skills, name=name)
     return name
 
 
