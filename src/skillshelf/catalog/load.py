@@ -195,8 +195,8 @@ def omissions(catalog: Catalog) -> Iterator[Omission]:
         is_skill_file = os.path.basename(error.path).lower() == SKILL_FILE.lower()
         folder = os.path.dirname(error.path) if is_skill_file else error.path
         yield Omission(os.path.basename(folder), error.path, error)
-    for entry in (*catalog.shadowed, *catalog.filtered):
-        yield Omission(entry.name, entry.path, entry)
+    yield from (Omission(loser.name, loser.path, loser) for loser in catalog.shadowed)
+    yield from (Omission(entry.name, entry.path, entry) for entry in catalog.filtered)
 
 
 def omissions_of(

@@ -33,11 +33,12 @@ def enable(values: Values) -> int:
 
 def _spellings(name: str, shelf: "Shelf") -> set[str]:
     """What a list may call the skills that somebody means by a name or a path."""
+    from skillshelf.catalog.build_context import spellings
     from skillshelf.core.environment import expand
 
     meant = {name, expand(name, shelf.environment, base=shelf.environment.cwd)} if "/" in name else {name}
     for skill in shelf.catalog.skills:
-        paths = {skill.path, skill.dir, skill.real_path, os.path.dirname(skill.real_path)}
+        paths = spellings(skill.name, skill.path, skill.real_path) - {skill.name}
         if skill.name == name or paths & meant:
             meant |= paths
     return meant
