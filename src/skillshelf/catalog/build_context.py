@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 Documents = dict[tuple[str, Any], Any]
-"""Each parsed `Document` by real path and `Form`; neither type is imported before something is parsed."""
+"""Each parsed `Document` by real path and `ParseOptions`; neither type is imported before something is parsed."""
 
 CacheEntries = Sequence[dict[str, Entry]]
 """For each root, the entries of its skills by path."""

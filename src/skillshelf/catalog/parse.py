@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from skillshelf.catalog.build_context import BuildContext, Diagnostics, Documents, hidden_by, make_skill
 from skillshelf.catalog.discovery import Repeat
-from skillshelf.catalog.document import PLAIN_FORM, Document, body, form_of, parse, reads_alike
+from skillshelf.catalog.document import DEFAULT_OPTIONS, Document, body, parse, parse_options, reads_alike
 from skillshelf.catalog.rules import check, description_of, name_of, placed
 from skillshelf.config.profile import Profile
 from skillshelf.core.values import Candidate, CatalogSkill, Diagnostic, Finding, Root, Shadowed
@@ -15,14 +15,14 @@ __all__ = ["parse_candidate", "parse_repeat", "read_document"]
 
 def read_document(candidate: Candidate, profile: Profile, documents: Documents) -> Document:
     """Return the candidate as this profile parses it; profiles that parse alike share one document."""
-    key = (candidate.real_path, form_of(profile))
+    key = (candidate.real_path, parse_options(profile))
     document: Document | None = documents.get(key)
     if document is None:
-        plain = documents.get((candidate.real_path, PLAIN_FORM))
+        plain = documents.get((candidate.real_path, DEFAULT_OPTIONS))
         if plain is not None and reads_alike(candidate.head, plain, key[1]):
             document = plain
         else:
-            document = parse(candidate.head, whole=len(candidate.head) >= candidate.size, form=key[1])
+            document = parse(candidate.head, whole=len(candidate.head) >= candidate.size, options=key[1])
         documents[key] = document
     return document
 
