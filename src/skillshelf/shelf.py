@@ -91,12 +91,10 @@ class Shelf:
     def _scan_with(self, cache: Cache, roots: Roots, *, account: bool) -> Catalog:
         now = time.time_ns()
         notes: list[dict[str, Entry]] = [{} for _ in roots.roots]
-        found = discover(
-            roots.roots, self.profile, repository=roots.repository, account=account, remembered=cache.entries
-        )
+        found = discover(roots.roots, self.profile, repository=roots.repository, account=account, cached=cache.entries)
         catalog = catalogs.build(self._watched(found), roots, self.profile, self.settings, notes)
         for root, entries in zip(roots.roots, notes, strict=True):
-            cache.keep(root, entries, looked_at_ns=now)
+            cache.keep(root, entries, scanned_at_ns=now)
         self._look = catalog, now, notes
         return catalog
 

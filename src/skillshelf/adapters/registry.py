@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from skillshelf.adapters.loaders import Skill, SkillDiscovery, SkillLoader
-from skillshelf.catalog.build_context import vouched_for
+from skillshelf.catalog.build_context import registered_skill
 from skillshelf.catalog.prompt import available_skills_with_location
 from skillshelf.core.text import attribute, sealed
 from skillshelf.core.values import Catalog, CatalogSkill, Shadowed
@@ -229,7 +229,7 @@ class RegisteredShelf(Shelf):
         self._registry.register(skill for path, skill in found.items() if path not in known)
 
     def _vouched_for(self, skill: Skill) -> CatalogSkill:
-        return vouched_for(skill.metadata, skill.skill_file_path, self.profile, self.settings)
+        return registered_skill(skill.metadata, skill.skill_file_path, self.profile, self.settings)
 
     def _below(self) -> Catalog:
         if self._discovers:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.core.console import PathDisplay, as_json, note
-from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillDirectoryNotFound, SkillNotFound
+from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillDirectoryNotFound
 
 if TYPE_CHECKING:
     from skillshelf.config.settings import Trust
@@ -127,7 +127,6 @@ def pick(values: Values) -> int:
 
 def show(values: Values) -> int:
     """What a model would get of one skill."""
-    from skillshelf.catalog.load import near_names
     from skillshelf.core.console import write, write_data, write_text
 
     shelf = shelf_for(values)
@@ -137,11 +136,7 @@ def show(values: Values) -> int:
     if arguments and shelf.profile.arguments == "none":
         note(f"skills take no words in profile {shelf.profile.name}; --args changes nothing")
     with _session(shelf, values) as session:
-        try:
-            shown = session.load(None if by_path else wanted, path=wanted if by_path else None, arguments=arguments)
-        except SkillNotFound as error:
-            error.near = tuple(near_names(error.name, shelf.catalog.skills))
-            raise
+        shown = session.load(None if by_path else wanted, path=wanted if by_path else None, arguments=arguments)
     if values["json"]:
         raw = {"text": shown.loaded.data.decode("utf-8")} if values["raw"] else {}
         write(as_json({**shown.to_dict(), **raw}))
@@ -159,20 +154,15 @@ def read(values: Values) -> int:
     """One file of a skill."""
     from base64 import b64decode
 
-    from skillshelf.catalog.load import near_names
     from skillshelf.core.console import write, write_data, write_text
 
     shelf = shelf_for(values)
     uri = needed(values, "uri", "skillshelf read skill://NAME/PATH")
-    try:
-        if values["journal"] or values["keep"]:
-            with _session(shelf, values) as session:
-                resource = session.read(uri)
-        else:
-            resource = shelf.read(uri)
-    except SkillNotFound as error:
-        error.near = tuple(near_names(error.name, shelf.catalog.skills))
-        raise
+    if values["journal"] or values["keep"]:
+        with _session(shelf, values) as session:
+            resource = session.read(uri)
+    else:
+        resource = shelf.read(uri)
     if values["json"]:
         write(as_json(resource._asdict()))
     elif resource.encoding == "utf-8":
@@ -184,7 +174,6 @@ def read(values: Values) -> int:
 
 def run(values: Values) -> int:
     """A script of a skill, after somebody said yes."""
-    from skillshelf.catalog.load import near_names
     from skillshelf.core.console import can_ask, heed_requests_to_end, write, write_piece
 
     shelf = shelf_for(values)
@@ -192,13 +181,9 @@ def run(values: Values) -> int:
     name, script = needed(values, "name", usage), needed(values, "script", usage)
     heed_requests_to_end()
     with _session(shelf, values, confirm=_ask if can_ask() else None) as session:
-        try:
-            done, result = session.run(
-                name, script, values["args"] or (), on_output=None if values["json"] else write_piece
-            )
-        except SkillNotFound as error:
-            error.near = tuple(near_names(error.name, shelf.catalog.skills))
-            raise
+        done, result = session.run(
+            name, script, values["args"] or (), on_output=None if values["json"] else write_piece
+        )
     if values["json"]:
         write(as_json({**result.data, "reason": done.reason, "files": list(done.files)}))
     if done.truncated:

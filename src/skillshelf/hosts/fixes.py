@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from skillshelf.catalog.build_context import held_back_by
+from skillshelf.catalog.build_context import hidden_by_author
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import parse
 from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
@@ -421,7 +421,7 @@ def _told(
         yield "text" if step.kind == "text" else "hand", step.what, "hosts" if is_enough else "needing"
     if steps and not changes:
         profile = survey.views[verdict.host].profile
-        is_for_people = held_back_by(document_of(sighting, profile, survey).fields, profile) is not None
+        is_for_people = hidden_by_author(document_of(sighting, profile, survey).fields, profile) is not None
         yield "hand", ", then: ".join(step.what for step in steps), "calling" if is_for_people else "hosts"
 
 
@@ -434,7 +434,7 @@ def _is_enough(step: Step, verdict: Verdict, sighting: SkillFile, survey: Survey
     fields = document_of(mended, profile, changed).fields
     if "description-missing" in step.rules:
         fields = {**fields, "description": "x"}
-    return all(finding.rule in step.rules for finding in left) and held_back_by(fields, profile) is None
+    return all(finding.rule in step.rules for finding in left) and hidden_by_author(fields, profile) is None
 
 
 def _mended(sighting: SkillFile, step: Step) -> SkillFile:

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TextIO
 from skillshelf.catalog.build import build
 from skillshelf.catalog.build_context import Documents
 from skillshelf.catalog.discovery import SKILL_FILE, Found, Repeat, discover
-from skillshelf.catalog.document import PLAIN_FORM, parse
+from skillshelf.catalog.document import DEFAULT_OPTIONS, parse
 from skillshelf.catalog.host_settings import Off, switched_off
 from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_model
 from skillshelf.catalog.search_roots import Roots, resolve_roots
@@ -164,7 +164,7 @@ def _survey(
     # Parsed plainly first: most hosts read most files just so.
     for real_path, sighting in sightings.items():
         document = parse(sighting.head, whole=len(sighting.head) >= sighting.size)
-        documents[real_path, PLAIN_FORM] = document
+        documents[real_path, DEFAULT_OPTIONS] = document
         if isinstance(name := document.fields.get("name"), str):
             sightings[real_path] = sighting._replace(declared=name)
     asked = watched(hosts, "Asking hosts", progress, len(hosts))

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from skillshelf.catalog.document import Document, form_of
+from skillshelf.catalog.document import Document, parse_options
 from skillshelf.catalog.parse import read_document
 from skillshelf.config.profile import Profile
 from skillshelf.core.console import PathDisplay
@@ -95,7 +95,7 @@ def own_root(path: str, roots: Sequence[Root]) -> Root | None:
 
 def document_of(sighting: SkillFile, profile: Profile, survey: Survey) -> Document:
     """The file as this profile takes it apart."""
-    known: Document | None = survey.documents.get((sighting.real_path, form_of(profile)))
+    known: Document | None = survey.documents.get((sighting.real_path, parse_options(profile)))
     if known is not None:
         return known
     folder = os.path.dirname(sighting.real_path)

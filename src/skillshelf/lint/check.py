@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, TextIO
 
 from skillshelf.catalog.build import build
 from skillshelf.catalog.discovery import NEAR_MISSES, SKILL_FILE, Found, discover, probe
-from skillshelf.catalog.document import Document, form_of, parse
+from skillshelf.catalog.document import Document, parse, parse_options
 from skillshelf.catalog.rules import check, name_of, placed
 from skillshelf.catalog.search_roots import resolve_roots
 from skillshelf.config.profile import Profile
@@ -290,7 +290,7 @@ def _examine(target: Target, targets: Targets, profile: Profile, mode: Mode) -> 
 def _judged(target: Target, data: bytes, profile: Profile, repairs: Mapping[tuple[str, int], str]) -> _Examined:
     """What the rules and the advisers say about a file with these bytes."""
     weights = weights_for_authors(profile)
-    document = parse(data, whole=True, form=form_of(profile))
+    document = parse(data, whole=True, options=parse_options(profile))
     page = page_of(data, document, directory=target.directory, folder=os.path.dirname(target.real_path))
     notes = [Note("SKILL.md", finding) for finding in _about_fields(document, target, profile)]
     if page.body != data:

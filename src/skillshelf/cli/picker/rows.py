@@ -4,9 +4,10 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from skillshelf.catalog.load import omissions
 from skillshelf.core.console import PathDisplay
 from skillshelf.core.text import fold, plural, shorten, visible, width
-from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, Hidden
+from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, Hidden, Shadowed
 from skillshelf.errors import SkillError
 
 if TYPE_CHECKING:
@@ -139,14 +140,15 @@ def _left_out(catalog: Catalog, where: PathDisplay) -> Iterator[SkillRow]:
         bare = SkillRow("", root.scope if root else "-", where.short(root.path) if root else "-", state, text, path)
         return bare._replace(name=name or os.path.basename(bare.folder))
 
-    for error in catalog.errors:
-        at = f" (line {error.line})" if error.line else ""
-        yield row("error", error.path, f"{error.rule}: {fold(error.message)}{at}")
-    for loser in catalog.shadowed:
-        behind = ("the same file as " if loser.same_file else "behind ") + where.short(loser.by)
-        yield row("shadowed", loser.path, behind, loser.name)
-    for left_out in catalog.filtered:
-        yield row("filtered", left_out.path, _FILTERED[left_out.reason], left_out.name)
+    for name, path, entry in omissions(catalog):
+        if isinstance(entry, Diagnostic):
+            at = f" (line {entry.line})" if entry.line else ""
+            yield row("error", path, f"{entry.rule}: {fold(entry.message)}{at}", name)
+        elif isinstance(entry, Shadowed):
+            behind = ("the same file as " if entry.same_file else "behind ") + where.short(entry.by)
+            yield row("shadowed", path, behind, name)
+        else:
+            yield row("filtered", path, _FILTERED[entry.reason], name)
     listed = {skill.path for skill in catalog.skills}
     known = listed | {entry.path for part in (catalog.errors, catalog.shadowed) for entry in part}
     for warning in catalog.warnings:
