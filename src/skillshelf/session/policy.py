@@ -20,6 +20,7 @@ __all__ = [
     "PolicyName",
     "Verdict",
     "Window",
+    "can_run",
     "common",
     "covered",
     "decide",
@@ -287,6 +288,13 @@ def _is_too_wide(rule: PermissionRule, tool: str, skill: CatalogSkill | None) ->
 
 def _words(verdict: str, rule: PermissionRule) -> str:
     return f"permissions.{verdict}: {rule.tool}" + (f" {rule.skill_name}" if rule.skill_name else "")
+
+
+def can_run(policy: Policy, *, can_ask: bool) -> bool:
+    """Return True if the policy can ever allow a script; `can_ask` says that there is a user to confirm it."""
+    rules = [rule for rule in policy.allow if rule.tool == "skill_run"]
+    closed = any(rule.tool == "skill_run" and rule.skill_name is None for rule in policy.deny)
+    return not closed and policy.name != "read-only" and (can_ask or bool(rules) or policy.name == "full-auto")
 
 
 # Tools of the host --------------------------------------------------------------------------------

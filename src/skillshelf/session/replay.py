@@ -241,7 +241,7 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
             session.compact()
         elif isinstance(event, SkillCatalogUpdated):
             session.shelf.refresh()
-            session.look()
+            session.record_catalog()
         elif isinstance(event, SkillWarning) and event.kind == ANSWER_CUT:
             # What the model did is not repeated: the journal stands for it.
             session.warn(event.kind, event.detail)

@@ -97,11 +97,11 @@ def tools_of(
     skills: Sequence[CatalogSkill],
     *,
     prompt: str = "",
-    asked_for: Container[str] = (),
+    requested: Container[str] = (),
     without: Container[str] = (),
 ) -> list[Tool]:
     """The tools of the profile; none where there is no skill to use them on. What the user asked for counts too."""
-    told = [*visible_to_model(skills), *(skill for skill in skills if skill.hidden and skill.name in asked_for)]
+    told = [*visible_to_model(skills), *(skill for skill in skills if skill.hidden and skill.name in requested)]
     if not told:
         return []
     return [_tool(name, profile, told, prompt) for name in profile.tools if name not in without]
