@@ -1,6 +1,6 @@
 """Measure start-up: what each extra adds to the import of its framework, or what whole commands cost.
 
-`python bench/imports.py [--rounds N] [--environments DIR]` imports each framework and then ours in a fresh process. With
+`python bench/imports.py [--rounds N] [--environments DIR]` imports each framework, then ours, in a fresh process. With
 `--environments` each extra is installed in an empty environment of its own below DIR, and measured there.
 `python bench/imports.py --startup SOURCE ...` runs `list`, `show` and `why` from each source folder in turn and prints
 their CPU time in bare Python starts. The minimum of the rounds counts: other work on the machine can only add to it.

@@ -184,7 +184,7 @@ class PublishedSkills:
         """The same for a client that asks for a listing; a session records the catalog if it is another one."""
         told = self.told
         with self.lanes.session() as session:
-            session.look()
+            session.record_catalog()
         return told
 
     @property

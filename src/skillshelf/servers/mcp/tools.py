@@ -13,7 +13,8 @@ from skillshelf.core.values import CatalogSkill
 from skillshelf.servers.mcp.publish import WrongCursor, cursor_after, key_in, skills_after
 from skillshelf.servers.mcp.skills import PublishedSkills
 from skillshelf.session.permissions import NAMES_OF_TOOLS
-from skillshelf.session.results import can_run, failure
+from skillshelf.session.policy import can_run
+from skillshelf.session.results import failure
 from skillshelf.session.tools import Tool, ToolResult, fixed_tools
 
 __all__ = ["Masks", "call_tool", "held_back_note", "offered_tools", "only_text", "sendable"]
@@ -135,7 +136,7 @@ class Masks:
 def offered_tools(library: PublishedSkills) -> list[types.Tool]:
     """The same tools for everybody and always: those of the profile that the policy can allow, and a listing."""
     with library.lanes.session() as session:
-        runs = can_run(session.policy, asked=False)
+        runs = can_run(session.policy, can_ask=False)
     tools = fixed_tools(library.shelf.profile, without=() if runs else ("skill_run",))
     return [_offered(tool) for tool in (*tools, _LIST)]
 

@@ -29,7 +29,7 @@ from skillshelf.errors import (
 from skillshelf.journal.events import SkillLoaded, payload_of, type_of
 from skillshelf.session.effects import real_effects
 from skillshelf.session.recorder import Recording
-from skillshelf.session.results import told_message
+from skillshelf.session.results import message_text
 from skillshelf.session.session import Session
 from skillshelf.session.tools import ToolError, ToolResult
 from skillshelf.shelf import Shelf, open_shelf
@@ -207,7 +207,7 @@ class Runtime:
     def session(self, name: str) -> Session:
         """An open session."""
         if name not in self.sessions:
-            raise Refused(ToolError("not_found", f"no session {told_message(name)!r}; it was closed or never opened"))
+            raise Refused(ToolError("not_found", f"no session {message_text(name)!r}; it was closed or never opened"))
         return self.sessions[name]
 
     def keep(self, name: str, session: Session) -> None:
@@ -230,7 +230,7 @@ class Runtime:
 
 def _explained(error: SkillError) -> ToolError:
     """An error from outside of any session."""
-    return ToolError(kind_of(error).code, told_message(str(error)))
+    return ToolError(kind_of(error).code, message_text(str(error)))
 
 
 # The methods --------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def _restore(runtime: Runtime, params: Params, name: str | None) -> Any:
     shelf = runtime.shelf(params.get("cwd"), snapshot["profile"], look="disk")
     session = Session.restore(snapshot, shelf, **runtime.session_options(name, params))
     runtime.keep(name, session)
-    return {"session": name, "changes": [told_message(change) for change in session.changes]}
+    return {"session": name, "changes": [message_text(change) for change in session.changes]}
 
 
 def _activate(session: Session, params: Params) -> Any:

@@ -35,7 +35,7 @@ from skillshelf.servers.rpc.messages import (
 )
 from skillshelf.servers.rpc.methods import Client, Options, Refused, Runtime
 from skillshelf.servers.rpc.schema import METHODS
-from skillshelf.session.results import told_message
+from skillshelf.session.results import message_text
 from skillshelf.session.tools import ToolError
 from skillshelf.shelf import open_shelf
 
@@ -239,11 +239,11 @@ class Server:
         method = METHODS.get(request.method)
         if method is None:
             known = ", ".join(METHODS)
-            return METHOD_NOT_FOUND, f"no method {told_message(request.method)[:100]!r}; there are: {known}"
+            return METHOD_NOT_FOUND, f"no method {message_text(request.method)[:100]!r}; there are: {known}"
         if isinstance(request.params, list):
             return _refusal(ToolError("invalid_params", "parameters are given by name, as an object"))
         if wrong := validate(request.params, method.params):
-            return _refusal(ToolError("invalid_params", told_message(str(wrong))))
+            return _refusal(ToolError("invalid_params", message_text(str(wrong))))
         if self._waiting_bytes + size > RPC_WAITING_BYTES:
             return _refusal(ToolError("too_large", "too many requests wait for their answers (RPC_WAITING_BYTES)"))
         name = request.params.get("session")
@@ -259,7 +259,7 @@ class Server:
                 self._lanes[name] = Workers(1)
             workers = self._lanes.get(name) if name is not None else self._workers[method.turn]
             if workers is None:
-                return _refusal(ToolError("not_found", f"no session {told_message(name)[:100]!r}; it is not open"))
+                return _refusal(ToolError("not_found", f"no session {message_text(name)[:100]!r}; it is not open"))
             self._waiting_bytes += size
             workers.submit(lambda: self._run(request, name, size, reply))
         return None
@@ -275,7 +275,7 @@ class Server:
             answer = error_answer(request.id, *_refusal(refused.error))
         except OSError as error:
             answer = error_answer(
-                request.id, *_refusal(ToolError("failed", told_message(f"the machine failed: {error}")))
+                request.id, *_refusal(ToolError("failed", message_text(f"the machine failed: {error}")))
             )
         except Exception as error:
             note(f"this is a mistake in skillshelf, please report it: {type(error).__name__}: {error}")
