@@ -19,8 +19,7 @@ from support.trees import SOURCE, Machine, write_skill
 
 from skillshelf import __version__
 from skillshelf.config.systems import SYSTEMS
-from skillshelf.servers.rpc.methods import HANDLERS
-from skillshelf.servers.rpc.schema import MEMBERS, METHODS, TO_CLIENT
+from skillshelf.servers.rpc.methods import METHODS, PARAMETERS, TO_CLIENT
 
 PAGE = Path(__file__).parents[2] / "docs" / "rpc.md"
 
@@ -184,8 +183,8 @@ def test_standard_error_says_how_many_are_held_back(machine: Machine) -> None:
     done = machine.run("rpc", input='{"jsonrpc":"2.0","id":1,"method":"skills.list"}\n')
 
     assert done.stderr == (
-        f"skillshelf: 1 skill of {machine.repo} held back; to allow it once: --trust, "
-        f"always: skillshelf trust {machine.repo}\n"
+        "skillshelf: 1 skill hidden because the project is not trusted "
+        f"(run `skillshelf trust {machine.repo}`, or start with --trust)\n"
     )
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1]
 
@@ -335,13 +334,13 @@ def test_what_a_journal_does_not_hold_is_said_at_the_start_and_at_the_end(machin
 def test_every_method_has_a_function_a_schema_and_its_place_in_the_documentation() -> None:
     page = PAGE.read_text(encoding="utf-8")
 
-    assert list(HANDLERS) == list(METHODS)
+    assert all(method.handler for method in METHODS.values())
     assert re.findall(r"^### `([\w.]+)`$", page, re.MULTILINE) == [*METHODS, *TO_CLIENT]
     assert [request["title"] for request in RPC_SCHEMA["anyOf"]] == list(METHODS)
     for name, method in {**METHODS, **TO_CLIENT}.items():
         assert len(method.help.split()) > 3, name
     members = {key for method in METHODS.values() for key in get_type_hints(method.params)}
-    assert members | set(get_type_hints(TO_CLIENT["confirm"].params)) == set(MEMBERS)
+    assert members | set(get_type_hints(TO_CLIENT["confirm"].params)) == set(PARAMETERS)
 
 
 def test_the_shipped_schema_is_as_the_types_make_it() -> None:

@@ -17,7 +17,7 @@ from support.trees import Machine, write_skill
 
 from skillshelf.core import limits
 from skillshelf.core.validation import misfit
-from skillshelf.servers.rpc.schema import METHODS
+from skillshelf.servers.rpc.methods import METHODS
 
 MESSAGES = int(os.environ.get("SKILLSHELF_HOSTILE_MESSAGES", "1500"))
 

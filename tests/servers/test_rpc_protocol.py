@@ -17,7 +17,7 @@ from support.trees import Machine, write_skill
 
 from skillshelf.core import limits
 from skillshelf.servers.rpc.messages import parse_message
-from skillshelf.servers.rpc.methods import Options
+from skillshelf.servers.rpc.runtime import Options
 from skillshelf.servers.rpc.server import Server
 
 
@@ -276,13 +276,10 @@ def test_opening_a_session_may_ask_and_keeps_nobody_waiting(machine: Machine) ->
 # Limits -------------------------------------------------------------------------------------------
 
 
-def test_there_are_so_many_sessions_and_closing_one_makes_room(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_number_of_sessions_is_limited_and_closing_one_makes_room(machine: Machine) -> None:
     most = 16
-    monkeypatch.setattr("skillshelf.servers.rpc.server.RPC_SESSIONS", most)
     write_skill(machine.home / ".agents/skills", "alpha")
-    with rpc_in_process(machine) as client:
+    with rpc_in_process(machine, most_sessions=most) as client:
         sessions = [client.open() for _ in range(most)]
         refused = client.fail("session.open")
         client.ask("session.close", session=sessions[7])
@@ -295,11 +292,10 @@ def test_there_are_so_many_sessions_and_closing_one_makes_room(
     assert refused == (-32000, "too_large")
 
 
-def test_what_waits_is_bounded_and_room_comes_back(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Three long lines and the call before them, as with the limits that the server has.
-    monkeypatch.setattr("skillshelf.servers.rpc.server.RPC_WAITING_BYTES", 400_000)
+def test_the_size_of_waiting_requests_is_limited_and_room_comes_back(machine: Machine) -> None:
     put(machine.repo / ".agents/skills", "stranger")
-    with rpc_in_process(machine) as client:
+    # Room for three long lines and the call before them.
+    with rpc_in_process(machine, most_waiting_bytes=400_000) as client:
         session = client.open()
         first = client.start("session.call", session=session, tool="skill_load", arguments={"name": "stranger"})
         question = client.questions.get(timeout=WAIT)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import IO, Any
 
-from skillshelf.servers.rpc.methods import Options
+from skillshelf.servers.rpc.runtime import Options
 from skillshelf.servers.rpc.server import Server
 from support.trees import SOURCE, Machine
 
