@@ -6,7 +6,6 @@ docstring is the description. Requests are checked against this table, and the s
 
 from collections.abc import Callable, Mapping
 from functools import reduce
-from inspect import Parameter, cleandoc, signature
 from operator import or_
 from types import NoneType
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict, get_args
@@ -189,29 +188,24 @@ class ConfirmForm(TypedDict):
 METHODS: dict[str, Method] = {}
 """The methods that a client may call."""
 
-Handler = Callable[..., Any]
 
-
-def _method(name: str, result: Any, queue: Queue = "session") -> Callable[[Handler], Handler]:
+def _method(name: str, result: Any, queue: Queue = "session") -> Callable[[Any], Any]:
     """Add a handler to the table; its signature declares the parameters."""
 
-    def add(handler: Handler) -> Handler:
-        members = {
-            key: parameter.annotation if parameter.default is Parameter.empty else NotRequired[_not_null(parameter)]
-            for key, parameter in signature(handler).parameters.items()
-            if parameter.kind is Parameter.KEYWORD_ONLY
-        }
+    def add(handler: Any) -> Any:
+        code, defaults = handler.__code__, handler.__kwdefaults__ or {}
+        members: dict[str, Any] = {}
+        for key in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
+            hint = handler.__annotations__[key]
+            if key in defaults and defaults[key] is None:
+                # It may be left out, but null is a mistake.
+                hint = reduce(or_, (one for one in get_args(hint) if one is not NoneType))
+            members[key] = NotRequired[hint] if key in defaults else hint
         params = TypedDict("Params", members)  # type: ignore[misc]  # the members come from the signature
-        METHODS[name] = Method(params, result, " ".join(cleandoc(handler.__doc__ or "").split()), queue, handler)
+        METHODS[name] = Method(params, result, " ".join(handler.__doc__.split()), queue, handler)
         return handler
 
     return add
-
-
-def _not_null(parameter: Parameter) -> Any:
-    """Return the type of an optional parameter: it may be left out, but null is a mistake."""
-    types = [one for one in get_args(parameter.annotation) if one is not NoneType]
-    return reduce(or_, types) if parameter.default is None else parameter.annotation
 
 
 @_method("initialize", InitializeForm, "shared")
