@@ -281,7 +281,7 @@ class Server:
         except OSError as error:
             response = error_response(request.id, *_refusal("failed", told_message(f"system error: {error}")).args)
         except Exception as error:
-            note(f"internal error, please report it: {type(error).__name__}: {error}")
+            note(f"internal error in skillshelf, please report it: {type(error).__name__}: {error}")
             response = error_response(request.id, INTERNAL, f"internal error in skillshelf: {type(error).__name__}")
         self._finish(name, size)
         reply(response)
