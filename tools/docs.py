@@ -185,11 +185,11 @@ def events_text() -> str:
 
 
 def rpc_text() -> str:
-    """Every method of the JSON-RPC server, then what the server sends by itself."""
-    from skillshelf.servers.rpc.schema import METHODS, TO_CLIENT
+    """Return the reference of every RPC method, then of the messages that the server sends."""
+    from skillshelf.servers.rpc.methods import METHODS, TO_CLIENT
 
-    parts = ["## What a client may ask for", *(_method(name) for name in METHODS)]
-    return "\n\n".join([*parts, "## What the server sends", *(_method(name) for name in TO_CLIENT)])
+    parts = ["## Methods", *(_method(name) for name in METHODS)]
+    return "\n\n".join([*parts, "## Messages from the server", *(_method(name) for name in TO_CLIENT)])
 
 
 _SHIPPED = {
@@ -202,16 +202,16 @@ _SHIPPED = {
 
 
 def _method(name: str) -> str:
-    from skillshelf.servers.rpc.schema import MEMBERS, METHODS, TO_CLIENT
+    from skillshelf.servers.rpc.methods import METHODS, PARAMETERS, TO_CLIENT
 
     method = {**METHODS, **TO_CLIENT}[name]
-    parts = [f"### `{name}`", f"{method.help[0].upper()}{method.help[1:]}."]
+    parts = [f"### `{name}`", method.help]
     hints = get_type_hints(method.params) if hasattr(method.params, "__required_keys__") else {}
     if hints:
         rows = [["parameter", "type", "meaning"]]
         for key, hint in hints.items():
             optional = "" if key in method.params.__required_keys__ else "?"
-            rows.append([f"`{key}{optional}`", f"`{_type_words(hint)}`", MEMBERS[key]])
+            rows.append([f"`{key}{optional}`", f"`{_type_words(hint)}`", PARAMETERS[key]])
         parts.append(_markdown(rows))
     return "\n\n".join([*parts, *([f"Result: {_result_words(method.result)}."] if method.result else [])])
 

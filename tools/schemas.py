@@ -30,7 +30,7 @@ from skillshelf.core.json_types import (
 )
 from skillshelf.core.validation import schema_of
 from skillshelf.journal.events import EVENTS, MEMBERS
-from skillshelf.servers.rpc.schema import METHODS, TO_CLIENT
+from skillshelf.servers.rpc.methods import METHODS, TO_CLIENT
 
 __all__ = ["RPC_SCHEMA", "SCHEMAS", "write_schemas"]
 

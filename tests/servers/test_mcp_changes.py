@@ -1,4 +1,4 @@
-"""What changes on disk while a server runs: clients see it, and those who listen are told."""
+"""Changes on disk while a server runs are visible to clients and announced to subscribers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def root_of(machine: Machine) -> Path:
 
 @asynccontextmanager
 async def listening(machine: Machine, era: str) -> AsyncIterator[tuple[Client, anyio.Event]]:
-    """A client on a server that watches the disk, and what is set when it is told that the listing is another one."""
+    """Open a client of a server that watches the disk; the event is set when a changed listing is announced."""
     heard, ready = anyio.Event(), anyio.Event()
 
     async def on_message(message: Any) -> None:
@@ -98,11 +98,7 @@ CHANGES: dict[Callable[[Machine], None], list[str]] = {
     [("older", a_new_skill), *(("newer", change) for change in CHANGES)],
     ids=lambda given: given if isinstance(given, str) else given.__name__,
 )
-def test_a_change_is_announced_and_then_seen(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, era: str, change: Callable[[Machine], None]
-) -> None:
-    monkeypatch.setattr("skillshelf.servers.mcp.command._LOOK_MS", 100)
-    monkeypatch.setattr("skillshelf.servers.mcp.command._GATHER_MS", 50)
+def test_a_change_is_announced_and_then_seen(machine: Machine, era: str, change: Callable[[Machine], None]) -> None:
     put(root_of(machine), "alpha")
     for place in ("first", "second"):
         put(machine.base / place, "linked", place)

@@ -1,4 +1,4 @@
-"""The real command: messages that are none, how it ends, and words that it cannot follow."""
+"""The real command: invalid messages, how it ends, and invalid options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Process = subprocess.Popen[bytes]
 
 
 def started(machine: Machine, *words: str, program: Sequence[str] = ("-m", "skillshelf", "mcp")) -> Process:
-    """The command as a process whose messages a test writes by hand."""
+    """Start the command in a process; the test writes its messages."""
     parameters = command_of(machine, *words)
     return subprocess.Popen(
         [parameters.command, *program, *parameters.args[3:]],
@@ -32,9 +32,9 @@ def started(machine: Machine, *words: str, program: Sequence[str] = ("-m", "skil
     )
 
 
-def test_what_is_no_message_is_answered_and_the_next_message_is_served(machine: Machine) -> None:
+def test_an_invalid_message_gets_an_error_and_the_next_message_is_served(machine: Machine) -> None:
     folder = write_skill(machine.home / ".agents/skills", "alpha").parent
-    # A name that is no text cannot be written as JSON, and must not end the server.
+    # A name that is not UTF-8 cannot be encoded as JSON, and must not end the server.
     Path(os.fsdecode(os.fsencode(folder) + b"/\xff.md")).touch()
     lines = {
         b"nonsense": (-32700, None),
@@ -103,7 +103,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.mark.req("C-08", "C-110", "S-07")
-def test_a_server_that_never_reached_for_the_network_ends_well_at_a_signal_though_its_client_stays(
+def test_a_server_without_network_access_ends_with_status_0_at_a_signal_while_its_client_stays(
     machine: Machine,
 ) -> None:
     write_skill(machine.home / ".agents/skills", "alpha")
@@ -136,13 +136,13 @@ def test_a_server_that_never_reached_for_the_network_ends_well_at_a_signal_thoug
         ({"http": "192.0.2.1:1", "token_file": __file__}, "ASCII|cannot listen"),
         (
             {"http": "127.0.0.1:0", "allow_host": ["https://skills.example/"]},
-            "--allow-host takes the name of a machine",
+            "--allow-host takes a host name",
         ),
-        ({"paths": True}, "--paths is for --http"),
+        ({"paths": True}, "--paths needs --http"),
     ],
     ids=["open to all", "no address", "no port", "no token file", "an empty token", "no token", "no name", "no HTTP"],
 )
-def test_words_that_cannot_be_followed_are_wrong_usage(machine: Machine, words: dict[str, Any], message: str) -> None:
+def test_invalid_options_are_configuration_errors(machine: Machine, words: dict[str, Any], message: str) -> None:
     values: dict[str, Any] = {
         "http": None,
         "token_file": None,

@@ -1,4 +1,4 @@
-"""Over HTTP: who is let in, how much, and what a client far away gets."""
+"""Over HTTP: the checks of Host, Origin and token, the limits, and what a remote client gets."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from support.trees import Machine, write_skill
 
 import anyio  # isort: skip
 from mcp import Client  # isort: skip
-from skillshelf.servers.mcp.http import HostCheck, Listening, listening_for
+from skillshelf.servers.mcp.http import HostCheck, HttpLimits, ListenAddress, listen_address
 
 TOKEN = "a-token-of-enough-characters"
-LOCAL = Listening("127.0.0.1", 8000, None, frozenset())
-OPEN = Listening("0.0.0.0", 8000, TOKEN, frozenset({"skills.example"}))
+LOCAL = ListenAddress("127.0.0.1", 8000, None, frozenset())
+DEFAULT_LIMITS = HttpLimits()
+OPEN = ListenAddress("0.0.0.0", 8000, TOKEN, frozenset({"skills.example"}))
 
 
 @contextmanager
 def serving(machine: Machine, *words: str, **variables: str) -> Iterator[str]:
-    """The real command over HTTP; it must end well when it is told to."""
+    """Run the real command over HTTP and yield its address; it must end with status 0 at a signal."""
     parameters = command_of(machine, "--http", "127.0.0.1:0", *words)
     process = subprocess.Popen(
         [parameters.command, *parameters.args],
@@ -48,7 +49,7 @@ def serving(machine: Machine, *words: str, **variables: str) -> Iterator[str]:
         process.stderr.close()
 
 
-def test_both_eras_are_served_and_no_path_of_the_machine_is_told(machine: Machine) -> None:
+def test_both_eras_are_served_without_paths_of_the_machine(machine: Machine) -> None:
     write_skill(machine.home / ".agents/skills", "alpha")
 
     async def check(url: str) -> None:
@@ -67,7 +68,7 @@ def test_both_eras_are_served_and_no_path_of_the_machine_is_told(machine: Machin
 
 
 def status_of(url: str, body: bytes, **headers: str) -> int:
-    """The status of the answer to a request."""
+    """Return the status of the response to a request."""
     connection = HTTPConnection(url.removeprefix("http://").partition("/")[0], timeout=30)
     plain = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     try:
@@ -78,9 +79,13 @@ def status_of(url: str, body: bytes, **headers: str) -> int:
 
 
 def answered(
-    listening: Listening, *headers: tuple[str, str], app: Any = None, doors: list[HostCheck] | None = None
+    address: ListenAddress,
+    *headers: tuple[str, str],
+    app: Any = None,
+    checks: list[HostCheck] | None = None,
+    limits: HttpLimits = DEFAULT_LIMITS,
 ) -> int:
-    """The status that the door, which `doors` gets, or what is behind it gives to a request with these headers."""
+    """Return the status of a request with these headers; the check itself is appended to `checks`."""
 
     async def welcome(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -96,15 +101,15 @@ def answered(
 
     raw = [(name.encode(), value.encode()) for name, value in headers]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": raw}
-    door = HostCheck(app or welcome, listening)
-    if doors is not None:
-        doors.append(door)
-    anyio.run(door, scope, receive, send)
+    check = HostCheck(app or welcome, address, limits)
+    if checks is not None:
+        checks.append(check)
+    anyio.run(check, scope, receive, send)
     return statuses[0]
 
 
 @pytest.mark.parametrize(
-    ("listening", "host", "status"),
+    ("address", "host", "status"),
     [
         *((LOCAL, host, 200) for host in ("127.0.0.1:8000", "localhost:8000", "[::1]:8000", "LOCALHOST")),
         *(
@@ -118,16 +123,16 @@ def answered(
         *((OPEN, host, 421) for host in ("evil.example", "skills.example.evil.example", "[", "skills.example@evil")),
     ],
 )
-def test_only_names_of_this_server_are_answered(listening: Listening, host: str, status: int) -> None:
+def test_only_names_of_this_server_are_answered(address: ListenAddress, host: str, status: int) -> None:
     authorization = ("authorization", f"Bearer {TOKEN}")
 
-    assert answered(listening, ("host", host), authorization) == status
+    assert answered(address, ("host", host), authorization) == status
 
 
 def test_a_name_that_is_allowed_may_be_given_with_its_port_and_in_any_case() -> None:
     words = {"http": "127.0.0.1:0", "token_file": None, "allow_host": ["Skills.Example:8443"]}
 
-    assert answered(listening_for(words, {}), ("host", "skills.example")) == 200
+    assert answered(listen_address(words, {}), ("host", "skills.example")) == 200
 
 
 def test_a_host_that_is_missing_or_named_twice_is_refused() -> None:
@@ -146,7 +151,7 @@ def test_a_host_that_is_missing_or_named_twice_is_refused() -> None:
         ),
     ],
 )
-def test_only_pages_of_this_machine_may_ask(origin: str, status: int) -> None:
+def test_only_pages_of_this_machine_are_served(origin: str, status: int) -> None:
     assert answered(LOCAL, ("host", "localhost"), ("origin", origin)) == status
 
 
@@ -180,11 +185,11 @@ def test_a_server_for_other_machines_takes_only_its_own_pages(host: str, origin:
     ],
     ids=["right", "another spelling of bearer", "upper case", "basic", "wrong", "no bearer", "none", "two"],
 )
-def test_who_has_no_token_is_refused(given: tuple[tuple[str, str], ...], status: int) -> None:
+def test_a_client_without_the_token_is_refused(given: tuple[tuple[str, str], ...], status: int) -> None:
     assert answered(OPEN, ("host", "skills.example"), *given) == status
 
 
-def test_one_request_too_many_is_told_to_come_again() -> None:
+def test_requests_beyond_the_limit_are_told_to_try_again() -> None:
     statuses: list[int] = []
     enough = anyio.Event()
 
@@ -198,47 +203,46 @@ def test_one_request_too_many_is_told_to_come_again() -> None:
             enough.set()
 
     async def check() -> None:
-        door: Any = HostCheck(slow, LOCAL)
+        host_check: Any = HostCheck(slow, LOCAL)
         scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"localhost")]}
         async with anyio.create_task_group() as group:
             for _ in range(65):
-                group.start_soon(door, scope, anyio.sleep_forever, send)
+                group.start_soon(host_check, scope, anyio.sleep_forever, send)
 
     run(check)
     assert statuses == [503, *[200] * 64]
 
 
-def test_a_request_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skillshelf.servers.mcp.http.REQUEST_SECONDS", 0.01)
-
+def test_a_request_that_takes_too_long_is_ended() -> None:
     async def never(scope: Any, receive: Any, send: Any) -> None:
         await anyio.sleep_forever()
 
-    assert answered(LOCAL, ("host", "localhost"), app=never) == 504
+    assert answered(LOCAL, ("host", "localhost"), app=never, limits=HttpLimits(request_seconds=0.01)) == 504
 
 
-def test_a_request_that_is_not_done_when_the_server_ends_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skillshelf.servers.mcp.http._SHUTDOWN_SECONDS", 0.01)
-    doors: list[HostCheck] = []
+def test_a_request_that_is_not_done_when_the_server_ends_gets_a_status() -> None:
+    checks: list[HostCheck] = []
 
     async def never(scope: Any, receive: Any, send: Any) -> None:
-        doors[0].close()
+        checks[0].close()
         await anyio.sleep_forever()
 
-    assert answered(LOCAL, ("host", "localhost"), app=never, doors=doors) == 503
+    assert (
+        answered(LOCAL, ("host", "localhost"), app=never, checks=checks, limits=HttpLimits(shutdown_seconds=0.01))
+        == 503
+    )
 
 
-def test_a_client_that_does_not_send_what_it_announced_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skillshelf.servers.mcp.http.BODY_SECONDS", 0.01)
-    heard: list[Any] = []
+def test_a_client_that_does_not_send_the_whole_body_is_disconnected() -> None:
+    received: list[Any] = []
 
-    async def patient(scope: Any, receive: Any, send: Any) -> None:
-        heard.append(await receive())
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        received.append(await receive())
 
     async def check() -> None:
         scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"localhost")]}
-        door: Any = HostCheck(patient, LOCAL)
-        await door(scope, anyio.sleep_forever, anyio.sleep_forever)
+        host_check: Any = HostCheck(app, LOCAL, HttpLimits(body_seconds=0.01))
+        await host_check(scope, anyio.sleep_forever, anyio.sleep_forever)
 
     run(check)
-    assert json.dumps(heard) == '[{"type": "http.disconnect"}]'
+    assert json.dumps(received) == '[{"type": "http.disconnect"}]'

@@ -1,4 +1,4 @@
-"""Skills by the extension: what is listed, what each entry says, what is read, and what is refused."""
+"""The skills extension: listings, entries, reads and refusals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.mcps import ERAS, WRONG_PARAMETERS, ask, client_of, code_of, run, text_of
+from support.mcps import ERAS, INVALID_PARAMS, ask, client_of, code_of, run, text_of
 from support.trees import Machine, write_skill
 
 EXTENSION = "io.modelcontextprotocol/skills"
@@ -88,7 +88,7 @@ def test_every_file_is_in_the_entry_and_a_read_gives_exactly_its_bytes(machine: 
     run(check)
 
 
-def test_what_tools_leave_behind_and_links_are_neither_listed_nor_read(machine: Machine) -> None:
+def test_files_of_tools_and_links_are_neither_listed_nor_read(machine: Machine) -> None:
     folder = write_skill(user_root(machine), "alpha").parent
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__/x.pyc").write_bytes(b"x")
@@ -107,7 +107,7 @@ def test_what_tools_leave_behind_and_links_are_neither_listed_nor_read(machine: 
 
         assert [file["uri"] for file in entry["resources"]] == ["skill://alpha/SKILL.md"]
         assert [child["name"] for child in children] == ["SKILL.md"]
-        assert refused == [WRONG_PARAMETERS] * 3
+        assert refused == [INVALID_PARAMS] * 3
 
     run(check)
 
@@ -138,7 +138,7 @@ def test_a_skill_inside_a_skill_has_an_entry_of_its_own_and_is_part_of_the_outer
         (left_out,) = page["_meta"]["skillshelf.server/left-out"]
         assert left_out == {
             "uri": "skill://outer/parts/elsewhere/SKILL.md",
-            "reason": "it says that its name is 'other-name', and its address needs 'elsewhere'",
+            "reason": "its name is 'other-name', but its address requires 'elsewhere'",
         }
 
     run(check)
@@ -147,23 +147,23 @@ def test_a_skill_inside_a_skill_has_an_entry_of_its_own_and_is_part_of_the_outer
 LEFT_OUT = {
     "repaired": (
         "---\nname: repaired\ndescription: Use: when broken\n---\n",
-        "its frontmatter is no valid YAML (line 3)",
+        "its frontmatter is not valid YAML at line 3",
     ),
-    "Bad_Name": ("---\nname: Bad_Name\ndescription: Bad.\n---\n", "its name breaks the standard: 'Bad_Name'"),
-    "12": ("---\nname: 12\ndescription: A number.\n---\n", "its frontmatter has no `name` that is text"),
+    "Bad_Name": ("---\nname: Bad_Name\ndescription: Bad.\n---\n", "its name 'Bad_Name' is not valid"),
+    "12": ("---\nname: 12\ndescription: A number.\n---\n", "its frontmatter has no `name`, or it is not text"),
     "wordy": (
         f"---\nname: wordy\ndescription: {'x' * 1025}\n---\n",
-        "its `description` has 1025 characters, and the standard allows 1024",
+        "its `description` has 1025 characters; the standard allows 1024",
     ),
     "picky": (
         f"---\nname: picky\ndescription: Picky.\ncompatibility: {'x' * 501}\n---\n",
-        "its `compatibility` has 501 characters, and the standard allows 500",
+        "its `compatibility` has 501 characters; the standard allows 500",
     ),
 }
 
 
 @pytest.mark.parametrize("name", LEFT_OUT)
-def test_what_the_extension_may_not_publish_is_left_out_with_the_reason_and_served_by_the_tools(
+def test_a_skill_that_the_extension_does_not_allow_is_left_out_with_the_reason_and_served_by_the_tools(
     machine: Machine, name: str
 ) -> None:
     text, reason = LEFT_OUT[name]
@@ -180,13 +180,13 @@ def test_what_the_extension_may_not_publish_is_left_out_with_the_reason_and_serv
         assert page["skills"] == listed == []
         assert left_out["uri"] == f"skill://{name}/SKILL.md"
         assert left_out["reason"].startswith(reason)
-        assert code == WRONG_PARAMETERS
+        assert code == INVALID_PARAMS
         assert "# The body" in loaded
 
     run(check)
 
 
-def test_a_skill_whose_files_a_rule_denies_to_read_is_left_out_with_the_reason(machine: Machine) -> None:
+def test_a_skill_is_left_out_with_the_reason_if_a_rule_denies_reading_its_files(machine: Machine) -> None:
     for name in ("alpha", "beta"):
         write_skill(user_root(machine), name)
     rule = {"deny": [{"tool": "skill_read", "skill_name": "alpha"}]}
@@ -200,14 +200,14 @@ def test_a_skill_whose_files_a_rule_denies_to_read_is_left_out_with_the_reason(m
         assert [entry["uri"] for entry in page["skills"]] == ["skill://beta/SKILL.md"]
         assert [resource["uri"] for resource in listed] == ["skill://beta/SKILL.md"]
         assert page["_meta"]["skillshelf.server/left-out"] == [
-            {"uri": "skill://alpha/SKILL.md", "reason": "a rule denies that its files are read"}
+            {"uri": "skill://alpha/SKILL.md", "reason": "a rule denies reading its files"}
         ]
-        assert code == WRONG_PARAMETERS
+        assert code == INVALID_PARAMS
 
     run(check)
 
 
-def test_standard_error_names_the_first_that_are_left_out_and_where_the_others_are(
+def test_standard_error_names_the_first_skills_that_are_left_out_and_where_to_find_the_others(
     machine: Machine, capfd: pytest.CaptureFixture[str]
 ) -> None:
     for number in range(30):
@@ -222,10 +222,10 @@ def test_standard_error_names_the_first_that_are_left_out_and_where_the_others_a
     run(check)
     lines = capfd.readouterr().err.splitlines()
     assert [line.split(": ")[2] for line in lines[:-1]] == [f"skill://Bad_{n:02}/SKILL.md" for n in range(20)]
-    assert lines[-1].startswith("skillshelf: more are not in skills/list")
+    assert lines[-1].startswith("skillshelf: more skills are not in skills/list")
 
 
-def test_more_files_than_may_be_published_are_left_out_with_the_reason(machine: Machine) -> None:
+def test_a_skill_with_too_many_files_is_left_out_with_the_reason(machine: Machine) -> None:
     folder = write_skill(user_root(machine), "many").parent
     for number in range(512):
         (folder / f"{number}.txt").write_text("")
@@ -253,7 +253,7 @@ NO_FILES = (
 
 
 @pytest.mark.parametrize(("method", "addresses"), [("skills/get", NO_SKILLS), ("resources/read", NO_FILES)])
-def test_only_the_one_address_of_something_that_is_served_leads_to_it(
+def test_only_the_canonical_address_of_a_file_is_served(
     machine: Machine, method: str, addresses: tuple[str, ...]
 ) -> None:
     folder = write_skill(user_root(machine), "alpha").parent
@@ -265,8 +265,8 @@ def test_only_the_one_address_of_something_that_is_served_leads_to_it(
     async def check() -> None:
         async with client_of(machine) as client:
             codes = {uri: await code_of(client, method, uri=uri) for uri in addresses}
-            assert codes == dict.fromkeys(addresses, WRONG_PARAMETERS)
-            assert await code_of(client, method) == WRONG_PARAMETERS
+            assert codes == dict.fromkeys(addresses, INVALID_PARAMS)
+            assert await code_of(client, method) == INVALID_PARAMS
 
     run(check)
 
@@ -298,13 +298,13 @@ def test_a_folder_gives_its_children_and_an_empty_one_none(machine: Machine) -> 
             ("page.md", "text/markdown"),
         ]
         assert nothing == []
-        assert codes == [WRONG_PARAMETERS] * 4
+        assert codes == [INVALID_PARAMS] * 4
 
     run(check)
 
 
 @pytest.mark.parametrize("method", ["skills/list", "resources/list"])
-def test_a_listing_gives_each_skill_once_over_its_pages_though_skills_come_and_go(
+def test_the_pages_of_a_listing_have_each_skill_once_while_skills_are_added_and_removed(
     machine: Machine, method: str
 ) -> None:
     for number in range(120):
@@ -326,7 +326,7 @@ def test_a_listing_gives_each_skill_once_over_its_pages_though_skills_come_and_g
     run(check)
 
 
-def test_the_children_of_a_folder_come_in_pages_too(machine: Machine) -> None:
+def test_the_children_of_a_folder_are_listed_in_pages_too(machine: Machine) -> None:
     folder = write_skill(user_root(machine), "alpha").parent
     for number in range(70):
         (folder / f"{number:03}.md").write_text("")
@@ -350,7 +350,7 @@ def test_the_children_of_a_folder_come_in_pages_too(machine: Machine) -> None:
         *("tools/list", "prompts/list", "resources/templates/list"),
     ],
 )
-def test_a_cursor_that_was_never_given_is_refused(machine: Machine, method: str) -> None:
+def test_a_cursor_that_the_server_did_not_return_is_refused(machine: Machine, method: str) -> None:
     write_skill(user_root(machine), "alpha")
     # The last ones say the right listing, and then a number or no key at all.
     made_up = [urlsafe_b64encode(json.dumps([method, *rest]).encode()).decode() for rest in ([1, 2], ["a", None], [])]
@@ -360,7 +360,7 @@ def test_a_cursor_that_was_never_given_is_refused(machine: Machine, method: str)
         async with client_of(machine) as client:
             given = {"uri": "skill://alpha"} if "directory" in method else {}
             codes = {cursor: await code_of(client, method, cursor=cursor, **given) for cursor in cursors}
-            assert codes == dict.fromkeys(cursors, WRONG_PARAMETERS)
+            assert codes == dict.fromkeys(cursors, INVALID_PARAMS)
 
     run(check)
 
@@ -413,7 +413,7 @@ def test_the_frontmatter_is_given_as_it_is_written(machine: Machine) -> None:
     run(check)
 
 
-def test_skills_of_one_name_have_addresses_of_their_own(machine: Machine) -> None:
+def test_skills_of_the_same_name_have_different_addresses(machine: Machine) -> None:
     machine.configure('[profiles.lab]\nextends = "standard"\ncollision = "keep-all"\n')
     files = [write_skill(machine.home / root / "skills", "alpha") for root in (".agents", ".claude")]
     files[1].write_text("---\nname: alpha\ndescription: The other.\n---\n# Other\n")
@@ -437,11 +437,7 @@ def test_skills_of_one_name_have_addresses_of_their_own(machine: Machine) -> Non
     run(check)
 
 
-def test_a_page_begins_after_a_skill_that_is_gone_and_leaves_out_none_of_its_name(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("skillshelf.servers.mcp.server.PAGE_ENTRIES", 1)
-    monkeypatch.setattr("skillshelf.servers.mcp.skills._LOOK_AGAIN_SECONDS", 0)
+def test_a_page_begins_after_a_removed_skill_and_omits_none_of_its_name(machine: Machine) -> None:
     machine.configure('[profiles.lab]\nextends = "standard"\ncollision = "keep-all"\n')
     for root in (".agents", ".claude"):
         write_skill(machine.home / root / "skills", "alpha").write_text(
@@ -449,7 +445,7 @@ def test_a_page_begins_after_a_skill_that_is_gone_and_leaves_out_none_of_its_nam
         )
 
     async def check() -> None:
-        async with client_of(machine, profile="lab") as client:
+        async with client_of(machine, profile="lab", page_entries=1, refresh_seconds=0) as client:
             first = await ask(client, "skills/list")
             gone = first["skills"][0]["frontmatter"]["description"]
             root, stays = (".agents", ".claude") if gone == "Of .agents." else (".claude", ".agents")

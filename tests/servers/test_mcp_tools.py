@@ -1,4 +1,4 @@
-"""For clients without the extension: tools, resources, prompts and completion; and what everybody is told."""
+"""For clients without the extension: tools, resources, prompts, completion and instructions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.mcps import ERAS, WRONG_PARAMETERS, ask, client_of, code_of, run, text_of
+from support.mcps import ERAS, INVALID_PARAMS, ask, client_of, code_of, run, text_of
 from support.trees import Machine, write_skill
 
 import skillshelf
@@ -19,7 +19,7 @@ def user_root(machine: Machine) -> Path:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_the_tools_are_the_same_for_everybody_and_say_that_they_only_read(machine: Machine, era: str) -> None:
+def test_the_tools_are_the_same_for_every_client_and_are_marked_read_only(machine: Machine, era: str) -> None:
     async def check() -> None:
         async with client_of(machine, era) as client:
             before = (await client.list_tools()).tools
@@ -47,7 +47,7 @@ def test_the_tools_are_the_same_for_everybody_and_say_that_they_only_read(machin
         ("omp", "look with skill_list for a skill that fits, load it with read and"),
     ],
 )
-def test_a_model_is_told_to_use_the_tools_that_there_are(machine: Machine, profile: str, words: str) -> None:
+def test_the_instructions_name_the_tools_of_the_profile(machine: Machine, profile: str, words: str) -> None:
     async def check() -> None:
         async with client_of(machine, "older", profile=profile) as client:
             offered = [tool.name for tool in (await client.list_tools()).tools]
@@ -63,7 +63,7 @@ def test_scripts_can_be_run_only_where_the_policy_can_allow_it(machine: Machine)
 
     async def check() -> None:
         async with client_of(machine) as client:
-            assert await code_of(client, "tools/call", name="skill_run", arguments={}) == WRONG_PARAMETERS
+            assert await code_of(client, "tools/call", name="skill_run", arguments={}) == INVALID_PARAMS
         async with client_of(machine, policy=rule) as client:
             (tool,) = [tool for tool in (await client.list_tools()).tools if tool.name == "skill_run"]
             assert tool.annotations is not None
@@ -107,7 +107,7 @@ def test_a_model_finds_lists_loads_and_reads(machine: Machine) -> None:
     run(check)
 
 
-def test_a_listing_for_a_model_comes_in_pages(machine: Machine) -> None:
+def test_a_listing_for_a_model_has_pages(machine: Machine) -> None:
     for number in range(60):
         write_skill(user_root(machine), f"skill-{number:02}")
 
@@ -127,16 +127,13 @@ def test_a_listing_for_a_model_comes_in_pages(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("method", ["tools/call", "skills/list", "resources/list"])
-def test_a_listing_records_the_catalog_if_it_is_another_one_and_nothing_else(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
-    monkeypatch.setattr("skillshelf.servers.mcp.skills._LOOK_AGAIN_SECONDS", 0)
+def test_a_listing_records_a_changed_catalog_and_nothing_else(machine: Machine, method: str) -> None:
     journal = machine.base / "run.jsonl"
     write_skill(user_root(machine), "alpha")
 
     async def check() -> None:
         given = {"name": "skill_list", "arguments": {}} if method == "tools/call" else {}
-        async with client_of(machine, journal=journal) as client:
+        async with client_of(machine, journal=journal, refresh_seconds=0) as client:
             await ask(client, method, **given)
             write_skill(user_root(machine), "beta")
             await ask(client, method, **given)
@@ -150,7 +147,7 @@ def test_a_listing_records_the_catalog_if_it_is_another_one_and_nothing_else(
     assert [event["count"] for event in events[1:3]] == [1, 2]
 
 
-def test_what_one_client_loads_or_asks_for_changes_nothing_for_the_next(machine: Machine) -> None:
+def test_loads_and_commands_of_one_client_change_nothing_for_the_next(machine: Machine) -> None:
     journal = machine.base / "run.jsonl"
     only = "---\nname: {0}\ndescription: Works.\nallowed-tools: {1}\n---\n"
     write_skill(user_root(machine), "reads", only.format("reads", "Read"))
@@ -201,7 +198,7 @@ def test_a_mistake_of_a_model_is_a_result_that_says_what_to_do(machine: Machine,
     run(check)
 
 
-def test_skills_of_a_project_that_nobody_trusts_are_held_back_and_counted(machine: Machine) -> None:
+def test_skills_of_an_untrusted_project_are_hidden_and_counted(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "stranger")
 
     async def check() -> None:
@@ -219,7 +216,7 @@ def test_skills_of_a_project_that_nobody_trusts_are_held_back_and_counted(machin
             ]
 
         assert page["skills"] == []
-        assert codes == [WRONG_PARAMETERS] * 2
+        assert codes == [INVALID_PARAMS] * 2
         assert "1 more of this project is held back" in told
         assert "skillshelf trust" in told
         assert all("skillshelf trust" in text for text in texts)
@@ -227,7 +224,7 @@ def test_skills_of_a_project_that_nobody_trusts_are_held_back_and_counted(machin
     run(check)
 
 
-def test_a_denied_skill_is_nowhere(machine: Machine) -> None:
+def test_a_denied_skill_is_in_no_listing(machine: Machine) -> None:
     write_skill(user_root(machine), "alpha")
     write_skill(user_root(machine), "secret")
 
@@ -242,7 +239,7 @@ def test_a_denied_skill_is_nowhere(machine: Machine) -> None:
 
         assert [skill["uri"] for skill in listed] == ["skill://alpha/SKILL.md"]
         assert [row["name"] for row in named.structured_content["skills"]] == ["alpha"]
-        assert codes == [WRONG_PARAMETERS] * 2
+        assert codes == [INVALID_PARAMS] * 2
 
     run(check)
 
@@ -271,7 +268,7 @@ def test_few_skills_are_prompts_and_many_are_not(machine: Machine) -> None:
         assert [prompt.name for prompt in prompts] == ["alpha", "by-hand"]
         assert got.role == "user"
         assert "# By hand: v2" in got.content.text  # type: ignore[union-attr]
-        assert codes == [WRONG_PARAMETERS] * 2
+        assert codes == [INVALID_PARAMS] * 2
         assert many == []
 
     run(check)
@@ -299,7 +296,7 @@ def test_names_and_paths_can_be_completed(machine: Machine) -> None:
     run(check)
 
 
-def test_a_client_far_away_is_not_told_where_skills_lie(machine: Machine) -> None:
+def test_a_remote_client_does_not_see_the_paths_of_skills(machine: Machine) -> None:
     write_skill(user_root(machine), "alpha")
     write_skill(machine.repo / ".agents/skills", "stranger")
     (user_root(machine) / "gone").mkdir()

@@ -1,4 +1,4 @@
-"""The methods of `skillshelf rpc`, and what each of them gives."""
+"""The methods of `skillshelf rpc` and their results."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from support.trees import SOURCE, Machine, write_skill
 
 from skillshelf import __version__
 from skillshelf.config.systems import SYSTEMS
-from skillshelf.servers.rpc.methods import HANDLERS
-from skillshelf.servers.rpc.schema import MEMBERS, METHODS, TO_CLIENT
+from skillshelf.servers.rpc.methods import METHODS, PARAMETERS, TO_CLIENT
 
 PAGE = Path(__file__).parents[2] / "docs" / "rpc.md"
 
@@ -30,7 +29,7 @@ REQUESTS = jsonschema.Draft202012Validator(RPC_SCHEMA)
 
 
 def asked(client: RpcClient, method: str, **params: Any) -> Any:
-    """What a request gives; request and result are held against the schema."""
+    """Return the result of a request; request and result are validated against the schema."""
     REQUESTS.validate({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     result = client.ask(method, **params)
     jsonschema.Draft202012Validator(RPC_SCHEMA["$defs"][f"{method} result"]).validate(result)
@@ -40,7 +39,7 @@ def asked(client: RpcClient, method: str, **params: Any) -> Any:
 # What there is ------------------------------------------------------------------------------------
 
 
-def test_a_client_is_told_what_the_server_is_and_can_do(machine: Machine) -> None:
+def test_initialize_returns_name_version_profiles_and_capabilities(machine: Machine) -> None:
     machine.configure("[profiles.lab]\nextends = 'standard'\n")
     with rpc_process(machine) as client:
         told = asked(client, "initialize")
@@ -71,7 +70,7 @@ def test_the_list_is_what_the_command_prints(machine: Machine) -> None:
 
 
 @pytest.mark.req("C-102", "C-105")
-def test_the_catalog_of_each_folder_is_kept_until_a_reload_is_asked_for(machine: Machine) -> None:
+def test_the_catalog_of_each_folder_is_kept_until_a_reload_is_requested(machine: Machine) -> None:
     inner = machine.repo / "inner"
     write_skill(inner / ".agents/skills", "inside")
     write_skill(machine.repo / ".agents/skills", "outside")
@@ -91,7 +90,7 @@ def test_the_catalog_of_each_folder_is_kept_until_a_reload_is_asked_for(machine:
         assert names() == ["outside"]
 
 
-def test_a_reload_reads_the_configuration_too_and_open_sessions_see_the_disk_anew(machine: Machine) -> None:
+def test_a_reload_reads_the_configuration_too_and_refreshes_open_sessions(machine: Machine) -> None:
     write_skill(machine.home / ".agents/skills", "alpha")
     with rpc_in_process(machine) as client:
         session = client.open()
@@ -153,7 +152,7 @@ def test_without_a_session_skills_are_searched_loaded_and_read_as_the_commands_d
 
 
 @pytest.mark.parametrize("method", ["skills.search", "skills.load", "skills.read"])
-def test_what_a_rule_denies_is_denied_without_a_session_too(machine: Machine, method: str) -> None:
+def test_a_rule_denies_requests_without_a_session_too(machine: Machine, method: str) -> None:
     write_skill(machine.home / ".agents/skills", "alpha")
     machine.configure("permissions.deny = [{ tool = 'skill_load' }, { tool = 'skill_search' }]\n")
     params = {"skills.search": {"query": "alpha"}, "skills.load": {"name": "alpha"}}
@@ -163,7 +162,7 @@ def test_what_a_rule_denies_is_denied_without_a_session_too(machine: Machine, me
     assert code == (-32000, "denied")
 
 
-def test_skills_that_nobody_trusts_are_listed_and_held_back_unless_the_run_trusts_them(machine: Machine) -> None:
+def test_untrusted_skills_are_listed_and_hidden_unless_the_run_trusts_them(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "stranger")
     with rpc_in_process(machine) as client:
         assert client.ask("skills.list")["skills"][0]["hidden"] == "untrusted"
@@ -178,14 +177,14 @@ def test_skills_that_nobody_trusts_are_listed_and_held_back_unless_the_run_trust
         assert client.ask("skills.load", name="stranger")["skill"]["name"] == "stranger"
 
 
-def test_standard_error_says_how_many_are_held_back(machine: Machine) -> None:
+def test_standard_error_says_how_many_skills_are_hidden(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "stranger")
 
     done = machine.run("rpc", input='{"jsonrpc":"2.0","id":1,"method":"skills.list"}\n')
 
     assert done.stderr == (
-        f"skillshelf: 1 skill of {machine.repo} held back; to allow it once: --trust, "
-        f"always: skillshelf trust {machine.repo}\n"
+        "skillshelf: 1 skill hidden because the project is not trusted "
+        f"(run `skillshelf trust {machine.repo}`, or start with --trust)\n"
     )
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1]
 
@@ -286,7 +285,7 @@ def test_events_come_before_the_answer_and_are_those_of_the_journal(machine: Mac
 
 
 @pytest.mark.parametrize("profile", ["standard", "codelia", "swiftagent", "rip", "omp"])
-def test_what_was_done_without_a_session_can_be_replayed_in_every_profile(machine: Machine, profile: str) -> None:
+def test_requests_without_a_session_can_be_replayed_in_every_profile(machine: Machine, profile: str) -> None:
     root = {"swiftagent": ".agent/skills", "omp": ".omp/agent/skills"}.get(profile, ".agents/skills")
     path = write_skill(machine.home / root, "alpha")
     journal = machine.base / "run.jsonl"
@@ -309,13 +308,13 @@ def test_what_was_done_without_a_session_can_be_replayed_in_every_profile(machin
 
 
 def without_frame(journal: Path, session: str) -> list[dict[str, Any]]:
-    """The events of a journal as a client is told of them."""
+    """Return the events of a journal as a client receives them."""
     records = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
     frame = ("seq", "ts_ms", "prev", "sum")
     return [{**{k: v for k, v in record.items() if k not in frame}, "session": session} for record in records]
 
 
-def test_what_a_journal_does_not_hold_is_said_at_the_start_and_at_the_end(machine: Machine) -> None:
+def test_events_missing_from_a_journal_are_reported_at_the_start_and_at_the_end(machine: Machine) -> None:
     lines = [
         {"jsonrpc": "2.0", "id": 1, "method": "session.open", "params": {"journal": "."}},
         {"jsonrpc": "2.0", "id": 2, "method": "session.close", "params": {"session": "s1"}},
@@ -332,19 +331,19 @@ def test_what_a_journal_does_not_hold_is_said_at_the_start_and_at_the_end(machin
 # The tables ---------------------------------------------------------------------------------------
 
 
-def test_every_method_has_a_function_a_schema_and_its_place_in_the_documentation() -> None:
+def test_every_method_has_a_handler_a_schema_and_a_section_in_the_documentation() -> None:
     page = PAGE.read_text(encoding="utf-8")
 
-    assert list(HANDLERS) == list(METHODS)
+    assert all(method.handler for method in METHODS.values())
     assert re.findall(r"^### `([\w.]+)`$", page, re.MULTILINE) == [*METHODS, *TO_CLIENT]
     assert [request["title"] for request in RPC_SCHEMA["anyOf"]] == list(METHODS)
     for name, method in {**METHODS, **TO_CLIENT}.items():
         assert len(method.help.split()) > 3, name
     members = {key for method in METHODS.values() for key in get_type_hints(method.params)}
-    assert members | set(get_type_hints(TO_CLIENT["confirm"].params)) == set(MEMBERS)
+    assert members | set(get_type_hints(TO_CLIENT["confirm"].params)) == set(PARAMETERS)
 
 
-def test_the_shipped_schema_is_as_the_types_make_it() -> None:
+def test_the_shipped_schema_matches_the_method_table() -> None:
     shipped = PAGE.parent.parent / "src/skillshelf/json_schemas/rpc.json"
 
     assert json.loads(shipped.read_text(encoding="utf-8")) == RPC_SCHEMA

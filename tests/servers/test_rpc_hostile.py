@@ -1,6 +1,6 @@
-"""A client that means harm, clients in a hurry, and values that fit no type.
+"""Hostile messages, concurrent sessions, and values of wrong types.
 
-`SKILLSHELF_HOSTILE_MESSAGES=10000` sends more than the run by default does.
+`SKILLSHELF_HOSTILE_MESSAGES=10000` sends more messages than the default run.
 """
 
 import json
@@ -15,7 +15,7 @@ from support.rpcclient import RpcClient, rpc_in_process, rpc_process
 from support.trees import Machine, write_skill
 
 from skillshelf.core import limits
-from skillshelf.servers.rpc.schema import METHODS
+from skillshelf.servers.rpc.methods import METHODS
 
 MESSAGES = int(os.environ.get("SKILLSHELF_HOSTILE_MESSAGES", "1500"))
 
@@ -60,24 +60,24 @@ PATHS = [
 
 
 def broken(chance: random.Random) -> bytes:
-    """The beginning of a good message."""
+    """Return the beginning of a valid message."""
     line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "skills.load", "params": {"name": "alpha"}}).encode()
     return line[: chance.randrange(1, len(line) - 1)]
 
 
 def noise(chance: random.Random) -> bytes:
-    """Bytes that are no text."""
+    """Return bytes that are not UTF-8."""
     return b"\xff" + chance.randbytes(chance.randrange(1, 200)).replace(b"\n", b"")
 
 
 def deep(chance: random.Random) -> bytes:
-    """More levels than anybody needs."""
+    """Return a message with too many levels."""
     depth = chance.choice([70, 900, 5000, 50_000])
     return b'{"jsonrpc":"2.0","id":1,"method":"skills.list","params":' + b'{"a":[' * depth + b"]}" * depth + b"}"
 
 
 def wrong_types(chance: random.Random) -> bytes:
-    """A method with parameters that it may have, of any type; never a file to write to."""
+    """Return a request with known parameters of any type, but never a file to write to."""
     method = chance.choice(
         [name for name in METHODS if name not in ("session.open", "session.restore", "session.close")]
     )
@@ -87,19 +87,19 @@ def wrong_types(chance: random.Random) -> bytes:
 
 
 def openings(chance: random.Random) -> bytes:
-    """Sessions that cannot be opened."""
+    """Return a request for a session that cannot be opened."""
     members = {key: chance.choice(VALUES) for key in ("profile", "policy", "preload", "snapshot", "cwd")}
     return request(chance.choice(["session.open", "session.restore"]), {**members, "nonsense": 1})
 
 
 def strange_frames(chance: random.Random) -> bytes:
-    """JSON that is no request."""
+    """Return JSON that is not a request."""
     frame = {"jsonrpc": chance.choice(["2.0", 2.0, None]), "id": chance.choice([[], {}, True]), "method": "x"}
     return json.dumps(chance.choice([frame, 1, "x", None, [], {"id": 1}, {"jsonrpc": "2.0", "id": 3}])).encode()
 
 
 def unknown_methods(chance: random.Random) -> bytes:
-    """Methods that do not exist."""
+    """Return a request for a method that does not exist."""
     names = [
         "__init__",
         "session",
@@ -115,7 +115,7 @@ def unknown_methods(chance: random.Random) -> bytes:
 
 
 def path_attacks(chance: random.Random) -> bytes:
-    """Paths and addresses that lead elsewhere."""
+    """Return a request with a path or address outside of the skill."""
     path = chance.choice(PATHS)
     choices: list[tuple[str, Any]] = [
         ("skills.read", {"uri": path}),
@@ -133,7 +133,7 @@ def path_attacks(chance: random.Random) -> bytes:
 
 
 def request(method: str, params: Any) -> bytes:
-    """A request whose id says which method it is."""
+    """Return a request whose id names the method."""
     return json.dumps({"jsonrpc": "2.0", "id": f"h:{method[:40]}", "method": method, "params": params}).encode()
 
 
@@ -143,7 +143,7 @@ KINDS: list[Callable[[random.Random], bytes]] = [
 ]
 
 
-def test_after_any_number_of_hostile_messages_a_good_one_is_served(machine: Machine) -> None:
+def test_after_any_number_of_hostile_messages_a_valid_one_is_served(machine: Machine) -> None:
     skill = write_skill(machine.home / ".agents/skills", "alpha").parent
     (skill / "link").symlink_to("/etc/passwd")
     chance = random.Random(8)
@@ -166,10 +166,10 @@ def test_after_any_number_of_hostile_messages_a_good_one_is_served(machine: Mach
     assert client.others.empty()
 
 
-# In a hurry ---------------------------------------------------------------------------------------
+# Concurrency ---------------------------------------------------------------------------------------
 
 
-def test_sessions_at_once_do_not_disturb_each_other(machine: Machine) -> None:
+def test_concurrent_sessions_do_not_affect_each_other(machine: Machine) -> None:
     for name in ("alpha", "beta"):
         put(machine.home / ".agents/skills", name)
 
@@ -199,7 +199,7 @@ def test_sessions_at_once_do_not_disturb_each_other(machine: Machine) -> None:
     assert machine.run("log", "verify", str(machine.base / "run.jsonl")).returncode == 0
 
 
-def test_requests_behind_a_close_are_all_answered(machine: Machine) -> None:
+def test_requests_after_a_close_are_all_answered(machine: Machine) -> None:
     with rpc_in_process(machine) as client:
         for _ in range(30):
             name = client.open()

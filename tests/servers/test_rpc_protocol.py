@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 as its specification asks for it: errors, ids, batches, questions, and how it ends."""
+"""JSON-RPC 2.0 by its specification: errors, ids, batches, confirmations, limits and shutdown."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from support.trees import Machine, write_skill
 
 from skillshelf.core import limits
 from skillshelf.servers.rpc.messages import parse_message
-from skillshelf.servers.rpc.methods import Options
+from skillshelf.servers.rpc.runtime import Options
 from skillshelf.servers.rpc.server import Server
 
 
 def call(method: str, **params: Any) -> bytes:
-    """A request with the id 2."""
+    """Return a request with the id 2."""
     return json.dumps({"jsonrpc": "2.0", "id": 2, "method": method, "params": params}).encode()
 
 
 ERRORS: dict[str, tuple[bytes, int, Any]] = {
-    "no JSON": (b"{bad", -32700, None),
+    "not JSON": (b"{bad", -32700, None),
     "half a message": (b'{"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz]', -32700, None),
     "half a batch": (b'[{"jsonrpc":"2.0","method":"initialize","id":"1"},{"jsonrpc":"2.0","method"', -32700, None),
     "not UTF-8": (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', -32700, None),
@@ -44,7 +44,7 @@ ERRORS: dict[str, tuple[bytes, int, Any]] = {
     "no version": (b'{"id":1,"method":"initialize"}', -32600, 1),
     "another version": (b'{"jsonrpc":"1.0","id":1,"method":"initialize"}', -32600, 1),
     "no method": (b'{"jsonrpc":"2.0","id":"x"}', -32600, "x"),
-    "a method that is no text": (b'{"jsonrpc":"2.0","method":1,"params":"bar"}', -32600, None),
+    "a method that is not text": (b'{"jsonrpc":"2.0","method":1,"params":"bar"}', -32600, None),
     "an id that is a list": (b'{"jsonrpc":"2.0","id":[1],"method":"initialize"}', -32600, None),
     "an id that is true": (b'{"jsonrpc":"2.0","id":true,"method":"initialize"}', -32600, None),
     "parameters that are text": (b'{"jsonrpc":"2.0","id":2,"method":"initialize","params":"x"}', -32600, 2),
@@ -67,7 +67,7 @@ ERRORS: dict[str, tuple[bytes, int, Any]] = {
 }
 
 
-def test_every_error_is_the_one_that_the_protocol_has_for_it(machine: Machine) -> None:
+def test_every_error_has_the_code_of_the_specification(machine: Machine) -> None:
     write_skill(machine.home / ".agents/skills", "alpha")
     found = {}
     with rpc_process(machine) as client:
@@ -80,7 +80,7 @@ def test_every_error_is_the_one_that_the_protocol_has_for_it(machine: Machine) -
     assert found == ERRORS
 
 
-def test_an_error_says_what_may_have_been_meant(machine: Machine) -> None:
+def test_an_error_names_candidates(machine: Machine) -> None:
     for root in (machine.home / ".agents/skills", machine.repo / ".agents/skills"):
         write_skill(root, "release-notes")
     paths = [str(base / ".agents/skills/release-notes/SKILL.md") for base in (machine.repo, machine.home)]
@@ -95,14 +95,14 @@ def test_an_error_says_what_may_have_been_meant(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("given", [0, -1, 1.5, 2**53, 2**70, "", "x", "ü", "\ud800", None], ids=ascii)
-def test_an_answer_has_the_id_of_its_request(machine: Machine, given: Any) -> None:
+def test_a_response_has_the_id_of_its_request(machine: Machine, given: Any) -> None:
     with rpc_in_process(machine) as client:
         client.send({"id": given, "method": "context.inspect", "params": {"include_skills": False}})
 
         assert client.other() == {"jsonrpc": "2.0", "id": given, "result": {}}
 
 
-def test_half_a_character_is_replaced_before_it_reaches_anybody(machine: Machine) -> None:
+def test_a_lone_surrogate_in_parameters_is_replaced(machine: Machine) -> None:
     write_skill(machine.home / ".agents/skills", "alpha")
     with rpc_in_process(machine) as client:
         answer = client.ask("session.call", session=client.open(), tool="skill_load", arguments={"name": "a\ud800"})
@@ -110,7 +110,7 @@ def test_half_a_character_is_replaced_before_it_reaches_anybody(machine: Machine
     assert answer["error"]["message"].startswith("Skill not found: a?")
 
 
-def test_a_notification_is_done_and_not_answered(machine: Machine) -> None:
+def test_a_notification_is_run_without_a_response(machine: Machine) -> None:
     write_skill(machine.home / ".agents/skills", "alpha")
     with rpc_in_process(machine) as client:
         session = client.open()
@@ -129,7 +129,7 @@ def test_a_notification_is_done_and_not_answered(machine: Machine) -> None:
     assert client.others.empty()
 
 
-def test_a_batch_is_answered_together_and_only_where_an_answer_is_due(machine: Machine) -> None:
+def test_the_responses_to_a_batch_are_sent_together_and_notifications_get_none(machine: Machine) -> None:
     inspect = {"jsonrpc": "2.0", "method": "context.inspect", "params": {"include_skills": False}}
     batch: list[Any] = [
         {**inspect, "id": "1"},
@@ -157,7 +157,7 @@ def test_a_batch_is_answered_together_and_only_where_an_answer_is_due(machine: M
     assert client.others.empty()
 
 
-def test_empty_lines_are_nothing_and_a_last_line_needs_no_newline(machine: Machine) -> None:
+def test_empty_lines_are_ignored_and_the_last_line_needs_no_newline(machine: Machine) -> None:
     done = machine.run("rpc", input='\n \r\n{"jsonrpc":"2.0","id":1,"method":"session.open"}')
 
     answers = [json.loads(line) for line in done.stdout.splitlines() if '"id"' in line]
@@ -173,7 +173,7 @@ def test_a_line_that_is_too_long_is_refused_and_the_next_one_is_served(machine: 
         assert client.ask("context.inspect", include_skills=False) == {}
 
 
-def test_messages_are_as_deep_as_the_limit_says() -> None:
+def test_the_depth_of_messages_is_limited() -> None:
     def levels(count: int) -> bytes:
         return b'{"jsonrpc":"2.0","method":"x","params":' + b"[" * (count - 1) + b"]" * (count - 1) + b"}"
 
@@ -183,7 +183,7 @@ def test_messages_are_as_deep_as_the_limit_says() -> None:
     ]
 
 
-# Questions ----------------------------------------------------------------------------------------
+# Confirmations ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_no_answer_in_time_means_no_and_a_late_one_changes_nothing(machine: Mach
     assert limits.RPC_CONFIRM_SECONDS == 60
 
 
-def test_others_are_answered_while_a_question_is_open(machine: Machine) -> None:
+def test_other_requests_are_answered_while_a_confirmation_is_open(machine: Machine) -> None:
     put(machine.repo / ".agents/skills", "stranger")
     put(machine.home / ".agents/skills", "deploy")
     with rpc_in_process(machine) as client:
@@ -262,7 +262,7 @@ def test_others_are_answered_while_a_question_is_open(machine: Machine) -> None:
         assert [load()["error"]["data"]["code"] for load in loads] == ["denied"] * 5
 
 
-def test_opening_a_session_may_ask_and_keeps_nobody_waiting(machine: Machine) -> None:
+def test_opening_a_session_may_ask_for_confirmation_while_other_requests_go_on(machine: Machine) -> None:
     put(machine.repo / ".agents/skills", "stranger")
     with rpc_in_process(machine) as client:
         opening = client.start("session.open", preload=["stranger"])
@@ -276,13 +276,10 @@ def test_opening_a_session_may_ask_and_keeps_nobody_waiting(machine: Machine) ->
 # Limits -------------------------------------------------------------------------------------------
 
 
-def test_there_are_so_many_sessions_and_closing_one_makes_room(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_number_of_sessions_is_limited_and_closing_one_makes_room(machine: Machine) -> None:
     most = 16
-    monkeypatch.setattr("skillshelf.servers.rpc.server.RPC_SESSIONS", most)
     write_skill(machine.home / ".agents/skills", "alpha")
-    with rpc_in_process(machine) as client:
+    with rpc_in_process(machine, most_sessions=most) as client:
         sessions = [client.open() for _ in range(most)]
         refused = client.fail("session.open")
         client.ask("session.close", session=sessions[7])
@@ -295,11 +292,10 @@ def test_there_are_so_many_sessions_and_closing_one_makes_room(
     assert refused == (-32000, "too_large")
 
 
-def test_what_waits_is_bounded_and_room_comes_back(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Three long lines and the call before them, as with the limits that the server has.
-    monkeypatch.setattr("skillshelf.servers.rpc.server.RPC_WAITING_BYTES", 400_000)
+def test_the_size_of_waiting_requests_is_limited_and_room_comes_back(machine: Machine) -> None:
     put(machine.repo / ".agents/skills", "stranger")
-    with rpc_in_process(machine) as client:
+    # Room for three long lines and the call before them.
+    with rpc_in_process(machine, most_waiting_bytes=400_000) as client:
         session = client.open()
         first = client.start("session.call", session=session, tool="skill_load", arguments={"name": "stranger"})
         question = client.questions.get(timeout=WAIT)
@@ -317,11 +313,11 @@ def test_what_waits_is_bounded_and_room_comes_back(machine: Machine, monkeypatch
 
 
 def types_in(journal: Path) -> list[str]:
-    """The types of the events in a journal."""
+    """Return the types of the events in a journal."""
     return [json.loads(line)["type"] for line in journal.read_text(encoding="utf-8").splitlines()]
 
 
-def test_at_the_end_of_the_input_everything_is_answered_and_nobody_is_asked_any_more(machine: Machine) -> None:
+def test_at_the_end_of_the_input_every_request_is_answered_without_confirmations(machine: Machine) -> None:
     put(machine.repo / ".agents/skills", "stranger")
     journal = machine.base / "run.jsonl"
     call = {"session": "s1", "tool": "skill_load", "arguments": {"name": "stranger"}}
@@ -381,7 +377,7 @@ def test_a_client_that_stops_reading_does_not_keep_the_server_from_ending(machin
         os.close(fd)
 
 
-def test_a_client_that_is_gone_ends_the_server(machine: Machine) -> None:
+def test_the_server_ends_when_the_client_is_gone(machine: Machine) -> None:
     journal = machine.base / "run.jsonl"
     process = start(machine, "--journal", str(journal))
     assert process.stdin
@@ -399,7 +395,7 @@ def test_a_client_that_is_gone_ends_the_server(machine: Machine) -> None:
     assert types_in(journal)[-1] == "session_ended"
 
 
-def test_what_is_wrong_at_the_start_is_said_before_anybody_is_served(machine: Machine) -> None:
+def test_errors_at_the_start_are_reported_before_the_first_request(machine: Machine) -> None:
     wrong = [machine.run("rpc", "--profile", "x", input=""), machine.run("rpc", "--cwd", "/nowhere", input="")]
     machine.configure("nonsense = 1\n")
     wrong.append(machine.run("rpc", input=""))

@@ -1,4 +1,4 @@
-"""Clients of the MCP SDK for tests: on a server in this process, or on the real command in one of its own."""
+"""Clients of the MCP SDK for tests: of a server in this process, or of the real command in its own process."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from pydantic import ConfigDict
 
+from skillshelf.core.limits import PAGE_ENTRIES
 from skillshelf.servers.mcp.command import watch
 from skillshelf.servers.mcp.server import SkillServer
 from skillshelf.servers.mcp.skills import PublishedSkills
 
 ERAS = {"older": "legacy", "newer": "2026-07-28"}
-"""The two eras of the protocol, and how a client is told to speak each."""
+"""The two eras of the protocol, and the mode of the client for each."""
 
-WRONG_PARAMETERS = -32602
+INVALID_PARAMS = -32602
+POLL_MS, DEBOUNCE_MS = 100, 50
+"""The times of a server that watches the disk, shorter than those of the command."""
 
 
 class _Params(types.RequestParams):
@@ -42,7 +45,7 @@ class _Result(types.Result):
 
 
 def run(test: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
-    """Run what a test does with a client; nothing may take longer than a minute."""
+    """Run the asynchronous part of a test for at most a minute."""
 
     async def bounded() -> None:
         with anyio.fail_after(60):
@@ -61,33 +64,35 @@ async def client_of(
     policy: Any = None,
     show_paths: bool = True,
     watching: bool = False,
+    page_entries: int = PAGE_ENTRIES,
+    refresh_seconds: float = 2.0,
     **options: Any,
 ) -> AsyncIterator[Client]:
-    """A client on a server of this process, which sees the machine as the command does."""
+    """Open a client of a server in this process, which sees the machine as the command does."""
     shelf = machine.shelf(profile, trust="ask")
-    library = PublishedSkills(shelf, partial(shelf.session, policy, journal=journal))
-    server = SkillServer(library, show_paths=show_paths)
+    skills = PublishedSkills(shelf, partial(shelf.session, policy, journal=journal), refresh_seconds=refresh_seconds)
+    server = SkillServer(skills, show_paths=show_paths, page_entries=page_entries)
     try:
         async with anyio.create_task_group() as group, Client(server.server, mode=ERAS[era], **options) as client:
             if watching:
-                group.start_soon(watch, server)
+                group.start_soon(watch, server, POLL_MS, DEBOUNCE_MS)
             yield client
             group.cancel_scope.cancel()
     finally:
-        library.lanes.close()
+        skills.sessions.close()
 
 
 def command_of(machine: Machine, *words: str) -> StdioServerParameters:
-    """The real command, as a client starts it."""
-    place = ["--cwd", str(machine.repo), "--home", str(machine.home)]
+    """Return the parameters to start the real command."""
+    folders = ["--cwd", str(machine.repo), "--home", str(machine.home)]
     environment = {"PATH": os.environ.get("PATH", ""), "HOME": "/nonexistent", "PYTHONPATH": SOURCE}
     return StdioServerParameters(
-        command=sys.executable, args=["-m", "skillshelf", "mcp", *place, *words], env=environment
+        command=sys.executable, args=["-m", "skillshelf", "mcp", *folders, *words], env=environment
     )
 
 
 async def ask(client: Client, method: str, **params: Any) -> dict[str, Any]:
-    """What a method gives, without what the SDK adds of its own."""
+    """Return the result of a method without the members that the SDK adds."""
     request: Any = types.Request(method=method, params=_Params(**params))
     result = (await client.session.send_request(request, _Result)).model_dump(by_alias=True, exclude_none=True)
     meta = {key: value for key, value in result.pop("_meta", {}).items() if "serverInfo" not in key}
@@ -95,7 +100,7 @@ async def ask(client: Client, method: str, **params: Any) -> dict[str, Any]:
 
 
 async def code_of(client: Client, method: str, **params: Any) -> int | None:
-    """The code of the error that a method gives."""
+    """Return the code of a method's error, or None if it succeeds."""
     try:
         await ask(client, method, **params)
     except MCPError as error:
@@ -104,7 +109,7 @@ async def code_of(client: Client, method: str, **params: Any) -> int | None:
 
 
 async def text_of(client: Client, tool: str, **arguments: Any) -> str:
-    """The text that a tool gives."""
+    """Return the text of a tool's result."""
     content = (await client.call_tool(tool, arguments)).content[0]
     assert isinstance(content, types.TextContent)
     return content.text

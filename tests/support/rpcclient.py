@@ -1,4 +1,4 @@
-"""A client of `skillshelf rpc` for tests: it sends lines, sorts what comes back, and answers questions."""
+"""A client of `skillshelf rpc` for tests: it sends lines, sorts the messages it receives, and answers confirmations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import IO, Any
 
-from skillshelf.servers.rpc.methods import Options
+from skillshelf.servers.rpc.runtime import Options
 from skillshelf.servers.rpc.server import Server
 from support.trees import SOURCE, Machine
 
@@ -26,7 +26,7 @@ NO_ANSWER = object()
 
 
 class RpcClient:
-    """One side of the protocol. `confirm` says what a question is answered with; by default it is not answered."""
+    """The client side of the protocol. `confirm` returns the answer to a confirmation; by default there is none."""
 
     def __init__(self, to_server: IO[bytes], from_server: IO[bytes]) -> None:
         self._to_server = to_server
@@ -63,30 +63,30 @@ class RpcClient:
         self.line(json.dumps({"jsonrpc": "2.0", **message}).encode())
 
     def start(self, method: str, **params: Any) -> Callable[[], dict[str, Any]]:
-        """Send a request; what is returned waits for its answer."""
+        """Send a request; return a function that waits for its response."""
         id_ = f"t{next(self._ids)}"
         box = self._answers[id_] = queue.SimpleQueue()
         self.send({"id": id_, "method": method, "params": params})
         return lambda: box.get(timeout=WAIT)
 
     def ask(self, method: str, **params: Any) -> Any:
-        """The result of a request."""
+        """Return the result of a request."""
         answer = self.start(method, **params)()
         assert "result" in answer, answer
         return answer["result"]
 
     def fail(self, method: str, **params: Any) -> tuple[int, str]:
-        """The code of an error, and the code in its data."""
+        """Return the code of an error, and the code in its data."""
         error = self.start(method, **params)()["error"]
         return error["code"], error.get("data", {}).get("code")
 
     def open(self, **params: Any) -> str:
-        """A new session."""
+        """Open a session and return its name."""
         name: str = self.ask("session.open", **params)["session"]
         return name
 
     def other(self) -> Any:
-        """The next message that answers none of these requests."""
+        """Return the next message that is not a response to a started request."""
         return self.others.get(timeout=WAIT)
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class RpcClient:
 
 
 def start(machine: Machine, *words: str, **options: Any) -> subprocess.Popen[bytes]:
-    """`skillshelf rpc` in a process of its own."""
+    """Start `skillshelf rpc` in its own process."""
     return subprocess.Popen(
         [sys.executable, "-m", "skillshelf", "rpc", "--home", str(machine.home), *words],
         cwd=machine.repo,
@@ -112,7 +112,7 @@ def start(machine: Machine, *words: str, **options: Any) -> subprocess.Popen[byt
 
 @contextmanager
 def rpc_process(machine: Machine, *words: str) -> Iterator[RpcClient]:
-    """A client of a real process, which must end well with nothing on standard error but remarks."""
+    """Open a client of a real process, which must end with status 0 and without internal errors."""
     process = start(machine, *words)
     assert process.stdin
     assert process.stdout
@@ -122,7 +122,7 @@ def rpc_process(machine: Machine, *words: str) -> Iterator[RpcClient]:
         yield client
         client.close()
         assert process.wait(WAIT) == 0
-        assert b"mistake in skillshelf" not in process.stderr.read()
+        assert b"internal error in skillshelf" not in process.stderr.read()
     finally:
         process.kill()
         process.wait()
@@ -135,7 +135,7 @@ def rpc_process(machine: Machine, *words: str) -> Iterator[RpcClient]:
 def rpc_in_process(
     machine: Machine, *, started: Mapping[str, Any] | None = None, **options: Any
 ) -> Iterator[RpcClient]:
-    """A client of a server in this process, which was started with these words."""
+    """Open a client of a server in this process, which was started with these options."""
     (read, to_server), (from_server, write) = os.pipe(), os.pipe()
     words = Options(str(machine.repo), home=str(machine.home))._replace(**(started or {}))
     server = Server(words, read=read, write=write, **options)

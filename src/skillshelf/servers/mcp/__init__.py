@@ -1,1 +1,1 @@
-"""A shelf to a server that speaks the Model Context Protocol; imported only by the command that starts it."""
+"""A server of the Model Context Protocol; imported only by the command that starts it."""

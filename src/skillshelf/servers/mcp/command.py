@@ -1,9 +1,9 @@
-"""Standard input and output to a connection: bounded lines in, one message each, and an answer to what is none."""
+"""Run the `mcp` command: serve over standard input and output or HTTP, and watch the folders of skills."""
 
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -26,33 +26,32 @@ from skillshelf.shelf import Shelf
 
 __all__ = ["serve", "serve_stdio", "watch"]
 
-
 _BLOCK = 1 << 16
 
 
 async def serve_stdio(server: SkillServer) -> None:
-    """Serve the one client at the other end until it closes its side."""
-    # Whatever else prints in this process must not get between the messages.
-    wire_in, wire_out = os.dup(0), os.dup(1)
+    """Serve one client on standard input and output until it closes its side."""
+    # Other output of this process must not get between the messages.
+    read, write = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    out = _Out(wire_out)
-    streams = stdio_server(cast(Any, _In(wire_in, out)), cast(Any, out))
+    out = _MessageWriter(write)
+    streams = stdio_server(cast(Any, _MessageReader(read, out)), cast(Any, out))
     async with streams as (incoming, outgoing):
         await server.server.run(incoming, outgoing, server.server.create_initialization_options())
 
 
-class _Out:
-    """Where messages are written, one at a time."""
+class _MessageWriter:
+    """Writes messages, one at a time."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._lock = anyio.Lock()
 
     async def write(self, text: str) -> None:
-        """Write all of a text; a client that does not read is waited for."""
+        """Write all of a text, waiting for a client that does not read."""
         async with self._lock:
             await anyio.to_thread.run_sync(self._write, text.encode(), abandon_on_cancel=True)
 
@@ -62,23 +61,23 @@ class _Out:
             while left:
                 left = left[os.write(self._descriptor, left) :]
         except BrokenPipeError:
-            # Nobody reads any more; that the input ends will end the server.
+            # The client no longer reads; the end of its input will end the server.
             return
 
     async def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: writes are not buffered."""
 
     async def refuse(self, code: int, message: str, request: Any = None) -> None:
-        """Answer what is no message."""
+        """Return an error for a line that is not a valid message."""
         identity = request if isinstance(request, str | int) and not isinstance(request, bool) else None
         error = types.JSONRPCError(jsonrpc="2.0", id=identity, error=types.ErrorData(code=code, message=message))
         await self.write(error.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
 
 
-class _In:
-    """The lines that are messages; all others are answered here."""
+class _MessageReader:
+    """Yields the lines that are valid messages, and answers all others with an error."""
 
-    def __init__(self, descriptor: int, out: _Out) -> None:
+    def __init__(self, descriptor: int, out: _MessageWriter) -> None:
         self._descriptor = descriptor
         self._out = out
 
@@ -104,7 +103,7 @@ class _In:
         return True
 
     async def _lines(self) -> AsyncIterator[bytes | None]:
-        """Each line; None for one that is too long, of which nothing is kept."""
+        """Yield each line, or None for one that is too long, of which nothing is kept."""
         kept, too_long = b"", False
         while block := await anyio.to_thread.run_sync(os.read, self._descriptor, _BLOCK, abandon_on_cancel=True):
             *ended, rest = (kept + block).split(b"\n")
@@ -117,161 +116,154 @@ class _In:
             yield kept
 
 
-_LOOK_MS = 2_000
-_GATHER_MS = 400
+_POLL_MS = 2_000
+_DEBOUNCE_MS = 400
 _STEP_MS = 50
 
 
-async def watch(server: SkillServer) -> None:
-    """Watch the folders of skills until cancelled; where the system cannot, the library looks again by itself."""
-    stop = anyio.Event()
+async def watch(server: SkillServer, poll_ms: int = _POLL_MS, debounce_ms: int = _DEBOUNCE_MS) -> None:
+    """Watch the folders of skills until cancelled; where that is impossible, the skills are refreshed when used."""
+    skills, stop = server.skills, anyio.Event()
     async with anyio.create_task_group() as group:
         group.start_soon(_set_when_cancelled, stop)
-        # Thousands of folders take a while to watch, and whoever starts a server asks it something at once.
-        await anyio.sleep(_LOOK_MS / 2000)
-        await _watch_forever(server, stop)
+        # Thousands of folders take a while to watch, and a client sends its first request immediately.
+        await anyio.sleep(poll_ms / 2000)
+        while True:
+            folders = await anyio.to_thread.run_sync(_folders, skills)
+            skills.watched = False
+            try:
+                if folders:
+                    await _watch(server, folders, stop, poll_ms, debounce_ms)
+                    continue
+            except (OSError, RuntimeError):
+                # A folder was removed meanwhile, or the system has no more watches.
+                skills.watched = False
+            await anyio.sleep(poll_ms / 1000)
+            await _announce(server, set())
 
 
 async def _set_when_cancelled(stop: anyio.Event) -> None:
-    # The thread that waits for changes hears of nothing else, and is waited for.
+    # The thread that waits for changes ends by this event only, and the task group waits for it.
     try:
         await anyio.sleep_forever()
     finally:
         stop.set()
 
 
-async def _watch_forever(server: SkillServer, stop: anyio.Event) -> None:
-    library = server.library
-    while True:
-        folders = await anyio.to_thread.run_sync(_folders, library)
-        try:
-            await _watch(server, folders, stop)
-        except (OSError, RuntimeError):
-            # A folder went away at once, or the system has no more watches to give.
-            library.watched = False
-            await anyio.sleep(_LOOK_MS / 1000)
-            await _tell(server, set())
-
-
-async def _watch(server: SkillServer, folders: frozenset[str], stop: anyio.Event) -> None:
-    """Watch these folders until other ones should be."""
-    library = server.library
-    library.watched = False
-    if not folders:
-        await anyio.sleep(_LOOK_MS / 1000)
-        await _tell(server, set())
-        return
+async def _watch(
+    server: SkillServer, folders: frozenset[str], stop: anyio.Event, poll_ms: int, debounce_ms: int
+) -> None:
+    """Watch these folders until the set of folders changes."""
+    skills = server.skills
     changes = awatch(
         *folders,
         watch_filter=None,
-        debounce=_GATHER_MS,
+        debounce=debounce_ms,
         step=_STEP_MS,
-        rust_timeout=_LOOK_MS,
+        rust_timeout=poll_ms,
         yield_on_timeout=True,
         ignore_permission_denied=True,
         stop_event=stop,
     )
     async for changed in changes:
-        # The first time also without a change: there may have been one after the last look and before the watch began.
-        if changed or not library.watched:
-            await _tell(server, {path for _, path in changed})
-            library.watched = True
-        # A root may have come that was not there, or a link to a skill elsewhere.
-        if await anyio.to_thread.run_sync(_folders, library) != folders:
-            await _tell(server, set())
+        # The first time even without a change: there may have been one between the last scan and the watch.
+        if changed or not skills.watched:
+            await _announce(server, {path for _, path in changed})
+            skills.watched = True
+        # A root may have been created, or a link to a skill elsewhere.
+        if await anyio.to_thread.run_sync(_folders, skills) != folders:
+            await _announce(server, set())
             return
 
 
-async def _tell(server: SkillServer, paths: set[str]) -> None:
-    is_new = await anyio.to_thread.run_sync(server.library.refresh)
+async def _announce(server: SkillServer, paths: set[str]) -> None:
+    is_new = await anyio.to_thread.run_sync(server.skills.refresh)
     if is_new or paths:
-        addresses = await anyio.to_thread.run_sync(_addresses, server.library, paths)
+        addresses = await anyio.to_thread.run_sync(_addresses, server.skills, paths)
         await server.announce(addresses, catalog=is_new)
 
 
-def _folders(library: PublishedSkills) -> frozenset[str]:
-    """The folders to watch: each root there is, and each skill that a link leads to outside of them."""
-    catalog = library.shelf.catalog
+def _folders(skills: PublishedSkills) -> frozenset[str]:
+    """Return the folders to watch: each existing root, and each skill outside of them that a link leads to."""
+    catalog = skills.shelf.catalog
     roots = {files.real_path(root.path) for root in catalog.roots if files.kind_at(files.real_path(root.path))}
-    elsewhere = {skill.real_dir for skill in catalog.skills if not _is_below(skill.real_dir, roots)}
+    elsewhere = {
+        skill.real_dir for skill in catalog.skills if not any(files.is_inside(skill.real_dir, root) for root in roots)
+    }
     return frozenset(path for path in roots | elsewhere if files.kind_at(path) == "folder")
 
 
-def _is_below(path: str, folders: Iterable[str]) -> bool:
-    return any(files.is_inside(path, folder) for folder in folders)
-
-
-def _addresses(library: PublishedSkills, paths: set[str]) -> set[str]:
-    """The addresses that these files have, as far as they belong to a skill that is told of."""
-    skills = {skill.real_dir: skill for skill in library.told} if paths else {}
+def _addresses(skills: PublishedSkills, paths: set[str]) -> set[str]:
+    """Return the addresses of those files that belong to a visible skill."""
+    by_folder = {skill.real_dir: skill for skill in skills.visible} if paths else {}
     found = set()
     for path in paths:
         above = os.path.dirname(path)
-        while above not in skills and len(above) > 1:
+        while above not in by_folder and len(above) > 1:
             above = os.path.dirname(above)
-        if above in skills:
-            found.add(library.uri_in(skills[above], path[len(above) + 1 :]))
+        if above in by_folder:
+            found.add(skills.uri_in(by_folder[above], path[len(above) + 1 :]))
     return found
 
 
-_LEAVE_SECONDS = 0.5
+_EXIT_SECONDS = 0.5
 
 Run = Callable[[SkillServer], Awaitable[None]]
 
 
 def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
-    """Serve a shelf as the words say; returns when there is nobody to serve any more."""
+    """Serve a shelf with the options of the command line, until the client leaves or a signal comes."""
     over_http = bool(values["http"])
-    if not over_http and (given := [word for word in ("token_file", "allow_host", "paths") if values[word]]):
-        raise ConfigurationError(f"--{given[0].replace('_', '-')} is for --http")
+    if not over_http and (given := [name for name in ("token_file", "allow_host", "paths") if values[name]]):
+        raise ConfigurationError(f"--{given[0].replace('_', '-')} needs --http")
     run = _http(values, shelf) if over_http else serve_stdio
 
     def open_session() -> Session:
         journal = os.path.abspath(values["journal"]) if values["journal"] else None
         return shelf.session(journal=journal, keep=values["keep"])
 
-    library = PublishedSkills(shelf, open_session)
+    skills = PublishedSkills(shelf, open_session)
     try:
-        # Who starts a server on its own machine may know where the skills lie; somebody far away need not.
-        server = SkillServer(library, show_paths=not over_http or values["paths"])
-        _say_first(library, to_program=not over_http)
-        anyio.run(_until_stopped, server, run)
+        # A program that starts its own server may know the paths of skills; a remote client need not.
+        server = SkillServer(skills, show_paths=not over_http or values["paths"])
+        _note_at_start(skills, over_stdio=not over_http)
+        anyio.run(_run_until_stopped, server, run)
     finally:
-        library.lanes.close()
-    if problem := library.lanes.problem:
+        skills.sessions.close()
+    if problem := skills.sessions.problem:
         note(problem)
-    _leave()
+    _exit()
 
 
 def _http(values: Mapping[str, Any], shelf: Shelf) -> Run:
-    """How to serve at the address that the words name, which is taken from now on."""
-    # The web server takes a fifth of the whole start, and a program that starts its own server needs none.
-    from skillshelf.servers.mcp.http import bind, listening_for, serve_http
+    """Bind the address of `--http`, and return the function that serves there."""
+    # Importing the web server takes a fifth of the start, and stdio does not need it.
+    from skillshelf.servers.mcp.http import bind, listen_address, serve_http
 
-    listening = listening_for(values, shelf.environment.env)
-    return partial(serve_http, listening=listening, bound=bind(listening))
-
-
-def _say_first(library: PublishedSkills, *, to_program: bool) -> None:
-    """What whoever started the server should know at once."""
-    with library.lanes.session() as session:
-        for told in filter(None, (session.journal_problem, session.journal_notice)):
-            note(told)
-    if to_program and os.isatty(0):
-        note("this speaks the Model Context Protocol with a program, not with you; Ctrl-C ends it")
+    address = listen_address(values, shelf.environment.env)
+    return partial(serve_http, address=address, bound=bind(address))
 
 
-def _leave() -> None:
-    """End the process if something in it cannot be ended: a read of our input, a write that nobody takes, a script."""
+def _note_at_start(skills: PublishedSkills, *, over_stdio: bool) -> None:
+    """Print problems with the journal, and a hint for a user who started the server in a terminal."""
+    with skills.sessions.session() as session:
+        for message in filter(None, (session.journal_problem, session.journal_notice)):
+            note(message)
+    if over_stdio and os.isatty(0):
+        note("this is a server for programs that speak the Model Context Protocol; press Ctrl-C to stop it")
+
+
+def _exit() -> None:
+    """Exit now if a thread cannot be stopped: it reads our input, waits for a client to read, or runs a script."""
     threads = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
     for thread in threads:
-        thread.join(_LEAVE_SECONDS / len(threads))
+        thread.join(_EXIT_SECONDS / len(threads))
     if any(thread.is_alive() and not thread.daemon for thread in threads):
         os._exit(0)
 
 
-async def _until_stopped(server: SkillServer, run: Run) -> None:
-    """Run, and watch the disk, until it ends by itself or this process is asked to end."""
+async def _run_until_stopped(server: SkillServer, run: Run) -> None:
+    """Serve and watch the disk until the server ends or a signal comes."""
     async with anyio.create_task_group() as group:
         group.start_soon(_stop_on_signal, group.cancel_scope)
         group.start_soon(watch, server)

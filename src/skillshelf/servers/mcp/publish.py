@@ -1,7 +1,7 @@
-"""A cursor that a client sent back to where its next page begins.
+"""Build the entries of the skills extension from folders of skills, and encode the cursors of listings.
 
-A cursor says after what the page begins, not at which number, so that what comes and goes between two pages moves
-nothing: what stays is listed once.
+A cursor holds the last key of a page, not a position: skills that appear or disappear between two pages do not shift
+the others.
 """
 
 import json
@@ -29,38 +29,37 @@ from skillshelf.core.limits import (
 from skillshelf.core.values import CatalogSkill, Stamp
 
 __all__ = [
-    "LeftOut",
+    "InvalidCursor",
+    "OmittedSkill",
     "Published",
     "Publisher",
     "SkillEntry",
     "SkillState",
-    "WrongCursor",
     "address",
     "cursor_after",
-    "key_in",
+    "cursor_key",
     "names_after",
     "skills_after",
 ]
 
+_CURSOR_CHARS = 8192
 
-_MOST_CHARS = 8192
 
-
-class WrongCursor(ValueError):
-    """A cursor that this server did not give for this listing."""
+class InvalidCursor(ValueError):
+    """A cursor that this server did not return for this listing."""
 
 
 def cursor_after(listing: str, *key: str) -> str:
-    """The cursor for the page of a listing that begins after a key."""
+    """Return the cursor of the page of a listing that begins after a key."""
     return urlsafe_b64encode(json.dumps([listing, *key]).encode()).decode()
 
 
-def key_in(listing: str, cursor: str | None, *, length: int) -> list[str] | None:
-    """The key in a cursor of this listing; None for the first page."""
+def cursor_key(listing: str, cursor: str | None, *, length: int) -> list[str] | None:
+    """Return the key in a cursor of this listing, or None for the first page."""
     if cursor is None:
         return None
     try:
-        if len(cursor) > _MOST_CHARS:
+        if len(cursor) > _CURSOR_CHARS:
             raise ValueError
         parts = json.loads(urlsafe_b64decode(cursor.encode()).decode())
         if not isinstance(parts, list) or len(parts) != length + 1 or parts[0] != listing:
@@ -68,35 +67,35 @@ def key_in(listing: str, cursor: str | None, *, length: int) -> list[str] | None
         if not all(isinstance(part, str) for part in parts):
             raise ValueError
     except (ValueError, RecursionError):
-        raise WrongCursor("this cursor is not one of this listing; begin again without a cursor") from None
+        raise InvalidCursor("this cursor does not belong to this listing (start again without a cursor)") from None
     return parts[1:]
 
 
 def skills_after(skills: Sequence[CatalogSkill], key: Sequence[str] | None) -> Sequence[CatalogSkill]:
-    """The skills, which are sorted by name and id, from the first after that name and id."""
+    """Return the skills after a name and id; the skills are sorted by both."""
     if key is None:
         return skills
     return skills[bisect_right(skills, tuple(key), key=lambda skill: (skill.name, skill.id)) :]
 
 
 def names_after(names: Sequence[str], key: Sequence[str] | None) -> list[str]:
-    """The names, which are sorted, that come after one."""
+    """Return the names after the one in a key; the names are sorted."""
     return [name for name in names if key is None or name > key[0]]
 
 
 NOT_SERVED = frozenset({".git", ".hg", ".jj", ".svn", "__pycache__", ".DS_Store"})
-"""What tools leave in a folder and nobody means to be part of a skill."""
+"""Files and folders that tools create and that are not part of a skill."""
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _LONGEST = {"description": 1024, "compatibility": 500}
-"""Characters that the standard lets a field have."""
+"""The maximum number of characters of a field by the standard."""
 _REPAIRS = ("yaml-colon", "yaml-brackets", "yaml-tab")
 _TRIES = 5
 _MOST_DIGESTS = 200_000
 
 
 def address(*segments: str) -> str:
-    """The one spelling of the address with these segments."""
+    """Return the canonical address with these segments."""
     return SCHEME + "/".join(quote(segment, safe="") for segment in segments)
 
 
@@ -108,19 +107,19 @@ class SkillEntry(NamedTuple):
     resources: tuple[Mapping[str, Any], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The form on the wire."""
+        """Return the form on the wire."""
         return {"uri": self.uri, "frontmatter": self.frontmatter, "resources": list(self.resources)}
 
 
-class LeftOut(NamedTuple):
-    """A SKILL.md that is not published, and why."""
+class OmittedSkill(NamedTuple):
+    """A SKILL.md that is not published, with the reason."""
 
     uri: str
     reason: str
 
 
 class SkillState(NamedTuple):
-    """One look at the folder of a skill: where it is published, and what of it can be."""
+    """The files and folders of a skill that can be published, from one scan of its folder, and its base address."""
 
     skill: CatalogSkill
     base: tuple[str, ...]
@@ -129,79 +128,79 @@ class SkillState(NamedTuple):
     complete: bool
 
     def uri(self, path: str = "") -> str:
-        """The address of a file or folder of the skill."""
+        """Return the address of a file or folder of the skill."""
         return address(*self.base, *(path.split("/") if path else ()))
 
 
 class Published(NamedTuple):
-    """A SKILL.md that may be published: its path in the folder that was looked at, and what it says."""
+    """A SKILL.md that may be published: its path in the scanned folder, its frontmatter and its bytes."""
 
-    look: SkillState
+    state: SkillState
     path: str
     frontmatter: Mapping[str, Any]
     data: bytes
 
     @property
     def uri(self) -> str:
-        """Its address."""
-        return self.look.uri(self.path)
+        """The address of the file."""
+        return self.state.uri(self.path)
 
     @property
     def folder(self) -> str:
-        """The folder it makes a skill of, with a slash at its end, or nothing for the folder itself."""
+        """The folder of the file with a trailing slash, or nothing for the scanned folder itself."""
         return self.path.removesuffix(SKILL_FILE)
 
 
 class Publisher:
-    """Looks at folders, and remembers the digests of the files it read."""
+    """Scans folders of skills and caches the digests of their files."""
 
     def __init__(self) -> None:
         self._digests: dict[Stamp, str] = {}
 
-    def look(self, skill: CatalogSkill, base: tuple[str, ...]) -> SkillState:
-        """What of a skill's folder can be served; OSError if there is no such folder any more."""
+    def scan(self, skill: CatalogSkill, base: tuple[str, ...]) -> SkillState:
+        """Return the part of a skill's folder that can be served; raise OSError if the folder is gone."""
         with files.Folder(skill.real_dir) as folder:
             tree = _settled_tree(folder)
         served = {path: stamp for path, stamp in tree.files.items() if _is_address(base, path)}
         folders = tuple(path for path in tree.folders if _is_address(base, path))
         return SkillState(skill, base, dict(sorted(served.items())), folders, tree.complete)
 
-    def skills(self, look: SkillState) -> Iterator[Published | LeftOut]:
-        """The skill itself, then each one inside it; what may not be published comes with the reason."""
-        inner = [path for path in look.files if path.endswith("/" + SKILL_FILE)]
+    def skills(self, state: SkillState) -> Iterator[Published | OmittedSkill]:
+        """Yield the skill itself, then each one inside it; those that may not be published with the reason."""
+        inner = [path for path in state.files if path.endswith("/" + SKILL_FILE)]
         for path in (SKILL_FILE, *inner):
             try:
-                with files.Folder(look.skill.real_dir) as folder:
+                with files.Folder(state.skill.real_dir) as folder:
                     data, _ = folder.read_stamped(path.split("/"), limit=SKILL_FILE_BYTES)
             except OSError as error:
-                yield LeftOut(look.uri(path), f"it cannot be read: {error.strerror or type(error).__name__}")
+                yield OmittedSkill(state.uri(path), f"it cannot be read: {error.strerror or type(error).__name__}")
                 continue
-            fields, reason = _frontmatter(data, _name_for(look, path))
-            reason = reason or _too_much(look, path.removesuffix(SKILL_FILE))
-            yield LeftOut(look.uri(path), reason) if reason else Published(look, path, fields, data)
+            fields, reason = _frontmatter(data, _name_for(state, path))
+            reason = reason or _too_much(state, path.removesuffix(SKILL_FILE))
+            yield OmittedSkill(state.uri(path), reason) if reason else Published(state, path, fields, data)
 
     def entry(self, published: Published) -> SkillEntry:
-        """The entry of a skill; OSError if its folder does not keep still long enough to be read."""
+        """Return the entry of a skill; raise OSError if its folder changes while it is read."""
         manifest = []
-        with files.Folder(published.look.skill.real_dir) as folder:
-            for path, stamp in published.look.files.items():
+        with files.Folder(published.state.skill.real_dir) as folder:
+            for path, stamp in published.state.files.items():
                 if path == published.path:
-                    # Of the very bytes that the frontmatter was read from.
+                    # The digest is of the same bytes as the frontmatter.
                     digest, size = digest_of(published.data), len(published.data)
                 elif path.startswith(published.folder):
-                    digest, size = self._measured(folder, path, stamp)
+                    digest, size = self._digest(folder, path, stamp)
                 else:
                     continue
-                manifest.append({"uri": published.look.uri(path), "digest": digest, "size": size})
+                manifest.append({"uri": published.state.uri(path), "digest": digest, "size": size})
         return SkillEntry(published.uri, published.frontmatter, tuple(manifest))
 
-    def _measured(self, folder: files.Folder, path: str, stamp: Stamp) -> tuple[str, int]:
+    def _digest(self, folder: files.Folder, path: str, stamp: Stamp) -> tuple[str, int]:
         if stamp in self._digests:
             return self._digests[stamp], stamp[2]
         now = time.time_ns()
         data, state = folder.read_stamped(path.split("/"), limit=PUBLISHED_BYTES)
         digest = digest_of(data)
-        # A file may change twice within one tick of the clock that its state is told by.
+        # A file may change twice within one tick of the file system clock.
         if now - max(state[3], state[4]) > SETTLED_NS and state[2] == len(data):
             if len(self._digests) >= _MOST_DIGESTS:
                 self._digests.clear()
@@ -210,7 +209,7 @@ class Publisher:
 
 
 def _settled_tree(folder: files.Folder) -> files.Tree:
-    """The tree below a folder; looked at again where something went away under way."""
+    """Return the tree below a folder; it is read again if a file was removed meanwhile."""
     for _ in range(_TRIES - 1):
         with suppress(FileNotFoundError):
             return folder.tree(LISTED_ENTRIES, without=NOT_SERVED)
@@ -218,7 +217,7 @@ def _settled_tree(folder: files.Folder) -> files.Tree:
 
 
 def _is_address(base: tuple[str, ...], path: str) -> bool:
-    """Whether a file can be asked for: its name is text without control characters, and the whole not too long."""
+    """True if a file has a valid address: its name is text without control characters, and it is not too long."""
     segments = (*base, *path.split("/"))
     if len(segments) > ADDRESS_SEGMENTS or "\\" in path or not _is_text(path):
         return False
@@ -229,46 +228,46 @@ def _is_text(path: str) -> bool:
     return not any(c < " " or "\x7f" <= c < "\xa0" or "\ud800" <= c <= "\udfff" for c in path)
 
 
-def _name_for(look: SkillState, path: str) -> str:
-    """The name that a SKILL.md must have for its address to be right."""
-    return look.skill.name if path == SKILL_FILE else path.split("/")[-2]
+def _name_for(state: SkillState, path: str) -> str:
+    """Return the name that a SKILL.md must declare to match its address."""
+    return state.skill.name if path == SKILL_FILE else path.split("/")[-2]
 
 
 def _frontmatter(data: bytes, expected: str) -> tuple[Mapping[str, Any], str | None]:
-    """The fields of a SKILL.md, and why they cannot be published, if so."""
+    """Return the fields of a SKILL.md, and the reason if they cannot be published."""
     document = parse(data, whole=True)
     fields, name = document.fields, document.fields.get("name")
     repaired = next((finding for finding in document.findings if finding.rule in _REPAIRS), None)
     if repaired is not None:
-        return fields, f"its frontmatter is no valid YAML (line {repaired.line}); skillshelf check --fix repairs it"
+        return fields, f"its frontmatter is not valid YAML at line {repaired.line} (run `skillshelf check --fix`)"
     if not fields:
-        return fields, "it has no frontmatter that can be read"
+        return fields, "it has no readable frontmatter"
     if not isinstance(name, str):
-        return fields, "its frontmatter has no `name` that is text"
+        return fields, "its frontmatter has no `name`, or it is not text"
     if len(name) > 64 or not _NAME.fullmatch(name):
-        return fields, f"its name breaks the standard: {name[:80]!r}; lower-case letters, digits and single hyphens"
+        return fields, f"its name {name[:80]!r} is not valid: use lower-case letters, digits and single hyphens"
     if name != expected:
-        return fields, f"it says that its name is {name!r}, and its address needs {expected!r}"
+        return fields, f"its name is {name!r}, but its address requires {expected!r}"
     description = fields.get("description")
     if not isinstance(description, str) or not description.strip():
-        return fields, "its frontmatter has no `description` that is text"
+        return fields, "its frontmatter has no `description`, or it is not text"
     return fields, _too_long(fields)
 
 
 def _too_long(fields: Mapping[str, Any]) -> str | None:
-    """Which field is longer than the standard lets it be."""
+    """Return the reason if a field is longer than the standard allows."""
     for field, most in _LONGEST.items():
         value = fields.get(field)
         if isinstance(value, str) and len(value.strip()) > most:
-            return f"its `{field}` has {len(value.strip())} characters, and the standard allows {most}"
+            return f"its `{field}` has {len(value.strip())} characters; the standard allows {most}"
     return None
 
 
-def _too_much(look: SkillState, folder: str) -> str | None:
-    """What is more in a skill than the extension lets a server publish."""
-    inside = [stamp[2] for path, stamp in look.files.items() if path.startswith(folder)]
-    if not look.complete or len(inside) > PUBLISHED_FILES:
+def _too_much(state: SkillState, folder: str) -> str | None:
+    """Return the reason if a skill has more files or bytes than the extension allows."""
+    inside = [stamp[2] for path, stamp in state.files.items() if path.startswith(folder)]
+    if not state.complete or len(inside) > PUBLISHED_FILES:
         return f"it has more than {PUBLISHED_FILES} files"
     if sum(inside) > PUBLISHED_BYTES:
-        return f"its files have more than {PUBLISHED_BYTES} bytes together"
+        return f"its files have more than {PUBLISHED_BYTES} bytes in total"
     return None

@@ -1,7 +1,7 @@
-"""A library to a server of the protocol, in both of its eras.
+"""Serve skills by the methods of the Model Context Protocol, in both of its versions ("eras").
 
-The extension for skills is `io.modelcontextprotocol/skills`. Clients that do not know it have the tools, the
-resources and, where there are few skills, a prompt for each.
+The extension for skills is `io.modelcontextprotocol/skills`. Clients without it use the tools, the resources and, if
+there are few skills, a prompt for each.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -28,19 +28,19 @@ from skillshelf.core.text import fold, visible
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError
 from skillshelf.servers.mcp.publish import (
-    LeftOut,
+    InvalidCursor,
+    OmittedSkill,
     Published,
     SkillEntry,
     SkillState,
-    WrongCursor,
     address,
     cursor_after,
-    key_in,
+    cursor_key,
     names_after,
     skills_after,
 )
 from skillshelf.servers.mcp.skills import PublishedSkills, SkillAddress
-from skillshelf.servers.mcp.tools import Masks, call_tool, held_back_note, offered_tools, only_text
+from skillshelf.servers.mcp.tools import PathRedaction, call_tool, encode_result, offered_tools, untrusted_note
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.session import COMMAND
 
@@ -48,17 +48,17 @@ __all__ = ["EXTENSION", "SkillServer"]
 
 EXTENSION = "io.modelcontextprotocol/skills"
 LEFT_OUT = "skillshelf.server/left-out"
-"""The key under which a page of `skills/list` says what it leaves out, and why."""
+"""The key of a page of `skills/list` with the skills that are not published, and the reasons."""
 
 FOLDER = "inode/directory"
 TEMPLATE = "skill://{name}/{+path}"
 _TTL_MS = 2_000
 _SCOPE: Literal["private"] = "private"
 _COMPLETED = 100
-_AT_WORK = 16
-_LEFT_OUT_TOLD = 20
+_THREADS = 16
+_MOST_NOTES = 20
 _ANNOUNCED = 1_000
-_TELL_SECONDS = 1.0
+_ANNOUNCE_SECONDS = 1.0
 
 Context = Any
 Result = TypeVar("Result")
@@ -73,7 +73,7 @@ class _DirectoryParams(types.PaginatedRequestParams):
 
 
 class _Server(Server[Any]):
-    """The server of the SDK, which says in the older era too that it announces changes."""
+    """The server of the SDK; it declares in the older era too that it announces changes."""
 
     def create_initialization_options(
         self,
@@ -81,25 +81,26 @@ class _Server(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """What the handshake of the older era tells a client."""
+        """Return the options that the handshake of the older era sends to a client."""
         announced = notification_options or NotificationOptions(prompts_changed=True, resources_changed=True)
         return super().create_initialization_options(announced, experimental_capabilities, extensions)
 
 
 class SkillServer:
-    """The methods of the protocol on one library."""
+    """The methods of the protocol for one set of published skills."""
 
-    def __init__(self, library: PublishedSkills, *, show_paths: bool) -> None:
-        self.library = library
+    def __init__(self, skills: PublishedSkills, *, show_paths: bool, page_entries: int = PAGE_ENTRIES) -> None:
+        self.skills = skills
+        self._page_entries = page_entries
         self.bus = InMemorySubscriptionBus()
-        self.listening = ListenHandler(self.bus, max_subscriptions=STREAMS_AT_ONCE)
-        self._masks = Masks(library, show_paths=show_paths)
-        self._limiter = anyio.CapacityLimiter(_AT_WORK)
+        self.subscriptions = ListenHandler(self.bus, max_subscriptions=STREAMS_AT_ONCE)
+        self._redaction = PathRedaction(skills, show_paths=show_paths)
+        self._limiter = anyio.CapacityLimiter(_THREADS)
         self._sessions: dict[int, Any] = {}
-        self._told_left_out: set[LeftOut] = set()
-        self.server = self._made()
+        self._noted_omissions: set[OmittedSkill] = set()
+        self.server = self._build()
 
-    def _made(self) -> _Server:
+    def _build(self) -> _Server:
         hint = CacheHint(ttl_ms=_TTL_MS, scope=_SCOPE)
         server = _Server(
             "skillshelf",
@@ -119,7 +120,7 @@ class SkillServer:
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
-            on_subscriptions_listen=self.listening,
+            on_subscriptions_listen=self.subscriptions,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
             on_completion=self._complete,
@@ -129,23 +130,23 @@ class SkillServer:
         server.add_request_handler("skills/get", _UriParams, self._get_skill)
         server.add_request_handler("resources/directory/read", _DirectoryParams, self._read_directory)
         server.middleware.append(self._watch_handshake)
-        server.middleware.append(only_text)
+        server.middleware.append(encode_result)
         return server
 
     def _instructions(self) -> str:
-        tools = {NAMES_OF_TOOLS[tool]: tool for tool in self.library.shelf.profile.tools}
+        tools = {NAMES_OF_TOOLS[tool]: tool for tool in self.skills.shelf.profile.tools}
         find, read = tools.get("skill_search", "skill_list"), tools.get("skill_read")
         load = tools.get("skill_load", read)
         words = [
-            f"{len(self.library.told)} Agent Skills: instructions for tasks, with files that belong to them.",
+            f"{len(self.skills.visible)} Agent Skills: instructions for tasks, with files that belong to them.",
             f"Before you start a task, look with {find} for a skill that fits, load it with {load} and follow it.",
             *([f"Read a file that it names with {read}, by its address skill://<name>/<path>."] if read else ()),
-            *held_back_note(self.library),
+            *untrusted_note(self.skills),
         ]
-        return self._masks.message(" ".join(words))
+        return self._redaction.message(" ".join(words))
 
     async def _watch_handshake(self, ctx: Context, call_next: Callable[[Context], Awaitable[Any]]) -> Any:
-        """Declare the extension in the older era, where the SDK leaves it out, and remember whom to tell of changes."""
+        """Declare the extension in the older era, where the SDK omits it, and remember whom to notify of changes."""
         result = await call_next(ctx)
         if ctx.method == "initialize" and isinstance(result, dict):
             capabilities = {**result.get("capabilities", {}), "extensions": dict(self.server.extensions)}
@@ -157,7 +158,7 @@ class SkillServer:
         return result
 
     async def announce(self, changed: set[str], *, catalog: bool) -> None:
-        """Tell everybody who listens which addresses have new contents, and whether the catalog is another one."""
+        """Notify clients of addresses with new contents, and of a changed catalog."""
         for uri in sorted(changed)[:_ANNOUNCED]:
             await self.bus.publish(ResourceUpdated(uri))
         if not catalog:
@@ -166,84 +167,84 @@ class SkillServer:
         await self.bus.publish(ResourcesListChanged())
         await self.bus.publish(PromptsListChanged())
         for key, session in list(self._sessions.items()):
-            with anyio.move_on_after(_TELL_SECONDS) as limit:
+            with anyio.move_on_after(_ANNOUNCE_SECONDS) as limit:
                 await session.send_resource_list_changed()
                 await session.send_prompt_list_changed()
             if limit.cancelled_caught:
-                # It does not take what it is told; nobody else shall wait for it again.
+                # It does not read notifications, and others must not wait for it again.
                 self._sessions.pop(key, None)
 
-    async def _work(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """What a function gives that reads the disk or waits, without holding up anybody else."""
-        work = partial(function, *arguments)
-        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
+    async def _in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Return the result of a function that reads the disk or waits; it runs in a thread."""
+        call = partial(function, *arguments)
+        return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._limiter)
 
     # The extension --------------------------------------------------------------------------------
 
     async def _list_skills(self, ctx: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
-        return self._cached(ctx, await self._work(self._page_of_skills, params.cursor))
+        return self._cached(ctx, await self._in_thread(self._page_of_skills, params.cursor))
 
     def _page_of_skills(self, cursor: str | None) -> dict[str, Any]:
         page: list[dict[str, Any]] = []
         left_out: list[dict[str, str]] = []
-        weight = 0
-        rest = _rest("skills/list", self.library.listed(), cursor)
+        size = 0
+        rest = _rest("skills/list", self.skills.listed(), cursor)
         for number, skill in enumerate(rest, 1):
-            for found in self.library.entries(skill):
-                if isinstance(found, LeftOut):
+            for found in self.skills.entries(skill):
+                if isinstance(found, OmittedSkill):
                     left_out.append({"uri": found.uri, "reason": visible(found.reason)})
-                    self._say_left_out(found)
+                    self._note_omission(found)
                 else:
                     page.append(found.to_dict())
-                    weight += _weight(found)
-            if (len(page) >= PAGE_ENTRIES or weight >= PAGE_BYTES) and number < len(rest):
+                    size += _size(found)
+            if (len(page) >= self._page_entries or size >= PAGE_BYTES) and number < len(rest):
                 return _page("skills", page, left_out, cursor_after("skills/list", skill.name, skill.id))
         return _page("skills", page, left_out, None)
 
-    def _say_left_out(self, found: LeftOut) -> None:
-        if found in self._told_left_out or len(self._told_left_out) > _LEFT_OUT_TOLD:
+    def _note_omission(self, found: OmittedSkill) -> None:
+        if found in self._noted_omissions or len(self._noted_omissions) > _MOST_NOTES:
             return
-        self._told_left_out.add(found)
-        if len(self._told_left_out) > _LEFT_OUT_TOLD:
-            note(f"more are not in skills/list; each page of it names them, with the reason, in _meta[{LEFT_OUT!r}]")
+        self._noted_omissions.add(found)
+        if len(self._noted_omissions) > _MOST_NOTES:
+            note(f"more skills are not in skills/list; each page names them with the reason in _meta[{LEFT_OUT!r}]")
         else:
-            note(f"not in skills/list, though the tools have it: {found.uri}: {found.reason}")
+            note(f"not in skills/list, but available to the tools: {found.uri}: {found.reason}")
 
     async def _get_skill(self, ctx: Context, params: _UriParams) -> dict[str, Any]:
-        found = await self._work(self.library.entry, params.uri)
+        found = await self._in_thread(self.skills.entry, params.uri)
         if not isinstance(found, SkillEntry):
             why = f": {found.reason}" if found is not None else ""
-            raise _wrong(f"no published skill has this address{why}", params.uri)
+            raise _invalid(f"no published skill has this address{why}", params.uri)
         return self._cached(ctx, {"skill": found.to_dict()})
 
     async def _read_directory(self, ctx: Context, params: _DirectoryParams) -> dict[str, Any]:
-        return self._cached(ctx, await self._work(self._page_of_children, params.uri, params.cursor))
+        return self._cached(ctx, await self._in_thread(self._page_of_children, params.uri, params.cursor))
 
     def _page_of_children(self, uri: str, cursor: str | None) -> dict[str, Any]:
-        place = self.library.locate(uri)
-        look = self.library.look(place) if place is not None else None
-        if place is None or look is None or place.path not in ("", *look.folders):
-            raise _wrong("no skill has a folder of this address", uri)
-        above = f"{place.path}/" if place.path else ""
+        target = self.skills.locate(uri)
+        state = self.skills.scan(target) if target is not None else None
+        if target is None or state is None or target.path not in ("", *state.folders):
+            raise _invalid("no skill has a folder of this address", uri)
+        above = f"{target.path}/" if target.path else ""
         children = sorted(
             path.removeprefix(above)
-            for path in (*look.files, *look.folders)
+            for path in (*state.files, *state.folders)
             if path.startswith(above) and "/" not in path.removeprefix(above)
         )
         names = names_after(children, _key(f"directory {uri}", cursor, length=1))
-        shown = names[:PAGE_ENTRIES]
+        shown = names[: self._page_entries]
         more = cursor_after(f"directory {uri}", shown[-1]) if len(names) > len(shown) else None
-        resources = [self._child(look, above + name).model_dump(by_alias=True, exclude_none=True) for name in shown]
+        resources = [self._child(state, above + name).model_dump(by_alias=True, exclude_none=True) for name in shown]
         return {"resources": resources, **({"nextCursor": more} if more else {})}
 
-    def _child(self, look: SkillState, path: str) -> types.Resource:
+    def _child(self, state: SkillState, path: str) -> types.Resource:
         name = path.rpartition("/")[2]
-        if path in look.folders:
-            return types.Resource(uri=look.uri(path), name=name, mime_type=FOLDER)
-        return types.Resource(uri=look.uri(path), name=name, mime_type=_type_of(path), size=look.files[path][2])
+        if path in state.folders:
+            return types.Resource(uri=state.uri(path), name=name, mime_type=FOLDER)
+        return types.Resource(uri=state.uri(path), name=name, mime_type=_type_of(path), size=state.files[path][2])
 
     def _cached(self, ctx: Context, result: dict[str, Any]) -> dict[str, Any]:
-        """The result with how long it holds, in the era that knows of that."""
+        """Return the result with its lifetime, if the era has that."""
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             return result
         return {**result, "ttlMs": _TTL_MS, "cacheScope": _SCOPE}
@@ -253,20 +254,20 @@ class SkillServer:
     async def _list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        return await self._work(self._page_of_resources, params.cursor if params else None)
+        return await self._in_thread(self._page_of_resources, params.cursor if params else None)
 
     def _page_of_resources(self, cursor: str | None) -> types.ListResourcesResult:
         resources: list[types.Resource] = []
-        rest = _rest("resources/list", self.library.listed(), cursor)
+        rest = _rest("resources/list", self.skills.listed(), cursor)
         for number, skill in enumerate(rest, 1):
             resources += [_as_resource(found) for found in self._published(skill)]
-            if len(resources) >= PAGE_ENTRIES and number < len(rest):
+            if len(resources) >= self._page_entries and number < len(rest):
                 more = cursor_after("resources/list", skill.name, skill.id)
                 return types.ListResourcesResult(resources=resources, next_cursor=more)
         return types.ListResourcesResult(resources=resources)
 
     def _published(self, skill: CatalogSkill) -> Iterator[Published]:
-        return (found for found in self.library.published(skill) if isinstance(found, Published))
+        return (found for found in self.skills.published(skill) if isinstance(found, Published))
 
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -281,19 +282,19 @@ class SkillServer:
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
     async def _read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        contents = await self._work(self._contents, str(params.uri))
+        contents = await self._in_thread(self._contents, str(params.uri))
         return types.ReadResourceResult(contents=[contents])
 
     def _contents(self, uri: str) -> types.TextResourceContents | types.BlobResourceContents:
-        place = self.library.locate(uri)
-        look = self.library.look(place) if place is not None else None
-        if place is None or look is None or place.path not in look.files:
-            raise _wrong("no skill has a file of this address", uri)
+        target = self.skills.locate(uri)
+        state = self.skills.scan(target) if target is not None else None
+        if target is None or state is None or target.path not in state.files:
+            raise _invalid("no skill has a file of this address", uri)
         try:
-            resource = self.library.lanes.fetch(_plain_address(place), place.skill.path)
+            resource = self.skills.sessions.fetch(_plain_address(target), target.skill.path)
         except SkillError as error:
-            raise _wrong(self._masks.message(str(error)), uri) from None
-        kind = _type_of(place.path)
+            raise _invalid(self._redaction.message(str(error)), uri) from None
+        kind = _type_of(target.path)
         if resource.encoding == "utf-8":
             return types.TextResourceContents(uri=uri, mime_type=kind, text=resource.content)
         kind = "application/octet-stream" if kind.startswith("text/") else kind
@@ -303,67 +304,67 @@ class SkillServer:
 
     async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         _only_page(params)
-        return types.ListToolsResult(tools=await self._work(offered_tools, self.library))
+        return types.ListToolsResult(tools=await self._in_thread(offered_tools, self.skills))
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        offered = await self._work(offered_tools, self.library)
+        offered = await self._in_thread(offered_tools, self.skills)
         if params.name not in {tool.name for tool in offered}:
             known = ", ".join(tool.name for tool in offered)
             raise MCPError(
                 code=types.INVALID_PARAMS, message=f"no tool {visible(params.name)[:80]}; there are: {known}"
             )
-        return await self._work(call_tool, self.library, self._masks, params.name, params.arguments or {})
+        return await self._in_thread(call_tool, self.skills, self._redaction, params.name, params.arguments or {})
 
     # Prompts --------------------------------------------------------------------------------------
 
     def _for_users(self) -> list[CatalogSkill]:
-        """The skills that a user may invoke; none where they are too many to choose from."""
-        with self.library.lanes.session() as session:
+        """Return the skills that a user may invoke, or none if they are too many to choose from."""
+        with self.skills.sessions.session() as session:
             names = {command.removeprefix(COMMAND) for command in session.commands()}
             usable = [skill for skill in session.skills if skill.name in names and skill.hidden in _USABLE]
         return usable if len(usable) <= PROMPTS_LISTED else []
 
     async def _list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         _only_page(params)
-        skills = await self._work(self._for_users)
+        skills = await self._in_thread(self._for_users)
         words = types.PromptArgument(name="args", description="what the skill should work on", required=False)
         prompts = {skill.name: fold(skill.description) for skill in skills}
         return types.ListPromptsResult(
-            prompts=[types.Prompt(name=name, description=told, arguments=[words]) for name, told in prompts.items()]
+            prompts=[types.Prompt(name=name, description=text, arguments=[words]) for name, text in prompts.items()]
         )
 
     async def _get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await self._work(self._prompt, params.name, params.arguments or {})
+        return await self._in_thread(self._prompt, params.name, params.arguments or {})
 
     def _prompt(self, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
         skill = next((skill for skill in self._for_users() if skill.name == name), None)
         if skill is None or set(arguments) - {"args"}:
-            raise MCPError(code=types.INVALID_PARAMS, message="no such prompt, or one without such an argument")
-        result = self.library.lanes.command(f"{COMMAND}{name} {arguments.get('args', '')}".rstrip())
+            raise MCPError(code=types.INVALID_PARAMS, message="no such prompt, or it has no such argument")
+        result = self.skills.sessions.command(f"{COMMAND}{name} {arguments.get('args', '')}".rstrip())
         if result is None or not result.ok:
             why = result.error.message if result is not None and result.error else "it cannot be invoked"
-            raise MCPError(code=types.INVALID_PARAMS, message=visible(self._masks.message(why)))
-        message = types.PromptMessage(role="user", content=types.TextContent(text=self._masks.text(result.text)))
+            raise MCPError(code=types.INVALID_PARAMS, message=visible(self._redaction.message(why)))
+        message = types.PromptMessage(role="user", content=types.TextContent(text=self._redaction.text(result.text)))
         return types.GetPromptResult(description=fold(skill.description), messages=[message])
 
     async def _complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         known = params.context.arguments if params.context and params.context.arguments else {}
         values: list[str] = []
         if isinstance(params.ref, types.ResourceTemplateReference) and params.ref.uri == TEMPLATE:
-            values = await self._work(self._completions, params.argument.name, known.get("name", ""))
-        fitting = [value for value in values if value.startswith(params.argument.value)]
+            values = await self._in_thread(self._completions, params.argument.name, known.get("name", ""))
+        matching = [value for value in values if value.startswith(params.argument.value)]
         return types.CompleteResult(
             completion=types.Completion(
-                values=fitting[:_COMPLETED], total=len(fitting), has_more=len(fitting) > _COMPLETED
+                values=matching[:_COMPLETED], total=len(matching), has_more=len(matching) > _COMPLETED
             )
         )
 
     def _completions(self, argument: str, name: str) -> list[str]:
         if argument == "name":
-            return sorted({skill.name for skill in self.library.told})
-        place = self.library.locate(f"skill://{name}/{SKILL_FILE}") if argument == "path" else None
-        look = self.library.look(place) if place is not None else None
-        return list(look.files) if look is not None else []
+            return sorted({skill.name for skill in self.skills.visible})
+        target = self.skills.locate(f"skill://{name}/{SKILL_FILE}") if argument == "path" else None
+        state = self.skills.scan(target) if target is not None else None
+        return list(state.files) if state is not None else []
 
 
 _USABLE = (None, "disable-model-invocation")
@@ -375,13 +376,13 @@ def _rest(listing: str, skills: tuple[CatalogSkill, ...], cursor: str | None) ->
 
 def _key(listing: str, cursor: str | None, *, length: int) -> list[str] | None:
     try:
-        return key_in(listing, cursor, length=length)
-    except WrongCursor as error:
+        return cursor_key(listing, cursor, length=length)
+    except InvalidCursor as error:
         raise MCPError(code=types.INVALID_PARAMS, message=str(error)) from None
 
 
 def _only_page(params: types.PaginatedRequestParams | None) -> None:
-    """Refuse a cursor where everything is on one page."""
+    """Refuse a cursor of a listing that has only one page."""
     _key("none", params.cursor if params else None, length=0)
 
 
@@ -394,13 +395,13 @@ def _page(member: str, found: list[dict[str, Any]], left_out: list[dict[str, str
     return page
 
 
-def _weight(entry: SkillEntry) -> int:
-    """About how many bytes an entry takes on the wire."""
+def _size(entry: SkillEntry) -> int:
+    """Return the approximate size of an entry on the wire in bytes."""
     return len(str(entry.frontmatter)) + sum(len(file["uri"]) + 120 for file in entry.resources)
 
 
 def _as_resource(found: Published) -> types.Resource:
-    """The SKILL.md of a published skill as a resource."""
+    """Return the SKILL.md of a published skill as a resource."""
     return types.Resource(
         uri=found.uri,
         name=str(found.frontmatter["name"]),
@@ -410,15 +411,15 @@ def _as_resource(found: Published) -> types.Resource:
     )
 
 
-def _plain_address(place: SkillAddress) -> str:
-    """The address of a file as a session knows it."""
-    return address(place.skill.name, *place.path.split("/"))
+def _plain_address(target: SkillAddress) -> str:
+    """Return the address of a file for a session, without the id of the skill."""
+    return address(target.skill.name, *target.path.split("/"))
 
 
 def _type_of(path: str) -> str:
     return CONTENT_TYPES["by-extension"](path)
 
 
-def _wrong(message: str, uri: str) -> MCPError:
-    told = f"{visible(message)}: {visible(uri)[:200]}"
-    return MCPError(code=types.INVALID_PARAMS, message=told, data={"uri": uri[:4096]})
+def _invalid(message: str, uri: str) -> MCPError:
+    text = f"{visible(message)}: {visible(uri)[:200]}"
+    return MCPError(code=types.INVALID_PARAMS, message=text, data={"uri": uri[:4096]})

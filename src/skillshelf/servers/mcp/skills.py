@@ -1,7 +1,7 @@
-"""Requests of many clients to sessions, one request in a session at a time.
+"""The skills that the MCP server publishes, and the pool of sessions that serve its requests.
 
-A client of this protocol may have forgotten everything between two requests, and nobody tells the server. So a
-session here never takes for granted that what it sent is still in somebody's context.
+The server does not know what is still in a client's context. So a session here never assumes that a text it sent
+earlier is still there.
 """
 
 import os
@@ -17,7 +17,7 @@ from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.core.limits import PUBLISHED_BYTES
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError
-from skillshelf.servers.mcp.publish import LeftOut, Published, Publisher, SkillEntry, SkillState, address
+from skillshelf.servers.mcp.publish import OmittedSkill, Published, Publisher, SkillEntry, SkillState, address
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.session import Session
 from skillshelf.session.tools import ToolResult
@@ -25,30 +25,29 @@ from skillshelf.shelf import Shelf
 
 __all__ = ["PublishedSkills", "SessionPool", "SkillAddress"]
 
-
 _MOST_ACTS = 1_000
-# A session keeps each text for a recall, which nobody can ask for over this protocol.
+# A session keeps each text for a recall, which this protocol does not offer.
 _MOST_BYTES = 2 * 1024 * 1024
 
 
 class _PooledSession:
-    """A session, and how much it has done."""
+    """A session with counters of what it has done."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
         self.acts = 0
         self.size = 0
         self.loaded = False
-        self.asked_for = False
+        self.has_user_command = False
 
     @property
     def is_spent(self) -> bool:
-        """Whether a new session should take its place: it holds many texts, or a wish that is not everybody's."""
-        return self.asked_for or self.acts >= _MOST_ACTS or self.size >= _MOST_BYTES
+        """True if a new session should replace it: it holds many texts, or a command of one user."""
+        return self.has_user_command or self.acts >= _MOST_ACTS or self.size >= _MOST_BYTES
 
 
 class SessionPool:
-    """The sessions of a server: one for each request at one time, each ended after a bounded amount of work."""
+    """The sessions of a server: one for each concurrent request, each replaced after a limited amount of work."""
 
     def __init__(self, open_session: Callable[[], Session]) -> None:
         self._open = open_session
@@ -58,82 +57,80 @@ class SessionPool:
         self.problem: str | None = None
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """What a tool of the profile gives."""
-        with self._lane() as lane:
-            # The tool that reads may load too, where the profile has no other.
+        """Return the result of a tool of the profile."""
+        with self._borrow() as pooled:
+            # In a profile without a load tool, the read tool loads skills.
             loads = NAMES_OF_TOOLS.get(tool) == "skill_load" or tool == "read"
             if loads:
-                self._forget(lane)
-            result = lane.session.call(tool, arguments)
-            lane.loaded = lane.loaded or (loads and result.ok)
-            lane.size += len(result.text)
+                self._reset(pooled)
+            result = pooled.session.call(tool, arguments)
+            pooled.loaded = pooled.loaded or (loads and result.ok)
+            pooled.size += len(result.text)
             return result
 
     def command(self, text: str) -> ToolResult | None:
-        """What a command of a user gives; that a user asked for a skill opens it to no other client."""
-        with self._lane() as lane:
-            self._forget(lane)
-            lane.asked_for = True
-            return lane.session.command(text)
+        """Return the result of a user's command; the session is not reused for other clients."""
+        with self._borrow() as pooled:
+            self._reset(pooled)
+            pooled.has_user_command = True
+            return pooled.session.command(text)
 
     def fetch(self, uri: str, path: str) -> Resource:
-        """A whole file of the skill at a path; raises what a read raises."""
-        with self._lane() as lane:
-            resource = lane.session.read(uri, path=path, limit=PUBLISHED_BYTES, for_model=True)
-            lane.size += len(resource.content)
+        """Return a whole file of the skill at a path, or raise what a read raises."""
+        with self._borrow() as pooled:
+            resource = pooled.session.read(uri, path=path, limit=PUBLISHED_BYTES, for_model=True)
+            pooled.size += len(resource.content)
             return resource
 
     @contextmanager
     def session(self) -> Iterator[Session]:
-        """A session to ask something that leaves no trace in it."""
-        with self._lane() as lane:
-            yield lane.session
+        """Borrow a session for a query that does not change it."""
+        with self._borrow() as pooled:
+            yield pooled.session
 
     def close(self) -> None:
-        """End the sessions; one that is at work ends when its request does."""
+        """Close the sessions; one in use is closed when its request ends."""
         with self._lock:
             self._closed = True
             free, self._free = self._free, []
-        for lane in free:
-            self._end(lane)
+        for pooled in free:
+            self._end(pooled)
 
-    def _end(self, lane: _PooledSession) -> None:
-        lane.session.close()
-        # What could not be written to the journal.
-        self.problem = lane.session.journal_problem or self.problem
+    def _end(self, pooled: _PooledSession) -> None:
+        pooled.session.close()
+        self.problem = pooled.session.journal_problem or self.problem
 
     @staticmethod
-    def _forget(lane: _PooledSession) -> None:
-        if lane.loaded:
-            lane.session.compact()
-            for name in tuple(lane.session.active):
-                lane.session.deactivate(name)
-            lane.loaded = False
+    def _reset(pooled: _PooledSession) -> None:
+        if pooled.loaded:
+            pooled.session.compact()
+            for name in tuple(pooled.session.active):
+                pooled.session.deactivate(name)
+            pooled.loaded = False
 
     @contextmanager
-    def _lane(self) -> Iterator[_PooledSession]:
+    def _borrow(self) -> Iterator[_PooledSession]:
         with self._lock:
-            lane = self._free.pop() if self._free else None
-        lane = lane or _PooledSession(self._open())
-        lane.acts += 1
+            pooled = self._free.pop() if self._free else None
+        pooled = pooled or _PooledSession(self._open())
+        pooled.acts += 1
         try:
-            yield lane
+            yield pooled
         finally:
             with self._lock:
-                keep = not self._closed and not lane.is_spent
+                keep = not self._closed and not pooled.is_spent
                 if keep:
-                    self._free.append(lane)
+                    self._free.append(pooled)
             if not keep:
-                self._end(lane)
+                self._end(pooled)
 
 
-_LOOK_AGAIN_SECONDS = 2.0
 _MISS_SECONDS = 1.0
 _TRIES = 5
 
 
 class SkillAddress(NamedTuple):
-    """Where an address leads: a skill, the segments it is published under, and a path in its folder."""
+    """The target of an address: a skill, the segments it is published under, and a path in its folder."""
 
     skill: CatalogSkill
     base: tuple[str, ...]
@@ -141,59 +138,63 @@ class SkillAddress(NamedTuple):
 
 
 class _Index(NamedTuple):
-    """The skills a model may know of, and the address of each; those of one name have their id before it."""
+    """The skills visible to a model, and the address of each; skills of the same name have their id before it."""
 
     source: Sequence[CatalogSkill]
-    told: tuple[CatalogSkill, ...]
+    visible: tuple[CatalogSkill, ...]
     bases: Mapping[str, tuple[str, ...]]
     by_base: Mapping[tuple[str, ...], CatalogSkill]
 
 
 class PublishedSkills:
-    """The skills of a shelf for a server. What reaches into them goes through the sessions in `lanes`."""
+    """The skills of a shelf that a server publishes. Every access to their files goes through `sessions`.
 
-    def __init__(self, shelf: Shelf, open_session: Callable[[], Session]) -> None:
+    `watched` is True while changes on disk are announced; otherwise the skills are refreshed every `refresh_seconds`.
+    """
+
+    def __init__(self, shelf: Shelf, open_session: Callable[[], Session], *, refresh_seconds: float = 2.0) -> None:
         self.shelf = shelf
-        self.lanes = SessionPool(open_session)
+        self._refresh_seconds = refresh_seconds
+        self.sessions = SessionPool(open_session)
         self.watched = False
         self._publisher = Publisher()
         self._lock = threading.Lock()
-        self._looked = time.monotonic()
+        self._refreshed = time.monotonic()
         self._index: _Index | None = None
 
     # The catalog ----------------------------------------------------------------------------------
 
     def refresh(self) -> bool:
-        """Look at the disk again; True if the catalog is another one now."""
+        """Read the disk again; return True if the catalog has changed."""
         with self._lock:
-            self._looked = time.monotonic()
+            self._refreshed = time.monotonic()
             return self.shelf.refresh()
 
     def _refresh_after(self, seconds: float) -> None:
-        if time.monotonic() - self._looked >= seconds:
+        if time.monotonic() - self._refreshed >= seconds:
             self.refresh()
 
     @property
-    def told(self) -> tuple[CatalogSkill, ...]:
-        """The skills that a model may know of."""
+    def visible(self) -> tuple[CatalogSkill, ...]:
+        """The skills that are visible to a model."""
         if not self.watched:
-            self._refresh_after(_LOOK_AGAIN_SECONDS)
-        return self._indexed().told
+            self._refresh_after(self._refresh_seconds)
+        return self._indexed().visible
 
     def listed(self) -> tuple[CatalogSkill, ...]:
-        """The same for a client that asks for a listing; a session records the catalog if it is another one."""
-        told = self.told
-        with self.lanes.session() as session:
+        """Return the visible skills for a listing; a session records the catalog if it has changed."""
+        visible = self.visible
+        with self.sessions.session() as session:
             session.record_catalog()
-        return told
+        return visible
 
     @property
-    def held_back(self) -> int:
-        """How many skills a model is not told of because nobody trusts their folder."""
+    def untrusted(self) -> int:
+        """The number of skills hidden from a model because their project is not trusted."""
         return sum(skill.hidden == "untrusted" for skill in self.shelf.catalog.skills)
 
     def _indexed(self) -> _Index:
-        with self.lanes.session() as session:
+        with self.sessions.session() as session:
             source = session.skills
         index = self._index
         if index is None or index.source is not source:
@@ -203,25 +204,25 @@ class PublishedSkills:
     # Addresses ------------------------------------------------------------------------------------
 
     def base_of(self, skill: CatalogSkill) -> tuple[str, ...]:
-        """The segments that a skill is published under."""
+        """Return the segments that a skill is published under."""
         return self._indexed().bases.get(skill.path, (skill.name,))
 
     def uri_of(self, skill: CatalogSkill) -> str:
-        """The address of a skill's SKILL.md."""
+        """Return the address of a skill's SKILL.md."""
         return address(*self.base_of(skill), "SKILL.md")
 
     def uri_in(self, skill: CatalogSkill, path: str) -> str:
-        """The address of a file of a skill."""
+        """Return the address of a file of a skill."""
         return address(*self.base_of(skill), *os.fsencode(path).decode("utf-8", "replace").split("/"))
 
     def locate(self, uri: str) -> SkillAddress | None:
-        """Where an address leads; only its one spelling leads anywhere."""
-        place = self._find(uri)
-        if place is None:
-            # It may have come since the last look, and whoever watches may not have told yet.
+        """Return the target of a canonical address, or None."""
+        target = self._find(uri)
+        if target is None:
+            # The skill may be new, and the watcher may not have reported it yet.
             self._refresh_after(_MISS_SECONDS)
-            place = self._find(uri)
-        return place
+            target = self._find(uri)
+        return target
 
     def _find(self, uri: str) -> SkillAddress | None:
         try:
@@ -238,62 +239,62 @@ class PublishedSkills:
                 return SkillAddress(skill, segments[:length], "/".join(segments[length:]))
         return None
 
-    # What is published ----------------------------------------------------------------------------
+    # Published entries ----------------------------------------------------------------------------
 
-    def look(self, place: SkillAddress) -> SkillState | None:
-        """The files and folders of a skill as they are now; None if it is gone."""
+    def scan(self, target: SkillAddress) -> SkillState | None:
+        """Return the files and folders of a skill as they are now, or None if it is gone."""
         try:
-            return self._publisher.look(place.skill, place.base)
+            return self._publisher.scan(target.skill, target.base)
         except OSError:
             return None
 
-    def published(self, skill: CatalogSkill) -> Iterator[Published | LeftOut]:
-        """What a skill and those inside it say, as far as they are published."""
-        place = SkillAddress(skill, self.base_of(skill), "")
-        look = self.look(place)
-        if look is None:
-            yield LeftOut(address(*place.base, "SKILL.md"), "its folder is gone")
+    def published(self, skill: CatalogSkill) -> Iterator[Published | OmittedSkill]:
+        """Yield a skill and those inside it, as far as they are published."""
+        target = SkillAddress(skill, self.base_of(skill), "")
+        state = self.scan(target)
+        if state is None:
+            yield OmittedSkill(address(*target.base, "SKILL.md"), "its folder is gone")
         elif self._is_unreadable(skill):
-            yield LeftOut(address(*place.base, "SKILL.md"), "a rule denies that its files are read")
+            yield OmittedSkill(address(*target.base, "SKILL.md"), "a rule denies reading its files")
         else:
-            yield from self._publisher.skills(look)
+            yield from self._publisher.skills(state)
 
     def _is_unreadable(self, skill: CatalogSkill) -> bool:
-        """Whether a rule denies every read of its files: an entry promises them."""
-        with self.lanes.session() as session:
+        """True if a rule denies every read of its files, which an entry would promise."""
+        with self.sessions.session() as session:
             if not session.policy.deny:
                 return False
             decision = session.decide("skill_read", {"uri": address(skill.name)})
         return decision.verdict == "deny" and decision.rule is not None
 
-    def entries(self, skill: CatalogSkill) -> list[SkillEntry | LeftOut]:
-        """The entry of a skill and of those inside it, all of one look at its folder."""
+    def entries(self, skill: CatalogSkill) -> list[SkillEntry | OmittedSkill]:
+        """Return the entry of a skill and of those inside it, all from one scan of its folder."""
         for _ in range(_TRIES):
             try:
                 return [
-                    found if isinstance(found, LeftOut) else self._publisher.entry(found)
+                    found if isinstance(found, OmittedSkill) else self._publisher.entry(found)
                     for found in self.published(skill)
                 ]
             except OSError:
-                # Something went away between the look and the reading: look again.
+                # A file was removed between the scan and the read: scan again.
                 continue
-        return [LeftOut(self.uri_of(skill), "its files change faster than they can be read; try again")]
+        return [OmittedSkill(self.uri_of(skill), "its files change while they are read; try again")]
 
-    def entry(self, uri: str) -> SkillEntry | LeftOut | None:
-        """The entry that an address of a SKILL.md names; None where it names nothing of that kind."""
-        place = self.locate(uri)
-        if place is None:
+    def entry(self, uri: str) -> SkillEntry | OmittedSkill | None:
+        """Return the entry at the address of a SKILL.md, or None if there is none."""
+        target = self.locate(uri)
+        if target is None:
             return None
-        return next((found for found in self.entries(place.skill) if found.uri == uri), None)
+        return next((found for found in self.entries(target.skill) if found.uri == uri), None)
 
 
 def _index_of(source: Sequence[CatalogSkill]) -> _Index:
     names = Counter(skill.name for skill in visible_to_model(source))
 
     def order(skill: CatalogSkill) -> tuple[str, str]:
-        # By name and id, so that a page can begin after a skill that has gone meanwhile. An id is a digest.
+        # By name and id, so that a page can begin after a skill that was removed. An id is a digest.
         return skill.name, skill.id if names[skill.name] > 1 else ""
 
-    told = tuple(sorted(visible_to_model(source), key=order))
-    bases = {skill.path: (skill.name,) if names[skill.name] == 1 else (skill.id, skill.name) for skill in told}
-    return _Index(source, told, bases, {bases[skill.path]: skill for skill in told})
+    visible = tuple(sorted(visible_to_model(source), key=order))
+    bases = {skill.path: (skill.name,) if names[skill.name] == 1 else (skill.id, skill.name) for skill in visible}
+    return _Index(source, visible, bases, {bases[skill.path]: skill for skill in visible})

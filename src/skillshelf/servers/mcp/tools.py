@@ -1,4 +1,4 @@
-"""A result to one that can be sent: a name of a file that is no text must not end the server."""
+"""Offer and call tools over MCP, hide local paths from remote clients, and make results encodable."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -10,35 +10,35 @@ from skillshelf.catalog.load import SCHEME, SKILL_FILE
 from skillshelf.core.limits import DESCRIPTION_SHOWN, PAGE_ENTRIES
 from skillshelf.core.text import cut, fold, visible
 from skillshelf.core.values import CatalogSkill
-from skillshelf.servers.mcp.publish import WrongCursor, cursor_after, key_in, skills_after
+from skillshelf.servers.mcp.publish import InvalidCursor, cursor_after, cursor_key, skills_after
 from skillshelf.servers.mcp.skills import PublishedSkills
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.policy import can_run
 from skillshelf.session.results import failure
 from skillshelf.session.tools import Tool, ToolResult, fixed_tools
 
-__all__ = ["Masks", "call_tool", "held_back_note", "offered_tools", "only_text", "sendable"]
+__all__ = ["PathRedaction", "call_tool", "encodable", "encode_result", "offered_tools", "untrusted_note"]
 
 
-async def only_text(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
-    """What a method gives, with nothing in it that cannot be written as UTF-8."""
-    return sendable(await call_next(ctx))
+async def encode_result(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
+    """Return the result of a method without text that UTF-8 cannot encode, such as an odd file name."""
+    return encodable(await call_next(ctx))
 
 
-def sendable(value: Any) -> Any:
-    """The value itself where it can be written; else with each text that is none written out."""
+def encodable(value: Any) -> Any:
+    """Return the value itself if it can be encoded, else a copy with such text escaped."""
     try:
         to_json(value)
     except PydanticSerializationError:
-        return _mended(value)
+        return _escaped(value)
     return value
 
 
-def _mended(value: Any) -> Any:
+def _escaped(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {_mended(key): _mended(inner) for key, inner in value.items()}
+        return {_escaped(key): _escaped(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_mended(inner) for inner in value]
+        return [_escaped(inner) for inner in value]
     return visible(value) if isinstance(value, str) and not _is_utf8(value) else value
 
 
@@ -97,30 +97,30 @@ _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-class Masks:
-    """Paths of this machine to words that say no more than a client needs."""
+class PathRedaction:
+    """Replaces local paths in results, unless paths are shown."""
 
-    def __init__(self, library: PublishedSkills, *, show_paths: bool) -> None:
-        self._library = library
+    def __init__(self, skills: PublishedSkills, *, show_paths: bool) -> None:
+        self._skills = skills
         self._show = show_paths
 
     def text(self, text: str) -> str:
-        """A text in which a folder of skills reads `skill:/`."""
+        """Return a text in which roots of skills are replaced by `skill:/`."""
         for root in () if self._show else self._roots():
             text = text.replace(f"{root}/", "skill://")
         return text
 
     def message(self, text: str) -> str:
-        """A message of ours, in which no folder of the user is named either."""
+        """Return a message of ours in which the project and the home folder are replaced too."""
         text = self.text(text)
-        environment = self._library.shelf.environment
+        environment = self._skills.shelf.environment
         for path, word in () if self._show else ((environment.cwd, "the project"), (environment.home or "", "~")):
             if path.count("/") > 1:
                 text = text.replace(path, word)
         return text
 
     def data(self, value: Any) -> Any:
-        """Data without the members that are paths, and with no path in the others."""
+        """Return data without members that are paths, and with paths replaced in the others."""
         if self._show:
             return value
         if isinstance(value, Mapping):
@@ -130,14 +130,14 @@ class Masks:
         return self.message(value) if isinstance(value, str) else value
 
     def _roots(self) -> list[str]:
-        return sorted({root.path for root in self._library.shelf.catalog.roots}, key=len, reverse=True)
+        return sorted({root.path for root in self._skills.shelf.catalog.roots}, key=len, reverse=True)
 
 
-def offered_tools(library: PublishedSkills) -> list[types.Tool]:
-    """The same tools for everybody and always: those of the profile that the policy can allow, and a listing."""
-    with library.lanes.session() as session:
+def offered_tools(skills: PublishedSkills) -> list[types.Tool]:
+    """Return the tools, which never change: those of the profile that the policy can allow, and `skill_list`."""
+    with skills.sessions.session() as session:
         runs = can_run(session.policy, can_ask=False)
-    tools = fixed_tools(library.shelf.profile, without=() if runs else ("skill_run",))
+    tools = fixed_tools(skills.shelf.profile, without=() if runs else ("skill_run",))
     return [_offered(tool) for tool in (*tools, _LIST)]
 
 
@@ -156,72 +156,77 @@ def _offered(tool: Tool) -> types.Tool:
     )
 
 
-def call_tool(library: PublishedSkills, masks: Masks, name: str, arguments: Mapping[str, Any]) -> types.CallToolResult:
-    """What a call gives; a mistake of the model is a result too, in words that it can act on."""
+def call_tool(
+    skills: PublishedSkills, redaction: PathRedaction, name: str, arguments: Mapping[str, Any]
+) -> types.CallToolResult:
+    """Return the result of a call; a mistake of the model is a result too, with a message that it can act on."""
     if name == _LIST.name:
-        return _wire(masks, name, _listed(library, arguments))
-    given = _by_path(library, arguments) if name == "skill_load" else arguments
-    result = library.lanes.call(name, given)
+        return _wire(redaction, name, _listed(skills, arguments))
+    given = _by_path(skills, arguments) if name == "skill_load" else arguments
+    result = skills.sessions.call(name, given)
     if NAMES_OF_TOOLS.get(name) == "skill_search" and result.ok:
-        result = result._replace(data={**result.data, "results": _hits(library, result.data["results"])})
-    return _wire(masks, name, result)
+        result = result._replace(data={**result.data, "results": _hits(skills, result.data["results"])})
+    return _wire(redaction, name, result)
 
 
-def _hits(library: PublishedSkills, results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What was found, in the form of a listing, with how well it fits."""
-    told = {skill.path: skill for skill in library.told}
-    fitting = [(told[hit["skill"]["path"]], hit) for hit in results if hit["skill"]["path"] in told]
-    return [{**_row(library, skill), "score": hit["score"], "reason": hit["reason"]} for skill, hit in fitting]
+def _hits(skills: PublishedSkills, results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return search results as rows of a listing with score and reason."""
+    by_path = {skill.path: skill for skill in skills.visible}
+    return [
+        {**_row(skills, by_path[path]), "score": hit["score"], "reason": hit["reason"]}
+        for hit in results
+        if (path := hit["skill"]["path"]) in by_path
+    ]
 
 
-def _by_path(library: PublishedSkills, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments with the path of the skill, where a client names it by an address that it was told."""
+def _by_path(skills: PublishedSkills, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments with the path of the skill if they name it by its address."""
     for key in ("name", "path"):
         value = arguments.get(key)
-        if isinstance(value, str) and value.startswith(SCHEME) and "path" in library.shelf.profile.load_by:
-            environment = library.locate(value)
-            if environment is not None and environment.path in ("", SKILL_FILE):
+        if isinstance(value, str) and value.startswith(SCHEME) and "path" in skills.shelf.profile.load_by:
+            target = skills.locate(value)
+            if target is not None and target.path in ("", SKILL_FILE):
                 others = {other: given for other, given in arguments.items() if other not in ("name", "path")}
-                return {"path": environment.skill.path, **others}
+                return {"path": target.skill.path, **others}
     return arguments
 
 
-def _listed(library: PublishedSkills, arguments: Mapping[str, Any]) -> ToolResult:
+def _listed(skills: PublishedSkills, arguments: Mapping[str, Any]) -> ToolResult:
     if unknown := sorted(set(arguments) - {"page"}):
         return failure("invalid_params", f"skill_list has no parameter {', '.join(unknown)}; it has page")
     page = arguments.get("page") or None
     if page is not None and not isinstance(page, str):
         return failure("invalid_params", "`page` must be text")
-    with library.lanes.session() as session:
+    with skills.sessions.session() as session:
         decision = session.decide("skill_search", {"query": "*"})
     if decision.verdict == "deny":
         return failure("denied", f"skills may not be listed: {decision.reason}")
-    told = library.listed()
+    listed = skills.listed()
     try:
-        rest = skills_after(told, key_in("skill_list", page, length=2))
-    except WrongCursor as error:
+        rest = skills_after(listed, cursor_key("skill_list", page, length=2))
+    except InvalidCursor as error:
         return failure("invalid_params", str(error))
-    shown, total = rest[:PAGE_ENTRIES], len(told)
+    shown, total = rest[:PAGE_ENTRIES], len(listed)
     data: dict[str, Any] = {
-        "skills": [_row(library, skill) for skill in shown],
+        "skills": [_row(skills, skill) for skill in shown],
         "total": total,
-        "held_back": library.held_back,
+        "held_back": skills.untrusted,
     }
     lines = [f"{fold(row['name'])}: {row['description']}" for row in data["skills"]] or ["There are no skills here."]
     if len(rest) > len(shown):
         data["next_page"] = cursor_after("skill_list", shown[-1].name, shown[-1].id)
         lines.append(f"({len(rest) - len(shown)} more; page: {data['next_page']})")
-    return ToolResult(True, "\n".join([*lines, *held_back_note(library)]), data)
+    return ToolResult(True, "\n".join([*lines, *untrusted_note(skills)]), data)
 
 
-def _row(library: PublishedSkills, skill: CatalogSkill) -> dict[str, Any]:
+def _row(skills: PublishedSkills, skill: CatalogSkill) -> dict[str, Any]:
     description = cut(fold(skill.description), DESCRIPTION_SHOWN)
-    return {"name": skill.name, "description": description, "uri": library.uri_of(skill), "scope": skill.scope}
+    return {"name": skill.name, "description": description, "uri": skills.uri_of(skill), "scope": skill.scope}
 
 
-def held_back_note(library: PublishedSkills) -> Sequence[str]:
-    """What to do about skills that nobody has trusted, if there are any."""
-    if not (held := library.held_back):
+def untrusted_note(skills: PublishedSkills) -> Sequence[str]:
+    """Return a sentence about skills of an untrusted project, if there are any."""
+    if not (held := skills.untrusted):
         return ()
     return (
         f"{held} more of this project {'is' if held == 1 else 'are'} held back. The user can allow that with the "
@@ -229,20 +234,20 @@ def held_back_note(library: PublishedSkills) -> Sequence[str]:
     )
 
 
-_TOLD = frozenset({"text", "instructions", "results", "skills"})
-"""Members of data that hold what the text says. Some clients give their model the data alone, where there is any."""
+_TEXT_MEMBERS = frozenset({"text", "instructions", "results", "skills"})
+"""Members of data that hold the text of a result. Some clients give their model only the data if there is any."""
 
 
-def _wire(masks: Masks, name: str, result: ToolResult) -> types.CallToolResult:
-    """A result in the form of the protocol; no word of a skill is changed, but for where its folder lies."""
+def _wire(redaction: PathRedaction, name: str, result: ToolResult) -> types.CallToolResult:
+    """Return a result in the form of the protocol; the text of a skill is unchanged except for paths of its folder."""
     if result.error is not None:
-        error = {"code": result.error.code, "message": masks.message(result.error.message)}
+        error = {"code": result.error.code, "message": redaction.message(result.error.message)}
         return types.CallToolResult(
-            content=[types.TextContent(text=masks.message(result.text))],
+            content=[types.TextContent(text=redaction.message(result.text))],
             structured_content=None if name in _OUTPUTS else {"error": error},
             is_error=True,
         )
-    text, data = masks.text(result.text), masks.data(dict(result.data))
-    if not _TOLD.intersection(data):
+    text, data = redaction.text(result.text), redaction.data(dict(result.data))
+    if not _TEXT_MEMBERS.intersection(data):
         data = {**data, "text": text}
     return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=data)

@@ -1,244 +1,216 @@
-"""A method of `skillshelf rpc` and its parameters to its result: shelves and sessions behind the protocol.
+"""The methods of `skillshelf rpc` in one table: parameters, result, description and handler.
 
-No threads and no streams here; `rpcserver` says when a method runs and carries what the session asks and tells.
+The keyword-only arguments of a handler are the parameters of its method; those with a default are optional. Its
+docstring is the description. Requests are checked against this table, and the schema and docs/rpc.md are made from it.
 """
 
-import os
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
+from types import NoneType
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict, get_args
 
 from skillshelf import __version__
-from skillshelf.catalog.load import LoadedSkill
-from skillshelf.config.profile import Profile
-from skillshelf.config.settings import Trust, load_settings
+from skillshelf.config.settings import load_settings
 from skillshelf.config.systems import SYSTEMS
 from skillshelf.core.environment import make_environment
-from skillshelf.core.limits import RPC_SHELVES
-from skillshelf.core.text import plural
-from skillshelf.core.values import CatalogSkill
-from skillshelf.errors import (
-    ConfigurationError,
-    SkillDirectoryNotFound,
-    SkillError,
-    SkillNotFound,
-    SkillsDisabled,
-    kind_of,
-)
-from skillshelf.journal.events import SkillLoaded, payload_of, type_of
-from skillshelf.session.effects import real_effects
-from skillshelf.session.recorder import Recording
+from skillshelf.core.json_types import CatalogForm, ResourceForm, SearchForm, ShownForm, SkillForm, ToolForm
+from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound, kind_of
+from skillshelf.servers.rpc.runtime import Refused, Runtime
 from skillshelf.session.results import message_text
 from skillshelf.session.session import Session
 from skillshelf.session.tools import ToolError, ToolResult
-from skillshelf.shelf import Shelf, open_shelf
 
-if TYPE_CHECKING:
-    from skillshelf.journal.events import Event
+__all__ = ["METHODS", "PARAMETERS", "TO_CLIENT", "Method", "run_method"]
 
-__all__ = ["HANDLERS", "Client", "Options", "Refused", "Runtime"]
-
-Params = Mapping[str, Any]
+Queue = Literal["shared", "confirming", "new-session", "session"]
+"""The threads that run a request: those of requests that ask nothing, those of requests that may ask the user, the one
+of the session that is opened, or the one of the session that is named."""
 
 
-class Options(NamedTuple):
-    """How the server was started; paths are absolute."""
+class Method(NamedTuple):
+    """One method: a TypedDict of its parameters, the type of its result, its description, its queue and its handler."""
 
-    cwd: str
-    profile: str | None = None
-    home: str | None = None
-    config: str | None = None
-    use_cache: bool = True
-    trust: Trust = "ask"
-    journal: str | None = None
-    keep: bool = False
+    params: Any
+    result: Any
+    help: str
+    queue: Queue = "shared"
+    handler: Callable[..., Any] | None = None
 
 
-class Client(NamedTuple):
-    """The other side: who is asked, who is told of events, and where remarks for people go."""
-
-    ask: Callable[[str, str, str, str], bool | Literal["remember"]]
-    tell: Callable[[dict[str, Any]], None]
-    note: Callable[[str], None]
+class Empty(TypedDict):
+    pass
 
 
-class Refused(Exception):
-    """A request that cannot be done, and why."""
-
-    def __init__(self, error: ToolError) -> None:
-        super().__init__(error.message)
-        self.error = error
+class _Capabilities(TypedDict):
+    supports_skills_list: bool
+    supports_context_inspect: bool
+    supports_sessions: bool
 
 
-class _Slot:
-    """The shelf of one folder and profile; the lock is held while somebody looks at the disk for it."""
+class InitializeForm(TypedDict):
+    """The name, the version and the capabilities of this server."""
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.shelf: Shelf | None = None
-
-
-class Runtime:
-    """What lasts between requests: the catalogs by folder, the open sessions, the versions that were loaded."""
-
-    def __init__(self, options: Options, client: Client) -> None:
-        self.options = options
-        self.sessions: dict[str, Session] = {}
-        self.loaded_versions: dict[str, int] = {}
-        self._client = client
-        self._requests = 0
-        self._lock = threading.Lock()
-        self._slots: dict[tuple[str, str | None], _Slot] = {}
-
-    def run(self, method: str, params: Params, name: str | None) -> Any:
-        """What a method gives; `name` is that of the session it opens or works on. Raises `Refused`."""
-        try:
-            return HANDLERS[method](self, params, name)
-        except SkillError as error:
-            session = self.sessions.get(name or "")
-            raise Refused(session.explain(error) if session else _explained(error)) from error
-
-    # Shelves --------------------------------------------------------------------------------------
-
-    def shelf(
-        self, cwd: str | None, profile: str | None = None, *, look: Literal["kept", "disk", "anew"] = "kept"
-    ) -> Shelf:
-        """The shelf of a folder: as it was kept, with the disk as it is now, or with its configuration read anew."""
-        key = (self._absolute(cwd or "", "cwd"), profile or self.options.profile)
-        with self._lock:
-            slot = self._slots.pop(key, None) or _Slot()
-            self._slots[key] = slot
-        with slot.lock:
-            if slot.shelf is not None and look == "disk":
-                slot.shelf.refresh()
-            elif slot.shelf is None or look == "anew":
-                try:
-                    slot.shelf = self._opened(*key)
-                except SkillError:
-                    self._forget(key)
-                    raise
-            shelf = slot.shelf
-        with self._lock:
-            while len(self._slots) > RPC_SHELVES:
-                del self._slots[next(iter(self._slots))]
-        return shelf
-
-    def _absolute(self, path: str, member: str) -> str:
-        """A path that a client gave, from the folder of the server."""
-        if "\0" in path:
-            raise ConfigurationError(f"{member} is no path: it holds a NUL character")
-        return os.path.abspath(os.path.join(self.options.cwd, path))
-
-    def _forget(self, key: tuple[str, str | None]) -> None:
-        with self._lock:
-            self._slots.pop(key, None)
-
-    def _opened(self, cwd: str, profile: str | None) -> Shelf:
-        options = self.options
-        try:
-            shelf = open_shelf(
-                cwd,
-                profile,
-                home=options.home,
-                config=options.config,
-                use_cache=options.use_cache,
-                trust=options.trust,
-            )
-        except SkillDirectoryNotFound as error:
-            raise ConfigurationError(f"cwd must be a folder that exists: {error.path}") from None
-        if held := sum(skill.hidden == "untrusted" for skill in shelf.catalog.skills):
-            self._client.note(
-                f"{plural(held, 'skill')} of {shelf.project_root} held back; to allow it once: --trust, "
-                f"always: skillshelf trust {shelf.project_root}"
-            )
-        return shelf
-
-    def refresh_sessions(self, cwd: str) -> None:
-        """Let the open sessions of a folder see the disk as it is now."""
-        shelves = {id(session.shelf): session.shelf for session in list(self.sessions.values())}
-        for shelf in shelves.values():
-            if shelf.environment.cwd == cwd:
-                shelf.refresh()
-
-    # Sessions -------------------------------------------------------------------------------------
-
-    def session_options(self, name: str, params: Params) -> dict[str, Any]:
-        """What a session of this server is made with."""
-        given = params.get("journal")
-        journal = self._absolute(given, "journal") if given else self.options.journal
-
-        def confirm(tool: str, skill: str, reason: str) -> bool | Literal["remember"]:
-            return self._client.ask(name, tool, skill, reason)
-
-        times: dict[str, int] = {}
-
-        def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
-            loaded = effects.load(skill, profile)
-            times[skill.path] = loaded.mtime_ms
-            return loaded
-
-        def on_event(event: "Event") -> None:
-            if isinstance(event, SkillLoaded):
-                self.loaded_versions[event.path] = times[event.path]
-            self._client.tell({"session": name, "type": type_of(event), **payload_of(event)})
-
-        effects = real_effects()
-        recording = Recording(journal, self.options.keep and journal is not None, "never", on_event)
-        policy = params.get("policy")
-        return {"policy": policy, "confirm": confirm, "recording": recording, "effects": effects._replace(load=load)}
-
-    @contextmanager
-    def short_session(self, cwd: str | None) -> Iterator[Session]:
-        """A session for one request: it has the policy and the events of any other, and remembers nothing."""
-        shelf = self.shelf(cwd)
-        if not shelf.settings.enabled:
-            raise SkillsDisabled
-        with self._lock:
-            self._requests += 1
-            name = f"r{self._requests}"
-        with Session(shelf, **self.session_options(name, {})) as session:
-            try:
-                yield session
-            except SkillError as error:
-                raise Refused(session.explain(error)) from error
-        self._lost(session)
-
-    def session(self, name: str) -> Session:
-        """An open session."""
-        if name not in self.sessions:
-            raise Refused(ToolError("not_found", f"no session {message_text(name)!r}; it was closed or never opened"))
-        return self.sessions[name]
-
-    def keep(self, name: str, session: Session) -> None:
-        """Hold a session open under a name; what is wrong with its journal is said at once."""
-        self.sessions[name] = session
-        self._lost(session)
-
-    def close(self, name: str) -> str | None:
-        """End a session; returns what its journal does not hold, in words."""
-        session = self.session(name)
-        session.close()
-        del self.sessions[name]
-        return self._lost(session)
-
-    def _lost(self, session: Session) -> str | None:
-        if problem := session.journal_problem:
-            self._client.note(problem)
-        return problem
+    name: str
+    version: str
+    profiles: list[str]
+    capabilities: _Capabilities
 
 
-def _explained(error: SkillError) -> ToolError:
-    """An error from outside of any session."""
-    return ToolError(kind_of(error).code, message_text(str(error)))
+class _Version(TypedDict):
+    path: str
+    mtime_ms: int
 
 
-# The methods --------------------------------------------------------------------------------------
+class _SkillsState(TypedDict):
+    enabled: bool
+    root_dir: str
+    working_dir: str
+    catalog: CatalogForm
+    loaded_versions: list[_Version]
 
-Handler = Callable[[Runtime, Params, str | None], Any]
+
+class InspectForm(TypedDict):
+    """The skills that a model of this server can use now."""
+
+    skills: NotRequired[_SkillsState]
 
 
-def _initialize(runtime: Runtime, params: Params, name: str | None) -> Any:
+class SessionForm(TypedDict):
+    """A session that was opened."""
+
+    session: str
+
+
+class RestoredForm(TypedDict):
+    """A session that was restored, and the skills that have changed on disk since its snapshot."""
+
+    session: str
+    changes: list[str]
+
+
+class TextForm(TypedDict):
+    """A text."""
+
+    text: str
+
+
+class ToolsForm(TypedDict):
+    """The tools of a session."""
+
+    tools: list[ToolForm]
+
+
+class _ToolError(TypedDict):
+    code: str
+    message: str
+    candidates: list[str]
+
+
+class ToolResultForm(TypedDict):
+    """The result of a tool call: the text for the model, the same as data, or an error."""
+
+    ok: bool
+    text: str
+    data: dict[str, Any]
+    error: _ToolError | None
+
+
+class MentionsForm(TypedDict):
+    """A user's text with its mentions listed for the model, the skills they name, and unknown names close to one."""
+
+    text: str
+    skills: list[str]
+    unknown: list[str]
+
+
+class ActivatedForm(TypedDict):
+    """The skill that was activated, and the names of all active skills."""
+
+    skill: SkillForm
+    digest: str
+    active: list[str]
+
+
+class ActiveForm(TypedDict):
+    """The names of the active skills."""
+
+    active: list[str]
+
+
+class DecisionForm(TypedDict):
+    """The verdict of the policy, the rule that decided it, and the reason."""
+
+    verdict: Literal["allow", "deny", "confirm"]
+    rule: str | None
+    reason: str
+
+
+class _SentForm(TypedDict):
+    name: str
+    path: str
+    mtime_ms: int
+    digest: str
+    arguments: str
+    ref: str
+    in_context: bool
+
+
+class SnapshotForm(TypedDict):
+    """A session as a JSON value."""
+
+    version: int
+    profile: str
+    active: list[str]
+    preloaded: list[str]
+    asked_for: list[str]
+    loaded: list[_SentForm]
+    texts: dict[str, str]
+
+
+class ClosedForm(TypedDict):
+    """A session that was closed; `journal_problem` says which events its journal does not hold."""
+
+    journal_problem: str | None
+
+
+class ConfirmForm(TypedDict):
+    """A question to the user."""
+
+    session: str
+    tool: str
+    name: str
+    reason: str
+
+
+# Methods ------------------------------------------------------------------------------------------
+
+METHODS: dict[str, Method] = {}
+"""The methods that a client may call."""
+
+
+def _method(name: str, result: Any, queue: Queue = "session") -> Callable[[Any], Any]:
+    """Add a handler to the table; its signature declares the parameters."""
+
+    def add(handler: Any) -> Any:
+        code, defaults = handler.__code__, handler.__kwdefaults__ or {}
+        members: dict[str, Any] = {}
+        for key in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
+            hint = handler.__annotations__[key]
+            if key in defaults and defaults[key] is None:
+                # It may be left out, but null is a mistake.
+                hint = reduce(or_, (one for one in get_args(hint) if one is not NoneType))
+            members[key] = NotRequired[hint] if key in defaults else hint
+        params = TypedDict("Params", members)  # type: ignore[misc]  # the members come from the signature
+        METHODS[name] = Method(params, result, " ".join(handler.__doc__.split()), queue, handler)
+        return handler
+
+    return add
+
+
+@_method("initialize", InitializeForm, "shared")
+def _initialize(runtime: Runtime) -> Any:
+    """Return the name, the version and the capabilities of this server; it need not be called first."""
     options = runtime.options
     environment = make_environment(options.cwd, options.home, None, config=options.config)
     settings = load_settings(environment, trust=options.trust)
@@ -251,18 +223,28 @@ def _initialize(runtime: Runtime, params: Params, name: str | None) -> Any:
     }
 
 
-def _list(runtime: Runtime, params: Params, name: str | None) -> Any:
-    if not params.get("force_reload"):
-        return runtime.shelf(params.get("cwd")).catalog.to_dict()
-    shelf = runtime.shelf(params.get("cwd"), look="anew")
-    runtime.refresh_sessions(shelf.environment.cwd)
+@_method("skills.list", CatalogForm, "shared")
+def _list(runtime: Runtime, *, cwd: str = "", force_reload: bool = False) -> Any:
+    """Return the catalog of a folder, with the skills that are missing from it and why. It is kept until
+    `force_reload` reads configuration and disk again; the open sessions of that folder then see the disk as it is too.
+    """
+    shelf = runtime.shelf(cwd, reread="everything" if force_reload else "nothing")
+    if force_reload:
+        shelves = {id(session.shelf): session.shelf for session in list(runtime.sessions.values())}
+        for other in shelves.values():
+            if other.environment.cwd == shelf.environment.cwd:
+                other.refresh()
     return shelf.catalog.to_dict()
 
 
-def _inspect(runtime: Runtime, params: Params, name: str | None) -> Any:
-    if not params.get("include_skills", True):
+@_method("context.inspect", InspectForm, "shared")
+def _inspect(runtime: Runtime, *, include_skills: bool = True) -> Any:
+    """Return the kept catalog of the server's own folder, and the versions of skills that any session has loaded since
+    the server started.
+    """
+    if not include_skills:
         return {}
-    shelf = runtime.shelf(None)
+    shelf = runtime.shelf("")
     versions = sorted(runtime.loaded_versions.copy().items())
     state = {
         "enabled": shelf.settings.enabled,
@@ -274,113 +256,212 @@ def _inspect(runtime: Runtime, params: Params, name: str | None) -> Any:
     return {"skills": state}
 
 
-def _search(runtime: Runtime, params: Params, name: str | None) -> Any:
-    limit = params.get("limit")
+@_method("skills.search", SearchForm, "shared")
+def _search(runtime: Runtime, *, query: str, limit: int | None = None, scope: str | None = None, cwd: str = "") -> Any:
+    """Find the skills that match a query, among those visible to a model."""
     if limit is not None and limit < 1:
         raise ConfigurationError("limit must be a whole number of at least 1")
-    with runtime.short_session(params.get("cwd")) as session:
-        return session.search(params["query"], limit=limit, scope=params.get("scope")).to_dict()
+    with runtime.short_session(cwd) as session:
+        return session.search(query, limit=limit, scope=scope).to_dict()
 
 
-def _load(runtime: Runtime, params: Params, name: str | None) -> Any:
-    skill, path = _name_or_path(params)
-    with runtime.short_session(params.get("cwd")) as session:
-        return session.load(skill, path=path, for_model=True).to_dict()
+@_method("skills.load", ShownForm, "confirming")
+def _load(runtime: Runtime, *, name: str = "", path: str = "", cwd: str = "") -> Any:
+    """Return a skill as a model gets it, outside of any session; a path takes precedence over a name."""
+    _require_one(name, path)
+    with runtime.short_session(cwd) as session:
+        return session.load(name or None, path=path or None, for_model=True).to_dict()
 
 
-def _read(runtime: Runtime, params: Params, name: str | None) -> Any:
-    with runtime.short_session(params.get("cwd")) as session:
-        return session.read(params["uri"], for_model=True)._asdict()
+@_method("skills.read", ResourceForm, "confirming")
+def _read(runtime: Runtime, *, uri: str, cwd: str = "") -> Any:
+    """Return one file of a skill, outside of any session."""
+    with runtime.short_session(cwd) as session:
+        return session.read(uri, for_model=True)._asdict()
 
 
-def _open(runtime: Runtime, params: Params, name: str | None) -> Any:
-    assert name is not None
-    shelf = runtime.shelf(params.get("cwd"), params.get("profile"), look="disk")
-    options = runtime.session_options(name, params)
-    runtime.keep(name, Session(shelf, preload=params.get("preload", ()), **options))
-    return {"session": name}
+@_method("session.open", SessionForm, "new-session")
+def _open(
+    runtime: Runtime,
+    new: str,
+    *,
+    cwd: str = "",
+    profile: str = "",
+    policy: str | dict[str, Any] | None = None,
+    journal: str = "",
+    preload: list[str] | None = None,
+) -> Any:
+    """Open a session for one conversation; the disk is read again for it."""
+    shelf = runtime.shelf(cwd, profile, reread="disk")
+    options = runtime.session_options(new, policy, journal)
+    runtime.keep(new, Session(shelf, preload=preload or (), **options))
+    return {"session": new}
 
 
-def _restore(runtime: Runtime, params: Params, name: str | None) -> Any:
-    assert name is not None
-    snapshot = params["snapshot"]
-    shelf = runtime.shelf(params.get("cwd"), snapshot["profile"], look="disk")
-    session = Session.restore(snapshot, shelf, **runtime.session_options(name, params))
-    runtime.keep(name, session)
-    return {"session": name, "changes": [message_text(change) for change in session.changes]}
+@_method("session.system_prompt", TextForm)
+def _prompt(
+    runtime: Runtime, *, session: str, base: str = "", agents_context: str = "", tools: list[str] | None = None
+) -> Any:
+    """Return the base text, the standing context, then the skills."""
+    return {"text": runtime.session(session).system_prompt(base, agents_context, tools)}
 
 
-def _activate(session: Session, params: Params) -> Any:
-    name, path = _name_or_path(params)
-    loaded = session.activate(name, path=path)
-    return {"skill": loaded.skill.to_dict(), "digest": loaded.digest, "active": list(session.active)}
+@_method("session.tools", ToolsForm)
+def _tools(runtime: Runtime, *, session: str) -> Any:
+    """Return the tools to offer to the model, with their schemas."""
+    return {"tools": [tool.to_dict() for tool in runtime.session(session).tools()]}
 
 
-def _deactivate(session: Session, params: Params) -> Any:
-    if params["name"] not in session.active:
-        raise SkillNotFound(params["name"])
-    session.deactivate(params["name"])
-    return {"active": list(session.active)}
+@_method("session.call", ToolResultForm)
+def _call(runtime: Runtime, *, session: str, tool: str, arguments: dict[str, Any] | None = None) -> Any:
+    """Run a tool for the model. A mistake of the model is an `error` in the result, never an error of the protocol."""
+    return _tool_result(runtime.session(session).call(tool, arguments))
 
 
-def _compact(session: Session, params: Params) -> Any:
-    session.compact()
-    return {}
-
-
-def _prompt(session: Session, params: Params) -> Any:
-    given = {key: value for key, value in params.items() if key != "session"}
-    return {"text": session.system_prompt(**given)}
-
-
-def _command(session: Session, params: Params) -> Any:
-    result = session.command(params["text"])
+@_method("session.command", ToolResultForm | None)
+def _command(runtime: Runtime, *, session: str, text: str) -> Any:
+    """Run a command that a user typed, such as `/skill:name words`; null if the profile has no such command."""
+    result = runtime.session(session).command(text)
     return None if result is None else _tool_result(result)
 
 
-def _close(runtime: Runtime, params: Params, name: str | None) -> Any:
-    return {"journal_problem": runtime.close(params["session"])}
+@_method("session.mentions", MentionsForm)
+def _mentions(runtime: Runtime, *, session: str, text: str) -> Any:
+    """Find the skills that a user's text mentions as `$name`."""
+    return runtime.session(session).resolve_mentions(text)._asdict()
 
 
-def _in_session(act: Callable[[Session, Params], Any]) -> Handler:
-    return lambda runtime, params, name: act(runtime.session(params["session"]), params)
+@_method("session.activate", ActivatedForm)
+def _activate(runtime: Runtime, *, session: str, name: str = "", path: str = "") -> Any:
+    """Load a skill that the user chose and keep it active."""
+    _require_one(name, path)
+    conversation = runtime.session(session)
+    loaded = conversation.activate(name or None, path=path or None)
+    return {"skill": loaded.skill.to_dict(), "digest": loaded.digest, "active": list(conversation.active)}
+
+
+@_method("session.deactivate", ActiveForm)
+def _deactivate(runtime: Runtime, *, session: str, name: str) -> Any:
+    """Deactivate a skill; its `allowed-tools` no longer apply."""
+    conversation = runtime.session(session)
+    if name not in conversation.active:
+        raise SkillNotFound(name)
+    conversation.deactivate(name)
+    return {"active": list(conversation.active)}
+
+
+@_method("session.compact", Empty)
+def _compact(runtime: Runtime, *, session: str) -> Any:
+    """Tell the session that the model's context was compacted: the loaded texts are no longer in it."""
+    runtime.session(session).compact()
+    return {}
+
+
+@_method("session.recall", TextForm)
+def _recall(runtime: Runtime, *, session: str, ref: str) -> Any:
+    """Return the whole text behind a reference, until the session ends."""
+    return {"text": runtime.session(session).recall(ref)}
+
+
+@_method("session.decide", DecisionForm)
+def _decide(runtime: Runtime, *, session: str, tool: str, arguments: dict[str, Any] | None = None) -> Any:
+    """Return the decision of the policy about a call of any tool; nothing is run."""
+    return runtime.session(session).decide(tool, arguments)._asdict()
+
+
+@_method("session.snapshot", SnapshotForm)
+def _snapshot(runtime: Runtime, *, session: str) -> Any:
+    """Return the session as a JSON value."""
+    return runtime.session(session).snapshot()
+
+
+@_method("session.restore", RestoredForm, "new-session")
+def _restore(
+    runtime: Runtime,
+    new: str,
+    *,
+    snapshot: SnapshotForm,
+    cwd: str = "",
+    policy: str | dict[str, Any] | None = None,
+    journal: str = "",
+) -> Any:
+    """Open the session of a snapshot again, under a new name."""
+    shelf = runtime.shelf(cwd, snapshot["profile"], reread="disk")
+    session = Session.restore(snapshot, shelf, **runtime.session_options(new, policy, journal))
+    runtime.keep(new, session)
+    return {"session": new, "changes": [message_text(change) for change in session.changes]}
+
+
+@_method("session.close", ClosedForm)
+def _close(runtime: Runtime, *, session: str) -> Any:
+    """Close a session and its journal."""
+    return {"journal_problem": runtime.close(session)}
 
 
 def _tool_result(result: ToolResult) -> dict[str, Any]:
     return {**result._asdict(), "error": result.error._asdict() if result.error else None}
 
 
-def _name_or_path(params: Params) -> tuple[str | None, str | None]:
-    name, path = params.get("name") or None, params.get("path") or None
-    if name is None and path is None:
+def _require_one(name: str, path: str) -> None:
+    if not name and not path:
         raise ConfigurationError("name or path is required")
-    return name, path
 
 
-HANDLERS: Mapping[str, Handler] = {
-    "initialize": _initialize,
-    "skills.list": _list,
-    "context.inspect": _inspect,
-    "skills.search": _search,
-    "skills.load": _load,
-    "skills.read": _read,
-    "session.open": _open,
-    "session.system_prompt": _in_session(_prompt),
-    "session.tools": _in_session(lambda session, params: {"tools": [tool.to_dict() for tool in session.tools()]}),
-    "session.call": _in_session(
-        lambda session, params: _tool_result(session.call(params["tool"], params.get("arguments")))
+def run_method(name: str, params: Mapping[str, Any], runtime: Runtime, session: str | None) -> Any:
+    """Return the result of a method, or raise `Refused`; `session` is the one that it opens or works on."""
+    method = METHODS[name]
+    assert method.handler is not None
+    try:
+        if method.queue == "new-session":
+            return method.handler(runtime, session, **params)
+        return method.handler(runtime, **params)
+    except SkillError as error:
+        opened = runtime.sessions.get(session or "")
+        explained = opened.explain(error) if opened else ToolError(kind_of(error).code, message_text(str(error)))
+        raise Refused(explained) from error
+
+
+# Messages from the server, and the meanings of parameters -----------------------------------------
+
+TO_CLIENT: Mapping[str, Method] = {
+    "confirm": Method(
+        ConfirmForm,
+        bool | Literal["remember"],
+        'Ask the user. `true` allows it once; `"remember"` allows it and, for loads and reads, adds the exact rule to '
+        "the user's configuration; anything else, an error, or no answer in time denies it.",
     ),
-    "session.command": _in_session(_command),
-    "session.mentions": _in_session(lambda session, params: session.resolve_mentions(params["text"])._asdict()),
-    "session.activate": _in_session(_activate),
-    "session.deactivate": _in_session(_deactivate),
-    "session.compact": _in_session(_compact),
-    "session.recall": _in_session(lambda session, params: {"text": session.recall(params["ref"])}),
-    "session.decide": _in_session(
-        lambda session, params: session.decide(params["tool"], params.get("arguments"))._asdict()
+    "event": Method(
+        dict[str, Any],
+        None,
+        "Notify the client of an event: `session`, `type` and the members that this type has in a journal. "
+        "A request outside of any session gets a session name of its own, `r1`, `r2`, …",
     ),
-    "session.snapshot": _in_session(lambda session, params: session.snapshot()),
-    "session.restore": _restore,
-    "session.close": _close,
 }
-"""What each method does; `rpcforms` has what it takes and gives."""
+"""The messages that the server sends without being asked."""
+
+PARAMETERS: Mapping[str, str] = {
+    "agents_context": "standing context of the host, placed between the base text and the skills",
+    "arguments": "the arguments of the tool call",
+    "base": "the text that the system prompt begins with",
+    "cwd": "the folder to search from; a relative path starts at the server's folder (default: the server's folder)",
+    "force_reload": "read configuration and disk again (default: false)",
+    "include_skills": "include the skills (default: true)",
+    "journal": "append events to this file (default: the file of `--journal`)",
+    "limit": "the maximum number of results, at least 1",
+    "name": "the name of a skill",
+    "path": "the path of a skill's folder or SKILL.md",
+    "policy": "`default`, `read-only`, `full-auto`, or an object of rules",
+    "preload": "skills that are in the model's context from the start",
+    "profile": "the profile to use (default: that of `--profile`)",
+    "query": "words of the task, a name, or a path",
+    "reason": "the reason for the question",
+    "ref": "a reference from an earlier result",
+    "scope": "only skills of this scope",
+    "session": "the name of the session",
+    "snapshot": "the result of `session.snapshot`",
+    "text": "the text that the user typed",
+    "tool": "the name of a tool",
+    "tools": "the names of the host's own tools; without it, `read` is assumed",
+    "uri": "`skill://NAME` or `skill://NAME/PATH`",
+}
+"""The meaning of each parameter; a name means the same in every method."""

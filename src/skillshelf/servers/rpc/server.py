@@ -1,4 +1,4 @@
-"""File descriptors to lines and threads: what `rpcserver` is made of, none of it knows the protocol."""
+"""Serve JSON-RPC on two file descriptors: read lines, run requests in threads, write responses."""
 
 import os
 import queue
@@ -6,7 +6,7 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -26,32 +26,31 @@ from skillshelf.servers.rpc.messages import (
     METHOD_NOT_FOUND,
     REFUSED,
     InvalidMessage,
+    Message,
     Request,
     ResponseMessage,
-    error_answer,
+    error_response,
     line_of,
     parse_message,
     too_long,
 )
-from skillshelf.servers.rpc.methods import Client, Options, Refused, Runtime
-from skillshelf.servers.rpc.schema import METHODS
+from skillshelf.servers.rpc.methods import METHODS, run_method
+from skillshelf.servers.rpc.runtime import Client, Options, Refused, Runtime
 from skillshelf.session.results import message_text
-from skillshelf.session.tools import ToolError
 from skillshelf.shelf import open_shelf
 
 __all__ = ["Server", "Workers", "Writer", "read_lines", "rpc"]
 
-
 _CHUNK = 64 * 1024
-# A pipe that is ready to be written takes so much without blocking.
+# A pipe that is ready for writing takes this many bytes without blocking.
 _PIECE = select.PIPE_BUF
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 def read_lines(fd: int, wake: int | None = None) -> Iterator[bytes | None]:
-    """Each line without its newline, None for one that is too long; ends with the stream, or when `wake` is readable.
+    """Yield each line without its newline, or None for one that is too long, of which nothing is kept.
 
-    Of a line that is too long nothing is kept. What follows the last newline is a line too.
+    The text after the last newline is a line too. Ends with the stream, or when `wake` is readable.
     """
     held = bytearray()
     is_long = False
@@ -73,18 +72,18 @@ def read_lines(fd: int, wake: int | None = None) -> Iterator[bytes | None]:
 
 
 def _next_chunk(fd: int, wake: int | None) -> bytes | None:
-    """What can be read now, nothing at the end of the stream; None if the reader is to stop."""
+    """Return the next bytes, nothing at the end of the stream, or None if the reader is to stop."""
     watched = [fd] if wake is None else [fd, wake]
     try:
         ready, _, _ = select.select(watched, [], [])
         return None if wake in ready else os.read(fd, _CHUNK)
     except OSError:
-        # Standard input is closed, or its terminal is gone: the client is.
+        # Standard input is closed, or its terminal has gone: so has the client.
         return b""
 
 
 class Writer:
-    """Writes whole lines from any thread; a client that is gone, or no longer reads at the end, gets nothing more."""
+    """Writes whole lines from any thread, until the client is gone or no longer reads at the end."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -102,14 +101,14 @@ class Writer:
                 self._write(line[start : start + _PIECE])
 
     def give_up_after(self, seconds: float) -> None:
-        """From now on wait no longer than this for a client to read."""
+        """From now on wait at most this long for a client to read."""
         self._give_up_after = seconds
 
     def _has_room(self) -> bool:
         since = time.monotonic()
         while not self.is_broken:
             try:
-                if select.select([], [self._fd], [], _LOOK_SECONDS)[1]:
+                if select.select([], [self._fd], [], _POLL_SECONDS)[1]:
                     return True
             except OSError:
                 return False
@@ -126,7 +125,7 @@ class Writer:
 
 
 class Workers:
-    """Up to `most` threads that do what they are given in its order; with one of them, one after the other."""
+    """Up to `most` threads that run jobs in their order; a single thread runs them one after the other."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -136,7 +135,7 @@ class Workers:
         self._undone = 0
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Have a job done; it must not raise."""
+        """Queue a job, which must not raise."""
         with self._lock:
             self._undone += 1
             if self._undone > len(self._threads) < self._most:
@@ -152,24 +151,24 @@ class Workers:
                 self._undone -= 1
 
     def finish(self) -> None:
-        """Let the threads end when all that was given to them is done."""
+        """Let the threads end after the jobs that are queued."""
         for _ in self._threads:
             self._jobs.put(None)
 
     def has_finished(self, seconds: float) -> bool:
-        """Whether all threads end within so many seconds."""
+        """Wait up to `seconds` for the threads; return True if all have ended."""
         until = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
 
-_AT_ONCE = 4
+_SHARED_THREADS = 4
 _REQUEST_BYTES = 1024
-"""What a request takes besides its text, about."""
+"""The approximate size of a request in memory besides its text."""
 
 Reply = Callable[[dict[str, Any] | None], None]
-"""Takes the answer to a message, or None where there is none."""
+"""Takes the response to a message, or None if there is none."""
 
 
 class Server:
@@ -184,22 +183,26 @@ class Server:
         wake: int | None = None,
         confirm_seconds: float = RPC_CONFIRM_SECONDS,
         end_seconds: float = RPC_END_SECONDS,
+        most_sessions: int = RPC_SESSIONS,
+        most_waiting_bytes: int = RPC_WAITING_BYTES,
     ) -> None:
         self._read = read
         self._wake = wake
         self._confirm_seconds = confirm_seconds
         self._end_seconds = end_seconds
+        self._most_sessions = most_sessions
+        self._most_waiting_bytes = most_waiting_bytes
         self._writer = Writer(write)
-        self._runtime = Runtime(options, Client(self._ask, self._tell, note))
+        self._runtime = Runtime(options, Client(self._confirm, self._send_event, note))
         self._lock = threading.Lock()
         self._waiting_bytes = 0
         self._opened = 0
-        self._asked = 0
-        self._questions: dict[str, _ClientRequest] = {}
+        self._confirms = 0
+        self._open_confirms: dict[str, _Confirm] = {}
         self._is_ending = False
         self._is_stopped = False
-        self._workers = {"at-once": Workers(_AT_ONCE), "asking": Workers(RPC_ASKING)}
-        self._lanes: dict[str, Workers] = {}
+        self._shared_workers = {"shared": Workers(_SHARED_THREADS), "confirming": Workers(RPC_ASKING)}
+        self._session_workers: dict[str, Workers] = {}
 
     def serve(self) -> None:
         """Answer until the client is gone or a signal comes; then end every session."""
@@ -207,163 +210,157 @@ class Server:
             if self._writer.is_broken:
                 break
             if line is None or line.strip():
-                self._take(line)
+                self._receive(line)
         self._end()
 
-    # What comes in --------------------------------------------------------------------------------
+    # Incoming messages ----------------------------------------------------------------------------
 
-    def _take(self, line: bytes | None) -> None:
+    def _receive(self, line: bytes | None) -> None:
         incoming = too_long() if line is None else parse_message(line)
         size = len(line or b"") // len(incoming.messages) + _REQUEST_BYTES
         if incoming.form == "single":
             self._handle(incoming.messages[0], size, self._send)
             return
         batch = _Batch(len(incoming.messages), self._send)
-        for place, message in enumerate(incoming.messages):
-            self._handle(message, size, batch.reply_for(place))
+        for index, message in enumerate(incoming.messages):
+            self._handle(message, size, batch.reply_for(index))
 
-    def _handle(self, message: Request | ResponseMessage | InvalidMessage, size: int, reply: Reply) -> None:
+    def _handle(self, message: Message, size: int, reply: Reply) -> None:
         if isinstance(message, InvalidMessage):
-            reply(error_answer(*message))
+            reply(error_response(*message))
         elif isinstance(message, ResponseMessage):
-            self._heard(message)
+            # A response that comes too late, or to no request, is dropped.
+            confirm = self._open_confirms.get(message.id) if isinstance(message.id, str) else None
+            if confirm is not None:
+                confirm.answer = message.result
+                confirm.is_answered.set()
             reply(None)
         else:
-            answered = reply if message.is_answered else lambda answer: reply(None)
-            wrong = self._placed(message, size, answered)
-            if wrong is not None:
-                answered(error_answer(message.id, *wrong))
+            respond = reply if message.has_id else lambda response: reply(None)
+            try:
+                self._dispatch(message, size, respond)
+            except _RpcError as error:
+                respond(error_response(message.id, *error.args))
 
-    def _placed(self, request: Request, size: int, reply: Reply) -> tuple[Any, ...] | None:
-        """Give a request to the thread that does it; returns the error if it cannot be done."""
+    def _dispatch(self, request: Request, size: int, reply: Reply) -> None:
+        """Queue a request for the threads that run it, or raise `_RpcError`."""
         method = METHODS.get(request.method)
         if method is None:
             known = ", ".join(METHODS)
-            return METHOD_NOT_FOUND, f"no method {message_text(request.method)[:100]!r}; there are: {known}"
+            raise _RpcError(METHOD_NOT_FOUND, f"no method {message_text(request.method)[:100]!r}; there are: {known}")
         if isinstance(request.params, list):
-            return _refusal(ToolError("invalid_params", "parameters are given by name, as an object"))
+            raise _refusal("invalid_params", "parameters are given by name, as an object")
         if wrong := validate(request.params, method.params):
-            return _refusal(ToolError("invalid_params", message_text(str(wrong))))
-        if self._waiting_bytes + size > RPC_WAITING_BYTES:
-            return _refusal(ToolError("too_large", "too many requests wait for their answers (RPC_WAITING_BYTES)"))
+            raise _refusal("invalid_params", message_text(str(wrong)))
+        if self._waiting_bytes + size > self._most_waiting_bytes:
+            raise _refusal("too_large", "too many requests are waiting (RPC_WAITING_BYTES)")
         name = request.params.get("session")
-        # Together with `_left`: a job given to a lane that has ended would never be done.
+        # Under the same lock as `_finish`: a job for workers that have ended would never run.
         with self._lock:
-            if method.turn == "opening":
-                if len(self._lanes) >= RPC_SESSIONS:
-                    return _refusal(
-                        ToolError("too_large", f"{RPC_SESSIONS} sessions are open (RPC_SESSIONS); close one")
-                    )
+            if method.queue == "new-session":
+                if len(self._session_workers) >= self._most_sessions:
+                    raise _refusal("too_large", f"{self._most_sessions} sessions are open (RPC_SESSIONS); close one")
                 self._opened += 1
                 name = f"s{self._opened}"
-                self._lanes[name] = Workers(1)
-            workers = self._lanes.get(name) if name is not None else self._workers[method.turn]
+                self._session_workers[name] = Workers(1)
+            workers = self._session_workers.get(name) if name is not None else self._shared_workers[method.queue]
             if workers is None:
-                return _refusal(ToolError("not_found", f"no session {message_text(name)[:100]!r}; it is not open"))
+                raise _refusal("not_found", f"no session {message_text(name)[:100]!r}; it is not open")
             self._waiting_bytes += size
             workers.submit(lambda: self._run(request, name, size, reply))
-        return None
 
     def _run(self, request: Request, name: str | None, size: int, reply: Reply) -> None:
-        """Do a request and answer it; the outermost frame of a thread."""
-        answer: dict[str, Any] | None = None
+        """Run a request and reply; the outermost frame of a thread."""
+        response: dict[str, Any] | None = None
         try:
             if not self._is_stopped:
-                result = self._runtime.run(request.method, request.params, name)
-                answer = {"jsonrpc": "2.0", "id": request.id, "result": result}
+                result = run_method(request.method, request.params, self._runtime, name)
+                response = {"jsonrpc": "2.0", "id": request.id, "result": result}
         except Refused as refused:
-            answer = error_answer(request.id, *_refusal(refused.error))
+            response = error_response(request.id, *_refusal(*refused.error).args)
         except OSError as error:
-            answer = error_answer(
-                request.id, *_refusal(ToolError("failed", message_text(f"the machine failed: {error}")))
-            )
+            response = error_response(request.id, *_refusal("failed", message_text(f"system error: {error}")).args)
         except Exception as error:
-            note(f"this is a mistake in skillshelf, please report it: {type(error).__name__}: {error}")
-            answer = error_answer(request.id, INTERNAL, f"a mistake in skillshelf: {type(error).__name__}")
-        self._left(name, size)
-        reply(answer)
+            note(f"internal error in skillshelf, please report it: {type(error).__name__}: {error}")
+            response = error_response(request.id, INTERNAL, f"internal error in skillshelf: {type(error).__name__}")
+        self._finish(name, size)
+        reply(response)
 
-    def _left(self, name: str | None, size: int) -> None:
-        """A request is done; its lane ends with the session, or where none could be opened."""
+    def _finish(self, name: str | None, size: int) -> None:
+        """Release the memory of a request; the workers of a session that is closed or could not be opened end."""
         with self._lock:
             self._waiting_bytes -= size
-            if name is not None and name not in self._runtime.sessions and (lane := self._lanes.pop(name, None)):
-                lane.finish()
+            if name not in self._runtime.sessions and (workers := self._session_workers.pop(name or "", None)):
+                workers.finish()
 
-    # What goes out --------------------------------------------------------------------------------
+    # Outgoing messages ----------------------------------------------------------------------------
 
     def _send(self, value: Any) -> None:
-        """Write a message, if there is one."""
         if value is not None:
             self._writer.send(line_of(value))
 
-    def _tell(self, params: dict[str, Any]) -> None:
+    def _send_event(self, params: dict[str, Any]) -> None:
         self._send({"jsonrpc": "2.0", "method": "event", "params": params})
 
-    def _ask(self, session: str, tool: str, name: str, reason: str) -> bool | Literal["remember"]:
-        """What the client's user says; no answer in time, or ever, means no."""
-        question = _ClientRequest()
+    def _confirm(self, session: str, tool: str, name: str, reason: str) -> bool | Literal["remember"]:
+        """Return the answer of the client's user; no answer in time means no."""
+        confirm = _Confirm()
         with self._lock:
             if self._is_ending:
                 return False
-            self._asked += 1
-            id_ = f"confirm-{self._asked}"
-            self._questions[id_] = question
+            self._confirms += 1
+            id_ = f"confirm-{self._confirms}"
+            self._open_confirms[id_] = confirm
         params = {"session": session, "tool": tool, "name": name, "reason": reason}
         self._send({"jsonrpc": "2.0", "id": id_, "method": "confirm", "params": params})
-        question.is_answered.wait(self._confirm_seconds)
+        confirm.is_answered.wait(self._confirm_seconds)
         with self._lock:
-            self._questions.pop(id_, None)
-        if question.answer == "remember":
-            return "remember"
-        return question.answer is True
-
-    def _heard(self, answer: ResponseMessage) -> None:
-        """Hand an answer to who asked; one that nobody waits for any more is dropped."""
-        question = self._questions.get(answer.id) if isinstance(answer.id, str) else None
-        if question is not None:
-            question.answer = answer.result
-            question.is_answered.set()
+            self._open_confirms.pop(id_, None)
+        return "remember" if confirm.answer == "remember" else confirm.answer is True
 
     # The end --------------------------------------------------------------------------------------
 
     def _end(self) -> None:
-        """End every session. At the end of the input what was asked for is still done and answered; after a signal,
-        or when nobody can read the answers, only what runs already, for a while."""
+        """Close every session.
+
+        At the end of the input, waiting requests are still run and answered. After a signal, or when the client no
+        longer reads, only requests that are running are finished, within `end_seconds`.
+        """
         with self._lock:
             self._is_ending = True
-            self._is_stopped = self._writer.is_broken or self._is_woken()
-            questions, lanes = list(self._questions.values()), dict(self._lanes)
-        for question in questions:
-            question.is_answered.set()
-        for name, lane in lanes.items():
-            lane.submit(partial(self._close, name))
-        everybody = [*self._workers.values(), *lanes.values()]
-        for workers in everybody:
+            self._is_stopped = self._must_stop()
+            confirms, session_workers = list(self._open_confirms.values()), dict(self._session_workers)
+        for confirm in confirms:
+            confirm.is_answered.set()
+        for name, workers in session_workers.items():
+            workers.submit(partial(self._close, name))
+        all_workers = [*self._shared_workers.values(), *session_workers.values()]
+        for workers in all_workers:
             workers.finish()
         until: float | None = None
-        while not all(workers.has_finished(_LOOK_SECONDS / len(everybody)) for workers in everybody):
-            if until is None and (self._writer.is_broken or self._is_woken()):
+        while not all(workers.has_finished(_POLL_SECONDS / len(all_workers)) for workers in all_workers):
+            if until is None and self._must_stop():
                 self._is_stopped = True
                 self._writer.give_up_after(self._end_seconds)
                 until = time.monotonic() + self._end_seconds
             elif until is not None and time.monotonic() > until:
-                note("a request was still running when the server ended; its session has no end in the journal")
+                note("a request was still running when the server ended; the journal has no end of its session")
                 return
 
-    def _is_woken(self) -> bool:
-        return self._wake is not None and bool(select.select([self._wake], [], [], 0)[0])
+    def _must_stop(self) -> bool:
+        """Return True if the client no longer reads, or a signal came."""
+        return self._writer.is_broken or (self._wake is not None and bool(select.select([self._wake], [], [], 0)[0]))
 
     def _close(self, name: str) -> None:
         if name in self._runtime.sessions:
             try:
                 self._runtime.close(name)
             except Exception as error:
-                note(f"session {name} did not end well: {type(error).__name__}: {error}")
+                note(f"session {name} could not be closed: {type(error).__name__}: {error}")
 
 
-class _ClientRequest:
-    """What a client was asked and has not answered yet."""
+class _Confirm:
+    """A `confirm` request that the client has not answered yet."""
 
     def __init__(self) -> None:
         self.is_answered = threading.Event()
@@ -371,38 +368,42 @@ class _ClientRequest:
 
 
 class _Batch:
-    """Collects the answers of a batch, which are sent together in the order of its requests."""
+    """Collects the responses to a batch, which are sent together in the order of its requests."""
 
     def __init__(self, count: int, send: Callable[[Any], None]) -> None:
-        self._left = count
-        self._answers: list[dict[str, Any] | None] = [None] * count
+        self._missing = count
+        self._responses: list[dict[str, Any] | None] = [None] * count
         self._send = send
         self._lock = threading.Lock()
 
-    def reply_for(self, place: int) -> Reply:
-        """Where the answer to one of its messages goes."""
+    def reply_for(self, index: int) -> Reply:
+        """Return the callback that takes the response to one of the messages."""
 
-        def reply(answer: dict[str, Any] | None) -> None:
+        def reply(response: dict[str, Any] | None) -> None:
             with self._lock:
-                self._answers[place] = answer
-                self._left -= 1
-                is_last = self._left == 0
+                self._responses[index] = response
+                self._missing -= 1
+                is_last = self._missing == 0
             if is_last:
-                self._send([answer for answer in self._answers if answer is not None] or None)
+                self._send([response for response in self._responses if response is not None] or None)
 
         return reply
 
 
-def _refusal(error: ToolError) -> tuple[int, str, dict[str, Any]]:
-    code = INVALID_PARAMS if error.code == "invalid_params" else REFUSED
-    return code, error.message, {"code": error.code, "candidates": list(error.candidates)}
+class _RpcError(Exception):
+    """An error to return: its code, message and data."""
+
+
+def _refusal(code: str, message: str, candidates: Sequence[str] = ()) -> _RpcError:
+    number = INVALID_PARAMS if code == "invalid_params" else REFUSED
+    return _RpcError(number, message, {"code": code, "candidates": list(candidates)})
 
 
 # The command --------------------------------------------------------------------------------------
 
 
 def rpc(values: Mapping[str, Any]) -> int:
-    """Serve the client on standard input and output until it is gone, or a signal comes."""
+    """Serve the client on standard input and output until it is gone or a signal comes."""
     options = Options(
         cwd=os.path.abspath(values["cwd"] or os.getcwd()),
         profile=values["profile"],
@@ -413,7 +414,7 @@ def rpc(values: Mapping[str, Any]) -> int:
         journal=os.path.abspath(values["journal"]) if values["journal"] else None,
         keep=values["keep"],
     )
-    # What is wrong with the folder, the profile or the configuration is said before anybody is served.
+    # A wrong folder, profile or configuration is reported before the first request.
     open_shelf(options.cwd, options.profile, home=options.home, config=options.config, trust=options.trust)
     write = _take_standard_output()
     wake, woken = os.pipe()
@@ -426,7 +427,7 @@ def rpc(values: Mapping[str, Any]) -> int:
 
 
 def _take_standard_output() -> int:
-    """A descriptor for the messages alone; whatever else is printed from now on goes to standard error."""
+    """Return a descriptor for messages alone; everything else printed from now on goes to standard error."""
     write = os.dup(1)
     try:
         os.dup2(2, 1)

@@ -1,4 +1,4 @@
-"""Over HTTP: who takes a place without using it loses it, and what stays open ends with the server."""
+"""Over HTTP, idle connections and sessions are ended, and streams end with the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.trees import Machine
 
 import anyio  # isort: skip
 import anyio.to_thread  # isort: skip
-from skillshelf.servers.mcp.http import Listening, bind, serve_http
+from skillshelf.servers.mcp.http import HttpLimits, ListenAddress, bind, serve_http
 from skillshelf.servers.mcp.server import SkillServer
 from skillshelf.servers.mcp.skills import PublishedSkills
 
@@ -25,26 +25,27 @@ HELLO = {
     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
 }
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+DEFAULT_LIMITS = HttpLimits()
 
 
 @asynccontextmanager
-async def serving(machine: Machine) -> AsyncIterator[int]:
-    """The port of a server over HTTP in this process; at the end it is told to stop, and must."""
+async def serving(machine: Machine, limits: HttpLimits = DEFAULT_LIMITS) -> AsyncIterator[int]:
+    """Run a server over HTTP in this process and yield its port; at the end it must stop."""
     shelf = machine.shelf(trust="ask")
-    library = PublishedSkills(shelf, shelf.session)
-    listening = Listening("127.0.0.1", 0, None, frozenset())
-    bound = bind(listening)
+    skills = PublishedSkills(shelf, shelf.session)
+    address = ListenAddress("127.0.0.1", 0, None, frozenset())
+    bound = bind(address)
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(serve_http, SkillServer(library, show_paths=False), listening, bound)
+            group.start_soon(serve_http, SkillServer(skills, show_paths=False), address, bound, limits)
             yield bound.getsockname()[1]
             group.cancel_scope.cancel()
     finally:
-        library.lanes.close()
+        skills.sessions.close()
 
 
 async def asked(port: int, message: Any, session: str | None = None) -> tuple[int, str | None]:
-    """The status of the answer to a message of the older era, and the session that it opens."""
+    """Return the status of the response to a message of the older era, and the session that it opens."""
 
     def ask() -> tuple[int, str | None]:
         connection = HTTPConnection("127.0.0.1", port, timeout=30)
@@ -62,32 +63,25 @@ async def asked(port: int, message: Any, session: str | None = None) -> tuple[in
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST /mcp HTTP/1.1\r\nHost: local"], ids=["nothing", "half of the headers"])
-def test_a_connection_without_a_whole_request_is_closed(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, sent: bytes
-) -> None:
-    monkeypatch.setattr("skillshelf.servers.mcp.http.SILENT_SECONDS", 0.1)
-
+def test_a_connection_without_a_complete_request_is_closed(machine: Machine, sent: bytes) -> None:
     async def check() -> None:
-        async with serving(machine) as port, await anyio.connect_tcp("127.0.0.1", port) as silent:
+        limits = HttpLimits(idle_seconds=0.1)
+        async with serving(machine, limits) as port, await anyio.connect_tcp("127.0.0.1", port) as idle:
             if sent:
-                await silent.send(sent)
+                await idle.send(sent)
             with pytest.raises(anyio.EndOfStream):
-                await silent.receive()
+                await idle.receive()
 
     run(check)
 
 
-def test_an_older_client_that_comes_takes_the_place_of_the_one_that_rests_longest(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("skillshelf.servers.mcp.http.STREAMS_AT_ONCE", 2)
-
+def test_a_new_session_of_the_older_era_ends_the_one_that_was_idle_longest(machine: Machine) -> None:
     async def check() -> None:
-        async with serving(machine) as port:
+        async with serving(machine, HttpLimits(streams=2)) as port:
             names = [(await asked(port, HELLO))[1] for _ in range(2)]
-            # Who opens no session takes nobody's place.
+            # A request that opens no session ends none.
             assert (await asked(port, PING))[0] == 400
-            # The first is used last, so the second rests longer.
+            # The first is used last, so the second is idle longer.
             assert [(await asked(port, PING, name))[0] for name in reversed(names)] == [200, 200]
             names.append((await asked(port, HELLO))[1])
             assert [(await asked(port, PING, name))[0] for name in names] == [200, 404, 200]
@@ -95,7 +89,7 @@ def test_an_older_client_that_comes_takes_the_place_of_the_one_that_rests_longes
     run(check)
 
 
-def test_a_stream_ends_at_once_and_well_when_the_server_does(
+def test_a_stream_ends_immediately_and_cleanly_with_the_server(
     machine: Machine, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def check() -> None:

@@ -1,0 +1,187 @@
+"""The shelves and sessions that the methods of `skillshelf rpc` work on."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from skillshelf.catalog.load import LoadedSkill
+from skillshelf.config.profile import Profile
+from skillshelf.config.settings import Trust
+from skillshelf.core.limits import RPC_SHELVES
+from skillshelf.core.text import plural
+from skillshelf.core.values import CatalogSkill
+from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillError, SkillsDisabled
+from skillshelf.journal.events import SkillLoaded, payload_of, type_of
+from skillshelf.session.effects import real_effects
+from skillshelf.session.recorder import Recording
+from skillshelf.session.results import message_text
+from skillshelf.session.session import Session
+from skillshelf.session.tools import ToolError
+from skillshelf.shelf import Shelf, open_shelf
+
+if TYPE_CHECKING:
+    from skillshelf.journal.events import Event
+
+__all__ = ["Client", "Options", "Refused", "Runtime"]
+
+
+Reread = Literal["nothing", "disk", "everything"]
+"""The part of a kept shelf that is read again: nothing, the skills, or the configuration and the skills."""
+
+
+class Options(NamedTuple):
+    """The options that the server was started with; paths are absolute."""
+
+    cwd: str
+    profile: str | None = None
+    home: str | None = None
+    config: str | None = None
+    use_cache: bool = True
+    trust: Trust = "ask"
+    journal: str | None = None
+    keep: bool = False
+
+
+class Client(NamedTuple):
+    """The callbacks to the other side: ask its user, send it an event, and print a note for people."""
+
+    confirm: Callable[[str, str, str, str], bool | Literal["remember"]]
+    on_event: Callable[[dict[str, Any]], None]
+    note: Callable[[str], None]
+
+
+class Refused(Exception):
+    """A request that cannot be carried out, with the error to return."""
+
+    def __init__(self, error: ToolError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class _ShelfSlot:
+    """The shelf of one folder and profile; the lock is held while the disk is read for it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.shelf: Shelf | None = None
+
+
+class Runtime:
+    """The state between requests: catalogs by folder, open sessions, and the loaded versions of skills."""
+
+    def __init__(self, options: Options, client: Client) -> None:
+        self.options = options
+        self.sessions: dict[str, Session] = {}
+        self.loaded_versions: dict[str, int] = {}
+        self._client = client
+        self._requests = 0
+        self._lock = threading.Lock()
+        self._slots: dict[tuple[str, str | None], _ShelfSlot] = {}
+
+    # Shelves --------------------------------------------------------------------------------------
+
+    def shelf(self, cwd: str, profile: str = "", *, reread: Reread = "nothing") -> Shelf:
+        """Return the shelf of a folder; it is opened at the first use."""
+        key = (self._absolute(cwd, "cwd"), profile or self.options.profile)
+        with self._lock:
+            slot = self._slots.pop(key, None) or _ShelfSlot()
+            self._slots[key] = slot
+        with slot.lock:
+            if slot.shelf is not None and reread == "disk":
+                slot.shelf.refresh()
+            elif slot.shelf is None or reread == "everything":
+                try:
+                    slot.shelf = self._open_shelf(*key)
+                except SkillError:
+                    with self._lock:
+                        self._slots.pop(key, None)
+                    raise
+            shelf = slot.shelf
+        with self._lock:
+            while len(self._slots) > RPC_SHELVES:
+                del self._slots[next(iter(self._slots))]
+        return shelf
+
+    def _absolute(self, path: str, parameter: str) -> str:
+        if "\0" in path:
+            raise ConfigurationError(f"{parameter} is not a valid path: it contains a NUL character")
+        return os.path.abspath(os.path.join(self.options.cwd, path))
+
+    def _open_shelf(self, cwd: str, profile: str | None) -> Shelf:
+        _, _, home, config, use_cache, trust, *_ = self.options
+        try:
+            shelf = open_shelf(cwd, profile, home=home, config=config, use_cache=use_cache, trust=trust)
+        except SkillDirectoryNotFound as error:
+            raise ConfigurationError(f"cwd must be an existing folder: {error.path}") from None
+        if hidden := sum(skill.hidden == "untrusted" for skill in shelf.catalog.skills):
+            self._client.note(
+                f"{plural(hidden, 'skill')} hidden because the project is not trusted (run `skillshelf trust "
+                f"{shelf.project_root}`, or start with --trust)"
+            )
+        return shelf
+
+    # Sessions -------------------------------------------------------------------------------------
+
+    def session_options(self, name: str, policy: Any = None, journal: str = "") -> dict[str, Any]:
+        """Return the options of a session of this server."""
+        path = self._absolute(journal, "journal") if journal else self.options.journal
+
+        def confirm(tool: str, skill: str, reason: str) -> bool | Literal["remember"]:
+            return self._client.confirm(name, tool, skill, reason)
+
+        times: dict[str, int] = {}
+
+        def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
+            loaded = effects.load(skill, profile)
+            times[skill.path] = loaded.mtime_ms
+            return loaded
+
+        def on_event(event: "Event") -> None:
+            if isinstance(event, SkillLoaded):
+                self.loaded_versions[event.path] = times[event.path]
+            self._client.on_event({"session": name, "type": type_of(event), **payload_of(event)})
+
+        effects = real_effects()
+        recording = Recording(path, self.options.keep and path is not None, "never", on_event)
+        return {"policy": policy, "confirm": confirm, "recording": recording, "effects": effects._replace(load=load)}
+
+    @contextmanager
+    def short_session(self, cwd: str) -> Iterator[Session]:
+        """Open a session for one request; it has the policy and the events of any other."""
+        shelf = self.shelf(cwd)
+        if not shelf.settings.enabled:
+            raise SkillsDisabled("skills are disabled")
+        with self._lock:
+            self._requests += 1
+            name = f"r{self._requests}"
+        with Session(shelf, **self.session_options(name)) as session:
+            try:
+                yield session
+            except SkillError as error:
+                raise Refused(session.explain(error)) from error
+        self._report_journal(session)
+
+    def session(self, name: str) -> Session:
+        """Return an open session."""
+        if name not in self.sessions:
+            raise Refused(ToolError("not_found", f"no session {message_text(name)!r}; it was closed or never opened"))
+        return self.sessions[name]
+
+    def keep(self, name: str, session: Session) -> None:
+        """Keep a session open under a name; a problem with its journal is reported immediately."""
+        self.sessions[name] = session
+        self._report_journal(session)
+
+    def close(self, name: str) -> str | None:
+        """Close a session; return which events its journal does not hold."""
+        session = self.session(name)
+        session.close()
+        del self.sessions[name]
+        return self._report_journal(session)
+
+    def _report_journal(self, session: Session) -> str | None:
+        if problem := session.journal_problem:
+            self._client.note(problem)
+        return problem
