@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from skillshelf.cli.commands import DONE, NEGATIVE, Values, environment_for, needed, shelf_for
+from skillshelf.cli.commands import DONE, NEGATIVE, Values, environment_for, shelf_for
 from skillshelf.core.console import as_json, note
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillNotFound
 
@@ -16,7 +16,7 @@ __all__ = ["disable", "enable", "trust"]
 
 def enable(values: Values) -> int:
     """Take a skill off the list of disabled ones."""
-    name = needed(values, "name", "skillshelf enable NAME")
+    name = values["name"]
     spellings = _spellings(name, shelf_for(values))
     status = _choose(
         values, name, lambda names: [other for other in names if other not in spellings], "enabled", "was not listed"
@@ -44,7 +44,7 @@ def _spellings(name: str, shelf: "Shelf") -> set[str]:
 
 def disable(values: Values) -> int:
     """Put a skill on the list of disabled ones."""
-    name = needed(values, "name", "skillshelf disable NAME")
+    name = values["name"]
     listed = _disabled_path(name, values) if "/" in name else _disabled_name(name, values)
     return _choose(
         values, listed, lambda names: names if listed in names else [*names, listed], "disabled", "was disabled already"
