@@ -132,7 +132,7 @@ def settings_table() -> str:
 
 
 def commands_text() -> str:
-    """Every command with its options; not the text of `--help`, which differs between versions of Python."""
+    """Every command with its options."""
     from skillshelf.cli.main import COMMANDS, SHARED
 
     shared = "## Options of every command\n\n" + _options(SHARED)
@@ -140,13 +140,11 @@ def commands_text() -> str:
 
 
 def _command(name: str) -> str:
-    from skillshelf.cli.main import COMMANDS, SHARED
+    from skillshelf.cli.main import COMMANDS, SHARED, usage_of
 
     command = COMMANDS[name]
-    places = (f"[{place.name}{' ...' if place.many else ''}]" for place in command.arguments)
-    words = " ".join(["skillshelf", *([name] if name else []), *places])
     own = [option for option in command.options if option not in SHARED]
-    return f"## `{words}`\n\n{command.help.capitalize()}." + (f"\n\n{_options(own)}" if own else "")
+    return f"## `{usage_of(name)}`\n\n{command.help.capitalize()}." + (f"\n\n{_options(own)}" if own else "")
 
 
 def _options(options: Sequence["Option"]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from skillshelf.cli.commands import Values, environment_for, needed, shelf_for
+from skillshelf.cli.commands import Values, environment_for, shelf_for
 from skillshelf.core.console import as_json, note
 from skillshelf.errors import DONE, NEGATIVE, AmbiguousSkill, ConfigurationError, SkillNotFound
 
@@ -17,7 +17,7 @@ __all__ = ["disable", "enable", "trust"]
 
 def enable(values: Values) -> int:
     """Take a skill off the list of disabled ones."""
-    name = needed(values, "name", "skillshelf enable NAME")
+    name = values["name"]
     spellings = _spellings(name, shelf_for(values))
     status = _choose(
         values, name, lambda names: [other for other in names if other not in spellings], "enabled", "was not listed"
@@ -46,7 +46,7 @@ def _spellings(name: str, shelf: "Shelf") -> set[str]:
 
 def disable(values: Values) -> int:
     """Put a skill on the list of disabled ones."""
-    name = needed(values, "name", "skillshelf disable NAME")
+    name = values["name"]
     listed = _disabled_path(name, values) if "/" in name else _disabled_name(name, values)
     return _choose(
         values, listed, lambda names: names if listed in names else [*names, listed], "disabled", "was disabled already"
