@@ -10,9 +10,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from reference import undocumented
 from support.needs import REQUIRED
 from support.trees import SOURCE, Machine
 
+import skillshelf
 from skillshelf.cli.main import COMMANDS, SHARED
 from skillshelf.config.profile import RULES, Profile, profile_to_dict
 from skillshelf.config.systems import SYSTEMS
@@ -105,6 +107,16 @@ def test_every_rule_and_every_command_has_its_place_in_the_documentation() -> No
 
     assert [rule for rule in RULES if f"`{rule}`" not in rules] == []
     assert [name for name in COMMANDS if name and name != "help" and f"## `skillshelf {name}" not in commands] == []
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    assert undocumented() == []
+
+
+def test_the_reference_shows_every_public_name_once() -> None:
+    text = (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8")
+
+    assert sorted(re.findall(r"^### `(\w+)`$", text, re.MULTILINE)) == sorted({*skillshelf.__all__} - {"__version__"})
 
 
 def test_every_command_takes_the_shared_options() -> None:

@@ -170,6 +170,13 @@ def schemas_text() -> str:
     return "\n\n".join(f"## {name}\n\n```json\n{json.dumps(schema, indent=2)}\n```" for name, schema in SCHEMAS.items())
 
 
+def python_text() -> str:
+    """Return the reference of every public Python name."""
+    from reference import python_reference
+
+    return python_reference()
+
+
 def events_text() -> str:
     """Every kind of event with its members."""
     from skillshelf.journal.events import EVENTS, MEMBERS
@@ -270,6 +277,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "schemas": schemas_text,
     "events": events_text,
     "rpc": rpc_text,
+    "python": python_text,
 }
 
 
