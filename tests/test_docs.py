@@ -20,7 +20,12 @@ from skillshelf.config.profile import RULES, Profile, profile_to_dict
 from skillshelf.config.systems import SYSTEMS
 
 REPOSITORY = Path(__file__).parent.parent
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+
+
+def name_of(page: Path) -> str:
+    """Return the path of a page in the repository."""
+    return page.relative_to(REPOSITORY).as_posix()
 
 
 def _tool() -> ModuleType:
@@ -42,7 +47,7 @@ def _blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_page_is_as_the_code_makes_it(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
 
@@ -60,7 +65,7 @@ for number, block in json.load(sys.stdin):
 """
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "python")], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "python")], ids=name_of)
 def test_python_examples_run_as_written(page: Path) -> None:
     """One process for a page: most of the time is spent on importing what its examples import."""
     blocks = dict(enumerate(_blocks(page, "python"), 1))
@@ -80,7 +85,7 @@ def test_python_examples_run_as_written(page: Path) -> None:
         pytest.skip(f"not installed: {', '.join(sorted(set(absent.values())))}")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "toml")], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "toml")], ids=name_of)
 def test_configuration_examples_are_accepted(page: Path, machine: Machine) -> None:
     for block in _blocks(page, "toml"):
         machine.configure(block)
@@ -90,8 +95,10 @@ def test_configuration_examples_are_accepted(page: Path, machine: Machine) -> No
 
 
 def test_every_field_of_a_profile_is_documented_and_nothing_else() -> None:
-    text = (REPOSITORY / "docs" / "profiles.md").read_text(encoding="utf-8").partition("## Every field")[2]
-    documented = re.findall(r"^\| `(\w+)` \|", text.partition("## A profile of your own")[0], re.MULTILINE)
+    text = (
+        (REPOSITORY / "docs" / "reference" / "profiles.md").read_text(encoding="utf-8").partition("## Every field")[2]
+    )
+    documented = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
 
     assert documented == list(Profile._fields)
 
@@ -102,7 +109,7 @@ def test_the_command_prints_every_field_of_a_profile(name: str, machine: Machine
 
 
 def test_every_rule_and_every_command_has_its_place_in_the_documentation() -> None:
-    rules = (REPOSITORY / "docs" / "rules.md").read_text(encoding="utf-8")
+    rules = (REPOSITORY / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
     commands = (REPOSITORY / "docs" / "commands.md").read_text(encoding="utf-8")
 
     assert [rule for rule in RULES if f"`{rule}`" not in rules] == []
@@ -126,7 +133,7 @@ def test_every_command_takes_the_shared_options() -> None:
 
 def test_links_between_the_pages_lead_somewhere() -> None:
     dead = [
-        (page.name, target)
+        (name_of(page), target)
         for page in PAGES
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
         if not (page.parent / target).exists()

@@ -1,4 +1,4 @@
-"""Writes the generated parts of README.md and docs/; `--check` only says which are out of date.
+"""Write the generated parts of README.md and docs/; `--check` only reports which are out of date.
 
 A generated part stands between `<!-- made: NAME -->` and `<!-- /made -->`. A console block is generated too:
 each line that begins with `$ ` is run in the repository with an empty home folder, and what it prints follows it.
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from skillshelf.config.profile import RootRule
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
+PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md")))
 _PART = re.compile(r"(<!-- made: ([\w -]+) -->\n).*?(<!-- /made -->)", re.DOTALL)
 _CONSOLE = re.compile(r"(```console\n)(.*?)(```)", re.DOTALL)
 
 
 def render(text: str) -> str:
-    """A page with all its generated parts as they are now."""
+    """Return a page with its generated parts brought up to date."""
     text = _PART.sub(lambda part: f"{part[1]}\n{PARTS[part[2]]()}\n{part[3]}", text)
     return _CONSOLE.sub(lambda block: block[1] + _session(block[2]) + block[3], text)
 
@@ -56,7 +56,7 @@ def _output(command: str) -> str:
 
 
 def rules_table() -> str:
-    """Every rule with its weight in every profile."""
+    """Return every rule with its severity in every profile."""
     from skillshelf.config.profile import RULES
     from skillshelf.config.systems import SYSTEMS
 
@@ -71,7 +71,7 @@ def rules_table() -> str:
 
 
 def guidance_table() -> str:
-    """Every rule as `check` weighs it for authors, with why it is there and how to mend what it finds."""
+    """Return every rule with the severity that `check` gives it, the reason for it and the way to fix a finding."""
     from skillshelf.config.profile import RULES
     from skillshelf.config.systems import DEFAULT_PROFILE, SYSTEMS, weights_for_authors
     from skillshelf.lint.fix import FIXERS
@@ -86,7 +86,7 @@ def guidance_table() -> str:
 
 
 def profiles_table() -> str:
-    """Every profile with its evidence and roots."""
+    """Return every profile with its evidence."""
     from skillshelf.config.systems import SYSTEMS
 
     rows = [["profile", "what it is", "evidence", "as of"]]
@@ -95,7 +95,7 @@ def profiles_table() -> str:
 
 
 def differences_table() -> str:
-    """The fields in which the profiles differ, one column each; rules have a page of their own."""
+    """Return the fields in which the profiles differ, one column each; rules have a page of their own."""
     from skillshelf.config.profile import Profile, profile_to_dict
     from skillshelf.config.systems import SYSTEMS
 
@@ -120,7 +120,7 @@ def _cell(field: str, value: object) -> str:
 
 
 def settings_table() -> str:
-    """Every key of a configuration file with its type and default."""
+    """Return every key of a configuration file with its type and default."""
     from skillshelf.config.settings import KEYS, Settings
 
     defaults = Settings()._asdict()
@@ -132,7 +132,7 @@ def settings_table() -> str:
 
 
 def commands_text() -> str:
-    """Every command with its options; not the text of `--help`, which differs between versions of Python."""
+    """Return every command with its options; not the text of `--help`, which differs between versions of Python."""
     from skillshelf.cli.main import COMMANDS, SHARED
 
     shared = "## Options of every command\n\n" + _options(SHARED)
@@ -156,7 +156,7 @@ def _options(options: Sequence["Option"]) -> str:
 
 
 def limits_table() -> str:
-    """Every named limit."""
+    """Return every named limit."""
     from skillshelf.core import limits
 
     rows = [["limit", "value"], *([f"`{name}`", f"{getattr(limits, name):,}"] for name in sorted(limits.__all__))]
@@ -164,7 +164,7 @@ def limits_table() -> str:
 
 
 def schemas_text() -> str:
-    """Every schema."""
+    """Return every schema."""
     from schemas import SCHEMAS
 
     return "\n\n".join(f"## {name}\n\n```json\n{json.dumps(schema, indent=2)}\n```" for name, schema in SCHEMAS.items())
@@ -178,7 +178,7 @@ def python_text() -> str:
 
 
 def events_text() -> str:
-    """Every kind of event with its members."""
+    """Return every kind of event with its members."""
     from skillshelf.journal.events import EVENTS, MEMBERS
 
     parts = []
@@ -192,20 +192,15 @@ def events_text() -> str:
 
 
 def rpc_text() -> str:
-    """Every method of the JSON-RPC server, then what the server sends by itself."""
+    """Return every method of the JSON-RPC server, then the messages that the server sends on its own."""
     from skillshelf.servers.rpc.schema import METHODS, TO_CLIENT
 
     parts = ["## What a client may ask for", *(_method(name) for name in METHODS)]
     return "\n\n".join([*parts, "## What the server sends", *(_method(name) for name in TO_CLIENT)])
 
 
-_SHIPPED = {
-    "CatalogForm": "catalog",
-    "SearchForm": "search",
-    "ShownForm": "show",
-    "ResourceForm": "read",
-    "SkillForm": "skill",
-}
+_LINKED = ("catalog", "search", "show", "read", "skill")
+"""Schemas that commands and methods share: the page of methods links to them."""
 
 
 def _method(name: str) -> str:
@@ -224,20 +219,23 @@ def _method(name: str) -> str:
 
 
 def _result_words(form: object) -> str:
-    """The shape of what a method gives, with links to the schemas that commands have too."""
+    """Return the shape of a result, with links to the schemas that commands have too."""
     shape = _shape(form)
-    links = [f"[{name}](json.md#{name})" for name in _SHIPPED.values() if re.search(rf"\b{name}\b(?!:)", shape)]
+    links = [f"[{name}](reference/json.md#{name})" for name in _LINKED if re.search(rf"\b{name}\b(?!:)", shape)]
     return f"`{shape}`" + (f", see {', '.join(links)}" if links else "")
 
 
 def _shape(form: Any) -> str:
-    """A type in short: an object by its members, a list by its items."""
+    """Return a type in short: an object by its members, a list by its items."""
+    from schemas import FORMS
+
     if is_typeddict(form):
+        linked = next((name for name in _LINKED if FORMS[name] is form), None)
         members = (
             f"{key}{'' if key in form.__required_keys__ else '?'}: {_shape(hint)}"
             for key, hint in get_type_hints(form).items()
         )
-        return _SHIPPED.get(form.__name__) or "{" + ", ".join(members) + "}"
+        return linked or "{" + ", ".join(members) + "}"
     if get_origin(form) is list:
         return f"[{_shape(get_args(form)[0])}]"
     if get_origin(form) in (UnionType, Union):
@@ -252,13 +250,13 @@ def _type_words(hint: object) -> str:
 
 
 def picker_screen() -> str:
-    """The screen that the tests of the picker hold it to."""
+    """Return the screen that the tests of the picker compare with."""
     screen = (REPOSITORY / "tests" / "cli" / "screens" / "search.txt").read_text(encoding="utf-8")
     return f"```text\n{screen.rstrip()}\n```"
 
 
 def picker_keys() -> str:
-    """The picker's own page of help."""
+    """Return the help page of the picker."""
     from skillshelf.cli.picker.rows import HELP
 
     return f"```text\n{HELP.rstrip()}\n```"
@@ -282,7 +280,7 @@ PARTS: dict[str, Callable[[], str]] = {
 
 
 def hosts_text() -> str:
-    """Every host with its roots, and how that is known."""
+    """Return every host with its roots and the evidence for them."""
     from skillshelf.config.hosts import HOSTS
 
     head = ["host", "version", "as of", "known by", "source", "roots in its order", "a name twice"]
@@ -302,7 +300,7 @@ def _root(rule: "RootRule") -> str:
 
 
 def verdicts_table() -> str:
-    """Every verdict."""
+    """Return every verdict with its meaning."""
     from skillshelf.hosts.stages import VERDICTS
 
     return _markdown([["verdict", "meaning"], *([f"`{name}`", text] for name, (_, text) in VERDICTS.items())])

@@ -84,7 +84,7 @@ def _weights(value: Any) -> dict[str, Any]:
         raise InvalidField("rules", "must be a table of rule ids")
     for rule, weight in value.items():
         if rule not in RULES:
-            raise InvalidField(f"rules.{rule}", "is not a rule; docs/rules.md lists them")
+            raise InvalidField(f"rules.{rule}", "is not a rule; docs/reference/rules.md lists them")
         if not isinstance(weight, str) or weight not in ("off", "info", "warn", "reject"):
             raise InvalidField(f"rules.{rule}", "must be off, info, warn or reject")
         if RULES[rule].fixed and weight != RULES[rule].severity:
