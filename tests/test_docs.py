@@ -95,9 +95,8 @@ def test_configuration_examples_are_accepted(page: Path, machine: Machine) -> No
 
 
 def test_every_field_of_a_profile_is_documented_and_nothing_else() -> None:
-    text = (
-        (REPOSITORY / "docs" / "reference" / "profiles.md").read_text(encoding="utf-8").partition("## Every field")[2]
-    )
+    page = REPOSITORY / "docs" / "reference" / "profiles.md"
+    text = page.read_text(encoding="utf-8").partition("## Every field")[2]
     documented = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
 
     assert documented == list(Profile._fields)
@@ -129,6 +128,23 @@ def test_the_reference_shows_every_public_name_once() -> None:
 def test_every_command_takes_the_shared_options() -> None:
     for name, command in COMMANDS.items():
         assert name == "help" or set(SHARED) <= set(command.options)
+
+
+def test_the_page_about_the_architecture_names_modules_that_exist() -> None:
+    text = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:\w+/)+\w+)`", text))
+    package = REPOSITORY / "src" / "skillshelf"
+
+    assert {"catalog/load", "hosts/stages"} <= named
+    assert [name for name in named if not (package / f"{name}.py").exists() and not (package / name).is_dir()] == []
+    assert {name for name in packages() if f"| `{name}` |" not in text} == set()
+
+
+def packages() -> set[str]:
+    """Return the names of the packages and modules directly below `skillshelf`."""
+    found = (REPOSITORY / "src" / "skillshelf").iterdir()
+    named = {path.stem for path in found if path.suffix == ".py" or (path / "__init__.py").exists()}
+    return named - {"__init__", "__main__"}
 
 
 def test_links_between_the_pages_lead_somewhere() -> None:

@@ -4,6 +4,7 @@ A generated part stands between `<!-- made: NAME -->` and `<!-- /made -->`. A co
 each line that begins with `$ ` is run in the repository with an empty home folder, and what it prints follows it.
 """
 
+import ast
 import json
 import os
 import re
@@ -306,7 +307,36 @@ def verdicts_table() -> str:
     return _markdown([["verdict", "meaning"], *([f"`{name}`", text] for name, (_, text) in VERDICTS.items())])
 
 
-PARTS |= {"hosts": hosts_text, "verdicts": verdicts_table}
+def imports_table() -> str:
+    """Return the packages that each package may import, from the test that enforces it."""
+    sys.path.insert(0, str(REPOSITORY / "tests"))
+    from test_house import ALLOWED
+
+    rows = [["package", "may import"]]
+    for package, allowed in ALLOWED.items():
+        names = [name for name in ALLOWED if name in allowed]
+        rows.append([f"`{package}`", ", ".join(f"`{name}`" for name in names) or "nothing"])
+    return _markdown(rows)
+
+
+def modules_text() -> str:
+    """Return every module with the first sentence of its docstring, by package."""
+    source = REPOSITORY / "src" / "skillshelf"
+    packages: dict[str, list[list[str]]] = {}
+    for path in sorted(source.rglob("*.py")):
+        if path.stem not in ("__init__", "__main__"):
+            text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            sentence = re.split(r"(?<=[.!?])\s", text, maxsplit=1)[0].replace("\n", " ")
+            package = path.parent.relative_to(source).as_posix()
+            packages.setdefault(package, []).append([f"`{path.stem}`", sentence])
+    parts = []
+    for package, rows in sorted(packages.items()):
+        title = "skillshelf" if package == "." else package
+        parts.append(f"### `{title}`\n\n" + _markdown([["module", "purpose"], *rows]))
+    return "\n\n".join(parts)
+
+
+PARTS |= {"hosts": hosts_text, "verdicts": verdicts_table, "imports": imports_table, "modules": modules_text}
 
 
 def _markdown(rows: list[list[str]]) -> str:
