@@ -20,7 +20,11 @@ from skillshelf.config.profile import RULES, Profile, profile_to_dict
 from skillshelf.config.systems import SYSTEMS
 
 REPOSITORY = Path(__file__).parent.parent
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+PAGES = [
+    REPOSITORY / "README.md",
+    *(REPOSITORY / name for name in ("CONTRIBUTING.md",) if (REPOSITORY / name).exists()),
+    *sorted((REPOSITORY / "docs").rglob("*.md")),
+]
 
 
 def name_of(page: Path) -> str:
@@ -47,7 +51,16 @@ def _blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def _is_scratch(page: Path) -> bool:
+    return re.search(r"^<!-- scratch", page.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
+def _pages_to_make() -> list[object]:
+    """Return every page; those that run commands are slow."""
+    return [pytest.param(page, marks=[pytest.mark.slow] if _blocks(page, "console") else []) for page in PAGES]
+
+
+@pytest.mark.parametrize("page", _pages_to_make(), ids=name_of)
 def test_a_page_is_as_the_code_makes_it(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
 
@@ -65,7 +78,10 @@ for number, block in json.load(sys.stdin):
 """
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "python")], ids=name_of)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if _blocks(page, "python") and not _is_scratch(page)], ids=name_of
+)
 def test_python_examples_run_as_written(page: Path) -> None:
     """One process for a page: most of the time is spent on importing what its examples import."""
     blocks = dict(enumerate(_blocks(page, "python"), 1))
@@ -83,6 +99,15 @@ def test_python_examples_run_as_written(page: Path) -> None:
     assert done.returncode == 0, done.stderr
     if absent:
         pytest.skip(f"not installed: {', '.join(sorted(set(absent.values())))}")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if _is_scratch(page)], ids=name_of)
+def test_a_page_with_a_scratch_folder_runs_all_its_python(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    programs = re.findall(r"<!-- file: (\S+) -->\n+```python\n", text)
+
+    assert len(programs) == len(_blocks(page, "python"))
+    assert [program for program in programs if f"\n$ python {program}\n" not in text] == []
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "toml")], ids=name_of)
@@ -147,11 +172,15 @@ def packages() -> set[str]:
     return named - {"__init__", "__main__"}
 
 
+def _without_code(text: str) -> str:
+    return re.sub(r"^(`{3,}).*?^\1", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
 def test_links_between_the_pages_lead_somewhere() -> None:
     dead = [
         (name_of(page), target)
         for page in PAGES
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", _without_code(page.read_text(encoding="utf-8")))
         if not (page.parent / target).exists()
     ]
     assert dead == []

@@ -1,7 +1,10 @@
-"""Write the generated parts of README.md and docs/; `--check` only reports which are out of date.
+"""Write the generated parts of README.md, CONTRIBUTING.md and docs/; `--check` only reports which are out of date.
 
-A generated part stands between `<!-- made: NAME -->` and `<!-- /made -->`. A console block is generated too:
-each line that begins with `$ ` is run in the repository with an empty home folder, and what it prints follows it.
+A generated part stands between `<!-- made: NAME -->` and `<!-- /made -->`. A console block is generated too: each line
+that begins with `$ ` is run, and its output follows it. A page runs its commands in the repository, each with an empty
+home folder. A page with `<!-- scratch -->` runs them one after the other in a new repository `~/shop`, a page with
+`<!-- scratch: FOLDER -->` in a copy of that folder. There `<!-- file: PATH -->` writes the block that follows it to a
+file, and `$ python`, `$ cat` and `$ ls` are allowed beside `$ skillshelf`.
 """
 
 import ast
@@ -9,6 +12,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,38 +26,79 @@ if TYPE_CHECKING:
     from skillshelf.config.profile import RootRule
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md")))
+PAGES = (
+    REPOSITORY / "README.md",
+    *(REPOSITORY / name for name in ("CONTRIBUTING.md",) if (REPOSITORY / name).exists()),
+    *sorted((REPOSITORY / "docs").rglob("*.md")),
+)
 _PART = re.compile(r"(<!-- made: ([\w -]+) -->\n).*?(<!-- /made -->)", re.DOTALL)
-_CONSOLE = re.compile(r"(```console\n)(.*?)(```)", re.DOTALL)
+_SCRATCH = re.compile(r"^<!-- scratch(?:: (\S+))? -->$", re.MULTILINE)
+_STEP = re.compile(
+    r"<!-- file: (?P<file>\S+) -->\n+(?P<fence>`{3,})\w*\n(?P<text>.*?)(?P=fence)|```console\n(?P<console>.*?)```",
+    re.DOTALL,
+)
+_COLUMNS = 110
 
 
 def render(text: str) -> str:
     """Return a page with its generated parts brought up to date."""
     text = _PART.sub(lambda part: f"{part[1]}\n{PARTS[part[2]]()}\n{part[3]}", text)
-    return _CONSOLE.sub(lambda block: block[1] + _session(block[2]) + block[3], text)
+    start = _SCRATCH.search(text)
+    if start is None:
+        return _STEP.sub(lambda step: _step(step, run_in_repository), text)
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(os.path.realpath(folder))
+        if start[1]:
+            shutil.copytree(REPOSITORY / start[1], home / "shop")
+        (home / "shop" / ".git").mkdir(parents=True)
+        return _STEP.sub(lambda step: _step(step, lambda words: run_in_scratch(words, home), home / "shop"), text)
 
 
-def _session(block: str) -> str:
-    commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
-    return "\n".join(f"$ {command}\n{_output(command)}" for command in commands)
+def _step(step: re.Match[str], run: Callable[[list[str]], str], folder: Path | None = None) -> str:
+    """Write the file that a step shows, or return its console block with the output of each command."""
+    if step["file"]:
+        assert folder, f"a page that shows the file {step['file']} needs <!-- scratch -->"
+        path = folder / step["file"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(step["text"], encoding="utf-8")
+        return step[0]
+    commands = [line[2:] for line in step["console"].splitlines() if line.startswith("$ ")]
+    return "```console\n" + "\n".join(f"$ {command}\n{run(shlex.split(command))}" for command in commands) + "```"
 
 
-def _output(command: str) -> str:
-    words = shlex.split(command)
-    assert words[0] == "skillshelf", command
+def run_in_repository(words: list[str]) -> str:
+    """Return the output of a command that runs in the repository with an empty home folder."""
+    assert words[0] == "skillshelf", words
     with tempfile.TemporaryDirectory() as home:
-        environment = {"PATH": os.environ["PATH"], "HOME": home, "PYTHONPATH": str(REPOSITORY / "src")}
-        done = subprocess.run(
-            [sys.executable, "-m", *words],
-            cwd=REPOSITORY,
-            env=environment,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=60,
-        )
-    # The command line of a reader is not a pipe: long lines are cut to a screen there.
-    lines = (done.stdout + done.stderr).replace(str(REPOSITORY), "~/skillshelf").splitlines()
-    return "\n".join(line if len(line) <= 110 else line[:109] + "…" for line in lines) + "\n"
+        return _cut(_output(words, REPOSITORY, home).replace(str(REPOSITORY), "~/skillshelf"))
+
+
+def run_in_scratch(words: list[str], home: Path) -> str:
+    """Return the output of a command that runs in the scratch folder, without what differs from run to run."""
+    assert words[0] in ("skillshelf", "python", "cat", "ls"), words
+    text = _output(words, home / "shop", str(home)).replace(str(home), "~")
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z  [0-9a-f]{8}", "2026-11-16 09:30:00.000Z  7f3a9c1e", text)
+    return _cut(re.sub(r"sum: [0-9a-f]{64}", "sum: 7f3a9c1e4b52…", text))
+
+
+def _output(words: list[str], folder: Path, home: str) -> str:
+    program = {"skillshelf": [sys.executable, "-m", "skillshelf"], "python": [sys.executable]}.get(words[0], words[:1])
+    done = subprocess.run(
+        [*program, *words[1:]],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "HOME": home, "PYTHONPATH": str(REPOSITORY / "src")},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stdout + done.stderr
+
+
+def _cut(text: str) -> str:
+    """Cut long lines to a width, as a reader's terminal does."""
+    lines = (line if len(line) <= _COLUMNS else line[: _COLUMNS - 1] + "…" for line in text.splitlines())
+    return "".join(f"{line}\n" for line in lines)
 
 
 def rules_table() -> str:
