@@ -20,11 +20,7 @@ from skillshelf.config.profile import RULES, Profile, profile_to_dict
 from skillshelf.config.systems import SYSTEMS
 
 REPOSITORY = Path(__file__).parent.parent
-PAGES = [
-    REPOSITORY / "README.md",
-    *(REPOSITORY / name for name in ("CONTRIBUTING.md",) if (REPOSITORY / name).exists()),
-    *sorted((REPOSITORY / "docs").rglob("*.md")),
-]
+PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
 
 def name_of(page: Path) -> str:
@@ -48,7 +44,7 @@ def _missing_package(block: str) -> str | None:
 
 
 def _blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
 def _is_scratch(page: Path) -> bool:

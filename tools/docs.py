@@ -26,11 +26,7 @@ if TYPE_CHECKING:
     from skillshelf.config.profile import RootRule
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-PAGES = (
-    REPOSITORY / "README.md",
-    *(REPOSITORY / name for name in ("CONTRIBUTING.md",) if (REPOSITORY / name).exists()),
-    *sorted((REPOSITORY / "docs").rglob("*.md")),
-)
+PAGES = (REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md")))
 _PART = re.compile(r"(<!-- made: ([\w -]+) -->\n).*?(<!-- /made -->)", re.DOTALL)
 _SCRATCH = re.compile(r"^<!-- scratch(?:: (\S+))? -->$", re.MULTILINE)
 _STEP = re.compile(
