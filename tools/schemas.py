@@ -32,13 +32,13 @@ from skillshelf.core.validation import schema_of
 from skillshelf.journal.events import EVENTS, MEMBERS
 from skillshelf.servers.rpc.methods import METHODS, TO_CLIENT
 
-__all__ = ["RPC_SCHEMA", "SCHEMAS", "write_schemas"]
+__all__ = ["FORMS", "RPC_SCHEMA", "SCHEMAS", "write_schemas"]
 
 _HEAD = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 
 
 def event_schema() -> dict[str, Any]:
-    """The schema of a line of a journal: any event, with the members that the journal adds."""
+    """Return the schema of a journal line: any event, with the members that the journal adds."""
     digits = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
     common = {
         "seq": {"type": "integer", "minimum": 0},
@@ -65,7 +65,7 @@ def event_schema() -> dict[str, Any]:
 
 
 def rpc_schema() -> dict[str, Any]:
-    """The schema of a message to `skillshelf rpc`; results, and what the server sends, are definitions beside it."""
+    """Return the schema of a message to `skillshelf rpc`; results and server messages are definitions in it."""
     requests = [
         {
             "title": name,
@@ -86,40 +86,42 @@ def rpc_schema() -> dict[str, Any]:
     return {"description": "A request or notification of a client.", "anyOf": requests, "$defs": {**results, **params}}
 
 
+FORMS: dict[str, Any] = {
+    "scope": str,
+    "skill": SkillForm,
+    "metadata": MetadataForm,
+    "load-error": LoadErrorForm,
+    "catalog": CatalogForm,
+    "search-result": SearchResultForm,
+    "search": SearchForm,
+    "show": ShownForm,
+    "read": ResourceForm,
+    "prompt": PromptForm,
+    "tools": list[ToolForm],
+    "check": CheckForm,
+    "chat": ChatForm,
+    "new": NewForm,
+    "log-show": list[dict[str, Any]],
+    "log-verify": LogVerifyForm,
+    "log-stats": LogStatsForm,
+    "why": WhyForm,
+    "hosts": HostsForm,
+    "link": LinkForm,
+    "failure": FailureForm,
+    "run": RunForm,
+    "log-replay": ReplayForm,
+}
+"""The type of each `--json` output, by the name of its schema."""
+
 SCHEMAS: dict[str, dict[str, Any]] = {
-    name: {**_HEAD, "title": f"skillshelf {name}", **schema_of(form)}
-    for name, form in {
-        "scope": str,
-        "skill": SkillForm,
-        "metadata": MetadataForm,
-        "load-error": LoadErrorForm,
-        "catalog": CatalogForm,
-        "search-result": SearchResultForm,
-        "search": SearchForm,
-        "show": ShownForm,
-        "read": ResourceForm,
-        "prompt": PromptForm,
-        "tools": list[ToolForm],
-        "check": CheckForm,
-        "chat": ChatForm,
-        "new": NewForm,
-        "log-show": list[dict[str, Any]],
-        "log-verify": LogVerifyForm,
-        "log-stats": LogStatsForm,
-        "why": WhyForm,
-        "hosts": HostsForm,
-        "link": LinkForm,
-        "failure": FailureForm,
-        "run": RunForm,
-        "log-replay": ReplayForm,
-    }.items()
+    name: {**_HEAD, "title": f"skillshelf {name}", **schema_of(form)} for name, form in FORMS.items()
 } | {"event": {**_HEAD, "title": "skillshelf event", **event_schema()}}
 
 RPC_SCHEMA = {**_HEAD, "title": "skillshelf rpc", **rpc_schema()}
 
 
 def write_schemas(folder: Path) -> None:
-    """One file for each schema."""
+    """Write one file for each schema."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, schema in {**SCHEMAS, "rpc": RPC_SCHEMA}.items():
         (folder / f"{name}.json").write_text(json.dumps(schema, indent=2) + "\n", encoding="utf-8")

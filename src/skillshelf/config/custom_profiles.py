@@ -70,7 +70,7 @@ def _checked_rules(value: Any) -> dict[str, Any]:
     _require(value, dict[str, Any], "rules")
     for rule, severity in value.items():
         if rule not in RULES:
-            raise InvalidField(f"rules.{rule}", "is not a rule; docs/rules.md lists them")
+            raise InvalidField(f"rules.{rule}", "is not a rule; docs/reference/rules.md lists them")
         _require(severity, Severity, f"rules.{rule}")
         if RULES[rule].fixed and severity != RULES[rule].severity:
             raise InvalidField(f"rules.{rule}", "cannot be changed: what it refuses is unsafe or unreadable")

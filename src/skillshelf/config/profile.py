@@ -234,7 +234,7 @@ class RootRule(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """All knobs of one system. The documentation of each field is in docs/profiles.md."""
+    """All knobs of one system. The documentation of each field is in docs/reference/profiles.md."""
 
     name: str
     summary: str
