@@ -65,14 +65,14 @@ SEEN: frozenset[VerdictName] = frozenset(
 class Case(NamedTuple):
     """One file, one host."""
 
-    sighting: SkillFile
-    view: HostState
+    skill_file: SkillFile
+    state: HostState
     survey: Survey
 
     @property
     def profile(self) -> Profile:
         """The host's rules."""
-        return self.view.profile
+        return self.state.profile
 
 
 class Outcome(NamedTuple):
@@ -91,14 +91,14 @@ def own_root(path: str, roots: Sequence[Root]) -> Root | None:
     return max(inside, key=lambda root: len(root.path), default=None)
 
 
-def document_of(sighting: SkillFile, profile: Profile, survey: Survey) -> Document:
+def document_of(skill_file: SkillFile, profile: Profile, survey: Survey) -> Document:
     """The file as this profile takes it apart."""
-    known: Document | None = survey.documents.get((sighting.real_path, form_of(profile)))
+    known: Document | None = survey.documents.get((skill_file.real_path, form_of(profile)))
     if known is not None:
         return known
-    folder = os.path.dirname(sighting.real_path)
-    stamp = (0, 0, sighting.size, 0, 0)
-    candidate = Candidate(0, sighting.path, sighting.real_path, folder, sighting.head, stamp)
+    folder = os.path.dirname(skill_file.real_path)
+    stamp = (0, 0, skill_file.size, 0, 0)
+    candidate = Candidate(0, skill_file.path, skill_file.real_path, folder, skill_file.head, stamp)
     return read_document(candidate, profile, survey.documents)
 
 
@@ -115,9 +115,9 @@ def ignored_safeguard(fields: Mapping[str, Any], profile: Profile) -> bool:
     )
 
 
-def shown_path(path: str, question: Case) -> str:
+def shown_path(path: str, case: Case) -> str:
     """A path as people are shown it: from here, from home, or whole."""
-    environment = question.survey.environment
+    environment = case.survey.environment
     if path.startswith(environment.cwd + "/"):
         return path[len(environment.cwd) + 1 :]
     home = environment.home
