@@ -106,16 +106,16 @@ class _Eyes:
         from skillshelf.hosts.stages import judge
         from skillshelf.hosts.survey import skill_file_at
 
-        sighting = self._survey.by_path.get(path) or skill_file_at(path)
-        return [judge(sighting, view, self._survey) for view in self._survey.views.values()] if sighting else []
+        skill_file = self._survey.by_path.get(path) or skill_file_at(path)
+        return [judge(skill_file, state, self._survey) for state in self._survey.states.values()] if skill_file else []
 
     def seen_by(self, host: str) -> list[str]:
         """Every path to a file that a host tells its model about."""
         from skillshelf.hosts.stages import judge
 
-        view = self._survey.views[host]
-        visible = {found.real_path for found in self._survey.sightings if judge(found, view, self._survey).visible}
-        return [path for path, sighting in self._survey.by_path.items() if sighting.real_path in visible]
+        state = self._survey.states[host]
+        visible = {found.real_path for found in self._survey.skill_files if judge(found, state, self._survey).visible}
+        return [path for path, skill_file in self._survey.by_path.items() if skill_file.real_path in visible]
 
 
 Deliver = Callable[[Callable[..., Any], Any], object]
@@ -238,8 +238,8 @@ class PickerModel:
 
         rivals = [other.path for other in self.rows() if other.name == row.name]
         survey = survey_one(self.shelf.environment, self.hosts, row.path, rivals)
-        sighting = survey.by_path.get(row.path)
-        return [judge(sighting, view, survey) for view in survey.views.values()] if sighting else []
+        skill_file = survey.by_path.get(row.path)
+        return [judge(skill_file, state, survey) for state in survey.states.values()] if skill_file else []
 
     def close(self) -> None:
         """End what still goes on."""
