@@ -71,17 +71,17 @@ def rules_table() -> str:
 
 
 def guidance_table() -> str:
-    """Every rule as `check` weighs it for authors, with why it is there and how to mend what it finds."""
-    from skillshelf.config.profile import RULES
-    from skillshelf.config.systems import DEFAULT_PROFILE, SYSTEMS, weights_for_authors
+    """Every rule with its severity for authors, why it exists and how to fix what it finds."""
+    from skillshelf.config.rules import RULES
+    from skillshelf.config.systems import DEFAULT_PROFILE, SYSTEMS, author_severities
     from skillshelf.lint.fix import FIXERS
-    from skillshelf.lint.report import GUIDANCE
 
     levels = {"reject": "error", "warn": "warning", "info": "info", "off": "off"}
-    weights = weights_for_authors(SYSTEMS[DEFAULT_PROFILE])
+    severities = author_severities(SYSTEMS[DEFAULT_PROFILE])
     fixable = {rule for rules, _ in FIXERS for rule in rules}
-    rows = [["rule", "`check` says", "`--fix`", "why", "how to mend it"]]
-    rows += [[f"`{rule}`", levels[weights[rule]], "yes" if rule in fixable else "", *GUIDANCE[rule]] for rule in RULES]
+    rows = [["rule", "`check` says", "`--fix`", "why", "how to fix it"]]
+    for rule, row in RULES.items():
+        rows.append([f"`{rule}`", levels[severities[rule]], "yes" if rule in fixable else "", row.why, row.how_to_fix])
     return _markdown(rows)
 
 

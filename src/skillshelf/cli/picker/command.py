@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["pick"]
 
 DONE, NEGATIVE = 0, 1
-_TERMINAL = "/dev/tty"
-_NO_TERMINAL = "pick needs a terminal; without one, use skillshelf list or search"
 
 
 def pick(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") -> int:
@@ -39,15 +37,14 @@ def _pick_plain(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") ->
     from skillshelf.cli.picker.model import PickerModel
     from skillshelf.cli.picker.plain import choose_plain
 
-    with closing(PickerModel(open_shelf)) as model:
-        try:
-            source = open(_TERMINAL, encoding="utf-8", errors="replace")  # noqa: SIM115
-            screen = open(_TERMINAL, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
-        except OSError:
-            raise ConfigurationError(_NO_TERMINAL) from None
-        with source, screen:
-            query = values["query"] or ""
-            return choose_plain(model, source, screen, query=query, takes_problems=values["path"]), NEGATIVE
+    terminal = _open_terminal()
+    with (
+        closing(PickerModel(open_shelf)) as model,
+        os.fdopen(os.dup(terminal), encoding="utf-8", errors="replace") as source,
+        os.fdopen(terminal, "w", encoding="utf-8", errors="backslashreplace") as screen,
+    ):
+        query = values["query"] or ""
+        return choose_plain(model, source, screen, query=query, takes_problems=values["path"]), NEGATIVE
 
 
 def _pick(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") -> "tuple[SkillRow | None, int]":
@@ -81,11 +78,8 @@ def _terminal_on_every_stream() -> Iterator[None]:
     """
     if os.environ.get("TERM", "dumb") in ("", "dumb"):
         raise ConfigurationError("pick cannot draw on this terminal (TERM is dumb or not set); use pick --plain")
-    try:
-        terminal = os.open(_TERMINAL, os.O_RDWR)
-        before = termios.tcgetattr(terminal)
-    except (OSError, termios.error):
-        raise ConfigurationError(_NO_TERMINAL) from None
+    terminal = _open_terminal()
+    before = termios.tcgetattr(terminal)
     if sys.__stdin__ is None or sys.__stdout__ is None or sys.__stderr__ is None:
         raise ConfigurationError("pick needs its three standard streams; one of them is closed")
     sys.__stdout__.flush()
@@ -100,3 +94,10 @@ def _terminal_on_every_stream() -> Iterator[None]:
             os.dup2(copy, stream)
             os.close(copy)
         os.close(terminal)
+
+
+def _open_terminal() -> int:
+    try:
+        return os.open("/dev/tty", os.O_RDWR)
+    except OSError:
+        raise ConfigurationError("pick needs a terminal; without one, use skillshelf list or search") from None
