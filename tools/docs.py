@@ -113,17 +113,17 @@ def rules_table() -> str:
 
 
 def guidance_table() -> str:
-    """Return every rule with the severity that `check` gives it, the reason for it and the way to fix a finding."""
-    from skillshelf.config.profile import RULES
-    from skillshelf.config.systems import DEFAULT_PROFILE, SYSTEMS, weights_for_authors
+    """Every rule with its severity for authors, why it exists and how to fix what it finds."""
+    from skillshelf.config.rules import RULES
+    from skillshelf.config.systems import DEFAULT_PROFILE, SYSTEMS, author_severities
     from skillshelf.lint.fix import FIXERS
-    from skillshelf.lint.report import GUIDANCE
 
     levels = {"reject": "error", "warn": "warning", "info": "info", "off": "off"}
-    weights = weights_for_authors(SYSTEMS[DEFAULT_PROFILE])
+    severities = author_severities(SYSTEMS[DEFAULT_PROFILE])
     fixable = {rule for rules, _ in FIXERS for rule in rules}
-    rows = [["rule", "`check` says", "`--fix`", "why", "how to mend it"]]
-    rows += [[f"`{rule}`", levels[weights[rule]], "yes" if rule in fixable else "", *GUIDANCE[rule]] for rule in RULES]
+    rows = [["rule", "`check` says", "`--fix`", "why", "how to fix it"]]
+    for rule, row in RULES.items():
+        rows.append([f"`{rule}`", levels[severities[rule]], "yes" if rule in fixable else "", row.why, row.how_to_fix])
     return _markdown(rows)
 
 

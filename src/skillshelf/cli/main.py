@@ -146,7 +146,11 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "pick": Command(
         "choose a skill in the terminal: search, preview, enable and disable; prints its name",
-        (*SHARED, Option("--path", "print the folder of the skill instead of its name")),
+        (
+            *SHARED,
+            Option("--path", "print the folder of the skill instead of its name"),
+            Option("--plain", "list skills as numbered lines, for screen readers and simple terminals"),
+        ),
         (Option("QUERY", "what to search for at first", "QUERY"),),
         commands.pick,
     ),
