@@ -59,7 +59,7 @@ def _public_names() -> list[str]:
 def _home(name: str) -> str:
     """Return the module that defines a public name."""
     value = getattr(skillshelf, name)
-    return value.__module__ if inspect.isclass(value) or inspect.isfunction(value) else skillshelf._HOME_OF[name]
+    return value.__module__ if inspect.isclass(value) or inspect.isfunction(value) else skillshelf._MODULE_OF[name]
 
 
 def _entries(packages: tuple[str, ...]) -> Iterator[str]:
