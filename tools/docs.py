@@ -113,7 +113,7 @@ def rules_table() -> str:
 
 
 def guidance_table() -> str:
-    """Return every rule with the severity that `check` gives it, the reason for it and the way to fix a finding."""
+    """Every rule as `check` weighs it for authors, with why it is there and how to mend what it finds."""
     from skillshelf.config.profile import RULES
     from skillshelf.config.systems import DEFAULT_PROFILE, SYSTEMS, weights_for_authors
     from skillshelf.lint.fix import FIXERS
@@ -174,7 +174,7 @@ def settings_table() -> str:
 
 
 def commands_text() -> str:
-    """Return every command with its options; not the text of `--help`, which differs between versions of Python."""
+    """Every command with its options; not the text of `--help`, which differs between versions of Python."""
     from skillshelf.cli.main import COMMANDS, SHARED
 
     shared = "## Options of every command\n\n" + _options(SHARED)
@@ -234,7 +234,7 @@ def events_text() -> str:
 
 
 def rpc_text() -> str:
-    """Return every method of the JSON-RPC server, then the messages that the server sends on its own."""
+    """Every method of the JSON-RPC server, then what the server sends by itself."""
     from skillshelf.servers.rpc.schema import METHODS, TO_CLIENT
 
     parts = ["## What a client may ask for", *(_method(name) for name in METHODS)]
