@@ -1,4 +1,4 @@
-"""Generate JSON Schemas from types. `python tools/schemas.py DIR` writes the files that ship with the package."""
+"""Types to JSON Schema. `python tools/schemas.py DIR` writes the files that ship with the package."""
 
 import json
 import sys
@@ -32,7 +32,7 @@ from skillshelf.core.json_types import (
 from skillshelf.journal.events import EVENTS, MEMBERS
 from skillshelf.servers.rpc.schema import METHODS, TO_CLIENT
 
-__all__ = ["FORMS", "RPC_SCHEMA", "SCHEMAS", "schema_of", "write_schemas"]
+__all__ = ["RPC_SCHEMA", "SCHEMAS", "schema_of", "write_schemas"]
 
 _PLAIN: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
@@ -48,7 +48,7 @@ _HEAD = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 
 
 def schema_of(form: Any) -> dict[str, Any]:
-    """Return the schema of a type made of typed dictionaries, lists, maps, literals and plain values."""
+    """The schema of a type made of typed dictionaries, lists, maps, literals and plain values."""
     if form is None:
         form = NoneType
     if form in _PLAIN:
@@ -76,7 +76,7 @@ def schema_of(form: Any) -> dict[str, Any]:
 
 
 def event_schema() -> dict[str, Any]:
-    """Return the schema of a journal line: any event, with the members that the journal adds."""
+    """The schema of a line of a journal: any event, with the members that the journal adds."""
     digits = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
     common = {
         "seq": {"type": "integer", "minimum": 0},
