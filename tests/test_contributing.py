@@ -49,7 +49,7 @@ def run(command: str, repository: Path) -> None:
     environment = {
         "PATH": f"{program}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(repository / "src"),
-        "PYTEST_ADDOPTS": "-n 0 -p no:cacheprovider",
+        "PYTEST_ADDOPTS": f"-n 0 -p no:cacheprovider --basetemp {repository.parent / 'pytest'}",
         "HOME": str(repository.parent),
     }
     done = subprocess.run(["bash", "-c", command], cwd=repository, env=environment, capture_output=True, text=True)

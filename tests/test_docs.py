@@ -182,6 +182,17 @@ def test_links_between_the_pages_lead_somewhere() -> None:
     assert dead == []
 
 
+def test_pages_that_the_code_names_exist() -> None:
+    named = {
+        (path.name, page)
+        for path in (REPOSITORY / "src").rglob("*.py")
+        for page in re.findall(r"(?<![\w/.])docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))
+    }
+
+    assert named
+    assert {(module, page) for module, page in named if not (REPOSITORY / page).exists()} == set()
+
+
 def test_the_readme_stays_short_and_continuous_integration_runs_its_test_command() -> None:
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     script = (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8")

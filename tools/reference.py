@@ -57,9 +57,12 @@ def _public_names() -> list[str]:
 
 
 def _home(name: str) -> str:
-    """Return the module that defines a public name."""
+    """Return the module that defines a public name; a type alias does not know its own."""
     value = getattr(skillshelf, name)
-    return value.__module__ if inspect.isclass(value) or inspect.isfunction(value) else skillshelf._MODULE_OF[name]
+    if inspect.isclass(value) or inspect.isfunction(value):
+        return value.__module__
+    imports = (node for node in ast.walk(_module("skillshelf")) if isinstance(node, ast.ImportFrom))
+    return next(str(node.module) for node in imports if name in {alias.name for alias in node.names})
 
 
 def _entries(packages: tuple[str, ...]) -> Iterator[str]:
