@@ -260,7 +260,7 @@ def test_an_answer_says_whether_there_were_more(machine: Machine, count: int) ->
 def test_a_limit_below_one_is_refused(machine: Machine, limit: Any) -> None:
     put(machine, "alpha", "Paints fences.")
 
-    with pytest.raises(ConfigurationError, match="a limit is a whole number of at least 1, not"):
+    with pytest.raises(ConfigurationError, match="a limit must be a whole number of at least 1, not"):
         machine.shelf().search("paint", limit=limit)
 
 

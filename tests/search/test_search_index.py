@@ -373,7 +373,7 @@ def test_a_full_disk_is_no_error(machine: Machine) -> None:
 def test_while_another_process_writes_the_last_commit_and_what_changed_since_answer_together(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexes, "_MOMENT", 0.02)
+    monkeypatch.setattr(indexes, "_BRIEF_WAIT_SECONDS", 0.02)
     monkeypatch.setattr(indexes, "SETTLED_NS", 50_000_000)
     fill(machine, 30, seed=7)
     time.sleep(0.06)
