@@ -239,7 +239,7 @@ def _open_stored(update: "_IndexUpdate", folder: str) -> SkillIndex:
     if not all(map(files.is_own_folder, (os.path.dirname(folder), folder))):
         raise PermissionError("the folder belongs to another user, or is a link")
     stored = _StoredIndex(folder)
-    if (found := stored.open()) and update.fits(found):
+    if (found := stored.current()) and update.fits(found):
         return update.reader(found)
     with locked_within(f"{folder}/lock", INDEX_WAIT_SECONDS if found is None else _BRIEF_WAIT_SECONDS) as held:
         if not held and found is not None:
@@ -247,7 +247,7 @@ def _open_stored(update: "_IndexUpdate", folder: str) -> SkillIndex:
         if not held:
             raise BlockingIOError("another process is updating this index")
         if found is None or stored.changed():
-            found = stored.open()
+            found = stored.current()
         if found is None:
             _remove_oldest(folder)
             found = stored.create()
@@ -267,7 +267,7 @@ class _StoredIndex:
         self._seal = f"{folder}/seal"
         self._opened_state = b""
 
-    def open(self) -> _OpenIndex | None:
+    def current(self) -> _OpenIndex | None:
         """Return the index if its files match its seal, or else None."""
         try:
             self._opened_state = self._state()
