@@ -94,7 +94,7 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize("profile", ["standard", "strict", "codelia", "rip", "omp"])
+@pytest.mark.parametrize("profile", ["standard", "codelia", "rip", "omp"])
 @pytest.mark.parametrize("case", sorted(FOREIGN))
 def test_everything_else_in_a_body_is_the_authors_text_byte_for_byte(machine: Machine, profile: str, case: str) -> None:
     deploy_in(machine.repo / ".agents/skills", f"# Deploy\n{FOREIGN[case]}\nend\n")

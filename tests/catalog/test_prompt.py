@@ -11,8 +11,11 @@ from support.trees import PROJECT_ROOTS, Machine, write_skill
 
 from skillshelf.config.systems import SYSTEMS
 
-XML_PROFILES = sorted(set(PROJECT_ROOTS) - {"mycodeagent"})
-"""The profiles whose catalog holds one element for each skill."""
+XML_PROFILES = ["codelia", "omp", "standard", "swiftagent"]
+"""One profile for each form of catalog with an element for each skill; `strict` and `rip` share the standard's."""
+
+FORM_PROFILES = [*XML_PROFILES, "mycodeagent"]
+"""One profile for each form of catalog."""
 
 LONG_DESCRIPTIONS = ["standard", "mycodeagent", "omp"]
 """The profiles that accept a description of more than 1,024 characters."""
@@ -148,8 +151,9 @@ def test_omp_tells_name_and_description_and_how_to_read_more(machine: Machine) -
     assert element == '<skills>\n<skill name="deploy">\nPuts it online.\n</skill>\n</skills>'
 
 
-def test_these_tests_know_every_profile() -> None:
+def test_these_tests_know_every_profile_and_every_form() -> None:
     assert sorted(PROJECT_ROOTS) == sorted(SYSTEMS)
+    assert {SYSTEMS[name].catalog_form for name in FORM_PROFILES} == {p.catalog_form for p in SYSTEMS.values()}
 
 
 # Bodies, gated fields, and nothing to tell --------------------------------------------------------
@@ -200,7 +204,7 @@ def test_a_list_of_allowed_tools_is_told_as_one_line(machine: Machine) -> None:
     assert "    <allowed-tools>Bash Read</allowed-tools>\n" in text
 
 
-@pytest.mark.parametrize("profile", sorted(PROJECT_ROOTS))
+@pytest.mark.parametrize("profile", FORM_PROFILES)
 @pytest.mark.parametrize("state", ["nothing there", "switched off", "all disabled"])
 def test_where_no_skill_is_available_there_is_no_text_and_no_tool(machine: Machine, profile: str, state: str) -> None:
     config = {"switched off": {"enabled": False}, "all disabled": {"disabled": ["deploy"]}}.get(state, {})
@@ -258,7 +262,7 @@ def test_all_five_characters_are_written_as_entities(machine: Machine) -> None:
     assert told in machine.shelf().prompt()
 
 
-@pytest.mark.parametrize("profile", sorted(PROJECT_ROOTS))
+@pytest.mark.parametrize("profile", FORM_PROFILES)
 @pytest.mark.parametrize(
     "description",
     [

@@ -26,12 +26,11 @@ def lower_hex(text: str) -> str:
     return "".join("/" if c == "/" else "".join(f"%{byte:02x}" for byte in c.encode()) for c in text)
 
 
-@pytest.mark.parametrize("profile", ["standard", "omp"])
 @pytest.mark.parametrize("name", FILES, ids=ascii)
-def test_every_file_of_a_skill_is_served_byte_for_byte(ground: Machine, name: str, profile: str) -> None:
+def test_every_file_of_a_skill_is_served_byte_for_byte(ground: Machine, name: str) -> None:
     content = FILES[name]
     data = content if isinstance(content, bytes) else content.encode()
-    shelf = ground.shelf(profile)
+    shelf = ground.shelf()
     folder = f"{ground.home}/.agents/skills/deploy"
     # As a program writes it, with as much encoding as there can be, and with as little.
     spellings = [quote(name), lower_hex(name), quote(name, safe="/;+&=,!:@~$*[]()|<>'\" ")]
