@@ -1,4 +1,4 @@
-"""Which skill a request means, and what a model gets of it."""
+"""A request resolves to one skill, and a model gets its text."""
 
 from __future__ import annotations
 

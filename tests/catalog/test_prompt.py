@@ -1,4 +1,4 @@
-"""The text by which a model learns of skills: its shape in every profile, and what foreign text may do to it."""
+"""The catalog text for a model: its form in every profile, and its safety against foreign text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def put(machine: Machine, profile: str, name: str, description: str, more: str =
 
 
 def parsed(text: str) -> ElementTree.Element:
-    """The one element of the text, read by a parser that forgives nothing."""
+    """Return the one element of the text, parsed strictly."""
     return ElementTree.fromstring(text[text.index("\n<") + 1 :] if not text.startswith("<") else text)
 
 
@@ -198,7 +198,7 @@ def test_only_the_policy_adds_compatibility_and_allowed_tools(
 
 
 @pytest.mark.req("K-26")
-def test_a_list_of_allowed_tools_is_told_as_one_line(machine: Machine) -> None:
+def test_a_list_of_allowed_tools_is_written_as_one_line(machine: Machine) -> None:
     put(machine, "standard", "deploy", "Puts it online.", "allowed-tools: [Bash, Read]\n")
     text = machine.shelf().session({"catalog_fields": ("allowed-tools",)}).catalog_text().text
     assert "    <allowed-tools>Bash Read</allowed-tools>\n" in text
@@ -293,7 +293,7 @@ def test_what_xml_cannot_hold_does_not_break_the_catalog(machine: Machine, profi
 
 @pytest.mark.req("C-18")
 @pytest.mark.parametrize("profile", ["standard", "omp"])
-def test_a_name_that_is_no_identifier_is_escaped_like_any_text(machine: Machine, profile: str) -> None:
+def test_a_name_that_is_not_an_identifier_is_escaped_like_any_text(machine: Machine, profile: str) -> None:
     folder = machine.repo / PROJECT_ROOTS[profile]
     write_skill(folder, "odd", "---\nname: 'a\"<b>&c'\ndescription: Odd.\n---\n")
     (skill,) = parsed(machine.shelf(profile).prompt()).iter("skill")
@@ -303,7 +303,7 @@ def test_a_name_that_is_no_identifier_is_escaped_like_any_text(machine: Machine,
 @pytest.mark.req("C-64", "S-72")
 @pytest.mark.parametrize(("profile", "tag"), [("codelia", "path"), ("swiftagent", "location")])
 @pytest.mark.parametrize("folder", ["R&D <x>", "two  blanks", "größe 日本"])
-def test_a_path_is_told_so_that_it_can_be_opened(machine: Machine, profile: str, tag: str, folder: str) -> None:
+def test_a_path_is_written_so_that_it_can_be_opened(machine: Machine, profile: str, tag: str, folder: str) -> None:
     here = machine.repo / folder
     path = write_skill(here / PROJECT_ROOTS[profile], "deploy")
     (skill,) = parsed(machine.shelf(profile, cwd=here).prompt()).iter("skill")
@@ -315,7 +315,7 @@ def test_a_path_is_told_so_that_it_can_be_opened(machine: Machine, profile: str,
     ("length", "shown"),
     [(1023, "x" * 1023), (1024, "x" * 1024), (1025, "x" * 1023 + "…"), (5000, "x" * 1023 + "…")],
 )
-def test_a_description_is_told_in_at_most_1024_characters(
+def test_a_description_is_shown_in_at_most_1024_characters(
     machine: Machine, profile: str, length: int, shown: str
 ) -> None:
     put(machine, profile, "deploy", "x" * length)

@@ -1,4 +1,4 @@
-"""`skill://` addresses that mean a file or a folder of a skill: served byte for byte, within limits."""
+"""`skill://` addresses of files and folders of a skill are served byte for byte, within limits."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_an_address_has_at_most_4096_characters_32_segments_and_255_bytes_a_name
     for path in (long, deep):
         (skill / path).parent.mkdir(parents=True)
         (skill / path).write_text(str(path))
-    # Each encoded character is two characters longer; so many make the address exactly as long as it may be.
+    # Each encoded character is two characters longer; this number gives an address of exactly the maximal length.
     plain = f"skill://deploy/{long}"
     longest = plain.replace("a", "%61", (4096 - len(plain)) // 2)
     shelf = machine.shelf()
@@ -190,7 +190,7 @@ def test_the_content_type_is_the_profiles_business(
 
 
 def omp_read(machine: Machine, address: str) -> Any:
-    """What the `read` tool of that profile gives for an address."""
+    """Return the result of the `read` tool of that profile for an address."""
     return machine.shelf("omp").session().call("read", {"path": address})
 
 

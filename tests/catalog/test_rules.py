@@ -248,7 +248,7 @@ def test_compatibility_has_1_to_500_characters_when_it_is_there(profile: str) ->
         ("own: a\nother: b", Finding("unknown-field", "not a field of this profile: other, own", 5, 1)),
     ],
 )
-def test_a_field_of_the_wrong_kind_is_told_with_its_line(line: str, finding: Finding) -> None:
+def test_a_field_of_the_wrong_kind_is_reported_with_its_line(line: str, finding: Finding) -> None:
     assert findings(skill(more=f"{line}\n")) == [finding]
 
 
@@ -356,5 +356,5 @@ def test_codelia_lists_one_error_for_each_skill_that_fails(machine: Machine) -> 
         ("---\nlicense: MIT\nname: a\ndescription: 'b\u200b'\n---\n", 4),
     ],
 )
-def test_hidden_text_is_told_at_the_field_that_holds_it(text: str, line: int) -> None:
+def test_hidden_text_is_reported_at_its_field(text: str, line: int) -> None:
     assert [f.line for f in findings(text, "a") if f.rule == "hidden-text"] == [line]

@@ -182,7 +182,7 @@ class _Damaged(Exception):
 
 
 class Scan(NamedTuple):
-    """What one scan of the disk saw: when it began, and the entries of each root by path."""
+    """The start time of a scan of the disk, and the cache entries of each root by path."""
 
     at_ns: int
     entries: Sequence[Mapping[str, Entry]]

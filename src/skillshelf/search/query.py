@@ -42,7 +42,7 @@ def corrected(query: str, index: SkillIndex, skills: Sequence[CatalogSkill]) -> 
     for term, word in unknown[:_WORDS_CORRECTED]:
         if other := _nearest(word, index, skills):
             better[term] = analyzer().stem(other)
-            notes.append(f"no skill has {word!r}; looked for {other!r}")
+            notes.append(f"no skill has {word!r}; searched for {other!r}")
     result: dict[str, int] = {}
     for term, times in terms.items():
         result[better.get(term, term)] = result.get(better.get(term, term), 0) + times

@@ -1,4 +1,4 @@
-"""What an index keeps of skills: the same from one process and from two, whatever becomes of the second."""
+"""The indexed text of skills is the same from one process and from two, whatever happens to the second."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FEW, MANY = 40, 200
 
 @pytest.fixture
 def skills(machine: Machine) -> Sequence[CatalogSkill]:
-    """More skills than one process is thought to be enough for."""
+    """Write enough skills for a second process."""
     for number in range(MANY):
         text = f"---\nname: skill-{number:03}\ndescription: Number {number}.\n---\n{'word ' * number}转换 GitHub\n"
         write_skill(machine.home / ".agents" / "skills", f"skill-{number:03}", text)
@@ -32,7 +32,7 @@ def skills(machine: Machine) -> Sequence[CatalogSkill]:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many skills were in each question to the second process, which is had even where there is one core."""
+    """Collect the number of skills in each request to the second process, which is started even on one core."""
     questions: list[int] = []
     ask = worker_process.WorkerProcess.ask
 
@@ -46,11 +46,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def by_one(skills: Sequence[CatalogSkill]) -> dict[int, IndexedText]:
-    """What one process gathers."""
+    """Return the indexed texts that one process gathers."""
     return dict(gather(skills, WEIGHTS, worker_from=len(skills) + 1))
 
 
-def test_two_processes_gather_what_one_gathers(skills: Sequence[CatalogSkill], asked: list[int]) -> None:
+def test_two_processes_gather_the_same_as_one(skills: Sequence[CatalogSkill], asked: list[int]) -> None:
     found = list(gather(skills, WEIGHTS, worker_from=FEW))
 
     assert (len(found), dict(found)) == (MANY, by_one(skills))
