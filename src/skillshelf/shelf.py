@@ -125,7 +125,7 @@ class Shelf:
         `model` leaves out skills that are hidden from models, `keep` those that it returns False for. A `scorer` adds
         its scores to those of the words.
         """
-        from skillshelf.search.query import checked_limit
+        from skillshelf.search.query import clamped_limit
 
         if scope is not None and scope not in (known := scopes_of(self.profile)):
             raise ConfigurationError(
@@ -137,7 +137,7 @@ class Shelf:
             return visible and scope in (None, skill.scope) and (keep is None or keep(skill))
 
         requested = self.settings.default_limit if limit is None else limit
-        most, notes = checked_limit(requested, self.settings.max_limit)
+        most, notes = clamped_limit(requested, self.settings.max_limit)
         finder, scorer = self._current_finder, scorer or self.scorer
         with self._lock:
             return finder().search(query, limit=most, keep=wanted, scorer=scorer, notes=notes)
@@ -156,7 +156,7 @@ class Shelf:
                 folder = folder_for(self.cache, roots, self.profile.name) if self.cache else None
                 seen = self._last_scan if self._last_scan and self._last_scan[0] is catalog else None
                 look = Scan(*seen[1:]) if seen else None
-                return open_index(catalog.skills, folder, look=look, stream=self.progress)
+                return open_index(catalog.skills, folder, scan=look, stream=self.progress)
 
             scopes = scopes_of(self.profile)
             ranking = self.profile.ranking

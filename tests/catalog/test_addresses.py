@@ -1,4 +1,4 @@
-"""`skill://` addresses that mean something outside their skill, or nothing at all: refused, whoever asks."""
+"""`skill://` addresses that lead outside their skill, or nowhere, are refused by every surface."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_attack_is_refused_by_every_surface_and_tells_nothing(
 
         result = shelf.session().call(tool, {parameter: address})
         assert result.error is not None
-        # An empty text is found to be missing before it is found to be no address.
+        # An empty text counts as a missing parameter, not as an invalid address.
         assert result.error.code == (CODES[expected] if address else "invalid_params")
         for told in (str(refusal.value), repr(result)):
             assert TOKEN not in told

@@ -28,7 +28,7 @@ MANY = CACHE_FROM + 6
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache that is asked for a single file, and for a file that has only just changed."""
+    """A cache that is used even for a single file, and for a file that has just changed."""
     monkeypatch.setattr("skillshelf.catalog.cache.CACHE_FROM", 1)
     monkeypatch.setattr("skillshelf.catalog.discovery.CACHE_FROM", 1)
     monkeypatch.setattr("skillshelf.catalog.cache.SETTLED_NS", 0)
@@ -41,7 +41,7 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fill(machine: Machine, count: int = MANY) -> Path:
-    """A root with enough skills that a cache is worth it."""
+    """Write a root with enough skills for the cache to be used."""
     root = machine.home / ".agents" / "skills"
     for number in range(count):
         write_skill(root, f"s{number:03}")
@@ -63,7 +63,7 @@ def wait_for_a_tick(folder: Path) -> None:
 
 @contextmanager
 def counting_reads() -> Iterator[list[str]]:
-    """The heads of files that are read meanwhile."""
+    """Collect the files whose heads are read meanwhile."""
     read: list[str] = []
     original = files.read_head
 
@@ -82,7 +82,7 @@ NAMES = ("a", "b", "c", "group/d", "group/e")
 
 
 class Edits:
-    """What can happen to the skills of a folder, one step at a time."""
+    """Random changes to the skills of a folder, one step at a time."""
 
     def __init__(self, machine: Machine, dice: random.Random) -> None:
         self.root = machine.repo / ".agents" / "skills"
@@ -192,7 +192,7 @@ class Edits:
     )
 
     def step(self) -> str:
-        """Do one of them, whichever the dice say; a step that cannot be done here does nothing."""
+        """Do one random step; a step that is impossible here does nothing."""
         act = self.dice.choice(self.STEPS)
         try:
             act(self)
@@ -201,7 +201,7 @@ class Edits:
         return act.__name__
 
     def close(self) -> None:
-        """Give every folder back, so that it can be removed."""
+        """Restore the permissions of every folder, so that it can be removed."""
         for folder, _, _ in os.walk(self.root):
             os.chmod(folder, 0o755)
 
@@ -302,7 +302,7 @@ def test_a_handful_of_skills_needs_no_cache(machine: Machine) -> None:
 
 
 @pytest.mark.usefixtures("settled")
-def test_what_the_configuration_says_is_asked_anew(machine: Machine) -> None:
+def test_the_configuration_is_applied_again_to_cached_skills(machine: Machine) -> None:
     fill(machine)
     machine.catalog()
     machine.configure('[skills]\ndisabled = ["s000"]\nignored = ["s00[12]"]\n')
@@ -435,7 +435,7 @@ def test_whatever_happens_to_the_cache_the_listing_is_right(machine: Machine, ac
 
 @pytest.mark.parametrize("accident", [damage_everything, write_other_words, make_empty, put_garbage_in_the_row])
 @pytest.mark.usefixtures("settled")
-def test_a_damaged_cache_is_made_anew(machine: Machine, accident: Callable[[Path], None]) -> None:
+def test_a_damaged_cache_is_rebuilt(machine: Machine, accident: Callable[[Path], None]) -> None:
     fill(machine)
     right = machine.catalog()
     accident(cache_file(machine))
@@ -474,7 +474,7 @@ def test_where_no_cache_can_be_written_the_listing_is_right(machine: Machine, pl
 
 
 @pytest.mark.usefixtures("settled")
-def test_nobody_else_can_read_or_write_the_cache(machine: Machine) -> None:
+def test_only_the_user_can_read_or_write_the_cache(machine: Machine) -> None:
     before = os.umask(0)
     try:
         fill(machine)

@@ -1,4 +1,4 @@
-"""No damaged byte, odd path or other reader makes a cached listing wrong, and what is damaged is made anew."""
+"""No damaged byte, odd path or other user makes a cached listing wrong, and a damaged cache is rebuilt."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cache_file(machine: Machine) -> Path:
 
 
 def reads(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many files a listing reads."""
+    """Return the number of files that a listing reads."""
     read: list[str] = []
     original = files.read_head
 
@@ -52,16 +52,16 @@ def replace(before: bytes, after: bytes) -> Callable[[bytes], bytes]:
 @pytest.mark.parametrize(
     "damage",
     [
-        # The words of the table: no text any more, another table, another column.
+        # The schema: not text any more, another table, another column.
         replace(b"CREATE TABLE roots", b"CREATE TABLE \xccoots"),
         replace(b"CREATE TABLE roots (root", b"CREATE TABLE roots (rOOt\xcc"),
         replace(b"data BLOB", b"dat! BLOB"),
         replace(b"data BLOB", b"dato BLOB"),
-        # The number of the format, which is then one of the future.
+        # The number of the format, which is then a future one.
         lambda data: data[:47] + b"\x7f" + data[48:],
     ],
 )
-def test_a_cache_whose_form_is_damaged_is_right_and_made_anew(
+def test_a_cache_with_a_damaged_format_gives_a_right_listing_and_is_rebuilt(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, damage: Callable[[bytes], bytes]
 ) -> None:
     fill(machine.home / ".agents/skills")
@@ -86,7 +86,7 @@ def test_no_flipped_byte_makes_a_listing_wrong(machine: Machine) -> None:
         assert machine.catalog() == right, place
 
 
-def test_a_root_whose_path_is_no_utf_8_is_listed_with_a_cache_as_without(machine: Machine) -> None:
+def test_a_root_whose_path_is_not_utf_8_is_listed_with_a_cache_as_without(machine: Machine) -> None:
     fill(machine.home / ".agents/skills")
     machine.catalog()
     odd = os.fsdecode(os.fsencode(machine.repo) + b"/\xff")

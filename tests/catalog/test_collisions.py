@@ -11,7 +11,7 @@ from skillshelf import AmbiguousSkill, Diagnostic, Shadowed, SkillLoader
 
 
 def settled(machine: Machine, profile: str | None = None, **options: object) -> dict[str, object]:
-    """Who kept a name, who lost it to whom, and what was said about it, by path from the machine's own folder."""
+    """Return the winners of names, the shadowed skills with their winner, and the diagnostics, by relative path."""
     catalog = machine.catalog(profile, **options)
 
     def short(path: str) -> str:
@@ -101,7 +101,7 @@ def test_where_all_are_kept_each_is_said_to_be_ambiguous(machine: Machine) -> No
 
 @pytest.mark.req("C-49")
 @pytest.mark.parametrize("held_back", ["disabled", "untrusted"])
-def test_where_all_are_kept_one_that_is_held_back_is_kept_too(machine: Machine, held_back: str) -> None:
+def test_where_all_are_kept_a_hidden_one_is_kept_too(machine: Machine, held_back: str) -> None:
     repo = write_skill(machine.repo / ".agents/skills", "deploy")
     user = write_skill(machine.home / ".agents/skills", "deploy")
     if held_back == "disabled":

@@ -18,7 +18,7 @@ from support.trees import Machine, write_skill
 from skillshelf import Catalog
 
 WRITTEN = 1_700_000_000_000_000_000
-"""When every file of these tests was written last."""
+"""The modification time of every file in these tests."""
 
 TREE: Mapping[str, str] = {
     "repo/.agents/skills/beta/SKILL.md": "---\nname: beta\ndescription: Second.\nmetadata: {b: '2', a: '1'}\n---\n",
@@ -35,7 +35,7 @@ TREE: Mapping[str, str] = {
 
 
 def build(base: Path, paths: Iterable[str], tree: Mapping[str, str] = TREE) -> None:
-    """Make the files in that order, all written at one moment."""
+    """Write the files in that order, all with one modification time."""
     for path in paths:
         file = base / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def test_the_order_in_which_things_were_made_does_not_change_the_catalog(machine
 
 
 @pytest.mark.req("K-44")
-def test_a_second_look_at_the_same_disk_gives_an_equal_catalog(machine: Machine) -> None:
+def test_a_second_scan_of_the_same_disk_gives_an_equal_catalog(machine: Machine) -> None:
     build(machine.base, TREE)
     shelf = machine.shelf()
 
@@ -185,7 +185,7 @@ LINKS = st.dictionaries(
 
 
 def catalog_of(base: Path, files: Mapping[str, str], links: Mapping[str, str], order: Iterable[str]) -> Catalog:
-    """The catalog of a tree made in that order; the tree is gone afterwards."""
+    """Return the catalog of a tree written in that order; the tree is removed afterwards."""
     machine = Machine(base)
     try:
         for path in order:

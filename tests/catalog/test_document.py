@@ -117,7 +117,7 @@ def test_a_frontmatter_without_a_closing_fence_is_unclosed(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["---\nhello\n---\n", "---\n- a\n- b\n---\n", "---\n42\n---\n"])
-def test_a_frontmatter_that_is_no_map_is_refused(text: str) -> None:
+def test_a_frontmatter_that_is_not_a_map_is_refused(text: str) -> None:
     document = read(text)
     assert (document.fields, told(document)) == ({}, [("frontmatter-type", 2)])
 
@@ -167,7 +167,7 @@ def test_line_ends_of_the_body_say_nothing_about_the_frontmatter() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf_16_is_told_by_its_mark(encoding: str) -> None:
+def test_utf_16_is_recognised_by_its_mark(encoding: str) -> None:
     mark = {"utf-16": b"", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}[encoding]
     document = read(mark + "---\nname: a\n---\n".encode(encoding))
     assert document.findings == (Finding("encoding", "the file is UTF-16; save it as UTF-8", 1, 1),)
@@ -202,7 +202,7 @@ def test_nul_in_the_frontmatter_is_refused_with_its_place() -> None:
 
 
 def sized(block: int) -> str:
-    """A file whose frontmatter has so many bytes."""
+    """Return a file whose frontmatter has that size in bytes."""
     start = "name: big\ndescription: "
     return f"---\n{start}{'x' * (block - len(start) - 1)}\n---\nbody\n"
 

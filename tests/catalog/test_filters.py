@@ -1,4 +1,4 @@
-"""What the configuration leaves out or holds back, and that it never takes another skill's place.
+"""The configuration filters and hides skills, and a hidden skill never takes the place of another.
 
 `test_row_38_` and `test_row_39_` are rows of the table of conflicts; the other rows are in test_profiles.py.
 """
@@ -208,7 +208,7 @@ def test_discovering_takes_the_switches_and_patterns_as_arguments(machine: Machi
 
 @pytest.mark.req("O-32", "O-34")
 def test_omp_settles_names_before_it_filters(machine: Machine) -> None:
-    # The first provider's skill takes the name and is then filtered: nobody is left, as its document says.
+    # The first provider's skill takes the name and is then filtered: no skill is left, as its document says.
     first = write_skill(machine.home / ".claude/skills", "deploy")
     second = write_skill(machine.home / ".codex/skills", "deploy")
 
@@ -312,7 +312,7 @@ def test_a_skill_that_may_not_be_loaded_is_denied(machine: Machine, rule: str, h
         ("", None),
     ],
 )
-def test_a_skill_can_ask_that_models_are_not_told_of_it(machine: Machine, value: str, hidden: str | None) -> None:
+def test_a_skill_can_hide_itself_from_models(machine: Machine, value: str, hidden: str | None) -> None:
     text = f"---\nname: deploy\ndescription: D.\ndisable-model-invocation: {value}\n---\n"
     write_skill(machine.repo / ".agents/skills", "deploy", text)
     assert [skill.hidden for skill in machine.catalog().skills] == [hidden]
@@ -335,7 +335,7 @@ def test_of_several_reasons_the_users_own_choice_is_named_first(machine: Machine
 
 @pytest.mark.parametrize("profile", ["standard", "strict", "rip"])
 @pytest.mark.parametrize("why", ["disabled", "untrusted"])
-def test_a_skill_that_is_held_back_never_shadows_one_that_is_not(machine: Machine, profile: str, why: str) -> None:
+def test_a_hidden_skill_never_shadows_one_that_is_not(machine: Machine, profile: str, why: str) -> None:
     near = write_skill(machine.repo / ".agents/skills", "deploy")
     far = write_skill(machine.home / ".agents/skills", "deploy")
     if why == "disabled":
@@ -347,7 +347,7 @@ def test_a_skill_that_is_held_back_never_shadows_one_that_is_not(machine: Machin
     assert catalog.shadowed == (Shadowed("deploy", str(near), str(far), same_file=False),)
 
 
-def test_of_several_that_are_all_held_back_the_first_stays(machine: Machine) -> None:
+def test_of_several_that_are_all_hidden_the_first_stays(machine: Machine) -> None:
     near = write_skill(machine.repo / ".agents/skills", "deploy")
     far = write_skill(machine.home / ".agents/skills", "deploy")
     machine.configure("permissions.deny = [{tool = 'skill_load', skill_name = 'deploy'}]\n")
@@ -377,7 +377,7 @@ def test_an_ignored_or_denied_spelling_does_not_shadow_another_spelling_of_the_n
     assert left_out(catalog) == [("Draft", "ignored")]
 
 
-def test_a_skill_that_is_held_back_stays_in_the_catalog_when_it_is_alone(machine: Machine) -> None:
+def test_a_hidden_skill_stays_in_the_catalog_when_it_is_alone(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     (skill,) = machine.catalog(trust="ask").skills
     assert (skill.name, skill.enabled, skill.trusted, skill.hidden) == ("deploy", True, False, "untrusted")

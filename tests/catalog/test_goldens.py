@@ -1,7 +1,7 @@
-"""What a model sees of one small shelf, in every profile, as files to read and to compare.
+"""Golden files hold what a model sees of one small shelf, in every profile.
 
-With `SKILLSHELF_REGENERATE=1` in the environment the files are written anew; look at the difference before you
-keep it. The tests below the first one do not look at the files: they hold what may never change.
+With `SKILLSHELF_REGENERATE=1` in the environment the files are written again; review the difference before you
+keep it. The tests below the first one do not use the files: they assert what may never change.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ GOLDENS = Path(__file__).parent / "goldens"
 REGENERATE = os.environ.get("SKILLSHELF_REGENERATE") == "1"
 
 ROOTS = {"swiftagent": ".agent/skills", "mycodeagent": "skills", "omp": ".omp/skills"}
-"""Where a profile finds the skills of a project, if not in `.agents/skills`."""
+"""The folder of a project's skills, for profiles that do not use `.agents/skills`."""
 
 HOME_ROOTS = {"swiftagent": ".agent/skills", "omp": ".omp/agent/skills"}
-"""The same in the home folder; mycodeagent does not look there."""
+"""The same in the home folder, which mycodeagent does not read."""
 
 CALLS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "standard": ("skill_load", {"name": "release-notes", "args": "v2.1"}),
@@ -38,7 +38,7 @@ CALLS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "rip": ("skill_load", {"name": "release-notes", "args": "v2.1"}),
     "omp": ("read", {"path": "skill://release-notes"}),
 }
-"""How a model of that profile asks for the same skill."""
+"""The call by which a model of each profile loads the same skill."""
 
 RELEASE_NOTES = """\
 ---
@@ -116,10 +116,11 @@ def test_every_folder_of_goldens_belongs_to_a_profile() -> None:
     assert sorted(path.name for path in GOLDENS.iterdir()) == sorted(SYSTEMS) == sorted(CALLS)
 
 
-@pytest.mark.parametrize("path", sorted(GOLDENS.rglob("*.*")), ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_no_golden_file_knows_the_machine_it_was_made_on(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert not re.search(r"/(tmp|private|home|root|Users|work|var)/|pytest-of", text)
+def test_no_golden_file_knows_the_machine_it_was_made_on() -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in GOLDENS.rglob("*.*")}
+    assert len(texts) == 4 * len(SYSTEMS)
+    own_paths = re.compile(r"/(tmp|private|home|root|Users|work|var)/|pytest-of")
+    assert [path for path, text in texts.items() if own_paths.search(text)] == []
 
 
 # What may never change, whatever a golden file says -----------------------------------------------

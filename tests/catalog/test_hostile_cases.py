@@ -1,4 +1,4 @@
-"""One hostile or odd SKILL.md at a time: what is refused costs one error, what is odd is listed and told."""
+"""One hostile or odd SKILL.md at a time: a refused file costs one error, an odd one is listed with warnings."""
 
 from __future__ import annotations
 
@@ -147,11 +147,11 @@ REFUSED: dict[str, tuple[bytes, str]] = {
         }.items()
     },
 }
-"""What the file holds, and the rule of the one error it costs in the profile `standard`."""
+"""The content of each file, and the rule of the one error it costs in the profile `standard`."""
 
 
 LISTED: dict[str, tuple[bytes, tuple[str, ...]]] = {
-    # Form
+    # Format
     "mark": (b"\xef\xbb\xbf" + front(GOOD), ("bom",)),
     "crlf": (front(GOOD).replace(b"\n", b"\r\n"), ()),
     "blanks-after-fences": (b"--- \t\n" + GOOD.encode() + b"--- \n", ()),
@@ -190,7 +190,7 @@ LISTED: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "star-name": (front("name: '*'\ndescription: d"), ("name-directory", "name-pattern")),
     "markup-name": (front("name: '<b>'\ndescription: d"), ("name-directory", "name-pattern")),
     "zero-width-name": (front("name: a\u200bb\ndescription: d"), ("hidden-text", "name-directory", "name-pattern")),
-    # Text that nobody sees
+    # Invisible text
     "tag-text": (front("name: x\ndescription: hi\U000e0068\U000e0069"), ("hidden-text",)),
     "bidi": (front("name: x\ndescription: \u202eevil\u202c"), ("hidden-text",)),
     "zero-width": (front("name: x\ndescription: a\u200bb\u2060c"), ("hidden-text",)),
@@ -206,7 +206,7 @@ LISTED: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "long-description": (front("name: x\ndescription: " + "d" * 1025), ("description-length",)),
     "every-tool": (front(GOOD + 'allowed-tools: "*"\nhooks: {Stop: rm}\ntrusted: true'), ()),
 }
-"""What the file holds, and the rules of its warnings: a skill of `standard` all the same."""
+"""The content of each file that `standard` accepts, and the rules of its warnings."""
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -226,7 +226,7 @@ def test_a_refused_file_costs_one_error_with_a_reason_and_no_neighbour(machine: 
 
 
 @pytest.mark.parametrize("case", LISTED)
-def test_an_odd_file_is_listed_with_the_warnings_it_deserves(machine: Machine, case: str) -> None:
+def test_an_odd_file_is_listed_with_its_warnings(machine: Machine, case: str) -> None:
     content, rules = LISTED[case]
     root = machine.repo / ".agents" / "skills"
     path = write_skill(root, "x", content)
@@ -279,7 +279,7 @@ TWINS = {
 
 
 @pytest.mark.parametrize("twins", TWINS)
-def test_of_two_names_that_look_alike_the_first_stays_and_the_other_is_told(machine: Machine, twins: str) -> None:
+def test_of_two_names_that_look_alike_the_first_stays_and_the_other_is_reported(machine: Machine, twins: str) -> None:
     root = machine.repo / ".agents" / "skills"
     first, second = (
         write_skill(root, folder, front(f'name: "{name}"\ndescription: d'))

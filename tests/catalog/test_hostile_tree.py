@@ -1,4 +1,4 @@
-"""One root with every hostile thing at once: the good skills are listed, the rest is told, nothing else is touched."""
+"""One root with every hostile thing at once: good skills are listed, the rest is reported, nothing else is touched."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if sys.platform == "linux":
 
 
 class HostileRoot(NamedTuple):
-    """A root, the folder outside it that holds the token, and what is to be said of what lies below the root."""
+    """A root, the folder outside it that holds the token, and the expected diagnostics for the files below the root."""
 
     path: Path
     outside: Path
@@ -61,7 +61,7 @@ def build_hostile_root(machine: Machine) -> HostileRoot:
 
 
 def put_special_files(root: Path) -> dict[str, str]:
-    """What is no regular file, or too large for one; the path of each and the rule it breaks."""
+    """Files that are not regular or too large: the path of each and the rule it breaks."""
     for name in ("pipe", "socket", "folder", "sparse-100m", "sparse-1g"):
         (root / name).mkdir()
     os.mkfifo(root / "pipe" / "SKILL.md")
@@ -81,7 +81,7 @@ def put_special_files(root: Path) -> dict[str, str]:
 
 
 def put_links(root: Path, outside: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Links that must not be followed: those told as errors, and those told as warnings."""
+    """Links that must not be followed: those reported as errors, and those reported as warnings."""
     for name in ("file-outside", "file-device", "file-passwd"):
         (root / name).mkdir()
     (root / "file-outside" / "SKILL.md").symlink_to(outside / "SKILL.md")
@@ -107,12 +107,12 @@ def told(entries: list[dict[str, Any]], root: Path) -> Counter[tuple[bytes, str]
 
 
 def raw(path: str) -> bytes:
-    """The bytes of a path in which those that are no UTF-8 are written as escapes."""
+    """Return the bytes of a path in which bytes that are not UTF-8 are written as escapes."""
     return re.sub(rb"\\x([0-9a-f]{2})", lambda byte: bytes([int(byte[1], 16)]), path.encode())
 
 
 class Ran(NamedTuple):
-    """How a command ended, what it printed, and the most memory it had, in bytes."""
+    """Exit status and output of a command, and its peak memory in bytes."""
 
     status: int
     output: Any
@@ -135,7 +135,7 @@ sys.exit(os.waitstatus_to_exitcode(status) % 256)
 
 
 def run_limited(machine: Machine, *words: str, seconds: int) -> Ran:
-    """The real command with so many seconds of processor time, after which the system ends it."""
+    """Run the real command with a limit of processor time in seconds, after which the system ends it."""
     command = [sys.executable, "-m", "skillshelf", *words, "--home", str(machine.home), "--cwd", str(machine.repo)]
     report = machine.base / "memory"
     done = subprocess.run(
@@ -162,7 +162,7 @@ def test_good_skills_are_listed_and_each_bad_one_has_one_error(machine: Machine)
     assert ran.memory < 200 << 20
 
 
-def test_the_odd_ones_are_listed_or_shadowed_and_every_loop_is_told(machine: Machine) -> None:
+def test_the_odd_ones_are_listed_or_shadowed_and_every_loop_is_reported(machine: Machine) -> None:
     hostile = build_hostile_root(machine)
 
     catalog = machine.catalog()
@@ -284,7 +284,7 @@ def hook(event, args):
     if event == "open":
         events.append(("open", os.fsdecode(args[0]) if isinstance(args[0], (str, bytes)) else "", args[2]))
     elif event in ("os.listdir", "os.scandir"):
-        # The identity of a descriptor tells which folder it is.
+        # The identity of a descriptor shows which folder it is.
         status = os.fstat(args[0]) if isinstance(args[0], int) else None
         events.append(("list", f"{status.st_dev}:{status.st_ino}" if status else os.path.realpath(args[0] or "."), 0))
     elif event in RUNS:
@@ -300,7 +300,7 @@ sys.stderr.write(json.dumps({"events": events, "imports": import_paths, "status"
 
 
 def record(machine: Machine, *words: str) -> dict[str, Any]:
-    """What Python itself reports to have opened, listed and run while the command ran."""
+    """Return the files that Python reports to have opened, listed and run during the command."""
     options = ["--home", str(machine.home), "--cwd", str(machine.repo)]
     done = subprocess.run(
         [sys.executable, "-c", RECORD, *words, *options],
@@ -314,7 +314,7 @@ def record(machine: Machine, *words: str) -> dict[str, Any]:
     return recorded
 
 
-def test_every_component_is_opened_by_itself_and_without_following_a_link(machine: Machine) -> None:
+def test_every_component_is_opened_separately_and_without_following_a_link(machine: Machine) -> None:
     hostile = build_hostile_root(machine)
 
     recorded = record(machine, "list", "--json", "--all")

@@ -14,7 +14,7 @@ from skillshelf.core.values import skill_id
 
 
 def told(machine: Machine, catalog: Catalog) -> dict[str, list[Any]]:
-    """What a catalog says, with paths from the base of the machine."""
+    """The content of a catalog, with paths relative to the base of the machine."""
 
     def at(path: str) -> str:
         return os.path.relpath(path, machine.base)
@@ -28,7 +28,7 @@ def told(machine: Machine, catalog: Catalog) -> dict[str, list[Any]]:
 
 
 def said(skills: list[str], **rest: list[Any]) -> dict[str, list[Any]]:
-    """What a test expects to be told; whatever it does not name is empty."""
+    """The expected content of a catalog; members that are not given are empty."""
     return {"skills": skills, "errors": [], "warnings": [], "shadowed": [], **rest}
 
 
@@ -65,7 +65,7 @@ ALLOWED = {
 
 
 def machine_with_roots(machine: Machine, root: str) -> Path:
-    """Name the folders `named` and `custom` as roots; returns the one of that kind, made."""
+    """Configure the folders `named` and `custom` as roots; create and return the one of that kind."""
     machine.env["AGENT_SKILLS_PATH"] = str(machine.base / "named")
     machine.configure(f'[skills]\ncustom_directories = ["{machine.base / "custom"}"]\n')
     for folder in ROOTS.values():
@@ -222,7 +222,7 @@ def test_a_profile_may_follow_no_links_at_all(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "pipe", "device"])
-def test_a_link_to_what_is_no_folder_is_no_skill_and_no_hang(machine: Machine, kind: str) -> None:
+def test_a_link_to_something_other_than_a_folder_is_skipped_and_does_not_hang(machine: Machine, kind: str) -> None:
     root = machine.home / ".agents" / "skills"
     write_skill(root, "good")
     os.mkfifo(machine.base / "pipe")
@@ -264,7 +264,7 @@ def test_one_file_reached_by_several_ways_is_one_skill(machine: Machine) -> None
 @pytest.mark.req("C-48")
 @pytest.mark.parametrize("profile", ["strict", "codelia"])
 def test_a_way_that_is_refused_does_not_take_the_file_from_one_that_is_accepted(machine: Machine, profile: str) -> None:
-    """A name must be its folder's here, and the folder is another by each way."""
+    """The name must equal the folder's name here, and each path has another folder."""
     root = machine.home / ".agents" / "skills"
     write_skill(root, "tool")
     (root / "another").symlink_to("tool")
@@ -324,7 +324,7 @@ def test_a_folder_of_skills_behind_two_links_is_walked_once(machine: Machine) ->
 
 
 @pytest.mark.parametrize("root", ["home", "repo"])
-def test_loops_and_dead_ends_are_told_and_cost_no_neighbour(machine: Machine, root: str) -> None:
+def test_loops_and_dead_ends_are_reported_and_cost_no_neighbour(machine: Machine, root: str) -> None:
     folder = machine.base / root / ".agents" / "skills"
     write_skill(folder, "good")
     write_skill(folder / "group", "better")
@@ -383,7 +383,7 @@ def test_folders_that_link_to_each_other_are_walked_once_each(machine: Machine) 
 
     assert sorted(skill.name for skill in catalog.skills) == ["skill-a", "skill-b", "skill-c", "skill-d"]
     assert catalog.errors == ()
-    # Four folders by themselves, and each once more by a link.
+    # Four folders, and each once more by a link.
     assert len(catalog.shadowed) <= 4
 
 
@@ -456,7 +456,7 @@ def test_a_root_that_the_user_named_may_be_a_link_to_anywhere(machine: Machine, 
 
 
 @pytest.mark.parametrize("target", ["nothing", "skills"], ids=["dangling", "self"])
-def test_a_root_that_leads_nowhere_is_told(machine: Machine, target: str) -> None:
+def test_a_root_that_is_a_broken_link_is_reported(machine: Machine, target: str) -> None:
     (machine.repo / ".agents").mkdir()
     (machine.repo / ".agents" / "skills").symlink_to(target)
 

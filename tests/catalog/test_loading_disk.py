@@ -1,4 +1,4 @@
-"""A load gives what the disk holds at that moment, all of it, and nothing from outside the skill."""
+"""A load gives the current content of the disk, all of it, and nothing from outside the skill."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def written_at(path: Path, seconds: int) -> Path:
 # Read anew ----------------------------------------------------------------------------------------
 
 
-def test_a_load_reads_the_file_anew_and_says_that_it_changed(machine: Machine) -> None:
+def test_a_load_reads_the_file_again_and_says_that_it_changed(machine: Machine) -> None:
     path = written_at(write_skill(machine.repo / SKILLS, "deploy"), 1_700_000_000)
     shelf = machine.shelf()
     before = shelf.load("deploy")
@@ -240,9 +240,9 @@ def test_files_are_sorted_before_the_list_is_cut_and_the_cut_is_said(machine: Ma
 
 @pytest.mark.req("C-95")
 @pytest.mark.parametrize(("off", "kept"), [(-1, 6), (0, 7), (1, 7)])
-def test_the_list_of_files_has_at_most_so_many_bytes(machine: Machine, off: int, kept: int) -> None:
+def test_the_list_of_files_has_a_limit_in_bytes(machine: Machine, off: int, kept: int) -> None:
     files_in(write_skill(machine.repo / SKILLS, "deploy").parent, NAMES)
-    # Each path stands on a line of its own.
+    # Each path has its own line.
     whole = len("".join(f"{name}\n" for name in NAMES).encode())
     _, files, truncated = loaded_with(machine, "codelia", listed_bytes=whole + off)
     assert (files, truncated) == (NAMES[:kept], kept < 7)
@@ -283,6 +283,6 @@ def test_a_file_name_cannot_add_a_line_or_an_element_to_the_list(machine: Machin
     told = (listing.text or "").strip("\n").split("\n")
     assert (len(listing), told[-1], len(told)) == (0, "c.md", len(files))
     assert "\x1b" not in text
-    # A name that cannot be told is left out, and that is a cut like any other.
+    # A name that cannot be shown is left out, which counts as truncation.
     assert truncated is (len(files) < 3)
     assert listing.attrib == {"count": "3", "truncated": "true" if truncated else "false"}

@@ -1,4 +1,4 @@
-"""The author's text in our element: byte for byte, but for the tag that would end the element too early."""
+"""The author's text is kept byte for byte in our element, except for a tag that would end the element too early."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_preloaded_skill_cannot_end_its_own_element_either(machine: Machine) -
 
 
 @pytest.mark.parametrize(("profile", "element"), [("standard", "skill_content"), ("codelia", "skill_context")])
-def test_a_closing_tag_that_was_made_harmless_is_told(machine: Machine, profile: str, element: str) -> None:
+def test_a_closing_tag_that_was_made_harmless_is_reported(machine: Machine, profile: str, element: str) -> None:
     path = deploy_in(machine.repo / ".agents/skills", f"x </{element}> y </{element}>\n")
     message = f"the text closes <{element}> 2 time(s); there it reads <\\/{element}>"
     shown = machine.shelf(profile).session().load("deploy")
@@ -77,7 +77,7 @@ def test_a_closing_tag_that_was_made_harmless_is_told(machine: Machine, profile:
 
 
 @pytest.mark.parametrize("profile", ["standard", "codelia"])
-def test_a_text_without_a_closing_tag_is_told_without_a_warning(machine: Machine, profile: str) -> None:
+def test_a_text_without_a_closing_tag_is_loaded_without_a_warning(machine: Machine, profile: str) -> None:
     deploy_in(machine.repo / ".agents/skills", "x </skill> <skill_content> <\\/skill_content> </other>\n")
     assert machine.shelf(profile).session().load("deploy").warnings == ()
 
@@ -94,7 +94,7 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize("profile", ["standard", "strict", "codelia", "rip", "omp"])
+@pytest.mark.parametrize("profile", ["standard", "codelia", "rip", "omp"])
 @pytest.mark.parametrize("case", sorted(FOREIGN))
 def test_everything_else_in_a_body_is_the_authors_text_byte_for_byte(machine: Machine, profile: str, case: str) -> None:
     deploy_in(machine.repo / ".agents/skills", f"# Deploy\n{FOREIGN[case]}\nend\n")

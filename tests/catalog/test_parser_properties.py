@@ -1,4 +1,4 @@
-"""What holds for every text: reading it gives a document, the same one each time, and nothing else."""
+"""Every text gives a document, the same one each time, and never an exception."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def read(data: bytes) -> Document:
 
 
 def places(document: Document) -> list[tuple[str, int | None, int | None]]:
-    """Rule and place of each finding."""
+    """Return rule and position of each finding."""
     return [(finding.rule, finding.line, finding.column) for finding in document.findings]
 
 
@@ -197,7 +197,7 @@ def test_a_file_read_by_its_head_gives_the_document_of_the_whole_file(padding: i
 # What we write, we read ---------------------------------------------------------------------------
 
 NOT_RAW = re.compile("[\x80-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""What YAML refuses or takes for a line end unless it is escaped, and JSON does not escape."""
+"""Characters that YAML refuses or takes for a line end unless escaped, and that JSON does not escape."""
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x7f"), max_size=12)
 keys = texts.filter(lambda key: key != "<<")
@@ -215,7 +215,7 @@ trees = st.recursive(
 
 
 def depth(value: Any) -> int:
-    """How many lists and maps lie around the innermost value."""
+    """Return the number of lists and maps around the innermost value."""
     if isinstance(value, dict):
         return 1 + max(map(depth, value.values()), default=0)
     return 1 + max(map(depth, value), default=0) if isinstance(value, list) else 0

@@ -1,4 +1,4 @@
-"""The text by which a model learns of skills: its shape in every profile, and what foreign text may do to it."""
+"""The catalog text for a model: its form in every profile, and its safety against foreign text."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from support.trees import PROJECT_ROOTS, Machine, write_skill
 
 from skillshelf.config.systems import SYSTEMS
 
-XML_PROFILES = sorted(set(PROJECT_ROOTS) - {"mycodeagent"})
-"""The profiles whose catalog holds one element for each skill."""
+XML_PROFILES = ["codelia", "omp", "standard", "swiftagent"]
+"""One profile for each form of catalog with an element for each skill; `strict` and `rip` share the standard's."""
+
+FORM_PROFILES = [*XML_PROFILES, "mycodeagent"]
+"""One profile for each form of catalog."""
 
 LONG_DESCRIPTIONS = ["standard", "mycodeagent", "omp"]
 """The profiles that accept a description of more than 1,024 characters."""
@@ -26,7 +29,7 @@ def put(machine: Machine, profile: str, name: str, description: str, more: str =
 
 
 def parsed(text: str) -> ElementTree.Element:
-    """The one element of the text, read by a parser that forgives nothing."""
+    """Return the one element of the text, parsed strictly."""
     return ElementTree.fromstring(text[text.index("\n<") + 1 :] if not text.startswith("<") else text)
 
 
@@ -148,8 +151,9 @@ def test_omp_tells_name_and_description_and_how_to_read_more(machine: Machine) -
     assert element == '<skills>\n<skill name="deploy">\nPuts it online.\n</skill>\n</skills>'
 
 
-def test_these_tests_know_every_profile() -> None:
+def test_these_tests_know_every_profile_and_every_form() -> None:
     assert sorted(PROJECT_ROOTS) == sorted(SYSTEMS)
+    assert {SYSTEMS[name].catalog_form for name in FORM_PROFILES} == {p.catalog_form for p in SYSTEMS.values()}
 
 
 # Bodies, gated fields, and nothing to tell --------------------------------------------------------
@@ -194,13 +198,13 @@ def test_only_the_policy_adds_compatibility_and_allowed_tools(
 
 
 @pytest.mark.req("K-26")
-def test_a_list_of_allowed_tools_is_told_as_one_line(machine: Machine) -> None:
+def test_a_list_of_allowed_tools_is_written_as_one_line(machine: Machine) -> None:
     put(machine, "standard", "deploy", "Puts it online.", "allowed-tools: [Bash, Read]\n")
     text = machine.shelf().session({"catalog_fields": ("allowed-tools",)}).catalog_text().text
     assert "    <allowed-tools>Bash Read</allowed-tools>\n" in text
 
 
-@pytest.mark.parametrize("profile", sorted(PROJECT_ROOTS))
+@pytest.mark.parametrize("profile", FORM_PROFILES)
 @pytest.mark.parametrize("state", ["nothing there", "switched off", "all disabled"])
 def test_where_no_skill_is_available_there_is_no_text_and_no_tool(machine: Machine, profile: str, state: str) -> None:
     config = {"switched off": {"enabled": False}, "all disabled": {"disabled": ["deploy"]}}.get(state, {})
@@ -258,7 +262,7 @@ def test_all_five_characters_are_written_as_entities(machine: Machine) -> None:
     assert told in machine.shelf().prompt()
 
 
-@pytest.mark.parametrize("profile", sorted(PROJECT_ROOTS))
+@pytest.mark.parametrize("profile", FORM_PROFILES)
 @pytest.mark.parametrize(
     "description",
     [
@@ -289,7 +293,7 @@ def test_what_xml_cannot_hold_does_not_break_the_catalog(machine: Machine, profi
 
 @pytest.mark.req("C-18")
 @pytest.mark.parametrize("profile", ["standard", "omp"])
-def test_a_name_that_is_no_identifier_is_escaped_like_any_text(machine: Machine, profile: str) -> None:
+def test_a_name_that_is_not_an_identifier_is_escaped_like_any_text(machine: Machine, profile: str) -> None:
     folder = machine.repo / PROJECT_ROOTS[profile]
     write_skill(folder, "odd", "---\nname: 'a\"<b>&c'\ndescription: Odd.\n---\n")
     (skill,) = parsed(machine.shelf(profile).prompt()).iter("skill")
@@ -299,7 +303,7 @@ def test_a_name_that_is_no_identifier_is_escaped_like_any_text(machine: Machine,
 @pytest.mark.req("C-64", "S-72")
 @pytest.mark.parametrize(("profile", "tag"), [("codelia", "path"), ("swiftagent", "location")])
 @pytest.mark.parametrize("folder", ["R&D <x>", "two  blanks", "größe 日本"])
-def test_a_path_is_told_so_that_it_can_be_opened(machine: Machine, profile: str, tag: str, folder: str) -> None:
+def test_a_path_is_written_so_that_it_can_be_opened(machine: Machine, profile: str, tag: str, folder: str) -> None:
     here = machine.repo / folder
     path = write_skill(here / PROJECT_ROOTS[profile], "deploy")
     (skill,) = parsed(machine.shelf(profile, cwd=here).prompt()).iter("skill")
@@ -311,7 +315,7 @@ def test_a_path_is_told_so_that_it_can_be_opened(machine: Machine, profile: str,
     ("length", "shown"),
     [(1023, "x" * 1023), (1024, "x" * 1024), (1025, "x" * 1023 + "…"), (5000, "x" * 1023 + "…")],
 )
-def test_a_description_is_told_in_at_most_1024_characters(
+def test_a_description_is_shown_in_at_most_1024_characters(
     machine: Machine, profile: str, length: int, shown: str
 ) -> None:
     put(machine, profile, "deploy", "x" * length)

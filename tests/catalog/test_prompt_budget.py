@@ -1,4 +1,4 @@
-"""How much a model is told of many skills: budgets that hold to the byte, and the steps that shorten a text."""
+"""The catalog text stays within its budget to the byte, and is shortened in steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLENTY = 10**6
 
 
 def skill(name: str, description: str = "Does it.", path: str = "") -> CatalogSkill:
-    """A skill of a catalog that no disk has to hold."""
+    """Return a skill of a catalog that does not exist on disk."""
     path = path or f"/repo/.agents/skills/{name}/SKILL.md"
     return CatalogSkill(
         name=name,
@@ -148,7 +148,7 @@ def test_a_text_that_leaves_names_out_counts_them_and_points_to_search() -> None
 
 
 @pytest.mark.parametrize("max_tokens", [120, 300, 600])
-def test_a_profile_without_a_search_tool_says_that_it_shortened_and_sends_nobody_to_search(max_tokens: int) -> None:
+def test_a_profile_without_a_search_tool_says_that_it_shortened_and_does_not_mention_search(max_tokens: int) -> None:
     skills = [skill(f"skill-{number:02}", "x" * 300) for number in range(20)]
     told = tell("rip", skills, max_tokens=max_tokens)
     assert told.truncated
@@ -181,7 +181,7 @@ def test_without_a_setting_two_thousand_tokens_are_spent(machine: Machine) -> No
 
 @pytest.mark.req("C-60", "C-62", "C-65")
 @pytest.mark.parametrize(("most", "listed"), [(4, 4), (5, 5), (6, 5), (1, 1)])
-def test_codelia_lists_at_most_so_many_entries(machine: Machine, most: int, listed: int) -> None:
+def test_codelia_lists_at_most_the_maximum_of_entries(machine: Machine, most: int, listed: int) -> None:
     for name in "edcba":
         write_skill(machine.repo / ".agents/skills", name)
     told = machine.shelf("codelia", config={"skills": {"initial": {"maxEntries": most}}}).session().catalog_text()
@@ -200,7 +200,7 @@ def block_bytes(text: str) -> list[int]:
 
 @pytest.mark.req("C-61", "C-62")
 @pytest.mark.parametrize(("off", "listed"), [(-1, 2), (0, 3), (1, 3)])
-def test_codelia_lists_at_most_so_many_bytes(machine: Machine, off: int, listed: int) -> None:
+def test_codelia_lists_at_most_the_maximum_of_bytes(machine: Machine, off: int, listed: int) -> None:
     for name in "abc":
         write_skill(machine.repo / ".agents/skills", name, f"---\nname: {name}\ndescription: 日本語と🧾\n---\n")
     sizes = block_bytes(machine.shelf("codelia").prompt())
@@ -239,7 +239,7 @@ def test_without_settings_codelia_lists_200_entries_and_32768_bytes() -> None:
 
 @pytest.mark.req("M-40", "M-42")
 @pytest.mark.parametrize(("off", "listed"), [(-1, 2), (0, 3), (1, 3)])
-def test_mycodeagent_lists_at_most_so_many_characters(off: int, listed: int) -> None:
+def test_mycodeagent_lists_at_most_the_maximum_of_characters(off: int, listed: int) -> None:
     skills = [skill("a", "größe"), skill("b", "日本語"), skill("c", "🧾 x")]
     lines = ["- a: größe", "- b: 日本語", "- c: 🧾 x"]
     told = tell("mycodeagent", skills, max_chars=sum(len(line) + 1 for line in lines) + off)

@@ -53,7 +53,7 @@ AFFECTED = {
     "SKILL.md": {"read the skill", "load", "load by path"},
     ".": {"read a file", "read below a folder", "read the skill", "list a folder", "load"},
 }
-"""What is swapped, and the readers that must have met it in both states, or nothing was shown."""
+"""The file that is swapped, and the readers that must have seen both states for the test to count."""
 
 
 @pytest.mark.req("O-55")
@@ -61,7 +61,7 @@ AFFECTED = {
 def test_nothing_from_outside_is_read_while_links_come_and_go(machine: Machine, swapped: str) -> None:
     inside, outside = lay_out(machine)
     shelf = machine.shelf()
-    # The catalog is made before the race: what is read later is what may have been swapped.
+    # The catalog is built before the race: only later reads may meet a swapped file.
     assert [skill.name for skill in shelf.catalog.skills] == ["inside"]
     met: Counter[tuple[str, str]] = Counter()
     needed = {(reader, state) for reader in AFFECTED[swapped] for state in ("served", "refused")}

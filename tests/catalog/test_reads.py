@@ -1,4 +1,4 @@
-"""`skill://` addresses that mean a file or a folder of a skill: served byte for byte, within limits."""
+"""`skill://` addresses of files and folders of a skill are served byte for byte, within limits."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ def lower_hex(text: str) -> str:
     return "".join("/" if c == "/" else "".join(f"%{byte:02x}" for byte in c.encode()) for c in text)
 
 
-@pytest.mark.parametrize("profile", ["standard", "omp"])
 @pytest.mark.parametrize("name", FILES, ids=ascii)
-def test_every_file_of_a_skill_is_served_byte_for_byte(ground: Machine, name: str, profile: str) -> None:
+def test_every_file_of_a_skill_is_served_byte_for_byte(ground: Machine, name: str) -> None:
     content = FILES[name]
     data = content if isinstance(content, bytes) else content.encode()
-    shelf = ground.shelf(profile)
+    shelf = ground.shelf()
     folder = f"{ground.home}/.agents/skills/deploy"
     # As a program writes it, with as much encoding as there can be, and with as little.
     spellings = [quote(name), lower_hex(name), quote(name, safe="/;+&=,!:@~$*[]()|<>'\" ")]
@@ -148,7 +147,7 @@ def test_an_address_has_at_most_4096_characters_32_segments_and_255_bytes_a_name
     for path in (long, deep):
         (skill / path).parent.mkdir(parents=True)
         (skill / path).write_text(str(path))
-    # Each encoded character is two characters longer; so many make the address exactly as long as it may be.
+    # Each encoded character is two characters longer; this number gives an address of exactly the maximal length.
     plain = f"skill://deploy/{long}"
     longest = plain.replace("a", "%61", (4096 - len(plain)) // 2)
     shelf = machine.shelf()
@@ -191,7 +190,7 @@ def test_the_content_type_is_the_profiles_business(
 
 
 def omp_read(machine: Machine, address: str) -> Any:
-    """What the `read` tool of that profile gives for an address."""
+    """Return the result of the `read` tool of that profile for an address."""
     return machine.shelf("omp").session().call("read", {"path": address})
 
 

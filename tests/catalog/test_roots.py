@@ -1,4 +1,4 @@
-"""Which folders a profile looks into, in which order, and what each of them is called."""
+"""A profile resolves to search roots, in an order, each with scope and source."""
 
 import json
 import os
@@ -213,7 +213,7 @@ def test_when_the_home_folder_is_the_repository_a_skill_has_one_scope(
 
 
 def test_the_home_folder_is_known_by_its_real_path(machine: Machine) -> None:
-    # A process is told the real path of its working directory, and HOME is often a link to it.
+    # A process gets the real path of its working directory, and HOME is often a link to it.
     house = machine.base / "house"
     house.symlink_to(machine.home)
     (machine.home / ".git").mkdir()
@@ -236,7 +236,7 @@ def test_a_repository_that_holds_the_home_folder_is_a_project_above_it(machine: 
 
 
 @pytest.mark.parametrize("home", ["relative/home", "."])
-def test_a_home_that_is_not_absolute_is_no_root(machine: Machine, home: str) -> None:
+def test_a_home_that_is_not_absolute_is_not_a_root(machine: Machine, home: str) -> None:
     shelf = skillshelf.open_shelf(machine.repo, env={"HOME": home})
     assert [root.scope for root in shelf.catalog.roots] == ["project", "project"]
 

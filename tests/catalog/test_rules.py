@@ -1,4 +1,4 @@
-"""Every rule about fields always runs; a profile says what each finding weighs."""
+"""Every rule about fields always runs; a profile gives each finding its severity."""
 
 from __future__ import annotations
 
@@ -17,41 +17,44 @@ from skillshelf.core.values import Finding
 LETTER = ("strict", "codelia", "swiftagent", "rip")
 """The profiles that take name and description as the specification writes them."""
 
+NOTHING: dict[str, list[str]] = {"reject": [], "warn": []}
+"""No rule counts against the file."""
+
 
 def findings(text: str, folder: str = "a", profile: str = "standard") -> list[Finding]:
-    """What the rules say about a file in a folder, each with its line."""
+    """Return the findings for a file in a folder, each with its line."""
     document = parse(text.encode(), whole=True)
     return [placed(finding, document) for finding in check(document, folder, SYSTEMS[profile])]
 
 
-def weighed(text: str, folder: str = "a", profile: str = "standard") -> dict[str, list[str]]:
-    """The rules that count against a file in the profile, by what they weigh."""
+def by_severity(text: str, folder: str = "a", profile: str = "standard") -> dict[str, list[str]]:
+    """Return the rules that a file breaks under the profile, by severity."""
     rules = [finding.rule for finding in findings(text, folder, profile)]
-    return {weight: [rule for rule in rules if SYSTEMS[profile].rules[rule] == weight] for weight in ("reject", "warn")}
+    severities = SYSTEMS[profile].rules
+    return {severity: [rule for rule in rules if severities[rule] == severity] for severity in ("reject", "warn")}
 
 
 def rejected(text: str, folder: str = "a", profile: str = "standard") -> list[str]:
-    """The rules for which the profile refuses the file."""
-    return weighed(text, folder, profile)["reject"]
+    """Return the rules for which the profile rejects the file."""
+    return by_severity(text, folder, profile)["reject"]
 
 
 def skill(name: str = "a", description: str = "b", more: str = "") -> str:
-    """The text of a SKILL.md with these fields."""
+    """Return the text of a SKILL.md with these fields."""
     return f"---\nname: {name}\ndescription: {description}\n{more}---\nbody\n"
 
 
 # The rule book ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("profile", SYSTEMS)
-def test_every_profile_weighs_every_rule(profile: str) -> None:
-    assert set(SYSTEMS[profile].rules) == set(RULES)
+def test_every_profile_gives_every_rule_a_severity() -> None:
+    assert [name for name, profile in SYSTEMS.items() if set(profile.rules) != set(RULES)] == []
 
 
-@pytest.mark.parametrize("profile", SYSTEMS)
-def test_no_profile_loosens_a_rule_that_is_fixed(profile: str) -> None:
-    loosened = {rule for rule, entry in RULES.items() if entry.fixed and SYSTEMS[profile].rules[rule] != "reject"}
-    assert loosened == set()
+def test_no_profile_loosens_a_rule_that_is_fixed() -> None:
+    fixed = [rule for rule, entry in RULES.items() if entry.fixed]
+    loosened = [(name, rule) for name, profile in SYSTEMS.items() for rule in fixed if profile.rules[rule] != "reject"]
+    assert loosened == []
 
 
 def test_every_rule_has_an_id_of_words_and_a_sentence() -> None:
@@ -60,15 +63,14 @@ def test_every_rule_has_an_id_of_words_and_a_sentence() -> None:
 
 
 @pytest.mark.req("S-01", "K-02", "K-21", "M-67", "S-132")
-@pytest.mark.parametrize("profile", SYSTEMS)
-def test_a_skill_with_all_fields_of_the_standard_is_accepted_everywhere(profile: str) -> None:
+def test_a_skill_with_all_fields_of_the_standard_is_accepted_everywhere() -> None:
     text = skill(
         "pdf-tools",
         "Reads PDF files. Use it when a PDF is mentioned.",
         "license: Apache-2.0\ncompatibility: Needs poppler\n"
         'metadata:\n  author: me\n  version: "1.0"\nallowed-tools: Bash(git:*) Read\n',
     )
-    assert (rejected(text, "pdf-tools", profile), weighed(text, "pdf-tools", profile)["warn"]) == ([], [])
+    assert [profile for profile in SYSTEMS if by_severity(text, "pdf-tools", profile) != NOTHING] == []
 
 
 # Names --------------------------------------------------------------------------------------------
@@ -76,16 +78,15 @@ def test_a_skill_with_all_fields_of_the_standard_is_accepted_everywhere(profile:
 
 @pytest.mark.req("C-40", "C-41", "S-12", "S-29", "S-30", "M-20", "K-02")
 @pytest.mark.parametrize("name", ["a", "7", "a1", "pdf-tools", "a-b-c-1", "a" * 64])
-@pytest.mark.parametrize("profile", [*LETTER, "standard", "mycodeagent", "omp"])
-def test_lower_case_words_with_single_hyphens_are_names(profile: str, name: str) -> None:
-    assert weighed(skill(f"'{name}'"), name, profile) == {"reject": [], "warn": []}
+def test_lower_case_words_with_single_hyphens_are_names(name: str) -> None:
+    assert [profile for profile in SYSTEMS if by_severity(skill(f"'{name}'"), name, profile) != NOTHING] == []
 
 
 @pytest.mark.req("C-41", "C-45", "S-12", "S-30", "M-20", "K-02", "K-21")
 @pytest.mark.parametrize("name", ["A", "Pdf", "a_b", "a b", "a.b", "é", "日本", "-a", "a-", "a--b", "-", "a\u200b"])
-@pytest.mark.parametrize("profile", [*LETTER, "mycodeagent"])
-def test_any_other_name_is_rejected_by_the_systems_that_give_a_pattern(profile: str, name: str) -> None:
-    assert "name-pattern" in rejected(skill(f"'{name}'"), name, profile)
+def test_any_other_name_is_rejected_by_the_systems_that_give_a_pattern(name: str) -> None:
+    for profile in (*LETTER, "mycodeagent"):
+        assert "name-pattern" in rejected(skill(f"'{name}'"), name, profile)
 
 
 @pytest.mark.req("C-40", "S-12", "S-29")
@@ -97,7 +98,7 @@ def test_a_name_has_at_most_64_characters(profile: str) -> None:
 @pytest.mark.req("M-20")
 @pytest.mark.parametrize("profile", ["mycodeagent", "omp"])
 def test_a_system_that_states_no_length_accepts_a_long_name(profile: str) -> None:
-    assert weighed(skill("a" * 200), "a" * 200, profile) == {"reject": [], "warn": []}
+    assert by_severity(skill("a" * 200), "a" * 200, profile) == NOTHING
 
 
 @pytest.mark.req("C-44", "S-31", "K-21")
@@ -109,13 +110,13 @@ def test_a_name_is_the_name_of_its_folder(profile: str) -> None:
 @pytest.mark.req("M-22", "O-11")
 @pytest.mark.parametrize("profile", ["mycodeagent", "omp"])
 def test_a_system_that_reads_the_frontmatter_takes_a_name_that_differs(profile: str) -> None:
-    assert weighed(skill("declared"), "folder", profile) == {"reject": [], "warn": []}
+    assert by_severity(skill("declared"), "folder", profile) == NOTHING
     assert name_of({"name": "declared"}, "folder", SYSTEMS[profile]) == "declared"
 
 
 def test_the_standard_profile_only_warns_of_an_odd_name() -> None:
-    assert weighed(skill("Bad_Name"), "folder") == {"reject": [], "warn": ["name-pattern", "name-directory"]}
-    assert weighed(skill("a" * 65), "a" * 65) == {"reject": [], "warn": ["name-length"]}
+    assert by_severity(skill("Bad_Name"), "folder") == {"reject": [], "warn": ["name-pattern", "name-directory"]}
+    assert by_severity(skill("a" * 65), "a" * 65) == {"reject": [], "warn": ["name-length"]}
 
 
 @pytest.mark.parametrize(
@@ -125,9 +126,8 @@ def test_the_standard_profile_only_warns_of_an_odd_name() -> None:
         *('"a\\tb"', '"a\\nb"', '"a\\0b"', '"\\e[31m"', '"a\\x7f"', '"a\\x85b"', '"a\\u2028b"'),
     ],
 )
-@pytest.mark.parametrize("profile", SYSTEMS)
-def test_a_name_that_is_no_address_is_rejected_in_every_profile(profile: str, name: str) -> None:
-    assert "name-address" in rejected(skill(name), "a", profile)
+def test_a_name_that_is_not_an_address_is_rejected_in_every_profile(name: str) -> None:
+    assert [profile for profile in SYSTEMS if "name-address" not in rejected(skill(name), "a", profile)] == []
 
 
 @pytest.mark.req("C-13", "C-40", "S-12", "M-06", "M-67", "K-21")
@@ -138,14 +138,14 @@ def test_a_name_is_required(profile: str) -> None:
 
 
 def test_the_standard_profile_takes_the_folder_for_a_missing_name_and_warns() -> None:
-    assert weighed("---\ndescription: b\n---\n") == {"reject": [], "warn": ["name-missing"]}
+    assert by_severity("---\ndescription: b\n---\n") == {"reject": [], "warn": ["name-missing"]}
     assert name_of({}, "folder", SYSTEMS["standard"]) == "folder"
 
 
 @pytest.mark.parametrize(("written", "name"), [("5", "5"), ("true", "true"), ("1.5", "1.5")])
 def test_a_name_that_yaml_reads_as_something_else_is_the_text_of_it(written: str, name: str) -> None:
     text = skill(written)
-    assert "name-type" in weighed(text, name)["warn"]
+    assert "name-type" in by_severity(text, name)["warn"]
     assert name_of(parse(text.encode(), whole=True).fields, "folder", SYSTEMS["standard"]) == name
 
 
@@ -153,28 +153,28 @@ def test_a_name_that_yaml_reads_as_something_else_is_the_text_of_it(written: str
 
 
 @pytest.mark.req("C-13", "C-42", "S-13", "S-32", "M-06", "M-21", "M-67", "K-21")
-@pytest.mark.parametrize("profile", [*LETTER, "standard", "mycodeagent"])
 @pytest.mark.parametrize("line", ["", "description:\n", "description: ''\n", "description: '  '\n", "description: ~\n"])
-def test_a_description_is_required(profile: str, line: str) -> None:
-    assert rejected(f"---\nname: a\n{line}---\n", "a", profile) == ["description-missing"]
+def test_a_description_is_required(line: str) -> None:
+    for profile in (*LETTER, "standard", "mycodeagent"):
+        assert rejected(f"---\nname: a\n{line}---\n", "a", profile) == ["description-missing"]
 
 
 @pytest.mark.req("C-42", "S-13", "S-32", "K-21")
 @pytest.mark.parametrize("character", ["x", "é", "\U0001f600"])
-@pytest.mark.parametrize("profile", LETTER)
-def test_a_description_has_at_most_1024_characters(profile: str, character: str) -> None:
-    assert rejected(skill(description=character * 1024), "a", profile) == []
-    assert rejected(skill(description=character * 1025), "a", profile) == ["description-length"]
+def test_a_description_has_at_most_1024_characters(character: str) -> None:
+    for profile in LETTER:
+        assert rejected(skill(description=character * 1024), "a", profile) == []
+        assert rejected(skill(description=character * 1025), "a", profile) == ["description-length"]
 
 
 @pytest.mark.req("M-21")
 @pytest.mark.parametrize("profile", ["mycodeagent", "omp"])
 def test_a_system_that_states_no_maximum_accepts_a_long_description(profile: str) -> None:
-    assert weighed(skill(description="x" * 5000), "a", profile) == {"reject": [], "warn": []}
+    assert by_severity(skill(description="x" * 5000), "a", profile) == NOTHING
 
 
 def test_the_standard_profile_only_warns_of_a_long_description() -> None:
-    assert weighed(skill(description="x" * 1025)) == {"reject": [], "warn": ["description-length"]}
+    assert by_severity(skill(description="x" * 1025)) == {"reject": [], "warn": ["description-length"]}
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_description_is_its_text_without_blanks_around_it(value: object, text:
 
 
 def test_hidden_text_is_a_warning_in_name_and_description() -> None:
-    assert weighed(skill("'a\u200b'", "'b\u202ec'"), "a\u200b")["warn"] == [
+    assert by_severity(skill("'a\u200b'", "'b\u202ec'"), "a\u200b")["warn"] == [
         "name-pattern",
         "hidden-text",
         "hidden-text",
@@ -197,9 +197,8 @@ def test_hidden_text_is_a_warning_in_name_and_description() -> None:
 
 
 @pytest.mark.req("S-14", "S-15", "S-16", "S-17", "C-43")
-@pytest.mark.parametrize("profile", SYSTEMS)
-def test_every_other_field_is_optional(profile: str) -> None:
-    assert weighed(skill(), "a", profile) == {"reject": [], "warn": []}
+def test_every_other_field_is_optional() -> None:
+    assert [profile for profile in SYSTEMS if by_severity(skill(), "a", profile) != NOTHING] == []
 
 
 @pytest.mark.req("C-43")
@@ -249,7 +248,7 @@ def test_compatibility_has_1_to_500_characters_when_it_is_there(profile: str) ->
         ("own: a\nother: b", Finding("unknown-field", "not a field of this profile: other, own", 5, 1)),
     ],
 )
-def test_a_field_of_the_wrong_kind_is_told_with_its_line(line: str, finding: Finding) -> None:
+def test_a_field_of_the_wrong_kind_is_reported_with_its_line(line: str, finding: Finding) -> None:
     assert findings(skill(more=f"{line}\n")) == [finding]
 
 
@@ -268,12 +267,12 @@ def test_a_field_of_the_wrong_kind_is_told_with_its_line(line: str, finding: Fin
     ],
 )
 def test_globs_are_a_list_of_texts_and_always_apply_is_a_boolean(line: str, warnings: list[str]) -> None:
-    assert weighed(skill(more=f"{line}\n"), "a", "omp") == {"reject": [], "warn": warnings}
+    assert by_severity(skill(more=f"{line}\n"), "a", "omp") == {"reject": [], "warn": warnings}
 
 
 @pytest.mark.parametrize("field", ["license", "version", "compatibility", "metadata", "allowed-tools", "globs"])
 def test_a_field_without_a_value_is_as_good_as_absent(field: str) -> None:
-    assert weighed(skill(more=f"{field}:\n"), "a", "strict")["reject"] == []
+    assert by_severity(skill(more=f"{field}:\n"), "a", "strict")["reject"] == []
 
 
 @pytest.mark.req("S-17", "S-34")
@@ -357,5 +356,5 @@ def test_codelia_lists_one_error_for_each_skill_that_fails(machine: Machine) -> 
         ("---\nlicense: MIT\nname: a\ndescription: 'b\u200b'\n---\n", 4),
     ],
 )
-def test_hidden_text_is_told_at_the_field_that_holds_it(text: str, line: int) -> None:
+def test_hidden_text_is_reported_at_its_field(text: str, line: int) -> None:
     assert [f.line for f in findings(text, "a") if f.rule == "hidden-text"] == [line]

@@ -1,4 +1,4 @@
-"""What is found below a root: how deep, past which folders, up to which limit, and what is read of it."""
+"""The walk below a root: its depth, skipped folders and limits, and the bytes it reads."""
 
 import os
 import subprocess
@@ -254,7 +254,7 @@ def test_looking_where_no_skill_counts_does_not_end_the_search_where_one_does(ma
 # Where it leads -----------------------------------------------------------------------------------
 
 
-def test_a_root_that_is_no_folder_is_an_error(machine: Machine) -> None:
+def test_a_root_that_is_not_a_folder_is_an_error(machine: Machine) -> None:
     (machine.repo / ".agents").mkdir()
     (machine.repo / ".agents/skills").write_text("not a folder")
     assert problems(machine.catalog().errors, machine.repo) == [(".agents/skills", "root-not-a-directory")]
@@ -377,7 +377,7 @@ def test_skills_made_for_other_agents_are_read(machine: Machine, profile: str, r
 
 @pytest.fixture
 def stand_in_repository(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """The machine, with the process itself standing in its repository."""
+    """Return the machine, with its repository as working directory of this process."""
     monkeypatch.chdir(machine.repo)
     monkeypatch.setenv("HOME", str(machine.home))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)

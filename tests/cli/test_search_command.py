@@ -178,7 +178,7 @@ def test_more_than_the_most_is_cut_and_said(machine: Machine) -> None:
     done = machine.run("search", "paints", "--limit", "99")
 
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 51)
-    assert "a limit is at most 50, so not 99" in done.stderr
+    assert "the limit was reduced from 99 to 50" in done.stderr
 
 
 def test_without_a_cache_nothing_is_kept(machine: Machine) -> None:

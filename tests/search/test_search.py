@@ -1,4 +1,4 @@
-"""What a search finds, in which class and order, and what it does with odd queries."""
+"""A search finds skills in classes and in order, also for odd queries."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_body_is_searched_and_never_sent(machine: Machine) -> None:
     assert "frobnicator" not in repr(result)
 
 
-def test_what_a_description_says_weighs_more_than_what_a_body_mentions(machine: Machine) -> None:
+def test_words_in_a_description_count_more_than_words_in_a_body(machine: Machine) -> None:
     put(machine, "alpha", "Paints fences.", "You may also deploy it. " + "Then mix the colour and wait. " * 99)
     put(machine, "beta", "Helps to deploy services.")
 
@@ -153,7 +153,7 @@ def test_stop_words_do_not_find_everything(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("typo", ["deplpyment", "deplyment", "deploymment", "delpoyment", "xeployment"])
-def test_one_wrong_letter_in_a_word_nobody_has_is_corrected_and_said(machine: Machine, typo: str) -> None:
+def test_one_wrong_letter_in_a_word_that_no_skill_has_is_corrected_with_a_note(machine: Machine, typo: str) -> None:
     put(machine, "alpha", "Runs a deployment.")
     put(machine, "beta", "Paints fences.")
 
@@ -161,7 +161,7 @@ def test_one_wrong_letter_in_a_word_nobody_has_is_corrected_and_said(machine: Ma
 
     assert names(report) == ["alpha"]
     assert len(report.notes) == 1
-    assert report.notes[0].endswith("looked for 'deployment'")
+    assert report.notes[0].endswith("searched for 'deployment'")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_correction_is_a_word_that_stands_in_a_skill(machine: Machine, typo: s
     put(machine, "alpha", "Gets security tests for a Kubernetes release, with the real relations.")
     put(machine, "beta", "Gets what is related.")
 
-    assert machine.shelf().search(typo).notes == (f"no skill has {typo.lower()!r}; looked for {said!r}",)
+    assert machine.shelf().search(typo).notes == (f"no skill has {typo.lower()!r}; searched for {said!r}",)
 
 
 @pytest.mark.parametrize("words", ["realese", "FenceActions", "thsi", "usign"])
@@ -260,7 +260,7 @@ def test_an_answer_says_whether_there_were_more(machine: Machine, count: int) ->
 def test_a_limit_below_one_is_refused(machine: Machine, limit: Any) -> None:
     put(machine, "alpha", "Paints fences.")
 
-    with pytest.raises(ConfigurationError, match="a limit is a whole number of at least 1, not"):
+    with pytest.raises(ConfigurationError, match="a limit must be a whole number of at least 1, not"):
         machine.shelf().search("paint", limit=limit)
 
 
@@ -290,7 +290,7 @@ def test_a_tool_call_gives_candidates_with_score_reason_and_skill(machine: Machi
     path = put(machine, "alpha", "Paints fences.")
     put(machine, "beta", "Paints fences.", where="home")
 
-    # Some programs know no other numbers than such.
+    # Some programs have no other kind of number.
     data = machine.shelf(profile).session().call("skill_search", {"query": "alpha", "limit": 1.0}).data
 
     assert (data["query"], data["count"], data["truncated"]) == ("alpha", 1, False)
@@ -305,7 +305,7 @@ def test_a_tool_call_gives_candidates_with_score_reason_and_skill(machine: Machi
 
 
 @pytest.mark.req("C-19")
-def test_what_a_model_is_not_told_of_is_missing_and_the_others_keep_their_scores(machine: Machine) -> None:
+def test_skills_hidden_from_models_are_missing_and_the_others_keep_their_scores(machine: Machine) -> None:
     for name in ("alpha", "beta", "gamma", "delta"):
         more = "disable-model-invocation: true\n" if name == "gamma" else ""
         put(machine, name, f"Paints fences, {name} first.", where="home", more=more)
@@ -358,7 +358,7 @@ def test_a_second_scorer_can_lift_what_words_do_not_find(machine: Machine) -> No
     assert names(machine.shelf().search("paint")) == ["alpha"]
     assert names(machine.shelf().search("paint", scorer=likes)) == ["alpha", "beta"]
     assert names(machine.shelf(scorer=Likes({"beta": 2.0})).search("paint")) == ["beta", "alpha"]
-    # An exact name needs no second opinion.
+    # An exact name is not rescored.
     assert names(machine.shelf(scorer=Likes({"beta": 2.0})).search("alpha")) == ["alpha", "beta"]
 
 

@@ -33,7 +33,7 @@ from skillshelf.search import index as indexes
 
 SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.5"))
 KILLS = int(os.environ.get("SKILLSHELF_KILLS", "4"))
-# Without bytecode: a process that may write no more than a little would leave half of it behind.
+# Without bytecode: a process with a small limit of file size would leave half of it behind.
 ENVIRONMENT = {"PYTHONPATH": SOURCE, "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
 WORDS = ["deploy", "release", "notes", "GitHub", "pdf", "forms", "转换文件", "paint", "fences", "résumé", "schedule"]
 QUERIES = ["deploy release notes", "fill pdf forms", "github", "转换", "how to paint fences", "a resume schedule"]
@@ -52,14 +52,14 @@ def skills_of(machine: Machine) -> Path:
 
 
 def answers(shelf: Shelf) -> list[Any]:
-    """What a shelf answers, to the last digit of the scores."""
+    """Return the results of a shelf, with all digits of the scores."""
     return [
         [(result.skill.name, result.score) for result in shelf.search(query, limit=50).results] for query in QUERIES
     ]
 
 
 def names_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the skills whose text is read from now on, as they come."""
+    """Collect the names of the skills whose text is read from now on."""
     read: list[str] = []
     look = index._body
 
@@ -72,7 +72,7 @@ def names_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def fresh(machine: Machine) -> list[Any]:
-    """What an index in memory answers, which was made just now."""
+    """Return the results of a new index in memory."""
     return answers(machine.shelf(use_cache=False))
 
 
@@ -161,9 +161,7 @@ def test_only_what_changed_is_read_again(machine: Machine, monkeypatch: pytest.M
     assert sorted(read) == ["skill-03", "skill-99"]
 
 
-def test_what_the_look_at_the_disk_saw_is_not_looked_at_again(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_the_scan_saw_are_not_examined_again(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexes, "SETTLED_NS", 50_000_000)
     fill(machine, 12, seed=1)
     time.sleep(0.06)
@@ -198,7 +196,7 @@ def test_an_edit_between_the_look_and_the_search_is_seen_by_the_next_look(
     assert [machine.shelf().search(word).count for word in ("kettle", "teapot", "saucer")] == [0, 0, 1]
 
 
-def test_a_whole_seal_that_means_nothing_to_this_version_is_no_seal(machine: Machine) -> None:
+def test_a_whole_seal_of_another_version_does_not_count(machine: Machine) -> None:
     fill(machine, 3, seed=1)
     machine.shelf().search("deploy")
     told = marshal.dumps(("another", "version", "of it"))
@@ -262,7 +260,7 @@ def test_a_skill_that_the_machine_failed_to_read_is_read_at_the_next_look(
 
 
 def failing(skill: CatalogSkill) -> str:
-    """What the reading of a body comes to on a disk that fails."""
+    """Fail as the reading of a body does on a broken disk."""
     raise FileReadError(skill.path, OSError(5, "Input/output error"))
 
 
@@ -302,7 +300,7 @@ def damage(path: Path, dice: random.Random) -> None:
     path.write_bytes(bytes(data))
 
 
-def test_a_damaged_index_is_made_anew(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_index_is_rebuilt(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexes, "SETTLED_NS", 0)
     fill(machine, 10, seed=3)
     wanted = fresh(machine)
@@ -313,7 +311,7 @@ def test_a_damaged_index_is_made_anew(machine: Machine, monkeypatch: pytest.Monk
         damage(dice.choice(victims), dice)
 
         assert answers(machine.shelf()) == wanted
-    # It was kept again, and fits.
+    # It was stored again, and matches.
     state = files.stamps_in(str(index_folder(machine) / "index"))
     assert answers(machine.shelf()) == wanted
     assert files.stamps_in(str(index_folder(machine) / "index")).keys() == state.keys()
@@ -337,7 +335,7 @@ def test_where_nothing_can_be_kept_an_index_in_memory_answers_the_same(machine: 
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
-def test_a_read_only_cache_folder_is_no_error(machine: Machine) -> None:
+def test_a_read_only_cache_folder_is_not_an_error(machine: Machine) -> None:
     fill(machine, 6, seed=5)
     (machine.home / ".cache").mkdir(mode=0o500)
 
@@ -354,7 +352,7 @@ print([[(r.skill.name, r.score) for r in shelf.search(query, limit=50).results] 
 """
 
 
-def test_a_full_disk_is_no_error(machine: Machine) -> None:
+def test_a_full_disk_is_not_an_error(machine: Machine) -> None:
     fill(machine, 30, seed=6)
 
     done = subprocess.run(
@@ -373,7 +371,7 @@ def test_a_full_disk_is_no_error(machine: Machine) -> None:
 def test_while_another_process_writes_the_last_commit_and_what_changed_since_answer_together(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexes, "_MOMENT", 0.02)
+    monkeypatch.setattr(indexes, "_BRIEF_WAIT_SECONDS", 0.02)
     monkeypatch.setattr(indexes, "SETTLED_NS", 50_000_000)
     fill(machine, 30, seed=7)
     time.sleep(0.06)
@@ -421,7 +419,7 @@ def test_what_is_not_ours_alone_in_the_cache_folder_is_left_alone(machine: Machi
     assert (folder / "index" / "precious").read_bytes() == b"kept"
 
 
-def test_folders_made_for_the_index_are_for_nobody_else(machine: Machine) -> None:
+def test_folders_of_the_index_are_private(machine: Machine) -> None:
     fill(machine, 1, seed=7)
     machine.shelf().search("deploy")
 
@@ -469,7 +467,7 @@ while time.monotonic() < end and os.getppid() == parent:
 
 
 def started(script: str, *words: str) -> subprocess.Popen[str]:
-    """A process that has said it is ready."""
+    """Start a process and wait until it is ready."""
     process = subprocess.Popen(
         [sys.executable, "-c", script, *words],
         env=ENVIRONMENT,

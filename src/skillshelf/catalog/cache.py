@@ -67,7 +67,7 @@ class Cache:
 
     @cached_property
     def _reading(self) -> str:
-        """Everything besides the file that decides an entry: our version, the parser, the user and the profile."""
+        """The key of all that decides an entry besides its file: our version, the parser, the user and the profile."""
         # Which files may be read depends on the groups that a login, `sg` or `sudo` gave this process.
         user = (os.geteuid(), os.getegid(), os.getgroups())
         versions = (_FORMAT, __version__, sys.implementation.cache_tag, marshal.version, _parser_stamp())
@@ -104,7 +104,7 @@ class Cache:
         except OSError:
             return
         except sqlite3.OperationalError as error:
-            # Locked, full or read-only is no damage: the next scan tries again. Only the general error is.
+            # Only the general error means damage; after locked, full or read-only, the next scan tries again.
             if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:
                 remove(path)
         except (sqlite3.DatabaseError, UnicodeDecodeError):

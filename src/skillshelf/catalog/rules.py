@@ -6,8 +6,8 @@ where they have no function: emoji, and scripts that need joiners or direction m
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, Literal
-from unicodedata import bidirectional, category, name
 
 from skillshelf.catalog.document import Document
 from skillshelf.config.profile import Profile
@@ -16,8 +16,6 @@ from skillshelf.core.values import Finding
 __all__ = ["check", "description_of", "hidden_text", "name_of", "placed", "split_tools"]
 
 
-# A black flag, three to six letters or digits of a region, and the end of the sequence.
-_FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
 _CLASSES = {
     "control": "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f",
     "line": "\u2028\u2029",
@@ -29,22 +27,28 @@ _CLASSES = {
     "selector": "\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef",
     "tag": "\U000e0000-\U000e007f",
 }
-_EACH = {kind: re.compile(f"[{characters}]") for kind, characters in _CLASSES.items()}
-_ANY = re.compile(f"[{''.join(_CLASSES.values())}]")
+# A black flag, three to six letters or digits of a region, and the end of the sequence.
+_FLAG = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"
+
+
+@cache
+def _matching(*kinds: str) -> re.Pattern[str]:
+    """Return the pattern for classes of characters; compiled when needed, since nearly all text is plain."""
+    return re.compile(f"[{''.join(_CLASSES[kind] for kind in kinds)}]")
 
 
 def hidden_text(text: str) -> str | None:
     """Return a phrase that names each class of hidden characters with count and first code point, or None."""
-    if not _ANY.search(text):
+    if not _matching(*_CLASSES).search(text):
         return None
-    text = _FLAG.sub("", text)
+    text = re.sub(_FLAG, "", text)
     found = [
-        ("control", _EACH["control"].findall(text)),
-        ("line separator", _EACH["line"].findall(text)),
-        ("bidirectional", _EACH["bidi"].findall(text) + _idle_marks(text)),
+        ("control", _matching("control").findall(text)),
+        ("line separator", _matching("line").findall(text)),
+        ("bidirectional", _matching("bidi").findall(text) + _idle_marks(text)),
         ("invisible", _idle_invisible(text) + _idle_joiners(text)),
         ("variation selector", _idle_selectors(text)),
-        ("tag", _EACH["tag"].findall(text)),
+        ("tag", _matching("tag").findall(text)),
     ]
     classes = [f"{len(marks)} {kind} character(s) ({_code(marks[0])})" for kind, marks in found if marks]
     if not classes:
@@ -53,29 +57,33 @@ def hidden_text(text: str) -> str | None:
 
 
 def _code(character: str) -> str:
+    from unicodedata import name
+
     label = name(character, "")
     return f"U+{ord(character):04X}{' ' + label if label else ''}"
 
 
 def _decoded(text: str) -> str:
     """Return the text that tag characters spell, since that is what they are misused for."""
-    spelled = "".join(chr(ord(mark) - 0xE0000) for mark in _EACH["tag"].findall(text))
+    spelled = "".join(chr(ord(mark) - 0xE0000) for mark in _matching("tag").findall(text))
     readable = "".join(c for c in spelled if c.isprintable())
     return f" spelling {readable[:80]!r}" if readable else ""
 
 
 def _idle_marks(text: str) -> list[str]:
     """Return direction marks in a text without a letter that is written from right to left."""
+    from unicodedata import bidirectional
+
     if any(bidirectional(c) in ("R", "AL") and c not in "\u061c\u200f" for c in text):
         return []
-    return _EACH["mark"].findall(text)
+    return _matching("mark").findall(text)
 
 
 def _idle_invisible(text: str) -> list[str]:
     """Return invisible characters; a zero-width space between words of a script without blanks has a function."""
     return [
         match[0]
-        for match in _EACH["invisible"].finditer(text)
+        for match in _matching("invisible").finditer(text)
         if match[0] != "\u200b" or not _is_unspaced(text[match.start() - 1 : match.start()], text[match.end() :][:1])
     ]
 
@@ -89,11 +97,13 @@ def _is_unspaced(left: str, right: str) -> bool:
 
 
 def _idle_joiners(text: str) -> list[str]:
-    return [m[0] for m in _EACH["joiner"].finditer(text) if not _joins(text[: m.start()], text[m.end() :])]
+    return [m[0] for m in _matching("joiner").finditer(text) if not _joins(text[: m.start()], text[m.end() :])]
 
 
 def _joins(before: str, after: str) -> bool:
     """Return whether a joiner stands where emoji or a joining script needs one."""
+    from unicodedata import category
+
     left = before.rstrip("\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")[-1:]
     right = after[:1]
     if not left:
@@ -113,10 +123,12 @@ def _is_joining_script(character: str) -> bool:
 
 def _idle_selectors(text: str) -> list[str]:
     """Return variation selectors after a character that has no variants."""
-    return [m[0] for m in _EACH["selector"].finditer(text) if not _has_variants(text[: m.start()][-1:], m[0])]
+    return [m[0] for m in _matching("selector").finditer(text) if not _has_variants(text[: m.start()][-1:], m[0])]
 
 
 def _has_variants(left: str, selector: str) -> bool:
+    from unicodedata import category
+
     if not left:
         return False
     if "\u180b" <= selector <= "\u180f":

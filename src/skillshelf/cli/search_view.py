@@ -57,7 +57,7 @@ def search_view(report: SearchReport, screen: Screen, body_of: Callable[[Catalog
     if screen.columns is None:
         rows6 = [(*row, fold(result.skill.description)) for row, result in zip(rows, report.results, strict=True)]
         return "\n".join(screen.table([(*head, "DESCRIPTION"), *rows6], (None,) * 6)) + "\n"
-    terms = report.terms or frozenset(analyzer().asked(report.query))
+    terms = report.terms or frozenset(analyzer().query_terms(report.query))
     first, *lines = screen.table([head, *rows], ("dim", "bold", None, "dim", "dim"))
     blocks = [
         "\n".join([line, *_below(result, terms, screen, body_of)])

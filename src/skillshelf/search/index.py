@@ -1,4 +1,4 @@
-"""Skills to what an index keeps of each, found out by two processes where there is much to do."""
+"""Keep a tantivy index of the skills of a catalog up to date, on disk or in memory."""
 
 import marshal
 import os
@@ -17,7 +17,7 @@ from skillshelf.core.console import Progress, progress
 from skillshelf.core.limits import INDEX_WAIT_SECONDS, INDEXES_KEPT, SETTLED_NS, SKILL_FILE_BYTES
 from skillshelf.core.values import CatalogSkill, Entry, Stamp
 from skillshelf.errors import FileReadError, LimitExceeded, PathEscape, ResourceNotFound
-from skillshelf.search.rank import WEIGHTS, SkillIndex, Weights, analyzer, entry
+from skillshelf.search.rank import WEIGHTS, SkillIndex, Weights, analyzer, impact_terms
 
 if TYPE_CHECKING:
     from queue import SimpleQueue
@@ -31,9 +31,9 @@ __all__ = ["IndexedText", "Scan", "body_of", "folder_for", "gather", "handle", "
 
 
 _MANY = 250
-"""So many skills take longer than it takes to start a process."""
-_PIECE = 16
-"""So many go to the other process at once; one piece is what we may have to wait for in the end."""
+"""From this number of skills on, a second process pays for its start."""
+_BATCH = 16
+"""Skills sent to the worker at once; at the end we may have to wait for one batch."""
 
 
 class IndexedText(NamedTuple):
@@ -43,83 +43,88 @@ class IndexedText(NamedTuple):
     after: Stamp | None
 
 
-_Done = tuple[range, list[IndexedText]]
-"""Some positions, and what is kept of the skills there."""
+_DoneBatch = tuple[range, list[IndexedText]]
+"""Positions of skills, and the indexed text of each."""
 
 
-def gather(skills: Sequence[CatalogSkill], weights: Weights) -> Generator[tuple[int, IndexedText], None, None]:
-    """What is kept of each skill, with its position, in the order in which they are done."""
-    if len(skills) >= _MANY:
+def gather(
+    skills: Sequence[CatalogSkill], weights: Weights, *, worker_from: int = _MANY
+) -> Generator[tuple[int, IndexedText], None, None]:
+    """Yield the indexed text of each skill with its position, in the order in which they are done.
+
+    From `worker_from` skills on, a second process takes a share.
+    """
+    if len(skills) >= worker_from:
         from skillshelf.core.worker_process import WorkerProcess, can_start_worker
 
         if can_start_worker():
-            yield from _by_two(skills, weights, WorkerProcess("skillshelf.search.index", weights))
+            yield from _gather_with_worker(skills, weights, WorkerProcess("skillshelf.search.index", weights))
             return
-    yield from ((position, _gathered(skill, weights)) for position, skill in enumerate(skills))
+    yield from ((position, _indexed_text(skill, weights)) for position, skill in enumerate(skills))
 
 
-def _by_two(
-    skills: Sequence[CatalogSkill], weights: Weights, partner: "WorkerProcess"
+def _gather_with_worker(
+    skills: Sequence[CatalogSkill], weights: Weights, worker: "WorkerProcess"
 ) -> Iterator[tuple[int, IndexedText]]:
     from queue import SimpleQueue
     from threading import Thread
 
-    pieces = deque(range(start, min(start + _PIECE, len(skills))) for start in range(0, len(skills), _PIECE))
-    done: SimpleQueue[_Done | None] = SimpleQueue()
-    thread = Thread(target=_by_partner, args=(partner, skills, pieces, done.put), daemon=True)
+    batches = deque(range(start, min(start + _BATCH, len(skills))) for start in range(0, len(skills), _BATCH))
+    done: SimpleQueue[_DoneBatch | None] = SimpleQueue()
+    thread = Thread(target=_feed_worker, args=(worker, skills, batches, done.put), daemon=True)
     try:
         thread.start()
     except RuntimeError:
-        # No thread is to be had: we do it all.
+        # No thread could be started: this process does everything.
         done.put(None)
     try:
-        yield from _from_both_ends(skills, weights, pieces, done)
+        yield from _from_both_ends(skills, weights, batches, done)
     finally:
-        pieces.clear()
-        partner.close()
+        batches.clear()
+        worker.close()
         if thread.ident is not None:
             thread.join()
 
 
 def _from_both_ends(
-    skills: Sequence[CatalogSkill], weights: Weights, pieces: deque[range], done: "SimpleQueue[_Done | None]"
+    skills: Sequence[CatalogSkill], weights: Weights, batches: deque[range], done: "SimpleQueue[_DoneBatch | None]"
 ) -> Iterator[tuple[int, IndexedText]]:
-    """What we do ourselves from the front, and in between what the other process did from the back."""
-    is_helped = True
-    while is_helped or pieces:
-        while is_helped and (not pieces or not done.empty()):
+    """Yield what this process does from the front and, in between, what the worker did from the back."""
+    has_worker = True
+    while has_worker or batches:
+        while has_worker and (not batches or not done.empty()):
             other = done.get()
-            is_helped = other is not None
+            has_worker = other is not None
             yield from zip(*other, strict=True) if other else ()
-        if piece := _take(pieces.popleft):
-            yield from ((position, _gathered(skills[position], weights)) for position in piece)
+        if batch := _take(batches.popleft):
+            yield from ((position, _indexed_text(skills[position], weights)) for position in batch)
 
 
-def _by_partner(
-    partner: "WorkerProcess",
+def _feed_worker(
+    worker: "WorkerProcess",
     skills: Sequence[CatalogSkill],
-    pieces: deque[range],
-    hand_over: Callable[[_Done | None], None],
+    batches: deque[range],
+    deliver: Callable[[_DoneBatch | None], None],
 ) -> None:
-    """Have pieces done from the back until there are none; a piece that is not answered goes back."""
+    """Send batches from the back to the worker until there are none; an unanswered batch goes back."""
     from skillshelf.core.worker_process import WorkerLost
 
-    piece = _take(pieces.pop)
+    batch = _take(batches.pop)
     try:
         with suppress(WorkerLost):
-            while piece is not None:
-                # What is in the rest of the frontmatter is not searched.
-                hand_over((piece, partner.ask([skills[position]._replace(frontmatter={}) for position in piece])))
-                piece = _take(pieces.pop)
+            while batch is not None:
+                # The rest of the frontmatter is not searched.
+                deliver((batch, worker.ask([skills[position]._replace(frontmatter={}) for position in batch])))
+                batch = _take(batches.pop)
     finally:
-        # Whatever happened to the other process, or on the way to it, costs its help and nothing else.
-        if piece is not None:
-            pieces.append(piece)
-        hand_over(None)
+        # Whatever happened to the worker costs its help and nothing else.
+        if batch is not None:
+            batches.append(batch)
+        deliver(None)
 
 
 def _take(end: Callable[[], range]) -> range | None:
-    """A piece from one end; None where the other side took the last one."""
+    """Return a batch from one end; None if the other side took the last one."""
     try:
         return end()
     except IndexError:
@@ -127,25 +132,23 @@ def _take(end: Callable[[], range]) -> range | None:
 
 
 def handle(weights: Weights) -> Callable[[Sequence[CatalogSkill]], list[IndexedText]]:
-    """What the other process answers: what is kept of each of some skills."""
-    return lambda skills: [_gathered(skill, weights) for skill in skills]
+    """Return the function that a worker process runs: skills in, indexed texts out."""
+    return lambda skills: [_indexed_text(skill, weights) for skill in skills]
 
 
-def _gathered(skill: CatalogSkill, weights: Weights) -> IndexedText:
+def _indexed_text(skill: CatalogSkill, weights: Weights) -> IndexedText:
     try:
         text = _body(skill)
+        is_read = True
     except FileReadError:
-        # The machine failed. A state that the file does not have makes that the next look reads it again.
-        return IndexedText(_entry(skill, "", weights), None)
-    return IndexedText(_entry(skill, text, weights), files.stamp_at(skill.real_path))
-
-
-def _entry(skill: CatalogSkill, text: str, weights: Weights) -> str:
-    return entry(skill.name, skill.description, text, analyzer(), weights)
+        text, is_read = "", False
+    terms = impact_terms(skill.name, skill.description, text, analyzer(), weights)
+    # After a failed read, a stamp that the file does not have makes the next scan read it again.
+    return IndexedText(terms, files.stamp_at(skill.real_path) if is_read else None)
 
 
 def _body(skill: CatalogSkill) -> str:
-    """The text after the frontmatter; empty where the file is gone or refused, as a load would say."""
+    """Return the text after the frontmatter; empty if the file is gone or a load would refuse it."""
     try:
         data = read_skill(skill, limit=SKILL_FILE_BYTES).data
     except (IsADirectoryError, ResourceNotFound, PathEscape, LimitExceeded):
@@ -154,7 +157,7 @@ def _body(skill: CatalogSkill) -> str:
 
 
 def body_of(skill: CatalogSkill) -> str:
-    """The text after the frontmatter, as far as it can be read, to show some of it."""
+    """Return the text after the frontmatter, to show some of it; empty if it cannot be read."""
     try:
         return _body(skill)
     except FileReadError:
@@ -162,31 +165,31 @@ def body_of(skill: CatalogSkill) -> str:
 
 
 FORMAT = 2
-"""Changes whenever an index of an earlier version would give other answers."""
+"""The format of an index. Raise it whenever an existing index would give other results."""
 
 _HEAP_BYTES = 64_000_000
 _SMALL_HEAP_BYTES = 15_000_000
 _FEW = 200
-_MOMENT = 0.5
-"""Longer than another process takes for a few changes; who has an index need not wait for more, in seconds."""
+_BRIEF_WAIT_SECONDS = 0.5
+"""Longer than another process takes for a few changes; with an index at hand there is no need to wait longer."""
 _LOCKS = ".tantivy"
 _SEAL_BYTES = 1 << 26
-_SUM_BYTES = 16
+_CHECKSUM_BYTES = 16
 
 
 class _Damaged(Exception):
-    """What lies on disk is no index of ours, or one that cannot be used."""
+    """The files on disk are not a usable index of ours."""
 
 
 class Scan(NamedTuple):
-    """What a look at the disk saw: when it began, and the entries of each root by their paths."""
+    """The start time of a scan of the disk, and the cache entries of each root by path."""
 
     at_ns: int
     entries: Sequence[Mapping[str, Entry]]
 
 
-class _Found(NamedTuple):
-    """An index with the stamps of its skills."""
+class _OpenIndex(NamedTuple):
+    """An open index with the stamps of its skills."""
 
     base: "tantivy.Index"
     schema: "tantivy.Schema"
@@ -197,7 +200,7 @@ class _Found(NamedTuple):
 
 
 def folder_for(cache: str, roots: Sequence[str], profile: str) -> str:
-    """Where the index for a set of roots lies: another set, version or profile has another."""
+    """Return the folder of the index for a set of roots; each set, version and profile has its own."""
     from tantivy.tantivy import __version__ as library
 
     key = repr((FORMAT, library, profile, *roots))
@@ -208,102 +211,102 @@ def open_index(
     skills: Sequence[CatalogSkill],
     folder: str | None,
     *,
-    look: Scan | None = None,
+    scan: Scan | None = None,
     stream: "TextIO | None" = None,
     weights: Weights = WEIGHTS,
 ) -> SkillIndex:
-    """An index of exactly these skills as the look that found them saw them, or as they are on disk now.
+    """Return an index of exactly these skills, as a scan saw them or as they are on disk now.
 
-    Without a folder, or where nothing can be kept there, it is made in memory.
+    Without a folder, or if nothing can be stored there, it is built in memory.
     """
-    work = _Work(skills, look or Scan(time.time_ns(), ()), weights, stream)
+    update = _IndexUpdate(skills, scan or Scan(time.time_ns(), ()), weights, stream)
     if folder is not None:
         try:
-            return _open_kept(work, folder)
+            return _open_stored(update, folder)
         except (OSError, _Damaged):
-            # Read-only, full, held by another for long, or damaged even after it was made anew.
+            # Read-only, full, locked by another process for long, or damaged even after it was rebuilt.
             pass
     try:
-        with _failures():
-            return work.settle(_Found(*_new_index(None), ()))
+        with _library_errors():
+            return update.apply(_OpenIndex(*_new_index(None), ()))
     except _Damaged as error:
-        raise OSError(f"no index for the search can be made: {error}") from error
+        raise OSError(f"cannot build a search index: {error}") from error
 
 
-def _open_kept(work: "_Work", folder: str) -> SkillIndex:
-    """The index in a folder: as it is if nothing changed, or else with what changed."""
+def _open_stored(update: "_IndexUpdate", folder: str) -> SkillIndex:
+    """Return the index in a folder, after applying what changed."""
     make_own_folder(folder)
     if not all(map(files.is_own_folder, (os.path.dirname(folder), folder))):
-        raise PermissionError("what is there belongs to somebody else, or is a link")
-    kept = _Kept(folder)
-    if (found := kept.look()) and work.fits(found):
-        return work.asking(found)
-    with locked_within(f"{folder}/lock", INDEX_WAIT_SECONDS if found is None else _MOMENT) as held:
+        raise PermissionError("the folder belongs to another user, or is a link")
+    stored = _StoredIndex(folder)
+    if (found := stored.current()) and update.fits(found):
+        return update.reader(found)
+    with locked_within(f"{folder}/lock", INDEX_WAIT_SECONDS if found is None else _BRIEF_WAIT_SECONDS) as held:
         if not held and found is not None:
-            return work.beside(found)
+            return update.overlay(found)
         if not held:
-            raise BlockingIOError("another process is busy with this index")
-        if found is None or kept.changed():
-            found = kept.look()
+            raise BlockingIOError("another process is updating this index")
+        if found is None or stored.changed():
+            found = stored.current()
         if found is None:
-            _forget_others(folder)
-            found = kept.start()
-        if work.fits(found):
-            return work.asking(found)
-        with _failures():
-            settled = work.settle(found)
-        kept.seal(work)
-        return settled
+            _remove_oldest(folder)
+            found = stored.create()
+        if update.fits(found):
+            return update.reader(found)
+        with _library_errors():
+            index = update.apply(found)
+        stored.seal(update)
+        return index
 
 
-class _Kept:
-    """An index in a folder, with its seal."""
+class _StoredIndex:
+    """An index in a folder, with a seal: a checksummed file that says which state of the index is complete."""
 
     def __init__(self, folder: str) -> None:
         self._files = f"{folder}/index"
         self._seal = f"{folder}/seal"
-        self._looked_at = b""
+        self._opened_state = b""
 
-    def look(self) -> _Found | None:
-        """The index as its seal describes it; None for everything else."""
+    def current(self) -> _OpenIndex | None:
+        """Return the index if its files match its seal, or else None."""
         try:
-            self._looked_at = self._state()
+            self._opened_state = self._state()
             seal = files.read_file(self._seal, limit=_SEAL_BYTES, links="never")
-            told = (seal or b"")[_SUM_BYTES:]
-            if seal != _sum(told) + told:
+            content = (seal or b"")[_CHECKSUM_BYTES:]
+            if seal != _checksum(content) + content:
                 return None
-            with _failures():
-                state, stamps = marshal.loads(told)
-                return _Found(*_new_index(self._files), stamps) if state == self._looked_at else None
+            with _library_errors():
+                state, stamps = marshal.loads(content)
+                return _OpenIndex(*_new_index(self._files), stamps) if state == self._opened_state else None
         except (OSError, _Damaged):
             return None
 
     def changed(self) -> bool:
-        """Whether the files are others than at the last look."""
-        return self._looked_at != self._state()
+        """Return whether the files changed since the index was opened."""
+        return self._opened_state != self._state()
 
-    def start(self) -> _Found:
-        """An empty index in the place of what is there."""
+    def create(self) -> _OpenIndex:
+        """Replace whatever is there by an empty index."""
         remove_folder(self._files)
         make_own_folder(self._files)
-        with _failures():
-            return _Found(*_new_index(self._files), ())
+        with _library_errors():
+            return _OpenIndex(*_new_index(self._files), ())
 
-    def seal(self, work: "_Work") -> None:
-        """Write down what the files are now, and of which skills."""
-        told = marshal.dumps((self._state(), work.stamps))
-        replace_file(self._seal, _sum(told) + told)
+    def seal(self, update: "_IndexUpdate") -> None:
+        """Write the state of the files and the stamps of their skills."""
+        content = marshal.dumps((self._state(), update.stamps))
+        replace_file(self._seal, _checksum(content) + content)
 
     def _state(self) -> bytes:
         stamps = files.stamps_in(self._files)
         return repr(sorted((name, *stamp) for name, stamp in stamps.items() if not name.startswith(_LOCKS))).encode()
 
 
-def _forget_others(folder: str) -> None:
-    """Remove the indexes that were not changed for longest, where there are too many beside this one."""
+def _remove_oldest(folder: str) -> None:
+    """Remove the indexes with the oldest changes if there are too many besides this one."""
     parent = os.path.dirname(folder)
-    # One that has no seal yet is being made, and as old as its folder.
-    seals = {name: files.stamp_at(f"{parent}/{name}/seal") or made for name, made in files.stamps_in(parent).items()}
+    # An index without a seal is being built; its folder gives its age.
+    seals = {name: files.stamp_at(f"{parent}/{name}/seal") or built for name, built in files.stamps_in(parent).items()}
     by_age = sorted(seals, key=lambda name: seals[name][3], reverse=True)
     for name in by_age[INDEXES_KEPT:]:
         if f"{parent}/{name}" != folder:
@@ -311,7 +314,7 @@ def _forget_others(folder: str) -> None:
 
 
 def _new_index(folder: str | None) -> "tuple[tantivy.Index, tantivy.Schema]":
-    """An index in a folder, new or opened, or in memory."""
+    """Open or create an index in a folder, or create one in memory."""
     import tantivy
 
     schema = (
@@ -326,13 +329,13 @@ def _new_index(folder: str | None) -> "tuple[tantivy.Index, tantivy.Schema]":
     return index, schema
 
 
-def _sum(data: bytes) -> bytes:
-    return blake2b(data, digest_size=_SUM_BYTES).digest()
+def _checksum(data: bytes) -> bytes:
+    return blake2b(data, digest_size=_CHECKSUM_BYTES).digest()
 
 
 @contextmanager
-def _failures() -> Iterator[None]:
-    """Turn every failure of the library into one kind: it raises ValueError, and its panics are no Exception."""
+def _library_errors() -> Iterator[None]:
+    """Raise _Damaged for every failure of the library: it raises ValueError, and its panics are not Exceptions."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError):
@@ -343,29 +346,29 @@ def _failures() -> Iterator[None]:
         raise _Damaged(str(error)) from error
 
 
-# Bringing up to date ------------------------------------------------------------------------------
+# Updating -----------------------------------------------------------------------------------------
 
 
-class _Work:
-    """The skills an index shall hold, by the stamps they have now."""
+class _IndexUpdate:
+    """The skills that an index must contain, by their current stamps."""
 
-    def __init__(self, skills: Sequence[CatalogSkill], look: Scan, weights: Weights, stream: "TextIO | None") -> None:
+    def __init__(self, skills: Sequence[CatalogSkill], scan: Scan, weights: Weights, stream: "TextIO | None") -> None:
         self._skills = skills
         self._weights = weights
         self._stream = stream
         self._unread = 0
-        self._seen = _seen(skills, look)
-        # Two changes within one tick of the clock leave the same state: a file that had just changed is read again.
-        latest = look.at_ns - SETTLED_NS
-        once = [0 if seen is None or seen[4] <= latest else look.at_ns for seen in self._seen]
+        self._seen = _seen_stamps(skills, scan)
+        # Two changes within one tick of the clock leave the same stamp: a file that had just changed is read again.
+        latest = scan.at_ns - SETTLED_NS
+        once = [0 if seen is None or seen[4] <= latest else scan.at_ns for seen in self._seen]
         self.stamps = list(map(_stamp, skills, self._seen, once))
 
-    def fits(self, found: _Found) -> bool:
-        """Whether an index needs no change."""
+    def fits(self, found: _OpenIndex) -> bool:
+        """Return whether an index needs no change."""
         return set(found.stamps) == set(self.stamps)
 
-    def asking(self, *found: _Found) -> SkillIndex:
-        """Indexes that fit together, for asking."""
+    def reader(self, *found: _OpenIndex) -> SkillIndex:
+        """Return indexes that together contain all skills, ready to be searched."""
         positions = dict(zip(self.stamps, range(len(self.stamps)), strict=True))
         outdated = [stamp for one in found for stamp in one.stamps if stamp not in positions]
         return SkillIndex(
@@ -377,23 +380,23 @@ class _Work:
             unread=self._unread,
         )
 
-    def beside(self, found: _Found) -> SkillIndex:
-        """An index that another process is busy with as it was committed last, and in memory what it does not have."""
-        new = _Found(*_new_index(None), ())
-        with _failures():
+    def overlay(self, found: _OpenIndex) -> SkillIndex:
+        """Return the last commit of an index that another process is updating, plus what it lacks in memory."""
+        new = _OpenIndex(*_new_index(None), ())
+        with _library_errors():
             self._write(new, set(), self._missing(found))
-        return self.asking(found, new)
+        return self.reader(found, new)
 
-    def settle(self, found: _Found) -> SkillIndex:
-        """Take out of an index what is no longer there, put in what is missing, and commit."""
+    def apply(self, found: _OpenIndex) -> SkillIndex:
+        """Delete from an index what is gone, add what is missing, and commit."""
         self._write(found, set(found.stamps) - set(self.stamps), self._missing(found))
-        return self.asking(found._replace(stamps=self.stamps))
+        return self.reader(found._replace(stamps=self.stamps))
 
-    def _missing(self, found: _Found) -> list[int]:
+    def _missing(self, found: _OpenIndex) -> list[int]:
         have = set(found.stamps)
         return [position for position, stamp in enumerate(self.stamps) if stamp not in have]
 
-    def _write(self, found: _Found, gone: Set[int], missing: Sequence[int]) -> None:
+    def _write(self, found: _OpenIndex, gone: Set[int], missing: Sequence[int]) -> None:
         writer = found.base.writer(_HEAP_BYTES if len(missing) > _FEW else _SMALL_HEAP_BYTES, 1)
         for stamp in gone:
             writer.delete_documents_by_term("stamp", stamp)
@@ -407,32 +410,32 @@ class _Work:
         from tantivy import Document
 
         with closing(gather([self._skills[position] for position in missing], self._weights)) as gathered:
-            for place, (terms, after) in gathered:
-                position = missing[place]
+            for number, (terms, after) in gathered:
+                position = missing[number]
                 skill, seen = self._skills[position], self._seen[position]
                 self._unread += after is None
                 if after != seen:
-                    # Written after it was seen: what was read may be half of it.
+                    # The file was written after the scan: what was read may be half of it.
                     self.stamps[position] = _stamp(skill, seen, time.time_ns())
                 document = Document()
                 document.add_integer("stamp", self.stamps[position])
-                # The token that every document has: it tells how many there are, deleted ones included.
+                # The token "/" is in every document; it counts them, deleted ones included.
                 document.add_text("terms", f"/ {terms}")
                 writer.add_document(document)
                 bar.advance()
 
 
-def _seen(skills: Sequence[CatalogSkill], look: Scan) -> list[Stamp | None]:
-    """The states of the files of some skills; those that the look did not read are looked at now."""
-    known = [look.entries[skill.root].get(skill.path) if look.entries else None for skill in skills]
+def _seen_stamps(skills: Sequence[CatalogSkill], scan: Scan) -> list[Stamp | None]:
+    """Return the stamps of the files of some skills; those that the scan did not read are taken now."""
+    known = [scan.entries[skill.root].get(skill.path) if scan.entries else None for skill in skills]
     return [
         entry.stamp if entry else files.stamp_at(skill.real_path) for entry, skill in zip(known, skills, strict=True)
     ]
 
 
 def _stamp(skill: CatalogSkill, seen: Stamp | None, once: int) -> int:
-    """A number that stands for a skill with its file as it is; with `once`, one that no later look will find."""
-    # Numbers have the same hash in every process, which costs a tenth of writing them down.
-    told = f"{skill.path}\0{skill.name}\0{skill.description}\0{hash(seen) if seen else None}\0{once}"
-    digest = blake2b(told.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    """Return a number for a skill and the state of its file; with `once`, one that no later scan will match."""
+    # Tuples of numbers have the same hash in every process, which takes a tenth of the time of formatting them.
+    content = f"{skill.path}\0{skill.name}\0{skill.description}\0{hash(seen) if seen else None}\0{once}"
+    digest = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)

@@ -1,4 +1,4 @@
-"""A query to its terms, where a word that no skill has gives way to one that is a letter away."""
+"""Search the skills of a catalog: correct the spelling of a query, rank the skills and report the best."""
 
 import math
 import os
@@ -17,33 +17,33 @@ from skillshelf.errors import ConfigurationError
 from skillshelf.search.index import body_of
 from skillshelf.search.rank import STOP_WORDS, SkillIndex, analyzer
 
-__all__ = ["RANKINGS", "Finder", "Scorer", "SearchReport", "SearchResult", "checked_limit", "corrected"]
+__all__ = ["RANKINGS", "Finder", "Scorer", "SearchReport", "SearchResult", "clamped_limit", "corrected"]
 
 
-_CORRECTED = 4
-"""So many words of a query are corrected."""
+_WORDS_CORRECTED = 4
+"""The most words of a query that are corrected."""
 _SHORTEST = 4
 _CANDIDATES = 5
-"""Of the words one letter away, so many are asked for."""
-_WITNESSES = 8
-"""So many skills are asked whether they have a word."""
+"""The most terms one letter away whose skills are read."""
+_SKILLS_READ = 8
+"""The most skills that are read to find a word as it is spelled."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def corrected(query: str, index: SkillIndex, skills: Sequence[CatalogSkill]) -> tuple[dict[str, int], tuple[str, ...]]:
-    """The terms of a query, where a word that no skill has gives way to the commonest that is one letter away."""
-    terms = analyzer().asked(query)
+    """Return the terms of a query with notes; a word that no skill has becomes the commonest one a letter away."""
+    terms = analyzer().query_terms(query)
     unknown = [
         (term, word)
-        for term, word in analyzer().spelled(query).items()
+        for term, word in analyzer().plain_words(query).items()
         if term in terms and len(word) >= _SHORTEST and not index.skills_with(term)
     ]
     better: dict[str, str] = {}
     notes = []
-    for term, word in unknown[:_CORRECTED]:
+    for term, word in unknown[:_WORDS_CORRECTED]:
         if other := _nearest(word, index, skills):
             better[term] = analyzer().stem(other)
-            notes.append(f"no skill has {word!r}; looked for {other!r}")
+            notes.append(f"no skill has {word!r}; searched for {other!r}")
     result: dict[str, int] = {}
     for term, times in terms.items():
         result[better.get(term, term)] = result.get(better.get(term, term), 0) + times
@@ -51,7 +51,7 @@ def corrected(query: str, index: SkillIndex, skills: Sequence[CatalogSkill]) -> 
 
 
 def _nearest(word: str, index: SkillIndex, skills: Sequence[CatalogSkill]) -> str | None:
-    """The word one letter away whose term most skills have, if one of those that have it most has that very word."""
+    """Return the word one letter away whose term most skills have; None if none of the skills read spells it so."""
     near: dict[str, set[str]] = {}
     stem = analyzer().stem
     for other in _one_edit_away(word) - STOP_WORDS:
@@ -64,10 +64,10 @@ def _nearest(word: str, index: SkillIndex, skills: Sequence[CatalogSkill]) -> st
 
 
 def _spelled(term: str, words: Set[str], index: SkillIndex, skills: Sequence[CatalogSkill]) -> str | None:
-    """The first of some words that stands in one of the skills that have most of a term."""
+    """Return the first of some words that occurs in one of the skills that rank best for a term."""
     pattern = re.compile(rf"(?<![^\W_])(?:{'|'.join(sorted(words))})(?![^\W_])", re.IGNORECASE)
     found = index.best({term: 1.0}, len(skills))
-    first = sorted(found, key=lambda entry: (-entry[0], skills[entry[1]].path))[:_WITNESSES]
+    first = sorted(found, key=lambda entry: (-entry[0], skills[entry[1]].path))[:_SKILLS_READ]
     for skill in (skills[position] for _, position in first):
         if match := pattern.search(f"{skill.name} {skill.description} {body_of(skill)}"):
             return match[0].lower()
@@ -75,7 +75,7 @@ def _spelled(term: str, words: Set[str], index: SkillIndex, skills: Sequence[Cat
 
 
 def _one_edit_away(word: str) -> set[str]:
-    """Everything that one letter more, less, other or swapped makes of a word."""
+    """Return every word that differs by one letter added, removed, replaced or swapped."""
     halves = [(word[:n], word[n:]) for n in range(len(word) + 1)]
     near = {left + right[1:] for left, right in halves}
     near |= {left + right[1] + right[0] + right[2:] for left, right in halves if len(right) > 1}
@@ -88,15 +88,15 @@ SCORES: dict[Reason, int] = {"exact_path": 1000, "exact_name": 900, "prefix": 70
 
 
 class Scorer(Protocol):
-    """A second opinion on the last class, for example by embeddings."""
+    """A second ranking for skills that match by words, for example by embeddings."""
 
     def score(self, query: str, skills: Sequence[CatalogSkill]) -> Sequence[float]:
-        """One number for each skill, added to what its words give, where the best of all words gives 1."""
+        """Return one number for each skill, added to the score of its words, of which the best counts as 1."""
         ...
 
 
 class SearchResult(NamedTuple):
-    """A skill, how well it fits, and in which way."""
+    """A skill, its score, and the reason for it."""
 
     score: float
     reason: Reason
@@ -104,13 +104,13 @@ class SearchResult(NamedTuple):
 
 
 class SearchReport(NamedTuple):
-    """The best results, how many they are, and whether there were more.
+    """The best results, their number, and whether there were more.
 
-    `notes` says what was done to the query, `terms` what was looked for in the end, as the index spells it.
+    `notes` says how the query was changed; `terms` are the terms that were searched for, as the index spells them.
     """
 
     query: str
-    count: int  # type: ignore[assignment]  # a tuple has a method of that name, which nobody calls on a report
+    count: int  # type: ignore[assignment]  # a tuple has a method of that name, which is not used on a report
     truncated: bool
     results: tuple[SearchResult, ...]
     notes: tuple[str, ...] = ()
@@ -129,15 +129,15 @@ class SearchReport(NamedTuple):
         }
 
 
-def checked_limit(limit: int, most: int) -> tuple[int, tuple[str, ...]]:
-    """How many results are given at most, where so many were asked for, and what is to be said about it."""
+def clamped_limit(limit: int, most: int) -> tuple[int, tuple[str, ...]]:
+    """Clamp the requested limit; return it with a note if it was reduced."""
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise ConfigurationError(f"a limit is a whole number of at least 1, not {limit!r}")
-    return min(limit, most), (f"a limit is at most {most}, so not {limit}",) if limit > most else ()
+        raise ConfigurationError(f"a limit must be a whole number of at least 1, not {limit!r}")
+    return min(limit, most), (f"the limit was reduced from {limit} to {most}",) if limit > most else ()
 
 
-class _Asked(NamedTuple):
-    """What a ranking is given: the query, which skills may be in the answer, and how many are needed."""
+class _RankRequest(NamedTuple):
+    """Inputs of a ranking: the query, which skills may be results, and how many are needed."""
 
     query: str
     keep: Callable[[int], bool]
@@ -146,7 +146,7 @@ class _Asked(NamedTuple):
 
 
 class _Ranked(NamedTuple):
-    """What a ranking gives: scores and positions, with what it did to the query."""
+    """The result of a ranking: scores and positions, with notes and terms of the query."""
 
     found: Sequence[tuple[float, int]]
     notes: tuple[str, ...] = ()
@@ -183,8 +183,8 @@ class Finder:
             self._index = self._open_index()
         return self._index
 
-    def _place(self, position: int) -> tuple[int, str]:
-        """What decides between equal scores."""
+    def _tie_break(self, position: int) -> tuple[int, str]:
+        """Return the sort key among equal scores."""
         skill = self.skills[position]
         return self._rank.get(skill.scope, len(self._rank)), skill.path
 
@@ -197,7 +197,7 @@ class Finder:
         scorer: Scorer | None = None,
         notes: tuple[str, ...] = (),
     ) -> SearchReport:
-        """The skills that fit a query, best first; the same answer for the same skills, always."""
+        """Return the skills that match a query, best first; the result depends on the skills and the query only."""
         shown = query
         if len(query) > QUERY_CHARS:
             shown = cut(query, QUERY_CHARS + 1)
@@ -209,15 +209,17 @@ class Finder:
         found: list[tuple[float, Reason, int]] = [(SCORES[reason], reason, n) for n, reason in named.items()]
         ranked = _Ranked(())
         if len(found) <= limit:
-            asked = _Asked(wanted, lambda n: n not in named and keep(self.skills[n]), limit + 1 - len(found), scorer)
-            ranked = RANKINGS[self._ranking](self, asked)
+            request = _RankRequest(
+                wanted, lambda n: n not in named and keep(self.skills[n]), limit + 1 - len(found), scorer
+            )
+            ranked = RANKINGS[self._ranking](self, request)
             found += [(score, "token_overlap", position) for score, position in ranked.found]
-        found.sort(key=lambda entry: (-entry[0], self._place(entry[2])))
+        found.sort(key=lambda entry: (-entry[0], self._tie_break(entry[2])))
         best = tuple(SearchResult(score, reason, self.skills[n]) for score, reason, n in found[:limit])
         return SearchReport(shown, len(best), len(found) > limit, best, notes + ranked.notes, ranked.terms)
 
     def _named(self, query: str) -> dict[int, Reason]:
-        """The skills whose path or name the query is, or whose name begins with it, by the best class of each."""
+        """Return the skills whose path or name equals the query, or whose name begins with it, with the reason."""
         lowered = query.lower()
         first = bisect_left(self._names, lowered)
         begun = takewhile(lambda name: name.startswith(lowered), islice(self._names, first, None))
@@ -225,9 +227,9 @@ class Finder:
             self._by_name[at]: "exact_name" if name == lowered else "prefix" for at, name in enumerate(begun, first)
         }
         path = os.path.normpath(os.path.join(self._cwd, query))
-        for place in (path, os.path.join(path, "SKILL.md")):
-            if place in self._paths:
-                reasons[self._paths[place]] = "exact_path"
+        for candidate in (path, os.path.join(path, "SKILL.md")):
+            if candidate in self._paths:
+                reasons[self._paths[candidate]] = "exact_path"
         return reasons
 
 
@@ -236,52 +238,51 @@ class Finder:
 _TOKEN = re.compile(r"[a-z0-9]+")
 
 
-def _by_overlap(finder: Finder, asked: _Asked) -> _Ranked:
-    """A hundred, and one for each word that the query shares with name and description."""
-    words = set(_TOKEN.findall(asked.query.lower()))
+def _by_overlap(finder: Finder, request: _RankRequest) -> _Ranked:
+    """Score 100, plus one for each word that the query shares with name and description."""
+    words = set(_TOKEN.findall(request.query.lower()))
     found = []
     for position, skill in enumerate(finder.skills):
-        if asked.keep(position):
+        if request.keep(position):
             shared = words.intersection(_TOKEN.findall(f"{skill.name} {skill.description}".lower()))
             if shared:
                 found.append((float(SCORES["token_overlap"] + len(shared)), position))
     return _Ranked(found)
 
 
-# Shared words, weighed ----------------------------------------------------------------------------
+# Shared words, weighted ---------------------------------------------------------------------------
 
-_FIRST_LOOK = 128
+_FIRST_RESULTS = 128
 
 
-def _by_relevance(finder: Finder, asked: _Asked) -> _Ranked:
-    """What the index says of the terms, times how much of the skill's name the query covers."""
-
+def _by_relevance(finder: Finder, request: _RankRequest) -> _Ranked:
+    """Score by the index, raised by the share of the skill's name that the query covers."""
     index = finder.index
-    terms, notes = corrected(asked.query, index, finder.skills)
+    terms, notes = corrected(request.query, index, finder.skills)
     if index.unread:
         notes = (*notes, f"{index.unread} skills could not be read, and are found by name and description alone")
     weights = {term: (1 + math.log(times)) * index.weight(term) for term, times in terms.items()}
     rarest = sorted((term for term in weights if weights[term]), key=lambda term: (-weights[term], term))[:QUERY_TERMS]
     weights = {term: weights[term] for term in rarest}
-    if asked.scorer is not None:
+    if request.scorer is not None:
         try:
-            opinions = _opinions(asked.scorer, asked.query, finder.skills)
+            second_scores = _second_scores(request.scorer, request.query, finder.skills)
         except Exception as error:
-            # It is somebody else's code: what it does wrong costs its opinion and not the answer.
+            # The scorer is not our code: its failure costs its scores, not the search.
             notes = (*notes, f"ranked by words alone, since the second scorer failed: {type(error).__name__}: {error}")
         else:
-            found = _with_second_opinion(finder, asked, weights, opinions)
+            found = _with_second_scores(finder, request, weights, second_scores)
             return _Ranked(found, notes, frozenset(weights))
-    most = _FIRST_LOOK
+    most = _FIRST_RESULTS
     while True:
         rough = index.best(weights, most)
-        found = [(_points(score), n) for score, n in _covered(finder, rough, weights) if asked.keep(n)]
+        found = [(_points(score), n) for score, n in _covered(finder, rough, weights) if request.keep(n)]
         if len(rough) < min(most, len(finder.skills)) or len(rough) == len(finder.skills):
             return _Ranked(found, notes, frozenset(weights))
         found.sort(reverse=True)
-        # No skill further down can get in, even if the query covers its name wholly.
+        # No skill further down can be a result, even if the query covers its whole name.
         beyond = _points(rough[-1][0] * (1 + finder.index.coverage))
-        if len(found) >= asked.needed and found[asked.needed - 1][0] > beyond:
+        if len(found) >= request.needed and found[request.needed - 1][0] > beyond:
             return _Ranked(found, notes, frozenset(weights))
         most *= 4
 
@@ -297,24 +298,22 @@ def _covered(
 
 @lru_cache(maxsize=1 << 15)
 def _name_terms(name: str) -> tuple[str, ...]:
-    """The terms of a skill's name, as a query for it would have them."""
-    from skillshelf.search.rank import analyzer
-
-    return tuple(analyzer().asked(name))
+    """Return the terms of a skill's name, as a query for it would have them."""
+    return tuple(analyzer().query_terms(name))
 
 
 def _points(score: float) -> float:
-    """A score between those of the last class and of the class before it."""
+    """Return a score between `token_overlap` and `prefix`."""
     top = SCORES["prefix"] - SCORES["token_overlap"]
     return round(SCORES["token_overlap"] + top * score / (score + _HALF), 4)
 
 
 _HALF = 25_600.0
-"""The score that lies in the middle of its class."""
+"""The score of the index that lies halfway between `token_overlap` and `prefix`."""
 
 
-def _opinions(scorer: Scorer, query: str, skills: Sequence[CatalogSkill]) -> list[float]:
-    """What a second scorer gives each skill; what is no number, or below zero, is no opinion."""
+def _second_scores(scorer: Scorer, query: str, skills: Sequence[CatalogSkill]) -> list[float]:
+    """Return the score of a second scorer for each skill; a negative number or NaN counts as 0."""
     given = [float(number) for number in scorer.score(query, skills)]
     if len(given) != len(skills):
         raise ConfigurationError(f"it gave {len(given)} numbers for {len(skills)} skills")
@@ -323,13 +322,16 @@ def _opinions(scorer: Scorer, query: str, skills: Sequence[CatalogSkill]) -> lis
     return [number if number > 0 else 0.0 for number in given]
 
 
-def _with_second_opinion(
-    finder: Finder, asked: _Asked, weights: Mapping[str, float], opinions: Sequence[float]
+def _with_second_scores(
+    finder: Finder, request: _RankRequest, weights: Mapping[str, float], second_scores: Sequence[float]
 ) -> list[tuple[float, int]]:
     by_words = {n: score for score, n in _covered(finder, finder.index.best(weights, len(finder.skills)), weights)}
     top = max(by_words.values(), default=1.0)
-    sums = [by_words.get(n, 0.0) / top + opinion for n, opinion in enumerate(opinions)]
-    return [(_points(_HALF * total), n) for n, total in enumerate(sums) if total > 0 and asked.keep(n)]
+    sums = [by_words.get(n, 0.0) / top + second for n, second in enumerate(second_scores)]
+    return [(_points(_HALF * total), n) for n, total in enumerate(sums) if total > 0 and request.keep(n)]
 
 
-RANKINGS: Mapping[Ranking, Callable[[Finder, _Asked], _Ranked]] = {"relevance": _by_relevance, "overlap": _by_overlap}
+RANKINGS: Mapping[Ranking, Callable[[Finder, _RankRequest], _Ranked]] = {
+    "relevance": _by_relevance,
+    "overlap": _by_overlap,
+}

@@ -1,4 +1,4 @@
-"""Text to the terms that are searched for: normalised, split, stemmed; pairs where words are not set apart."""
+"""Split text into terms, weight them, and score skills: normalised, split, stemmed; pairs in unspaced scripts."""
 
 import math
 import re
@@ -19,7 +19,7 @@ __all__ = [
     "Weights",
     "Word",
     "analyzer",
-    "entry",
+    "impact_terms",
     "is_single",
 ]
 
@@ -33,26 +33,26 @@ _STOP_TEXT = (
     " we were what when where which while who whom why will with would you your yours"
 )
 STOP_WORDS = frozenset(_STOP_TEXT.split())
-"""English words that a query may hold and that say nothing about a skill."""
+"""English words in a query that say nothing about a skill."""
 
 WORD_CHARS = 64
-"""A longer run of letters is a key or an encoded file, and nobody looks for it."""
+"""A longer run of letters is a key or an encoded file, which is not searched for."""
 
 _WORD = re.compile(r"[^\W_]+")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-# Chinese characters, kana and hangul: written without blanks, or with endings that hide the word.
-_JOINED = re.compile(
+_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# Chinese characters, kana and hangul: written without blanks, or with endings that change the word.
+_UNSPACED = re.compile(
     "([\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003134f]+)"
 )
-# Every ASCII character that is no letter and no digit ends a chunk; what lies beyond is looked at chunk by chunk.
+# Every ASCII character other than letters and digits ends a chunk; other characters are split chunk by chunk.
 _BLANKS = bytes(point if point > 0x7F or chr(point).isalnum() else 0x20 for point in range(256))
 
-_REMEMBERED = 200_000
+_CHUNKS_KEPT = 200_000
 
 
 class Word(NamedTuple):
-    """Where a word stands in a text, and its terms."""
+    """The position of a word in a text, and its terms."""
 
     start: int
     end: int
@@ -60,51 +60,51 @@ class Word(NamedTuple):
 
 
 class Analyzer(dict[str, str]):
-    """Chunks of text to their terms, divided by blanks and worked out once: texts repeat few chunks often."""
+    """A mapping from chunks of text to their terms, computed once each: texts repeat few chunks often."""
 
     def __init__(self, stem: Callable[[str], str]) -> None:
         super().__init__()
         self._stem = stem
 
     def __missing__(self, chunk: str) -> str:
-        if len(self) >= _REMEMBERED:
+        if len(self) >= _CHUNKS_KEPT:
             self.clear()
         lowered = chunk.lower()
-        # Nearly all are of this kind, and the general way takes ten times as long.
+        # Nearly all chunks are of this kind, and the general way takes ten times as long.
         is_one = chunk.isascii() and len(chunk) <= WORD_CHARS and (chunk[1:] == lowered[1:] or chunk.isupper())
         terms = self[chunk] = self._stem(lowered) if is_one else " ".join(self._analyze(chunk))
         return terms
 
     def count(self, text: str) -> dict[str, int]:
-        """Every term of a text, and how often it is there."""
+        """Return every term of a text with its count."""
         counts = Counter(map(self.__getitem__, _chunks(text)))
         counts.pop("", None)
         several = [terms for terms in counts if " " in terms]
         counts.update("".join([f"{terms} " * counts.pop(terms) for terms in several]).split())
         return counts
 
-    def asked(self, text: str) -> Mapping[str, int]:
-        """The terms a text asks for, and how often: stop words only count where there is nothing else."""
+    def query_terms(self, text: str) -> Mapping[str, int]:
+        """Return the terms of a query with their counts; stop words count only if there is nothing else."""
         words = [word for chunk in _chunks(text) for word in _words(chunk)]
-        telling = [word for word in words if word.lower() not in STOP_WORDS]
-        terms = Counter(term for word in telling or words for term in self[word].split())
-        # A single character of a run is nearly everywhere: it too counts only where there is nothing else.
+        significant = [word for word in words if word.lower() not in STOP_WORDS]
+        terms = Counter(term for word in significant or words for term in self[word].split())
+        # A single character of an unspaced script is nearly everywhere: it too counts only if there is nothing else.
         return {term: times for term, times in terms.items() if not is_single(term)} or terms
 
-    def spelled(self, text: str) -> dict[str, str]:
-        """The plain words of a text by their terms, as they were written; not those that humps divide."""
+    def plain_words(self, text: str) -> dict[str, str]:
+        """Return the plain words of a text by term, as they were written; not those in camel case."""
         return {self[chunk]: chunk.lower() for chunk in _chunks(text) if _is_plain(chunk) and " " not in self[chunk]}
 
     def stem(self, word: str) -> str:
-        """The term of a plain word, which is not remembered."""
+        """Return the term of a plain word, without caching it."""
         return self._stem(word)
 
     def words(self, text: str) -> Iterator[Word]:
-        """The words of a text with their places, for showing which of them matched; of a run, its pairs."""
+        """Yield the words of a text with their positions, to mark matches; for unspaced scripts, the pairs."""
         for match in _WORD.finditer(text):
             at = match.start()
-            for part in _JOINED.split(match[0]):
-                if _JOINED.match(part):
+            for part in _UNSPACED.split(match[0]):
+                if _UNSPACED.match(part):
                     yield from (Word(at + n, at + n + 2, (part[n : n + 2],)) for n in range(len(part) - 1))
                 elif part:
                     yield Word(at, at + len(part), tuple(self[part].split()))
@@ -113,21 +113,21 @@ class Analyzer(dict[str, str]):
     def _analyze(self, chunk: str) -> list[str]:
         terms: list[str] = []
         for word in _words(chunk):
-            parts = _JOINED.split(word)
+            parts = _UNSPACED.split(word)
             for run in parts[1::2]:
                 terms += map(str.__add__, run, run[1:])
-                # The last is a single character: who asks for one finds it wherever it stands.
+                # The last is a single character: a query for one finds it wherever it stands.
                 terms.append(run[-1])
             for part in filter(None, parts[::2]):
                 terms += self._plain(part)
         return terms
 
     def _plain(self, word: str) -> list[str]:
-        """The whole word and, where humps divide it, its parts: `GitHub` is found as `github` and as `hub`."""
+        """Return the whole word and the parts of camel case: `GitHub` is found as `github` and as `hub`."""
         if len(word) > WORD_CHARS:
             return []
         whole = self._stem(word.lower())
-        if word.islower() or word.isupper() or len(parts := _HUMP.split(word)) == 1:
+        if word.islower() or word.isupper() or len(parts := _CAMEL_CASE.split(word)) == 1:
             return [whole]
         return [whole, *(self._stem(part.lower()) for part in parts)]
 
@@ -137,7 +137,7 @@ def _chunks(text: str) -> list[str]:
 
 
 def _words(chunk: str) -> list[str]:
-    """The words of a chunk: what lies beyond ASCII may have quotes and dashes of its own in it."""
+    """Return the words of a chunk: beyond ASCII it may contain other quotes and dashes."""
     if chunk.isascii():
         return [chunk]
     from unicodedata import normalize
@@ -150,13 +150,13 @@ def _is_plain(word: str) -> bool:
 
 
 def is_single(term: str) -> bool:
-    """Whether a term is one character of those that are written in runs."""
-    return len(term) == 1 and bool(_JOINED.match(term))
+    """Return whether a term is one character of an unspaced script."""
+    return len(term) == 1 and bool(_UNSPACED.match(term))
 
 
 @cache
 def analyzer() -> Analyzer:
-    """The one analyzer of this process, with the English stemmer."""
+    """Return the analyzer of this process, with the English stemmer."""
     import tantivy
 
     stemmer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).filter(tantivy.Filter.stemmer("english")).build()
@@ -164,7 +164,7 @@ def analyzer() -> Analyzer:
 
 
 PER_UNIT = 4
-"""Steps of an impact; finer ones rank no better."""
+"""Steps of an impact per unit; finer ones rank no better."""
 
 
 class Weights(NamedTuple):
@@ -186,14 +186,14 @@ WEIGHTS = Weights()
 """The constants in use."""
 
 
-def entry(name: str, description: str, body: str, analyzer: Analyzer, weights: Weights) -> str:
-    """What an index keeps of a skill: each of its terms with the step of its impact, divided by blanks."""
-    told = _metadata(analyzer.count(name), analyzer.count(description), weights)
+def impact_terms(name: str, description: str, body: str, analyzer: Analyzer, weights: Weights) -> str:
+    """Return the indexed text of a skill: each of its terms with the step of its impact, separated by blanks."""
+    metadata = _metadata(analyzer.count(name), analyzer.count(description), weights)
     counts = analyzer.count(body)
     length = _length(sum(counts.values()), weights.body_terms, weights.body_slope)
     impacts = {times: weights.body * _saturated(times / length, weights.saturation) for times in {0, *counts.values()}}
     steps = {times: _step(impact) for times, impact in impacts.items()}
-    tokens = [term + _step(impact + impacts[counts.pop(term, 0)]) for term, impact in told.items()]
+    tokens = [term + _step(impact + impacts[counts.pop(term, 0)]) for term, impact in metadata.items()]
     tokens += map(str.__add__, counts, map(steps.__getitem__, counts.values()))
     return " ".join(tokens)
 
@@ -220,25 +220,25 @@ def _step(impact: float) -> str:
 
 
 _UNIT = 256
-"""Parts of a point in which scores are counted; sums stay whole numbers that 32-bit floats hold exactly."""
-_REMEMBERED_scoring = 50_000
+"""Score units per point; sums stay whole numbers that 32-bit floats represent exactly."""
+_POSTINGS_KEPT = 50_000
 
 
 class _Postings(NamedTuple):
-    """A term's tokens with their steps, and in how many skills it is."""
+    """The tokens of a term with their steps, and the number of skills that have it."""
 
     steps: tuple[tuple[str, int], ...]
     skills: int
 
 
-_NOWHERE = _Postings((), 0)
+_NO_POSTINGS = _Postings((), 0)
 
 
 class SkillIndex:
-    """One state of an index, for asking; what others do to the files does not change it.
+    """One state of an index, to be searched; later changes of the files do not affect it.
 
     It may have two layers, the last commit of an index and what changed since; `outdated` are the stamps of documents
-    in them that count no more. Of `unread` skills the text could not be had.
+    in them that no longer count. `unread` is the number of skills whose text could not be read.
     """
 
     def __init__(
@@ -264,22 +264,22 @@ class SkillIndex:
         self._known: dict[str, _Postings] = {}
 
     def weight(self, term: str) -> float:
-        """How rare a term is among the skills; 0 if none has it."""
+        """Return how rare a term is among the skills; 0 if none has it."""
         skills = self._postings(term).skills
         return math.log(1 + (len(self._positions) - skills + 0.5) / (skills + 0.5)) if skills else 0.0
 
     def skills_with(self, term: str) -> int:
-        """In how many skills a term is."""
+        """Return the number of skills that have a term."""
         return self._postings(term).skills
 
-    def best(self, asked: Mapping[str, float], most: int) -> list[tuple[int, int]]:
-        """The scores and positions of the skills that fit weighted terms best, in no order where scores are equal."""
+    def best(self, weights: Mapping[str, float], most: int) -> list[tuple[int, int]]:
+        """Return scores and positions of the skills that match weighted terms best; equal scores are unordered."""
         from tantivy import Occur, Query
 
         should, with_score = Occur.Should, Query.const_score_query
         clauses = [
             (should, with_score(self._token(token), float(round(_UNIT * weight * step / PER_UNIT))))
-            for term, weight in asked.items()
+            for term, weight in weights.items()
             for token, step in self._postings(term).steps
         ]
         if not clauses:
@@ -305,23 +305,23 @@ class SkillIndex:
     def _postings(self, term: str) -> _Postings:
         known = self._known.get(term)
         if known is None:
-            # A single character of a run is at the beginning of every pair it stands in, or at the end of the run.
+            # A single character begins every pair it is the first of, and is a term itself at the end of a run.
             single = is_single(term)
             prefix = term if single else f"{term}/"
             found = [pair for layer in self._layers for pair in layer.terms_with_prefix("terms", prefix)]
             if not found:
-                return _NOWHERE
+                return _NO_POSTINGS
             tokens = list(dict.fromkeys(token for token, _ in found))
             counted = self._whole and not single
             skills = sum(skills for _, skills in found) if counted else self._count(tokens)
             known = _Postings(tuple((token, int(token.rpartition("/")[2])) for token in tokens), skills)
-            if len(self._known) >= _REMEMBERED_scoring:
+            if len(self._known) >= _POSTINGS_KEPT:
                 self._known.clear()
             self._known[term] = known
         return known
 
     def _count(self, tokens: Sequence[str]) -> int:
-        """How many skills have one of the tokens: an index counts deleted documents until it gets rid of them."""
+        """Count the skills that have one of the tokens: an index counts deleted documents until it merges."""
         from tantivy import Occur, Query
 
         query = Query.boolean_query([(Occur.Should, self._token(token)) for token in tokens])

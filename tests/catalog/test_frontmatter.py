@@ -1,4 +1,4 @@
-"""What stands between the fences becomes plain values, or one problem with a place."""
+"""Frontmatter text becomes plain values, or one problem with a position."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_exclamation_marks_in_text_are_text(text: str, fields: dict[str, str]) -
     assert load_yaml(text) == fields
 
 
-def test_what_is_no_number_is_not_taken_for_a_tag() -> None:
+def test_text_that_is_not_a_number_is_not_taken_for_a_tag() -> None:
     assert rule_of("a: 'note: !important'\nb: .nan\n") == "yaml-value"
 
 
@@ -302,7 +302,7 @@ def test_a_second_document_is_refused_where_it_begins(text: str) -> None:
         ("a: b\nc: @d\n", 2, 4),
     ],
 )
-def test_a_text_that_is_no_yaml_has_the_place_of_the_mistake(text: str, line: int, column: int) -> None:
+def test_a_text_that_is_not_yaml_has_the_position_of_the_mistake(text: str, line: int, column: int) -> None:
     problem = problem_of(text)
     assert (problem.rule, problem.line, problem.column) == ("yaml", line, column)
 
@@ -311,7 +311,7 @@ def test_a_text_that_is_no_yaml_has_the_place_of_the_mistake(text: str, line: in
 
 
 def nested_lists(levels: int) -> str:
-    """A map with a list in a list in a list, so many levels in all."""
+    """Return a map with nested lists, with that number of levels in all."""
     return "a: " + "[" * (levels - 1) + "x" + "]" * (levels - 1) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What an index keeps of skills: the same from one process and from two, whatever becomes of the second."""
+"""The indexed text of skills is the same from one process and from two, whatever happens to the second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from support.trees import Machine, write_skill
 from skillshelf import CatalogSkill
 from skillshelf.core import worker_process
 from skillshelf.sandbox.reaper import descendants
-from skillshelf.search import index
 from skillshelf.search.index import IndexedText, gather
 from skillshelf.search.rank import WEIGHTS
 
@@ -23,9 +22,8 @@ FEW, MANY = 40, 200
 
 
 @pytest.fixture
-def skills(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Sequence[CatalogSkill]:
-    """More skills than one process is thought to be enough for."""
-    monkeypatch.setattr(index, "_MANY", FEW)
+def skills(machine: Machine) -> Sequence[CatalogSkill]:
+    """Write enough skills for a second process."""
     for number in range(MANY):
         text = f"---\nname: skill-{number:03}\ndescription: Number {number}.\n---\n{'word ' * number}转换 GitHub\n"
         write_skill(machine.home / ".agents" / "skills", f"skill-{number:03}", text)
@@ -34,7 +32,7 @@ def skills(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Sequence[Catalo
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many skills were in each question to the second process, which is had even where there is one core."""
+    """Collect the number of skills in each request to the second process, which is started even on one core."""
     questions: list[int] = []
     ask = worker_process.WorkerProcess.ask
 
@@ -48,12 +46,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def by_one(skills: Sequence[CatalogSkill]) -> dict[int, IndexedText]:
-    """What one process gathers."""
-    return {position: index._gathered(skill, WEIGHTS) for position, skill in enumerate(skills)}
+    """Return the indexed texts that one process gathers."""
+    return dict(gather(skills, WEIGHTS, worker_from=len(skills) + 1))
 
 
-def test_two_processes_gather_what_one_gathers(skills: Sequence[CatalogSkill], asked: list[int]) -> None:
-    found = list(gather(skills, WEIGHTS))
+def test_two_processes_gather_the_same_as_one(skills: Sequence[CatalogSkill], asked: list[int]) -> None:
+    found = list(gather(skills, WEIGHTS, worker_from=FEW))
 
     assert (len(found), dict(found)) == (MANY, by_one(skills))
     assert asked
@@ -62,7 +60,7 @@ def test_two_processes_gather_what_one_gathers(skills: Sequence[CatalogSkill], a
 def test_a_few_skills_are_not_worth_a_second_process(skills: Sequence[CatalogSkill], asked: list[int]) -> None:
     few = skills[: FEW - 1]
 
-    assert (dict(gather(few, WEIGHTS)), asked) == (by_one(few), [])
+    assert (dict(gather(few, WEIGHTS, worker_from=FEW)), asked) == (by_one(few), [])
 
 
 @pytest.mark.parametrize("does", ["exit 3", "echo cmodule; echo name; exec cat > /dev/null", "echo; exec sleep 0.1"])
@@ -74,7 +72,7 @@ def test_a_second_process_that_does_something_else_costs_nothing(
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
 
-    found = list(gather(skills, WEIGHTS))
+    found = list(gather(skills, WEIGHTS, worker_from=FEW))
 
     assert (len(found), dict(found), len(asked)) == (MANY, by_one(skills), 1)
 
@@ -87,7 +85,7 @@ def test_where_no_thread_is_to_be_had_one_process_does_it_all(
 
     monkeypatch.setattr(Thread, "start", refused)
 
-    assert (dict(gather(skills, WEIGHTS)), asked) == (by_one(skills), [])
+    assert (dict(gather(skills, WEIGHTS, worker_from=FEW)), asked) == (by_one(skills), [])
 
 
 def test_the_second_process_is_the_same_program_and_takes_nothing_else_from_its_surroundings(
@@ -121,14 +119,14 @@ def test_what_a_second_process_leaves_undone_is_done_by_the_first(
 
     monkeypatch.setattr(worker_process.WorkerProcess, "ask", killed_before_the_third)
 
-    found = list(gather(skills, WEIGHTS))
+    found = list(gather(skills, WEIGHTS, worker_from=FEW))
 
     assert (len(found), dict(found)) == (MANY, by_one(skills))
     assert len(asked) <= 3
 
 
 def test_who_stops_in_the_middle_leaves_no_process(skills: Sequence[CatalogSkill], asked: list[int]) -> None:
-    gathered = gather(skills, WEIGHTS)
+    gathered = gather(skills, WEIGHTS, worker_from=FEW)
     next(gathered)
     gathered.close()
 
