@@ -119,7 +119,7 @@ class Recorder:
         roots = [root.path for root in catalog.roots]
         self.emit(SessionStarted(roots=roots, policy=policy_to_dict(policy), version=__version__, **members))
         if policy.name == "full-auto":
-            self.emit(PolicyWidened("full-auto", "what would be confirmed by somebody is allowed without asking"))
+            self.emit(PolicyWidened("full-auto", "what would need confirmation is allowed without asking"))
 
     def catalog_updated(self, catalog: Catalog, text: Callable[[], str]) -> None:
         """Record the catalog if it is not the one that was last recorded."""
@@ -143,7 +143,7 @@ class Recorder:
         for diagnostic in found[:WARNINGS_TOLD]:
             self.emit(SkillWarning(diagnostic.rule, diagnostic.message, names.get(diagnostic.path), diagnostic.path))
         if len(found) > WARNINGS_TOLD:
-            rest = f"{len(found) - WARNINGS_TOLD} more are not told; skillshelf list --all has them"
+            rest = f"{len(found) - WARNINGS_TOLD} more are not listed; run `skillshelf list --all` to see them"
             self.emit(SkillWarning("more-warnings", rest))
 
     def ended(self) -> None:
