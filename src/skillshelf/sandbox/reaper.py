@@ -91,7 +91,11 @@ def reaper_command(liveness_fd: int, limits: Mapping[str, int], command: Sequenc
 def main(words: Sequence[str]) -> int:
     """Run the command and return its status as a shell does."""
     liveness_fd, numbers, command = int(words[0]), words[1], words[2:]
-    _adopt_orphans()
+    if sys.platform == "linux":
+        import ctypes
+
+        # Orphans of the script become our children, so that they can be found and killed.
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signals, signal_writer = os.pipe()
     os.set_blocking(signal_writer, False)
     signal.set_wakeup_fd(signal_writer, warn_on_full_buffer=False)
@@ -107,14 +111,8 @@ def main(words: Sequence[str]) -> int:
         os.read(signals, 512)
         status = _reap(script)
     _end_all(script)
-    return 128 + signal.SIGKILL if status is None else _as_shell(status)
-
-
-def _adopt_orphans() -> None:
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    code = -signal.SIGKILL if status is None else os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
 
 
 def _exec(command: Sequence[str], limits: Mapping[str, str]) -> None:
@@ -181,8 +179,3 @@ def _send(kill: Callable[[int, int], None], number: int) -> None:
     except (ProcessLookupError, PermissionError):
         # It is dead already, or it changed its user, and only root can kill it.
         return
-
-
-def _as_shell(status: int) -> int:
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code

@@ -173,16 +173,16 @@ class Run(NamedTuple):
     stdout_bytes: int
     stderr_bytes: int
     truncated: bool
-    timed_out: bool
-    duration_ms: int
-    artifact: str | None
-    artifact_truncated: bool
-    sandbox: Literal["bubblewrap", "none"]
-    reason: str | None
-    digest: str
-    files: tuple[str, ...]
-    files_truncated: bool
-    work: str | None
+    timed_out: bool = False
+    duration_ms: int = 0
+    artifact: str | None = None
+    artifact_truncated: bool = False
+    sandbox: Literal["bubblewrap", "none"] = "none"
+    reason: str | None = None
+    digest: str = ""
+    files: tuple[str, ...] = ()
+    files_truncated: bool = False
+    work: str | None = None
 
 
 class _Ended(NamedTuple):

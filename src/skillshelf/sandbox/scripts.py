@@ -159,7 +159,8 @@ def script_segments(script: str) -> tuple[str, ...]:
 
 def interpreter_of(shown: str, data: bytes, env: Mapping[str, str] | None = None) -> Interpreter:
     """Return the interpreter, from the shebang or else from the file extension."""
-    search = _search_path(os.environ if env is None else env)
+    path = (os.environ if env is None else env).get("PATH") or _DEFAULT_PATH
+    search = [folder for folder in path.split(":") if folder.startswith("/")]
     if data.startswith(b"#!"):
         words = _first_line(shown, data)
         program = _installed(words[0], search)
@@ -220,10 +221,6 @@ def _env_command(shown: str, argument: str) -> list[str]:
             f"{shown}: its first line must give env the name of one program, or -S and a program with arguments"
         )
     return words
-
-
-def _search_path(env: Mapping[str, str]) -> Sequence[str]:
-    return [folder for folder in (env.get("PATH") or _DEFAULT_PATH).split(":") if folder.startswith("/")]
 
 
 def in_system(path: str) -> bool:

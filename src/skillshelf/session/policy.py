@@ -163,13 +163,12 @@ class Window(NamedTuple):
 
 def policy_to_dict(policy: Policy) -> dict[str, Any]:
     """Return the JSON form, which `make_policy` accepts."""
-    rules = {key: [_rule_to_dict(rule) for rule in getattr(policy, key)] for key in ("allow", "deny")}
     plain = {key: list(value) if isinstance(value, tuple) else value for key, value in policy._asdict().items()}
-    return {**plain, **rules}
-
-
-def _rule_to_dict(rule: PermissionRule) -> dict[str, str]:
-    return {"tool": rule.tool, **({"skill_name": rule.skill_name} if rule.skill_name else {})}
+    for key in ("allow", "deny"):
+        plain[key] = [
+            {"tool": rule.tool, **({"skill_name": rule.skill_name} if rule.skill_name else {})} for rule in plain[key]
+        ]
+    return plain
 
 
 # Policies ----------------------------------------------------------------------------------------

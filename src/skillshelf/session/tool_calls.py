@@ -11,7 +11,7 @@ from skillshelf.core.limits import DESCRIPTION_SHOWN
 from skillshelf.core.text import cut, fold
 from skillshelf.errors import ConfigurationError, SkillError
 from skillshelf.session.conversation import Conversation, is_for_users
-from skillshelf.session.entries import Entry
+from skillshelf.session.entries import ENTRIES, Entry
 from skillshelf.session.recorder import Act
 from skillshelf.session.results import cut_result, failure
 from skillshelf.session.tools import ToolResult
@@ -146,7 +146,7 @@ def resolve_mentions(text: str, names: Sequence[str], conversation: Conversation
     if not known and not unknown:
         return Mentions(text, (), ())
     conversation.require_open()
-    conversation.recorder.by_person()
+    conversation.recorder.mode = ENTRIES["mention"].mode
     conversation.recorder.record("skill_mentioned", names=known, unknown=list(unknown))
     permitted = tuple(name for name in known if conversation.use("mention", name))
     if not permitted:

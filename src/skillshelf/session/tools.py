@@ -104,7 +104,13 @@ def tools_of(
     usable = [*visible_to_model(skills), *(skill for skill in skills if skill.hidden and skill.name in requested)]
     if not usable:
         return []
-    return [_tool(name, profile, usable, prompt) for name in profile.tools if name not in without]
+    # In this form the list of skills is part of the tool's own description.
+    catalog = prompt if profile.catalog_form == "tool-prompt" else ""
+    return [
+        Tool(name, catalog or _DESCRIPTIONS[name], _schema(name, profile, usable))
+        for name in profile.tools
+        if name not in without
+    ]
 
 
 def fixed_tools(profile: Profile, *, without: Container[str] = ()) -> list[Tool]:
@@ -112,12 +118,6 @@ def fixed_tools(profile: Profile, *, without: Container[str] = ()) -> list[Tool]
     return [
         Tool(name, _DESCRIPTIONS[name], _schema(name, profile, None)) for name in profile.tools if name not in without
     ]
-
-
-def _tool(name: ToolName, profile: Profile, usable: Sequence[CatalogSkill], prompt: str) -> Tool:
-    # In this form the list of skills is part of the tool's own description.
-    description = prompt if profile.catalog_form == "tool-prompt" and prompt else _DESCRIPTIONS[name]
-    return Tool(name, description, _schema(name, profile, usable))
 
 
 def _parameters(name: ToolName, profile: Profile) -> dict[str, _Parameter]:
@@ -171,7 +171,9 @@ def check_arguments(name: ToolName, profile: Profile, given: Mapping[str, Any]) 
                 return f"{name} needs the parameter `{key}`: {parameter.description}"
         elif parameter.kind == "string" and not isinstance(value, str):
             return f"`{key}` must be text"
-        elif parameter.kind == "strings" and not _is_list_of_texts(value):
+        elif parameter.kind == "strings" and not (
+            isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+        ):
             return f"`{key}` must be a list of texts"
         elif parameter.kind == "integer" and not _is_count(value):
             return f"`{key}` must be a whole number of at least 1"
@@ -185,7 +187,3 @@ def _is_count(value: Any) -> bool:
     if isinstance(value, float):
         return value.is_integer() and value >= 1
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _is_list_of_texts(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
