@@ -365,7 +365,7 @@ class Conversation:
             return UsedSkill(skill, loaded, warnings)
         if sent is not None:
             return UsedSkill(skill, loaded, warnings, reminder_result(loaded, ref))
-        result = load_result(loaded, rendered.text, ref, self.profile, root=self.shelf.project_root)
+        result = load_result(loaded, rendered.text, ref, self.profile, root=lambda: self.shelf.project_root)
         return UsedSkill(skill, loaded, warnings, result)
 
     def _render(self, steps: UseSteps, loaded: LoadedSkill, arguments: str) -> Rendered:
