@@ -1,4 +1,4 @@
-"""What a skill asks for in its frontmatter: `allowed-tools` narrows, and overrides are only proposed."""
+"""Frontmatter fields that ask for something: `allowed-tools` narrows, and overrides are only proposed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user typed after the name of a skill: where it goes in the text, and what stays as the author wrote it."""
+"""Arguments of a skill: where they go in the text, and what stays as the author wrote it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from support.trees import Machine, write_skill
 
 ROOTS = {"mycodeagent": "skills", "swiftagent": ".agent/skills", "omp": ".omp/skills"}
-"""Where a profile finds a skill, if not in `.agents/skills`."""
+"""Roots of profiles that do not use `.agents/skills`."""
 
 
 def given(machine: Machine, profile: str, body: str, args: str | None, **fields: Any) -> str:

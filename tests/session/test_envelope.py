@@ -52,7 +52,7 @@ HINTS = re.compile(r"\b(try|check|use|run|verify)\b", re.IGNORECASE)
 
 
 def problems(text: str, given: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with an envelope, by the rules of the protocol."""
+    """Yield what is wrong with an envelope, by the rules of the protocol."""
     whole = json.loads(text)
     status, error = whole.get("status"), whole.get("error")
     expected = {"status", "data", "text", "stats", "context", *(["error"] if status == "error" else [])}

@@ -1,4 +1,4 @@
-"""How a user names a skill: `$name` in a text, `/skill:name` as a command, and what its author allows."""
+"""Skills named by a user: `$name` in a text, `/skill:name` as a command, and what the author allows."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from skillshelf.catalog.load import digest_of
 from skillshelf.journal.events import payload_of, type_of
 
 UNSANDBOXED = {"run_unsandboxed": True}
-"""Where there is no sandbox; where there is one, it is used all the same."""
+"""Allows scripts without a sandbox; where there is one, it is used anyway."""
 
 RUN = {"name": "deploy", "script": "hello.sh"}
 
