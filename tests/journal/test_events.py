@@ -250,7 +250,7 @@ def test_a_catalog_with_many_problems_tells_some_and_how_many_are_left(machine: 
     machine.shelf().session(on_event=events.append)
 
     assert types(events).count("skill_warning") == 201
-    assert events[-1].detail.startswith("5 more are not told")
+    assert events[-1].detail.startswith("5 more are not listed")
 
 
 def test_a_catalog_that_changed_is_told_once_more_and_one_that_did_not_is_not(machine: Machine) -> None:

@@ -23,7 +23,7 @@ from skillshelf.core.limits import RUN_ARGUMENT_BYTES, RUN_ARGUMENTS
 from skillshelf.sandbox import launch
 from skillshelf.sandbox import run as runner
 from skillshelf.sandbox.reaper import descendants
-from skillshelf.sandbox.run import Grants, find_script, run_script, sandbox_available
+from skillshelf.sandbox.run import Grants, find_script, run_script, sandbox_problem
 
 SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.5"))
 UNSANDBOXED = Grants(unsandboxed=True)
@@ -41,10 +41,10 @@ def no_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["sandbox", "none"])
 def grants(request: pytest.FixtureRequest) -> Grants:
-    """The two ways to run: behind walls, or where there are none."""
+    """The two ways to run: in the sandbox, or without one."""
     if request.param == "none":
         request.getfixturevalue("no_sandbox")
-    elif sandbox_available() is not None:
+    elif sandbox_problem() is not None:
         pytest.skip("needs bwrap")
     return UNSANDBOXED
 
@@ -139,7 +139,7 @@ def test_a_script_that_changed_since_it_was_approved_does_not_run(machine: Machi
     Path(folder, "scripts", changed).write_text("echo changed!")
     heard: list[bytes] = []
 
-    with pytest.raises(PermissionDenied, match="changed since it was approved; look at"):
+    with pytest.raises(PermissionDenied, match="changed since it was approved; review "):
         run_script(
             folder,
             "it.sh",
@@ -427,9 +427,19 @@ def test_a_fork_bomb_ends_with_its_script(machine: Machine) -> None:
 @pytest.mark.usefixtures("no_sandbox")
 def test_where_there_is_no_sandbox_nothing_runs_and_the_reason_is_said(machine: Machine) -> None:
     with pytest.raises(
-        PermissionDenied, match=r"no sandbox here, because bubblewrap .* the policy allows `unsandboxed`"
+        PermissionDenied, match=r"no sandbox is available: bubblewrap .* the policy allows `unsandboxed`"
     ):
         run_text(machine, "touch $SKILL_DIR/ran", name="it.sh")
+
+
+def test_off_linux_the_refusal_is_one_sentence_that_names_the_system() -> None:
+    reason = sandbox_problem("darwin")
+
+    assert reason == "bubblewrap needs Linux, and this is darwin"
+    assert str(launch.no_sandbox(reason)) == (
+        "no sandbox is available: bubblewrap needs Linux, and this is darwin; "
+        "a script runs without one only if the policy allows `unsandboxed`"
+    )
 
 
 def test_where_bubblewrap_may_not_make_a_sandbox_its_own_words_are_told(

@@ -1,4 +1,4 @@
-"""Behind the walls: what a script cannot see, reach or change, each tried by a script in the real sandbox."""
+"""The sandbox: what a script cannot see, reach or change, each tried by a script in the real sandbox."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_links_of_a_skill_lead_nowhere_in_its_copy(machine: Machine) -> None:
     assert "True" not in said(run)
 
 
-def test_ordinary_programs_work_behind_the_walls(machine: Machine) -> None:
+def test_ordinary_programs_work_in_the_sandbox(machine: Machine) -> None:
     text = (
         "import multiprocessing, os, pwd, ssl, subprocess, tempfile\n"
         "ssl.create_default_context()\n"
@@ -249,7 +249,7 @@ def test_a_script_inherits_nothing_that_we_have_open(machine: Machine) -> None:
     assert said(run) == "[0, 1, 2, 3, 4] 3\n"
 
 
-def test_the_words_that_made_the_walls_are_not_told(machine: Machine) -> None:
+def test_the_command_line_of_the_sandbox_is_hidden_from_the_script(machine: Machine) -> None:
     run = run_text(machine, "print(open('/proc/1/cmdline').read())")
 
     assert str(machine.base) not in said(run)
@@ -294,7 +294,7 @@ def test_a_script_cannot_type_into_the_terminal_it_was_started_from(machine: Mac
 
 
 def read_terminal(terminal: int) -> bytes:
-    """What a terminal shows next; nothing when its last program is gone."""
+    """Return what a terminal shows next; nothing when its last program is gone."""
     try:
         return os.read(terminal, 4096)
     except OSError:

@@ -202,9 +202,9 @@ def test_as_in_the_kernel_all_after_the_program_is_one_argument(line: str, expec
         (b"#!/bin/sh\0\n", "NUL"),
         (b"#!/" + b"x" * 400, "more than 256 bytes"),
         (b"\x7fELF\x02", "compiled program"),
-        (b"print()", "nothing says who runs scripts/x: begin it with a line like `#!/usr/bin/env python3`"),
-        (b"", "nothing says who runs"),
-        (b"\xef\xbb\xbf#!/bin/sh\n", "nothing says who runs"),
+        (b"print()", "no interpreter is known for scripts/x: begin it with a line like `#!/usr/bin/env python3`"),
+        (b"", "no interpreter is known for scripts/x"),
+        (b"\xef\xbb\xbf#!/bin/sh\n", "no interpreter is known for scripts/x"),
     ],
 )
 def test_a_script_that_nobody_runs_is_refused_with_what_to_do(

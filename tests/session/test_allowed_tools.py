@@ -1,4 +1,4 @@
-"""What a skill asks for in its frontmatter: `allowed-tools` narrows, and overrides are only proposed."""
+"""Frontmatter fields that ask for something: `allowed-tools` narrows, and overrides are only proposed."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_without_rules_nothing_stands_between_a_model_and_a_trusted_skill(machin
     put(machine.repo / "skills", "deploy")
     session = machine.shelf("mycodeagent").session()
     assert session.decide("Skill", {"name": "deploy"}) == Decision(
-        "allow", None, "the skill is trusted and no rule speaks of it"
+        "allow", None, "the skill is trusted and no rule matches"
     )
     assert session.call("Skill", {"name": "deploy"}).ok
 

@@ -1,4 +1,4 @@
-"""What a user typed after the name of a skill: where it goes in the text, and what stays as the author wrote it."""
+"""Arguments of a skill: where they go in the text, and what stays as the author wrote it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from support.trees import Machine, write_skill
 
 ROOTS = {"mycodeagent": "skills", "swiftagent": ".agent/skills", "omp": ".omp/skills"}
-"""Where a profile finds a skill, if not in `.agents/skills`."""
+"""Roots of profiles that do not use `.agents/skills`."""
 
 
 def given(machine: Machine, profile: str, body: str, args: str | None, **fields: Any) -> str:
@@ -29,7 +29,7 @@ def given(machine: Machine, profile: str, body: str, args: str | None, **fields:
 
 
 @pytest.mark.req("M-10", "M-08", "M-33")
-@pytest.mark.parametrize("profile", ["mycodeagent", "standard", "strict"])
+@pytest.mark.parametrize("profile", ["mycodeagent", "standard"])
 @pytest.mark.parametrize(
     ("body", "args", "expanded"),
     [
@@ -51,7 +51,7 @@ def test_a_placeholder_is_replaced_everywhere_once(
 
 
 @pytest.mark.req("M-11", "M-33")
-@pytest.mark.parametrize("profile", ["mycodeagent", "standard", "strict"])
+@pytest.mark.parametrize("profile", ["mycodeagent", "standard"])
 @pytest.mark.parametrize(
     ("body", "args", "expanded"),
     [
@@ -118,7 +118,7 @@ def test_a_profile_without_arguments_leaves_a_placeholder_alone(
 
 
 @pytest.mark.parametrize("value", [1, ["x"], {"x": 1}, True])
-@pytest.mark.parametrize("profile", ["standard", "mycodeagent", "rip"])
+@pytest.mark.parametrize("profile", ["standard", "mycodeagent"])
 def test_arguments_that_are_no_text_are_refused(machine: Machine, profile: str, value: Any) -> None:
     write_skill(machine.repo / ROOTS.get(profile, ".agents/skills"), "review")
     tool = "Skill" if profile == "mycodeagent" else "skill_load"

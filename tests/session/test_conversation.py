@@ -92,7 +92,7 @@ def test_a_whole_conversation_is_the_same_through_every_adapter(machine: Machine
     assert typo == "Error: Skill not found: deplyo; did you mean deploy?\ndeploy"
     assert body.startswith('<skill_content name="deploy"')
     assert reference == "Past tense.\n"
-    assert denied.startswith("Error: deploy may not be used: a script runs only after somebody said yes")
+    assert denied.startswith("Error: deploy may not be used: a script runs only after the user confirms it")
     assert "<a b> $HOME" in ran
     assert again.startswith("<skill_context_reminder")
     assert mistake.startswith("Error: skill_load has no parameter nme")

@@ -52,7 +52,7 @@ HINTS = re.compile(r"\b(try|check|use|run|verify)\b", re.IGNORECASE)
 
 
 def problems(text: str, given: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with an envelope, by the rules of the protocol."""
+    """Yield what is wrong with an envelope, by the rules of the protocol."""
     whole = json.loads(text)
     status, error = whole.get("status"), whole.get("error")
     expected = {"status", "data", "text", "stats", "context", *(["error"] if status == "error" else [])}
@@ -221,6 +221,8 @@ def test_a_file_that_the_system_does_not_let_us_read_is_permission_denied(
         result = here.call("Skill", {"name": "code-review"})
     assert [*problems(result.text, {"name": "code-review"})] == []
     assert result.data["error"]["code"] == "PERMISSION_DENIED"
+    # The failure of one call says nothing about the next.
+    assert here.call("Skill", {"nme": "code-review"}).data["error"]["code"] == "INVALID_PARAM"
 
 
 def put_file_for_folder(path: Path) -> None:

@@ -145,7 +145,7 @@ ASKING: dict[str, Surface] = {"a session over JSON-RPC": a_model_whose_user_says
 
 
 def events_of(machine: Machine, act: Act, surface: Surface, journal: Path) -> list[dict[str, Any]]:
-    """What a surface records of an act, without what may differ."""
+    """Return the events of an act through a surface, without members that may differ."""
     surface(machine, act, journal)
     records = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
     return [{key: value for key, value in entry.items() if key not in LEFT_OUT} for entry in records]

@@ -188,7 +188,7 @@ def test_a_load_that_is_denied_by_the_name_of_another_profile_is_denied_here_too
 
     decision = session.decide(called, {key: "deploy"})
 
-    assert decision == Decision("deny", f"permissions.deny: {tool} deploy", "a rule says deny")
+    assert decision == Decision("deny", f"permissions.deny: {tool} deploy", "a rule denies it")
 
 
 @pytest.mark.parametrize("folder", ["~/.agents/skills/deploy", "{home}/.agents/skills/deploy/SKILL.md"])

@@ -22,7 +22,7 @@ from skillshelf.catalog.load import digest_of
 from skillshelf.journal.events import payload_of, type_of
 
 UNSANDBOXED = {"run_unsandboxed": True}
-"""Where there is no sandbox; where there is one, it is used all the same."""
+"""Allows scripts without a sandbox; where there is one, it is used anyway."""
 
 RUN = {"name": "deploy", "script": "hello.sh"}
 
@@ -82,7 +82,7 @@ def test_a_script_runs_after_somebody_said_yes_to_its_digest(machine: Machine) -
     assert result.text == "scripts/hello.sh of deploy ended with exit code 0.\n--- stdout\nhello big world\n"
     digest = digest_of(path.read_bytes())
     assert questions == [
-        ("skill_run", "deploy", f"a script runs only after somebody said yes: scripts/hello.sh {digest}")
+        ("skill_run", "deploy", f"a script runs only after the user confirms it: scripts/hello.sh {digest}")
     ]
     told = payload_of(next(event for event in events if type_of(event) == "permission_decided"))
     assert (told["script"], told["digest"], told["by"]) == ("scripts/hello.sh", digest, "user")
@@ -210,7 +210,7 @@ def test_without_a_terminal_and_a_rule_the_command_runs_nothing(machine: Machine
     script(machine, "#!/bin/sh\necho ran\n")
     done = machine.run("run", "deploy", "hello.sh")
     assert (done.returncode, done.stdout) == (4, "")
-    assert "nobody can be asked" in done.stderr
+    assert "there is no way to ask the user" in done.stderr
     assert 'permissions.allow = [{ tool = "skill_run", skill_name = "deploy" }]' in done.stderr
 
 

@@ -1,4 +1,4 @@
-"""What a session remembers: a body is sent once for each version, as long as the model still has it, and never lost."""
+"""Sent texts: a body is sent once for each version while it is in the context, and it is never lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def put(machine: Machine, name: str, profile: str = "standard", *, more: str = "
 
 
 def load(session: Session, name: str = "deploy") -> ToolResult:
-    """What the model gets that asks for the skill."""
+    """Load the skill as the model does."""
     return SYSTEMS[session.profile.name].load(session, name)
 
 

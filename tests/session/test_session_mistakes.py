@@ -1,4 +1,4 @@
-"""What a model may get wrong: each mistake is an error in the result, with a code and words to act on."""
+"""Mistakes of a model: each is an error in the result, with a code and a message to act on."""
 
 from __future__ import annotations
 

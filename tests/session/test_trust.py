@@ -1,4 +1,4 @@
-"""Whose skills a model is told of, and which wishes of a project's own file count."""
+"""Trust: whose skills are visible to a model, and which settings of a project's own file count."""
 
 from typing import Any
 

@@ -11,11 +11,11 @@ from importlib.util import find_spec
 
 import pytest
 
-from skillshelf.sandbox.run import sandbox_available
+from skillshelf.sandbox.run import sandbox_problem
 
 REQUIRED = os.environ.get("SKILLSHELF_REQUIRE", "").split(",")
 
-_WHY = None if "bwrap" in REQUIRED else sandbox_available()
+_WHY = None if "bwrap" in REQUIRED else sandbox_problem()
 needs_sandbox = pytest.mark.skipif(_WHY is not None, reason=f"needs bwrap: {_WHY}")
 
 needs_tmux = pytest.mark.skipif(

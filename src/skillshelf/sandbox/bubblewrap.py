@@ -1,4 +1,4 @@
-"""What a script may see and reach, to a command line of bubblewrap."""
+"""Build the bubblewrap command line for a script from the grants of a policy."""
 
 import os
 import random
@@ -16,23 +16,23 @@ __all__ = [
     "SKILL",
     "WORK",
     "Grants",
+    "bubblewrap_error",
     "check_grants",
     "command_line",
-    "entry_of",
-    "environment",
     "find_bubblewrap",
-    "in_memory",
-    "sandbox_available",
-    "why_not",
+    "memory_file",
+    "program_path",
+    "sandbox_problem",
+    "script_variables",
 ]
 
 SKILL = "/skillshelf/skill"
 WORK = "/skillshelf/work"
-"""Where a script finds its skill and its work folder."""
+"""The paths of the skill and of the work folder inside the sandbox."""
 
 _USER = 1000
 _USERS_FOR_ROOT = range(61184, 65520)
-"""Numbers that systems keep for users who exist only while something runs."""
+"""User ids that systems reserve for users who exist only while a service runs."""
 
 _NEVER = ("/proc", "/sys", "/dev")
 
@@ -62,15 +62,15 @@ _ACCOUNTS = {
     "group": "root:x:0:\nscript:x:{0}:\n",
 }
 
-# What of an interpreter's prefix is shown, and which folder in it tells that it is one.
+# The parts of an interpreter's prefix that are mounted, and the library folder that identifies a prefix.
 _OF_A_PREFIX = ("bin", "lib", "lib64", "libexec", "pyvenv.cfg")
 _LIBRARIES = {"node": "node_modules", "perl": "perl5", "python": "python", "ruby": "ruby", "Rscript": "R", "lua": "lua"}
 
 
 class Grants(NamedTuple):
-    """What the policy allows a script beyond nothing: `read` and `write` are folders.
+    """The rights that a policy grants a script; `read` and `write` are folders.
 
-    `unsandboxed` means that it may run where there is no sandbox, with all rights of the user.
+    `unsandboxed` lets it run without a sandbox, with all rights of the user, where none is available.
     """
 
     network: bool = False
@@ -79,33 +79,33 @@ class Grants(NamedTuple):
     unsandboxed: bool = False
 
 
-# Is there one ------------------------------------------------------------------------------------------
+# Availability ------------------------------------------------------------------------------------------
 
 
 def find_bubblewrap() -> str | None:
-    """The path of bubblewrap, where it is installed."""
+    """Return the path of bubblewrap, or None if it is not installed."""
     from shutil import which
 
     return which("bwrap")
 
 
-def sandbox_available() -> str | None:
-    """Why no sandbox can be made here, in words, or None where one can."""
+def sandbox_problem(platform: str = sys.platform) -> str | None:
+    """Return the reason why no sandbox is available, or None if one is."""
     import subprocess
     from shutil import which
 
-    if sys.platform != "linux":
-        return f"bubblewrap needs Linux, and this is {sys.platform}"
+    if platform != "linux":
+        return f"bubblewrap needs Linux, and this is {platform}"
     bubblewrap = find_bubblewrap()
     if bubblewrap is None:
         return "bubblewrap (bwrap) is not installed"
-    if bubblewrap in _PROVEN:
+    if bubblewrap in _WORKING:
         return None
     try:
         user = user_for_root()
         if user is not None and which(_SETPRIV[0]) is None:
             return f"root needs {_SETPRIV[0]} (of util-linux) to give up its rights"
-        words = [*_walls(bubblewrap, network=False, user=user), *_system(), "--proc", "/proc", "--dev", "/dev"]
+        words = [*_sandbox(bubblewrap, network=False, user=user), *_system(), "--proc", "/proc", "--dev", "/dev"]
         done = subprocess.run(
             [bubblewrap, *words, "--", *as_user(user), "/bin/sh", "-c", ":"],
             stdin=subprocess.DEVNULL,
@@ -116,23 +116,23 @@ def sandbox_available() -> str | None:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not run: {error}"
     if done.returncode != 0:
-        return why_not(done.stderr)
-    _PROVEN.add(bubblewrap)
+        return bubblewrap_error(done.stderr)
+    _WORKING.add(bubblewrap)
     return None
 
 
-_PROVEN: set[str] = set()
-"""Where bubblewrap was found to work; where it did not, it is asked again."""
+_WORKING: set[str] = set()
+"""Paths of bubblewrap that worked; one that failed is tried again."""
 
 
 def user_for_root() -> int | None:
-    """The user as whom a script of root's runs, of whom nothing else is; None for everybody else."""
-    # To many parts of the kernel root is root by its number, with or without privileges.
+    """Return an unprivileged uid to use when we run as root; None otherwise."""
+    # Many parts of the kernel treat uid 0 as root even without privileges.
     return random.choice(_USERS_FOR_ROOT) if os.geteuid() == 0 else None
 
 
 def as_user(user: int | None) -> list[str]:
-    """What stands before a command so that root becomes that user first, for good."""
+    """Return the command prefix by which root becomes that user permanently."""
     return [] if user is None else [*_SETPRIV, "--reuid", str(user), "--regid", str(user)]
 
 
@@ -142,15 +142,15 @@ _SETPRIV = (
 )
 
 
-def why_not(stderr: bytes) -> str:
-    """What bubblewrap said when it could not make a sandbox."""
-    said = visible(stderr.decode("utf-8", "replace").strip()[:300]) or "it did not say why"
-    return f"bubblewrap may not make one ({said})"
+def bubblewrap_error(stderr: bytes) -> str:
+    """Return a reason from the error output of bubblewrap."""
+    message = visible(stderr.decode("utf-8", "replace").strip()[:300]) or "it did not say why"
+    return f"bubblewrap may not make one ({message})"
 
 
 @lru_cache
 def _options(bubblewrap: str) -> str:
-    """The options that this version knows, as it lists them."""
+    """Return the help text of this version, which lists its options."""
     import subprocess
 
     done = subprocess.run([bubblewrap, "--help"], stdin=subprocess.DEVNULL, capture_output=True, env={}, timeout=20)
@@ -161,7 +161,7 @@ def _options(bubblewrap: str) -> str:
 
 
 def check_grants(grants: Grants) -> None:
-    """ConfigurationError for a folder that may not or cannot be granted."""
+    """Raise ConfigurationError for a folder that may not or cannot be granted."""
     for path in (*grants.read, *grants.write):
         shown = visible(path)
         if not path.startswith("/") or "\0" in path or os.path.normpath(path) != path:
@@ -179,61 +179,61 @@ def check_grants(grants: Grants) -> None:
 
 
 def _granted(grants: Grants) -> Iterator[tuple[str, str]]:
-    """Folders with the option that shows them, a folder before what lies in it."""
-    ways = dict.fromkeys(grants.read, "--ro-bind") | dict.fromkeys(grants.write, "--bind")
-    for path in sorted(ways):
+    """Yield the granted folders with the option that mounts them, parents first."""
+    options = dict.fromkeys(grants.read, "--ro-bind") | dict.fromkeys(grants.write, "--bind")
+    for path in sorted(options):
         if path != "/":
-            yield path, ways[path]
+            yield path, options[path]
             continue
-        # Not as one piece: /proc, /sys and /dev are in it, and our own folders must have room.
+        # Mounted folder by folder: /proc, /sys and /dev are excluded, and our own folders need a place.
         with files.Folder("/") as root:
             names = [name.rstrip("/") for name in root.children(()) if name.endswith("/")]
-        yield from ((f"/{name}", ways[path]) for name in names if f"/{name}" not in (*_NEVER, *SYSTEM))
+        yield from ((f"/{name}", options[path]) for name in names if f"/{name}" not in (*_NEVER, *SYSTEM))
 
 
 # The command line ----------------------------------------------------------------------------------------
 
 
 class Prepared(NamedTuple):
-    """Arguments for bubblewrap, and the descriptors in them, which it must inherit and we must close."""
+    """Arguments for bubblewrap, with the descriptors in them that it inherits and we close."""
 
     arguments: list[str]
     descriptors: list[int]
 
 
-def command_line(bubblewrap: str, place: StagedPaths, program: str, grants: Grants) -> Prepared:
-    """The arguments that put up the walls and what is seen between them; the command is not in it."""
-    made = Prepared([*_walls(bubblewrap, network=grants.network, user=place.user), *_system()], [])
-    arguments = made.arguments
+def command_line(bubblewrap: str, paths: StagedPaths, program: str, grants: Grants) -> Prepared:
+    """Return the arguments that create the sandbox and its mounts, without the command."""
+    prepared = Prepared([*_sandbox(bubblewrap, network=grants.network, user=paths.user), *_system()], [])
+    arguments = prepared.arguments
     for path in (*_ETC, *(_ETC_FOR_NETWORK if grants.network else ())):
         if os.path.exists(path):
             arguments += [*_folders_to(path), "--ro-bind", path, path]
     for name, text in _ACCOUNTS.items():
-        made.descriptors.append(in_memory(text.format(_USER if place.user is None else place.user).encode()))
-        readable = () if place.user is None else ("--perms", "0644")
-        arguments += [*readable, "--ro-bind-data", str(made.descriptors[-1]), f"/etc/{name}"]
+        prepared.descriptors.append(memory_file(text.format(_USER if paths.user is None else paths.user).encode()))
+        readable = () if paths.user is None else ("--perms", "0644")
+        arguments += [*readable, "--ro-bind-data", str(prepared.descriptors[-1]), f"/etc/{name}"]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
-    arguments += ["--bind", place.temporary, "/tmp", "--bind", place.shared_memory, "/dev/shm"]
-    for path in shown_of(program):
+    arguments += ["--bind", paths.temporary, "/tmp", "--bind", paths.shared_memory, "/dev/shm"]
+    for path in program_files(program):
         arguments += [*_folders_to(path), "--ro-bind", path, path]
     by_descriptor = "--bind-fd" in _options(bubblewrap)
     for path, option in _granted(grants):
         arguments += _folders_to(path)
         if by_descriptor:
-            # Opened without following a link, and bound as what was opened, whatever the path leads to by then.
-            made.descriptors.append(_opened(path))
-            arguments += [f"{option}-fd", str(made.descriptors[-1]), path]
+            # Mounted by descriptor, opened without following links: the path may lead elsewhere by then.
+            prepared.descriptors.append(_opened(path))
+            arguments += [f"{option}-fd", str(prepared.descriptors[-1]), path]
         else:
             arguments += [option, path, path]
-    arguments += [*_folders_to(SKILL), "--ro-bind", place.skill, SKILL, "--bind", place.work, WORK]
+    arguments += [*_folders_to(SKILL), "--ro-bind", paths.skill, SKILL, "--bind", paths.work, WORK]
     for path in ("/proc", "/dev", "/"):
         arguments += ["--remount-ro", path]
     arguments += ["--chdir", WORK]
-    return made
+    return prepared
 
 
 def _folders_to(path: str) -> Iterator[str]:
-    """Make the folders on the way to a path, for everybody to pass; one that is there stays as it is."""
+    """Yield options that create the parent folders of a path, readable by all; existing ones stay as they are."""
     names = path.split("/")[1:-1]
     for count in range(len(names)):
         yield from ("--dir", "/" + "/".join(names[: count + 1]))
@@ -246,18 +246,18 @@ def _opened(path: str) -> int:
         raise ConfigurationError(f"{visible(path)} cannot be granted: {error.strerror}") from None
 
 
-def in_memory(text: bytes) -> int:
-    """A descriptor from which these bytes can be read."""
+def memory_file(text: bytes) -> int:
+    """Return a descriptor from which these bytes can be read."""
     descriptor = os.memfd_create("skillshelf")
     os.write(descriptor, text)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 
 
-def _walls(bubblewrap: str, *, network: bool, user: int | None) -> list[str]:
-    """Every namespace new, every privilege dropped, no terminal, and all of it gone when we are gone.
+def _sandbox(bubblewrap: str, *, network: bool, user: int | None) -> list[str]:
+    """Return the options for new namespaces, no privileges, no terminal, and an end together with our process.
 
-    Root keeps the privileges that becoming another user takes; they are gone when it has become that.
+    Root keeps the privileges that becoming another user requires, until it has become that user.
     """
     if user is None:
         account = ["--unshare-user", "--uid", str(_USER), "--gid", str(_USER), "--cap-drop", "ALL"]
@@ -274,7 +274,7 @@ def _walls(bubblewrap: str, *, network: bool, user: int | None) -> list[str]:
 
 
 def _system() -> Iterator[str]:
-    """The folders of the system, read-only; one that is a link here is a link there."""
+    """Yield options that mount the system folders read-only; a link stays a link."""
     for path in SYSTEM:
         if files.kind_at(path) == "link":
             yield from ("--symlink", os.readlink(path), path)
@@ -282,37 +282,37 @@ def _system() -> Iterator[str]:
             yield from ("--ro-bind-try", path, path)
 
 
-def environment(place: StagedPaths | None, program: str) -> dict[str, str]:
-    """All variables a script gets; without a place they are those of the sandbox."""
+def script_variables(paths: StagedPaths | None, program: str) -> dict[str, str]:
+    """Return all variables of a script; without `paths` those inside the sandbox."""
     own = [] if in_system(program) else [os.path.dirname(program)]
     return {
-        "HOME": place.work if place else WORK,
+        "HOME": paths.work if paths else WORK,
         "LANG": "C.UTF-8",
         "PATH": ":".join([*own, "/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"]),
-        "SKILL_DIR": place.skill if place else SKILL,
-        "TMPDIR": place.temporary if place else "/tmp",
+        "SKILL_DIR": paths.skill if paths else SKILL,
+        "TMPDIR": paths.temporary if paths else "/tmp",
     }
 
 
 # The interpreter's own prefix --------------------------------------------------------------------------
 
 
-def entry_of(program: str) -> str:
-    """The path by which a program is started: a virtual environment's by its own, others by where they really are."""
-    return _steps(program)[0]
+def program_path(program: str) -> str:
+    """Return the path by which a program is started: its real path, except in a virtual environment."""
+    return _link_targets(program)[0]
 
 
-def shown_of(program: str) -> list[str]:
-    """What must be seen of a program that lies outside the system's folders: it and its libraries, nothing else."""
-    shown: dict[str, None] = {}
-    for step in _steps(program):
+def program_files(program: str) -> list[str]:
+    """Return the paths to mount for a program outside the system folders: itself and its libraries."""
+    mounted: dict[str, None] = {}
+    for step in _link_targets(program):
         if not in_system(step):
-            shown.update(dict.fromkeys(_prefix(step) or [step]))
-    return list(shown)
+            mounted.update(dict.fromkeys(_prefix(step) or [step]))
+    return list(mounted)
 
 
-def _steps(program: str) -> Sequence[str]:
-    """A program and what it links to, from where it is started."""
+def _link_targets(program: str) -> Sequence[str]:
+    """Return a program and the targets of its links, from the path by which it is started."""
     if in_system(program):
         return [program]
     steps = [program]

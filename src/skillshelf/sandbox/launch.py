@@ -1,4 +1,4 @@
-"""A copied script to a running process: behind walls, or with a keeper where there are none."""
+"""Start a copied script: in the sandbox, or with a reaper process where there is none."""
 
 import os
 import signal
@@ -13,26 +13,26 @@ from skillshelf.sandbox.bubblewrap import (
     SKILL,
     Grants,
     as_user,
+    bubblewrap_error,
     command_line,
-    entry_of,
-    environment,
-    in_memory,
-    why_not,
+    memory_file,
+    program_path,
+    script_variables,
 )
-from skillshelf.sandbox.reaper import command_of, descendants
+from skillshelf.sandbox.reaper import descendants, reaper_command
 from skillshelf.sandbox.scripts import Staged, StagedPaths
 
 if TYPE_CHECKING:
     from subprocess import Popen
 
-__all__ = ["Started", "in_sandbox", "no_sandbox", "not_begun", "without_sandbox"]
+__all__ = ["Started", "in_sandbox", "no_sandbox", "not_started", "without_sandbox"]
 
 
 class Started(NamedTuple):
-    """A script that runs.
+    """A running script.
 
-    All its processes come from `root`. `end` kills them all and comes back when they are dead. `began` says
-    afterwards whether the script was reached at all.
+    All its processes descend from `root`. `end` kills them all and returns when they are dead. `began` tells
+    afterwards whether the script itself was started.
     """
 
     process: "Popen[bytes]"
@@ -43,65 +43,65 @@ class Started(NamedTuple):
 
 
 def no_sandbox(why: str) -> PermissionDenied:
-    """The refusal where no sandbox can be made."""
+    """Return the error for a machine without a sandbox."""
     return PermissionDenied(
-        f"no sandbox here, because {why}; a script runs without one only where the policy allows `unsandboxed`"
+        f"no sandbox is available: {why}; a script runs without one only if the policy allows `unsandboxed`"
     )
 
 
-def not_begun(stderr: bytes) -> SkillError:
-    """The refusal where there was a sandbox, but the script was not reached in it."""
+def not_started(stderr: bytes) -> SkillError:
+    """Return the error for a script that the sandbox did not start."""
     if stderr.startswith(b"bwrap: execvp"):
         return ScriptNotRunnable(f"its program cannot be started: {visible(stderr.decode('utf-8', 'replace').strip())}")
-    return no_sandbox(why_not(stderr))
+    return no_sandbox(bubblewrap_error(stderr))
 
 
 @contextmanager
 def in_sandbox(
     bubblewrap: str,
-    place: StagedPaths,
+    paths: StagedPaths,
     staged: Staged,
     args: Sequence[str],
     *,
     limits: Mapping[str, int],
     grants: Grants,
 ) -> Iterator[Started]:
-    """The script behind walls; it waits there until its limits are set."""
+    """Run the script in the sandbox; it waits there until its limits are set."""
     program = staged.interpreter.program
-    command = [*as_user(place.user), *_command(entry_of(program), SKILL, staged, args)]
+    command = [*as_user(paths.user), *_command(program_path(program), SKILL, staged, args)]
     with ExitStack() as stack:
-        prepared = command_line(bubblewrap, place, program, grants)
+        prepared = command_line(bubblewrap, paths, program, grants)
         for descriptor in prepared.descriptors:
             stack.callback(os.close, descriptor)
-        told, tell = _pipe(stack)
+        status, status_writer = _pipe(stack)
         wait, go = _pipe(stack)
-        own = ["--json-status-fd", str(tell.fileno()), "--block-fd", str(wait.fileno())]
-        variables = [word for item in environment(None, program).items() for word in ("--setenv", *item)]
-        # Not as words: a script can see the command line of the process that made its walls.
-        hidden = in_memory("\0".join([*prepared.arguments, *variables, *own]).encode("utf-8", "surrogateescape"))
+        own = ["--json-status-fd", str(status_writer.fileno()), "--block-fd", str(wait.fileno())]
+        variables = [word for item in script_variables(None, program).items() for word in ("--setenv", *item)]
+        # Passed by descriptor: a script can read the command line of the process that made its sandbox.
+        hidden = memory_file("\0".join([*prepared.arguments, *variables, *own]).encode("utf-8", "surrogateescape"))
         stack.callback(os.close, hidden)
         process = _open(
             [bubblewrap, "--args", str(hidden), "--", *command],
-            descriptors=[*prepared.descriptors, tell.fileno(), wait.fileno(), hidden],
+            descriptors=[*prepared.descriptors, status_writer.fileno(), wait.fileno(), hidden],
             env={},
             cwd="/",
         )
         stack.enter_context(process)
         stack.callback(_kill_with_children, process)
-        tell.close()
+        status_writer.close()
         wait.close()
         try:
-            root = _child(told.readline())
+            root = _child(status.readline())
             ended = os.pidfd_open(root)
             stack.callback(os.close, ended)
             _limit(root, limits)
         except (OSError, ValueError):
-            # It is dead already: the walls could not be put up.
-            raise no_sandbox(why_not(process.communicate()[1])) from None
+            # It is dead already: the sandbox could not be created.
+            raise no_sandbox(bubblewrap_error(process.communicate()[1])) from None
         go.write(b".")
 
         def end() -> None:
-            # Bubblewrap takes it along only from a point that it may not have reached yet.
+            # Bubblewrap ends its child only from a point that it may not have reached yet.
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(ended, signal.SIGKILL)
             process.kill()
@@ -109,11 +109,11 @@ def in_sandbox(
             _wait_for(ended)
 
         stack.callback(end)
-        yield Started(process, root, "bubblewrap", end, lambda: b"exit-code" in told.read())
+        yield Started(process, root, "bubblewrap", end, lambda: b"exit-code" in status.read())
 
 
 def _open(command: Sequence[str], *, descriptors: Sequence[int], env: Mapping[str, str], cwd: str) -> "Popen[bytes]":
-    """A process with nothing to read, and nothing of ours but the descriptors it is given."""
+    """Start a process with empty input that inherits only the given descriptors."""
     import subprocess
 
     try:
@@ -132,7 +132,7 @@ def _open(command: Sequence[str], *, descriptors: Sequence[int], env: Mapping[st
 
 
 def _child(status: bytes) -> int:
-    """The first process behind the walls; ValueError if there is none."""
+    """Return the first process in the sandbox; raise ValueError if there is none."""
     import json
 
     return int(json.loads(status)["child-pid"])
@@ -150,12 +150,12 @@ def _limit(process: int, limits: Mapping[str, int]) -> None:
 
 
 def _kill_with_children(process: "Popen[bytes]") -> None:
-    """End a process of which nobody knows yet whether it has children."""
+    """Kill a process and its children, if it has any yet."""
     if process.returncode is not None:
         return
     with suppress(ProcessLookupError, ChildProcessError):
         os.kill(process.pid, signal.SIGSTOP)
-        # It has no further children from the moment on in which it stands still.
+        # A stopped process starts no more children.
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         for child in descendants(process.pid):
             with suppress(ProcessLookupError):
@@ -165,7 +165,7 @@ def _kill_with_children(process: "Popen[bytes]") -> None:
 
 
 def _kill(number: int) -> None:
-    """Come back when a process that is not our own child is dead."""
+    """Kill a process that is not our child and return when it is dead."""
     ended = os.pidfd_open(number)
     try:
         signal.pidfd_send_signal(ended, signal.SIGKILL)
@@ -175,21 +175,21 @@ def _kill(number: int) -> None:
 
 
 def _reap(process: "Popen[bytes]") -> None:
-    """Come back when a killed process is dead.
+    """Return when a killed process is dead.
 
-    Not by its own `wait`: a signal that comes in the middle of its `poll` leaves a lock taken, for which that would
-    wait for ever.
+    Its own `wait` is not used: a signal in the middle of its `poll` leaves a lock taken, and `wait` would block
+    forever.
     """
     if process.returncode is None:
         try:
             process.returncode = os.waitstatus_to_exitcode(os.waitpid(process.pid, 0)[1])
         except ChildProcessError:
-            # It was told of its end already, and the signal came before that was noted.
+            # It was reaped already, and the signal came before the status was stored.
             process.returncode = -signal.SIGKILL
 
 
 def _wait_for(ended: int) -> None:
-    """Come back when a process is dead, and with it, as the first of its namespace, all others there."""
+    """Return when a process is dead; as the first of its namespace it takes all others with it."""
     import select
 
     poll = select.poll()
@@ -199,25 +199,25 @@ def _wait_for(ended: int) -> None:
 
 @contextmanager
 def without_sandbox(
-    place: StagedPaths, staged: Staged, args: Sequence[str], *, limits: Mapping[str, int]
+    paths: StagedPaths, staged: Staged, args: Sequence[str], *, limits: Mapping[str, int]
 ) -> Iterator[Started]:
-    """The script with all rights of the user, and a keeper that ends it with all its children."""
+    """Run the script with all rights of the user, and a reaper that ends it with all its children."""
     program = staged.interpreter.program
-    # Processes are counted for the whole user here, so that limit would be one for the user's other programs.
+    # Outside a sandbox this limit counts all processes of the user, so it would affect other programs.
     kept = {name: number for name, number in limits.items() if name != "RLIMIT_NPROC"}
     with ExitStack() as stack:
-        heard, leash = _pipe(stack)
+        reaper_end, liveness = _pipe(stack)
         process = _open(
-            command_of(heard.fileno(), kept, _command(program, place.skill, staged, args)),
-            descriptors=[heard.fileno()],
-            env=environment(place, program),
-            cwd=place.work,
+            reaper_command(reaper_end.fileno(), kept, _command(program, paths.skill, staged, args)),
+            descriptors=[reaper_end.fileno()],
+            env=script_variables(paths, program),
+            cwd=paths.work,
         )
         stack.enter_context(process)
-        heard.close()
+        reaper_end.close()
 
         def end() -> None:
-            leash.close()
+            liveness.close()
             _reap(process)
 
         stack.callback(end)

@@ -1,4 +1,4 @@
-"""A process to all that came from it, and what they take together."""
+"""Run a script as a child subreaper, and measure process trees. Runs as its own process, with few imports."""
 
 import os
 import select
@@ -10,16 +10,16 @@ from typing import NamedTuple
 from skillshelf.core import files
 from skillshelf.core.atomic_write import nameless_files
 
-__all__ = ["Taken", "command_of", "descendants", "main", "taken_by"]
+__all__ = ["ProcessUsage", "descendants", "main", "reaper_command", "usage_of"]
 
 
 _PROC = "/proc"
-_MOST = 64 * 1024
-"""No file of /proc that is read here is larger."""
+_PROC_FILE_BYTES = 64 * 1024
+"""Larger than any file of /proc that is read here."""
 
 
 def descendants(process: int) -> list[int]:
-    """The children of a process, theirs, and so on; empty where the system does not tell."""
+    """Return all descendants of a process; empty where there is no /proc."""
     children: dict[int, list[int]] = {}
     for child, parent in _parents():
         children.setdefault(parent, []).append(child)
@@ -39,21 +39,21 @@ def _parents() -> Iterator[tuple[int, int]]:
         files.close(folder)
     for name in names:
         if name.isdecimal() and (fields := _read(int(name), "stat")):
-            # The name of the program stands in brackets and may itself hold brackets and blanks.
+            # The program name is in parentheses and may contain parentheses and blanks.
             yield int(name), int(fields.rpartition(b")")[2].split()[1])
 
 
-class Taken(NamedTuple):
-    """How many threads some processes have, the bytes of memory they have for themselves, and those in open files
-    that are in no folder: removed ones, and ones that were in memory only from the start."""
+class ProcessUsage(NamedTuple):
+    """The number of threads, bytes of private memory, and bytes in open files without a name: removed files and files
+    in memory."""
 
     threads: int
     memory: int
     nameless: int
 
 
-def taken_by(processes: Iterable[int]) -> Taken:
-    """What these processes take together."""
+def usage_of(processes: Iterable[int]) -> ProcessUsage:
+    """Return the total usage of some processes."""
     threads = memory = 0
     nameless: dict[tuple[int, int], int] = {}
     for process in processes:
@@ -63,14 +63,14 @@ def taken_by(processes: Iterable[int]) -> Taken:
                 threads += int(line.split()[1])
             elif line.startswith((b"RssAnon:", b"RssShmem:")):
                 memory += 1024 * int(line.split()[1])
-    return Taken(threads, memory, sum(nameless.values()))
+    return ProcessUsage(threads, memory, sum(nameless.values()))
 
 
 def _read(process: int, name: str) -> bytes:
     try:
-        return files.read_file(f"{_PROC}/{process}/{name}", limit=_MOST, links="never") or b""
+        return files.read_file(f"{_PROC}/{process}/{name}", limit=_PROC_FILE_BYTES, links="never") or b""
     except OSError:
-        # It ended in the meantime.
+        # The process ended in the meantime.
         return b""
 
 
@@ -81,43 +81,41 @@ _START = (
 )
 
 
-def command_of(leash: int, limits: Mapping[str, int], command: Sequence[str]) -> list[str]:
-    """The command that keeps another; it ends when the other end of the descriptor `leash` is closed."""
+def reaper_command(liveness_fd: int, limits: Mapping[str, int], command: Sequence[str]) -> list[str]:
+    """Return the command line of a reaper; it ends when the other end of `liveness_fd` is closed."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     numbers = ",".join(f"{name}={number}" for name, number in limits.items())
-    return [sys.executable, "-I", "-S", "-c", _START, package, str(leash), numbers, *command]
+    return [sys.executable, "-I", "-S", "-c", _START, package, str(liveness_fd), numbers, *command]
 
 
 def main(words: Sequence[str]) -> int:
-    """Run the command, and give its status as a shell would."""
-    leash, numbers, command = int(words[0]), words[1], words[2:]
-    _adopt_orphans()
-    heard, told = os.pipe()
-    os.set_blocking(told, False)
-    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    script = os.fork()
-    if script == 0:
-        _become(command, dict(part.split("=") for part in numbers.split(",") if part))
-    status = None
-    while status is None:
-        ready, _, _ = select.select([leash, heard], [], [])
-        if leash in ready:
-            break
-        os.read(heard, 512)
-        status = _reap(script)
-    _end_all(script)
-    return 128 + signal.SIGKILL if status is None else _as_shell(status)
-
-
-def _adopt_orphans() -> None:
+    """Run the command and return its status as a shell does."""
+    liveness_fd, numbers, command = int(words[0]), words[1], words[2:]
     if sys.platform == "linux":
         import ctypes
 
+        # Orphans of the script become our children, so that they can be found and killed.
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signals, signal_writer = os.pipe()
+    os.set_blocking(signal_writer, False)
+    signal.set_wakeup_fd(signal_writer, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    script = os.fork()
+    if script == 0:
+        _exec(command, dict(part.split("=") for part in numbers.split(",") if part))
+    status = None
+    while status is None:
+        ready, _, _ = select.select([liveness_fd, signals], [], [])
+        if liveness_fd in ready:
+            break
+        os.read(signals, 512)
+        status = _reap(script)
+    _end_all(script)
+    code = -signal.SIGKILL if status is None else os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
 
 
-def _become(command: Sequence[str], limits: Mapping[str, str]) -> None:
+def _exec(command: Sequence[str], limits: Mapping[str, str]) -> None:
     import resource
 
     try:
@@ -137,7 +135,7 @@ def _become(command: Sequence[str], limits: Mapping[str, str]) -> None:
 
 
 def _reap(script: int) -> int | None:
-    """The status of the script, once it ended; other children are only buried."""
+    """Reap all dead children; return the status of the script if it is one of them."""
     found = None
     while True:
         try:
@@ -151,17 +149,17 @@ def _reap(script: int) -> int | None:
 
 
 def _end_all(script: int) -> None:
-    """Kill until there is nobody left to kill."""
+    """Kill all descendants until there are none."""
     _send(os.killpg, script)
     while True:
-        victims = descendants(os.getpid())
-        # Whole groups first: a group is killed at once, and has no time to grow.
-        for group in {_group(victim) for victim in victims} - {None, os.getpgrp()}:
+        targets = descendants(os.getpid())
+        # Whole groups first: a group is killed at once and cannot grow.
+        for group in {_group(target) for target in targets} - {None, os.getpgrp()}:
             _send(os.killpg, group or script)
-        for victim in victims:
-            _send(os.kill, victim)
+        for target in targets:
+            _send(os.kill, target)
         try:
-            # Wait for one, and bury all others that are dead by then.
+            # Wait for one, then reap all others that are dead by then.
             os.waitpid(-1, 0)
         except ChildProcessError:
             return
@@ -175,14 +173,9 @@ def _group(process: int) -> int | None:
         return None
 
 
-def _send(way: Callable[[int, int], None], number: int) -> None:
+def _send(kill: Callable[[int, int], None], number: int) -> None:
     try:
-        way(number, signal.SIGKILL)
+        kill(number, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
-        # It is dead already, or a program that changed its user: nobody but root ends that.
+        # It is dead already, or it changed its user, and only root can kill it.
         return
-
-
-def _as_shell(status: int) -> int:
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code

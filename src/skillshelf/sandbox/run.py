@@ -1,4 +1,4 @@
-"""Pieces of a script's output to what is handed on, and to a file with the whole where that is too much."""
+"""Run a script of a skill: supervise its time, output and use of resources, and report how it ended."""
 
 import os
 import selectors
@@ -25,17 +25,17 @@ from skillshelf.core.limits import (
 from skillshelf.errors import ConfigurationError, LimitExceeded
 from skillshelf.sandbox import bubblewrap as sandbox
 from skillshelf.sandbox import launch
-from skillshelf.sandbox.bubblewrap import Grants, sandbox_available
+from skillshelf.sandbox.bubblewrap import Grants, sandbox_problem
 from skillshelf.sandbox.launch import Started
-from skillshelf.sandbox.reaper import descendants, taken_by
+from skillshelf.sandbox.reaper import descendants, usage_of
 from skillshelf.sandbox.scripts import (
     Script,
     Staged,
     StagedPaths,
     find_script,
-    make_place,
-    produced,
-    remove_place,
+    make_staged_paths,
+    produced_files,
+    remove_staged_paths,
     script_segments,
     stage,
 )
@@ -50,19 +50,19 @@ __all__ = [
     "Stream",
     "find_script",
     "run_script",
-    "sandbox_available",
+    "sandbox_problem",
 ]
 
 
 Stream = Literal["stdout", "stderr"]
 OnOutput = Callable[[Stream, bytes], None]
-"""Told of each piece of output as it comes, up to the limit; no piece ends within a character."""
+"""Receive each piece of output as it comes, up to the limit; no piece ends within a character."""
 
 _NOTE = b"\n[the rest is not kept]\n"
 
 
 class Output:
-    """What a script printed so far."""
+    """The output of a script: up to the limit in memory, and whole in a file if it is more."""
 
     def __init__(self, *, limit: int, on_output: OnOutput | None, folder: str | None, folder_limit: int) -> None:
         self.artifact: str | None = None
@@ -77,34 +77,31 @@ class Output:
 
     @property
     def truncated(self) -> bool:
-        """Whether there was more than is handed on."""
+        """True if there was more output than the limit."""
         return any(seen > self._limit for seen in self.seen.values())
 
     def kept(self, stream: Stream) -> bytes:
-        """What is handed on of a stream."""
+        """Return the output of a stream up to the limit."""
         return b"".join(piece for name, piece in self._pieces if name == stream)
 
     def add(self, stream: Stream, data: bytes) -> None:
-        """Take a piece of output; an empty one is the end of its stream."""
+        """Add a piece of output; an empty one is the end of its stream."""
         room = max(0, self._limit - self.seen[stream])
         self.seen[stream] += len(data)
         cut = len(data) > room
         if cut or self.artifact:
             self._keep_whole(data)
         ready = self._waiting[stream] + data[:room]
-        # At the end of a stream half a character is all there will be.
+        # At the end of a stream an incomplete character is passed on as it is.
         whole = _whole_characters(ready) if data else len(ready)
         self._waiting[stream] = b"" if cut else ready[whole:]
-        self._hand_on(stream, ready[:whole])
-
-    def _hand_on(self, stream: Stream, piece: bytes) -> None:
-        if piece:
+        if piece := ready[:whole]:
             self._pieces.append((stream, piece))
             if self._on_output:
                 self._on_output(stream, piece)
 
     def _keep_whole(self, data: bytes) -> None:
-        """Put a piece into the file with the whole output; the first one brings along what came before."""
+        """Append a piece to the file with the whole output; the first piece brings what came before."""
         if self._folder is None or self.artifact_truncated:
             return
         if self.artifact is None:
@@ -120,13 +117,13 @@ class Output:
             else:
                 append(self.artifact, data)
         except OSError:
-            # The disk is full, say. The script has nothing to do with that and runs on.
+            # For example a full disk: that is not the script's fault, and it runs on.
             cut = True
         self.artifact_truncated = cut
 
 
 def _whole_characters(data: bytes) -> int:
-    """How many bytes there are before a character of UTF-8 that is not complete yet."""
+    """Return the number of bytes before an incomplete UTF-8 character at the end."""
     for back in range(1, min(4, len(data) + 1)):
         byte = data[-back]
         if byte >= 0xC0:
@@ -138,16 +135,16 @@ def _whole_characters(data: bytes) -> int:
 
 
 _TICK = 0.1
-"""Seconds between two looks at what a script takes."""
+"""Seconds between two checks of a script's resources."""
 
-_AFTERWARDS = 1.0
-"""Seconds in which output may still come when a script has ended."""
+_GRACE = 1.0
+"""Seconds to wait for remaining output after a script has ended."""
 
 _PIECE = 64 * 1024
 
 
 class RunLimits(NamedTuple):
-    """What a script may take: `output_bytes` of each stream, `memory_bytes` for each process and for all together."""
+    """The limits of a script: `output_bytes` of each stream, `memory_bytes` of each process and of all together."""
 
     seconds: float = RUN_SECONDS
     output_bytes: int = RUN_OUTPUT_BYTES
@@ -161,13 +158,13 @@ class RunLimits(NamedTuple):
 
 
 class Run(NamedTuple):
-    """How a script ended.
+    """The result of a script.
 
-    `exit_code` is as in a shell: 128 and the number of the signal, where one ended it. `reason` says in words why we
-    ended it, if we did. `stdout_bytes` and `stderr_bytes` count all that came, `stdout` and `stderr` hold what is
-    within the limit; if that is less, `truncated` says so and `artifact` is the file with both streams as they came,
-    where a folder for it was named. `artifact_truncated` says that even this file does not hold everything.
-    `files` are what the script left in its work folder; `work` is that folder, if it was to be kept.
+    `exit_code` is as in a shell: 128 plus the number of a signal. `reason` says why we ended the script, if we did.
+    `stdout_bytes` and `stderr_bytes` count the whole output, `stdout` and `stderr` hold it up to the limit. If that
+    is less, `truncated` is True and `artifact` is the file with both streams as they came, if a folder was given;
+    `artifact_truncated` is True if even this file is not complete. `files` are the files that the script left in its
+    work folder; `work` is that folder if it was kept.
     """
 
     exit_code: int
@@ -176,16 +173,16 @@ class Run(NamedTuple):
     stdout_bytes: int
     stderr_bytes: int
     truncated: bool
-    timed_out: bool
-    duration_ms: int
-    artifact: str | None
-    artifact_truncated: bool
-    sandbox: Literal["bubblewrap", "none"]
-    reason: str | None
-    digest: str
-    files: tuple[str, ...]
-    files_truncated: bool
-    work: str | None
+    timed_out: bool = False
+    duration_ms: int = 0
+    artifact: str | None = None
+    artifact_truncated: bool = False
+    sandbox: Literal["bubblewrap", "none"] = "none"
+    reason: str | None = None
+    digest: str = ""
+    files: tuple[str, ...] = ()
+    files_truncated: bool = False
+    work: str | None = None
 
 
 class _Ended(NamedTuple):
@@ -208,29 +205,29 @@ def run_script(
     artifacts: str | None = None,
     keep: bool = False,
 ) -> Run:
-    """Run a script if it still is what was approved: `digest` of it, `folder_digest` of all below `scripts/`.
+    """Run a script if it is unchanged: `digest` is that of the script, `folder_digest` that of all below `scripts/`.
 
-    The skill's folder is named by its real path. `artifacts` is a folder for output that was cut. With `keep` the
-    work folder stays, and whoever asked for it removes it.
+    `skill_dir` is a real path. `artifacts` is a folder for output beyond the limit. With `keep` the work folder
+    stays, and the caller removes it.
     """
     segments = script_segments(script)
     _check_arguments(args)
     sandbox.check_grants(grants)
     bubblewrap = _bubblewrap(grants)
-    place = make_place(sandbox.user_for_root() if bubblewrap else None)
-    with ExitStack() as unless_ended:
-        unless_ended.callback(remove_place, place, keep_work=False)
-        staged = stage(skill_dir, segments, place, digest=digest, folder_digest=folder_digest)
+    paths = make_staged_paths(sandbox.user_for_root() if bubblewrap else None)
+    with ExitStack() as on_error:
+        on_error.callback(remove_staged_paths, paths, keep_work=False)
+        staged = stage(skill_dir, segments, paths, digest=digest, folder_digest=folder_digest)
         output = Output(
             limit=limits.output_bytes, on_output=on_output, folder=artifacts, folder_limit=limits.artifact_bytes
         )
         begun = time.monotonic()
-        with _started(bubblewrap, place, staged, args, limits, grants) as started:
-            ended = _follow(started, output, limits, place)
+        with _started(bubblewrap, paths, staged, args, limits, grants) as started:
+            ended = _follow(started, output, limits, paths)
         duration_ms = int((time.monotonic() - begun) * 1000)
-        left = produced(place)
-        unless_ended.pop_all()
-    remove_place(place, keep_work=keep)
+        left = produced_files(paths)
+        on_error.pop_all()
+    remove_staged_paths(paths, keep_work=keep)
     return Run(
         exit_code=ended.exit_code,
         stdout=output.kept("stdout"),
@@ -247,7 +244,7 @@ def run_script(
         digest=staged.digest,
         files=left.files,
         files_truncated=left.truncated,
-        work=place.work if keep else None,
+        work=paths.work if keep else None,
     )
 
 
@@ -267,8 +264,8 @@ def _check_arguments(args: Sequence[str]) -> None:
 
 
 def _bubblewrap(grants: Grants) -> str | None:
-    """The sandbox to use; None only where there is none and that is allowed."""
-    why = sandbox_available()
+    """Return the path of bubblewrap; None only if there is no sandbox and the grants allow that."""
+    why = sandbox_problem()
     if why is None:
         return sandbox.find_bubblewrap()
     if not grants.unsandboxed:
@@ -277,7 +274,7 @@ def _bubblewrap(grants: Grants) -> str | None:
 
 
 def _started(
-    bubblewrap: str | None, place: StagedPaths, staged: Staged, args: Sequence[str], limits: RunLimits, grants: Grants
+    bubblewrap: str | None, paths: StagedPaths, staged: Staged, args: Sequence[str], limits: RunLimits, grants: Grants
 ) -> AbstractContextManager[Started]:
     system_limits = {
         "RLIMIT_CORE": 0,
@@ -287,31 +284,31 @@ def _started(
         "RLIMIT_NPROC": limits.processes,
     }
     if bubblewrap:
-        return launch.in_sandbox(bubblewrap, place, staged, args, limits=system_limits, grants=grants)
-    return launch.without_sandbox(place, staged, args, limits=system_limits)
+        return launch.in_sandbox(bubblewrap, paths, staged, args, limits=system_limits, grants=grants)
+    return launch.without_sandbox(paths, staged, args, limits=system_limits)
 
 
-# While it runs ----------------------------------------------------------------------------------------
+# Supervision ----------------------------------------------------------------------------------------
 
 
-def _follow(started: Started, output: Output, limits: RunLimits, place: StagedPaths) -> _Ended:
-    """Take what a script prints until it ends, or until it must; then nothing of it runs any more."""
+def _follow(started: Started, output: Output, limits: RunLimits, paths: StagedPaths) -> _Ended:
+    """Collect the output until the script ends or exceeds a limit; return after all its processes are dead."""
     process = started.process
     deadline = time.monotonic() + limits.seconds
     with selectors.DefaultSelector() as streams:
         for name, stream in (("stdout", process.stdout), ("stderr", process.stderr)):
             assert stream is not None
             streams.register(stream, selectors.EVENT_READ, name)
-        reason = _until_it_ends(started, streams, output, limits, place, deadline)
+        reason = _until_it_ends(started, streams, output, limits, paths, deadline)
         timed_out = reason is None and process.poll() is None
         started.end()
-        last = time.monotonic() + _AFTERWARDS
+        last = time.monotonic() + _GRACE
         while streams.get_map() and time.monotonic() < last:
             _take(streams, output, _TICK)
     if timed_out:
         reason = f"it was stopped after {limits.seconds:g} seconds"
     if reason is None and not started.began():
-        raise launch.not_begun(output.kept("stderr"))
+        raise launch.not_started(output.kept("stderr"))
     code = process.returncode
     return _Ended(code if code >= 0 else 128 - code, timed_out, reason, started.kind)
 
@@ -321,19 +318,19 @@ def _until_it_ends(
     streams: selectors.BaseSelector,
     output: Output,
     limits: RunLimits,
-    place: StagedPaths,
+    paths: StagedPaths,
     deadline: float,
 ) -> str | None:
-    """Why a script must end, or None if it did so itself or its time is up."""
-    free = free_bytes(place.path)
-    next_look = time.monotonic() + _TICK
+    """Return the limit that a script exceeded, or None if it ended or its time is up."""
+    free = free_bytes(paths.path)
+    next_check = time.monotonic() + _TICK
     while started.process.poll() is None and (now := time.monotonic()) < deadline:
-        if now >= next_look:
-            if reason := _excess(started, limits, place, free):
+        if now >= next_check:
+            if reason := _excess(started, limits, paths, free):
                 return reason
-            # Looking at a full folder takes time, and most of the time is for the script.
-            next_look = time.monotonic() + max(_TICK, 5 * (time.monotonic() - now))
-        pause = max(0.0, min(deadline, next_look) - now)
+            # Measuring a full folder takes time, and most of the time is for the script.
+            next_check = time.monotonic() + max(_TICK, 5 * (time.monotonic() - now))
+        pause = max(0.0, min(deadline, next_check) - now)
         if streams.get_map():
             _take(streams, output, pause)
         else:
@@ -343,7 +340,7 @@ def _until_it_ends(
 
 
 def _take(streams: selectors.BaseSelector, output: Output, pause: float) -> None:
-    """Take what can be read by then."""
+    """Add the output that arrives within the pause."""
     for key, _ in streams.select(pause):
         stream: Stream = key.data
         data = os.read(key.fd, _PIECE)
@@ -352,19 +349,19 @@ def _take(streams: selectors.BaseSelector, output: Output, pause: float) -> None
             streams.unregister(key.fileobj)
 
 
-def _excess(started: Started, limits: RunLimits, place: StagedPaths, free: int) -> str | None:
-    """What a script takes too much of, in words; `free` is what was left of the disk when it began."""
-    taken = taken_by(descendants(started.root))
-    if taken.threads > limits.processes:
+def _excess(started: Started, limits: RunLimits, paths: StagedPaths, free: int) -> str | None:
+    """Return the limit that a script exceeds, or None; `free` is the free disk space when it began."""
+    usage = usage_of(descendants(started.root))
+    if usage.threads > limits.processes:
         return f"it had more than {limits.processes} processes at one time"
-    if taken.memory > limits.memory_bytes:
+    if usage.memory > limits.memory_bytes:
         return f"it took more than {limits.memory_bytes} bytes of memory"
-    if taken.nameless > limits.work_bytes:
+    if usage.nameless > limits.work_bytes:
         return f"it held more than {limits.work_bytes} bytes in files that are in no folder"
-    used = [disk_use(path, limits.work_files) for path in (place.work, place.temporary, place.shared_memory)]
-    if not all(use.whole for use in used) and free - free_bytes(place.path) > limits.work_bytes:
+    used = [disk_use(path, limits.work_files) for path in (paths.work, paths.temporary, paths.shared_memory)]
+    if not all(use.whole for use in used) and free - free_bytes(paths.path) > limits.work_bytes:
         return f"it hid what it wrote, and {limits.work_bytes} bytes of the disk are gone"
-    if taken.nameless + sum(use.size for use in used) > limits.work_bytes:
+    if usage.nameless + sum(use.size for use in used) > limits.work_bytes:
         return f"it wrote more than {limits.work_bytes} bytes to disk"
     if sum(use.entries for use in used) > limits.work_files:
         return f"it made more than {limits.work_files} files"

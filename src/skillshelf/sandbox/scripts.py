@@ -1,4 +1,4 @@
-"""The name of a script to its bytes, their digest, and the program that runs them."""
+"""Find, digest and copy the scripts of a skill, and choose the interpreter of each."""
 
 import os
 import shlex
@@ -29,16 +29,16 @@ __all__ = [
     "Script",
     "Staged",
     "StagedPaths",
+    "digest_of_files",
     "find_script",
-    "folder_digest",
     "in_system",
     "interpreter_of",
-    "make_place",
-    "not_whole",
-    "produced",
-    "remove_place",
+    "make_staged_paths",
+    "produced_files",
+    "remove_staged_paths",
     "script_segments",
     "stage",
+    "unreadable_folder",
 ]
 
 
@@ -46,11 +46,11 @@ FOLDER = "scripts"
 """The folder of a skill that holds its scripts."""
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32", "/nix/store", "/gnu/store")
-"""Where programs lie that belong to the system."""
+"""The folders of programs that belong to the system."""
 
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _FIRST_LINE = 256
-"""As much of a first line as Linux looks at."""
+"""The length of a first line that Linux reads."""
 
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     ".bash": ("bash",),
@@ -69,21 +69,21 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
     ".sh": ("bash", "sh"),
     ".zsh": ("zsh",),
 }
-"""Who runs a script without a first line that says so, by the end of its name; the first that is installed."""
+"""Interpreters by file extension, for scripts without a shebang; the first one installed is used."""
 
 
 class Interpreter(NamedTuple):
-    """The program that runs a script, and the arguments that stand before the script's path."""
+    """The program that runs a script, and its arguments before the script's path."""
 
     program: str
     arguments: tuple[str, ...] = ()
 
 
 class Script(NamedTuple):
-    """A script as it was read just now.
+    """A script as it is on disk.
 
     `path` is relative to the skill. `folder_digest` covers every file below `scripts/`, because a script may use
-    the others: it is the digest of the lines that `sha256sum` writes for them, sorted by path.
+    the others: it is the digest of the lines that `sha256sum` prints for them, sorted by path.
     """
 
     path: str
@@ -94,7 +94,7 @@ class Script(NamedTuple):
 
 
 def find_script(skill_dir: str, script: str, *, env: Mapping[str, str] | None = None) -> Script:
-    """The script of that name below `scripts/`; the folder of the skill is named by its real path."""
+    """Return the script of that name below `scripts/`; `skill_dir` is a real path."""
     segments = script_segments(script)
     shown = "/".join(segments)
     with refusing(shown, SCRIPT_BYTES), files.Folder(skill_dir) as folder:
@@ -103,14 +103,14 @@ def find_script(skill_dir: str, script: str, *, env: Mapping[str, str] | None = 
         except IsADirectoryError:
             raise ScriptNotRunnable(f"{visible(shown)} is a folder; name a file in it") from None
         digests = _digests(folder)
-    return Script(shown, digest_of(data), folder_digest(digests), len(data), interpreter_of(shown, data, env))
+    return Script(shown, digest_of(data), digest_of_files(digests), len(data), interpreter_of(shown, data, env))
 
 
 def _digests(folder: files.Folder) -> dict[str, str]:
-    """The digest of every file below `scripts/`, by its path in there."""
+    """Return the digest of every file below `scripts/`, by its path in there."""
     found, complete = folder.files(LISTED_ENTRIES, (FOLDER,))
     if not complete:
-        raise not_whole(f"{FOLDER}/")
+        raise unreadable_folder(f"{FOLDER}/")
     left = RUN_SKILL_BYTES
     digests = {}
     for path in found:
@@ -121,16 +121,16 @@ def _digests(folder: files.Folder) -> dict[str, str]:
     return digests
 
 
-def not_whole(folder: str) -> LimitExceeded:
-    """The refusal of a folder of which not every file was found."""
+def unreadable_folder(folder: str) -> LimitExceeded:
+    """Return the error for a folder whose files could not all be listed."""
     return LimitExceeded(
         f"{folder} cannot be read whole: it holds more than {LISTED_ENTRIES} entries, is deeper than {WALK_DEPTH} "
         "folders, may not be read, or changed just now"
     )
 
 
-def folder_digest(digests: Mapping[str, str]) -> str:
-    """One digest for many files, given theirs by path."""
+def digest_of_files(digests: Mapping[str, str]) -> str:
+    """Return one digest for many files from their digests by path."""
     lines = sha256()
     for path in sorted(digests, key=os.fsencode):
         lines.update(f"{digests[path].removeprefix('sha256:')}  ".encode() + os.fsencode(path) + b"\n")
@@ -141,7 +141,7 @@ def folder_digest(digests: Mapping[str, str]) -> str:
 
 
 def script_segments(script: str) -> tuple[str, ...]:
-    """The names on the way to a script, from its skill's folder; `scripts/` in front may be left out."""
+    """Return the segments of a script's path in its skill; a leading `scripts/` may be left out."""
     if not script or len(script) > ADDRESS_CHARS:
         raise PathEscape(f"a script is named by 1 to {ADDRESS_CHARS} characters")
     if any(c < " " or "\x7f" <= c < "\xa0" or "\ud800" <= c <= "\udfff" or c == "\\" for c in script):
@@ -158,8 +158,9 @@ def script_segments(script: str) -> tuple[str, ...]:
 
 
 def interpreter_of(shown: str, data: bytes, env: Mapping[str, str] | None = None) -> Interpreter:
-    """Who runs these bytes: the first line says it, or else the end of the name."""
-    search = _search_path(os.environ if env is None else env)
+    """Return the interpreter, from the shebang or else from the file extension."""
+    path = (os.environ if env is None else env).get("PATH") or _DEFAULT_PATH
+    search = [folder for folder in path.split(":") if folder.startswith("/")]
     if data.startswith(b"#!"):
         words = _first_line(shown, data)
         program = _installed(words[0], search)
@@ -172,7 +173,7 @@ def interpreter_of(shown: str, data: bytes, env: Mapping[str, str] | None = None
     if names is None:
         known = " ".join(PROGRAMS)
         raise ScriptNotRunnable(
-            f"nothing says who runs {shown}: begin it with a line like `#!/usr/bin/env python3`, "
+            f"no interpreter is known for {shown}: begin it with a line like `#!/usr/bin/env python3`, "
             f"or end its name with one of {known}"
         )
     for name in names:
@@ -186,7 +187,7 @@ def _missing(shown: str, why: str, program: str) -> str:
 
 
 def _first_line(shown: str, data: bytes) -> list[str]:
-    """The program and arguments of a `#!` line; as in the kernel all after the program is one argument."""
+    """Return the program and arguments of a shebang; as in the kernel, the rest of the line is one argument."""
     line, ended, _ = data[2:_FIRST_LINE].partition(b"\n")
     if not ended and len(data) > _FIRST_LINE:
         raise ScriptNotRunnable(f"{shown}: its first line has more than {_FIRST_LINE} bytes")
@@ -201,12 +202,12 @@ def _first_line(shown: str, data: bytes) -> list[str]:
     if not program.startswith("/"):
         raise ScriptNotRunnable(f"{shown}: its first line must name a program by its whole path, as /usr/bin/env does")
     if os.path.basename(program) == "env":
-        return _asked_of_env(shown, argument)
+        return _env_command(shown, argument)
     return [program, argument] if argument else [program]
 
 
-def _asked_of_env(shown: str, argument: str) -> list[str]:
-    """What `env` would start: one name, or with `-S` a name and arguments."""
+def _env_command(shown: str, argument: str) -> list[str]:
+    """Return the command that `env` would start: one name, or with `-S` a name and arguments."""
     split = next((argument.removeprefix(flag) for flag in ("--split-string=", "-S") if argument.startswith(flag)), None)
     if split is None:
         words = [argument]
@@ -222,19 +223,15 @@ def _asked_of_env(shown: str, argument: str) -> list[str]:
     return words
 
 
-def _search_path(env: Mapping[str, str]) -> Sequence[str]:
-    return [folder for folder in (env.get("PATH") or _DEFAULT_PATH).split(":") if folder.startswith("/")]
-
-
 def in_system(path: str) -> bool:
-    """Whether a path lies in a folder of the system."""
+    """Return True if a path is inside a system folder."""
     return any(files.is_inside(path, folder) for folder in SYSTEM)
 
 
 def _installed(program: str, search: Sequence[str]) -> str | None:
-    """The path of a program that may be used: one of the system's, or one that the user's PATH leads to."""
+    """Return the path of a program of the system or of the user's PATH, or None."""
     if program.startswith("/"):
-        # A skill chooses this path, and what it names can be seen in the sandbox.
+        # A skill chooses this path, and the program becomes visible in the sandbox.
         known = in_system(os.path.normpath(program)) or os.path.dirname(program) in search
         return program if known and _is_program(program) else None
     for folder in search:
@@ -258,7 +255,7 @@ def _is_program(path: str) -> bool:
 
 
 class StagedPaths(NamedTuple):
-    """The private folder of one run, and the user who gets it, where that is not the one we are."""
+    """The private folder of one run; `user` is its owner if that is not the current user."""
 
     path: str
     user: int | None = None
@@ -275,105 +272,107 @@ class StagedPaths(NamedTuple):
 
     @property
     def temporary(self) -> str:
-        """What the script sees as /tmp."""
+        """The folder mounted as /tmp."""
         return f"{self.path}/tmp"
 
     @property
     def shared_memory(self) -> str:
-        """What the script sees as /dev/shm: a folder, so that what lies there takes disk and not memory."""
+        """The folder mounted as /dev/shm; it takes disk space, not memory."""
         return f"{self.path}/shm"
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The four subfolders."""
+        return self.skill, self.work, self.temporary, self.shared_memory
 
 
 class Staged(NamedTuple):
-    """A script in its copy: its path from the skill's folder, its digest, and who runs it."""
+    """A copied script: its path in the skill, its digest, and its interpreter."""
 
     path: str
     digest: str
     interpreter: Interpreter
 
 
-def make_place(user: int | None) -> StagedPaths:
-    """A new private folder with its four parts."""
+def make_staged_paths(user: int | None) -> StagedPaths:
+    """Create the private folder of a run with its four subfolders."""
     try:
-        place = StagedPaths(make_private_folder("skillshelf-run-"), user)
-        for path in (place.skill, place.work, place.temporary, place.shared_memory):
+        paths = StagedPaths(make_private_folder("skillshelf-run-"), user)
+        for path in paths.folders:
             os.mkdir(path)
-            # What keeps others out is the private folder; behind the walls root needs a way in without its rights.
+            # The private folder keeps others out; in the sandbox root needs access without its privileges.
             os.chmod(path, 0o755)
     except OSError as error:
         raise ScriptNotRunnable(f"no work folder can be made for it: {error}") from error
-    return place
+    return paths
 
 
-def remove_place(place: StagedPaths, *, keep_work: bool) -> None:
-    """Remove the private folder, or all of it but the work folder."""
-    parts = (place.skill, place.temporary, place.shared_memory) if keep_work else (place.path,)
-    if keep_work and place.user is not None:
-        give_tree(place.work, os.geteuid())
-    for path in parts:
-        # What a script did to its folders must not hide how it ended; it is a temporary folder anyway.
+def remove_staged_paths(paths: StagedPaths, *, keep_work: bool) -> None:
+    """Remove the private folder; `keep_work` keeps the work folder."""
+    if keep_work and paths.user is not None:
+        give_tree(paths.work, os.geteuid())
+    for path in (folder for folder in paths.folders if folder != paths.work) if keep_work else (paths.path,):
+        # A folder that cannot be removed must not hide how the script ended; it is temporary anyway.
         with suppress(OSError):
             remove_tree(path)
 
 
-def produced(place: StagedPaths) -> Listing:
-    """The regular files in the work folder; links that a script made are not followed, and not listed."""
-    with files.Folder(place.work) as work:
+def produced_files(paths: StagedPaths) -> Listing:
+    """Return the regular files in the work folder; links are neither followed nor listed."""
+    with files.Folder(paths.work) as work:
         found, complete = work.files(LISTED_ENTRIES)
-    paths = sorted(found, key=os.fsencode)
-    return Listing(tuple(paths[:LISTED_CHILDREN]), len(paths), not complete or len(paths) > LISTED_CHILDREN)
+    names = sorted(found, key=os.fsencode)
+    return Listing(tuple(names[:LISTED_CHILDREN]), len(names), not complete or len(names) > LISTED_CHILDREN)
 
 
 def stage(
-    skill_dir: str, segments: Sequence[str], place: StagedPaths, *, digest: str | None, folder_digest: str | None
+    skill_dir: str, segments: Sequence[str], paths: StagedPaths, *, digest: str | None, folder_digest: str | None
 ) -> Staged:
-    """Copy a skill; PermissionDenied if the copied script is not the one that was approved."""
+    """Copy a skill; raise PermissionDenied if the copied script is not the approved one."""
     script = "/".join(segments)
-    data, digests = _copy(skill_dir, segments, place)
+    data, digests = _copy(skill_dir, segments, paths)
     if digest not in (None, digests[script]):
-        raise PermissionDenied(f"{script} changed since it was approved; look at it and approve it again")
-    if folder_digest not in (None, _of_folder(digests)):
+        raise PermissionDenied(f"{script} changed since it was approved; review it and approve it again")
+    copied = {
+        path.removeprefix(f"{FOLDER}/"): known for path, known in digests.items() if path.startswith(f"{FOLDER}/")
+    }
+    if folder_digest not in (None, digest_of_files(copied)):
         raise PermissionDenied(
-            f"a file in {FOLDER}/ changed since it was approved; look at them and approve them again"
+            f"a file in {FOLDER}/ changed since it was approved; review the folder and approve it again"
         )
     interpreter = interpreter_of(script, data)
-    if place.user is not None:
-        for path in (place.skill, place.work, place.temporary, place.shared_memory):
-            give_tree(path, place.user)
+    if paths.user is not None:
+        for path in paths.folders:
+            give_tree(path, paths.user)
     return Staged(script, digests[script], interpreter)
 
 
-def _copy(skill_dir: str, segments: Sequence[str], place: StagedPaths) -> tuple[bytes, dict[str, str]]:
-    """The bytes of the script, and the digest of every file that was copied."""
+def _copy(skill_dir: str, segments: Sequence[str], paths: StagedPaths) -> tuple[bytes, dict[str, str]]:
+    """Copy all files; return the bytes of the script and the digest of every file."""
     script = "/".join(segments)
     with refusing(script, SCRIPT_BYTES), files.Folder(skill_dir) as skill:
         try:
-            data = _copy_file(skill, segments, place, SCRIPT_BYTES)
+            data = _copy_file(skill, segments, paths, SCRIPT_BYTES)
         except IsADirectoryError:
             raise ScriptNotRunnable(f"{script} is a folder; name a file in it") from None
         digests = {script: digest_of(data)}
         found, complete = skill.files(LISTED_ENTRIES)
         if not complete:
-            raise not_whole("the skill's folder")
+            raise unreadable_folder("the skill's folder")
         left = RUN_SKILL_BYTES
         for path in found:
             if path != script:
-                # One that went away since it was listed is not there, and the copy is without it.
+                # A file that was deleted since it was listed is left out of the copy.
                 with suppress(ResourceNotFound), refusing(path, left):
-                    other = _copy_file(skill, path.split("/"), place, left)
+                    other = _copy_file(skill, path.split("/"), paths, left)
                     left -= len(other)
                     digests[path] = digest_of(other)
     return data, digests
 
 
-def _copy_file(skill: files.Folder, segments: Sequence[str], place: StagedPaths, limit: int) -> bytes:
-    """The bytes of a regular file, which are now those of a new file too; only its right to be run is kept."""
+def _copy_file(skill: files.Folder, segments: Sequence[str], paths: StagedPaths, limit: int) -> bytes:
+    """Copy a regular file and return its bytes; of its mode only the executable bit is kept."""
     contents = skill.read(segments, limit=limit)
     mode = 0o755 if contents.runnable else 0o644
-    write_new(f"{place.skill}/{'/'.join(segments)}", contents.data, mode=mode)
+    write_new(f"{paths.skill}/{'/'.join(segments)}", contents.data, mode=mode)
     return contents.data
-
-
-def _of_folder(digests: dict[str, str]) -> str:
-    start = f"{FOLDER}/"
-    return folder_digest({path[len(start) :]: known for path, known in digests.items() if path.startswith(start)})

@@ -214,12 +214,12 @@ class ShelfProtocol(Protocol):
 
 
 class UsedSkill(NamedTuple):
-    """A skill that was used; only a mention has no loaded skill, and only rendered text has a result."""
+    """A skill that was used; a mention has no loaded skill, and an entry without text has an empty result."""
 
     skill: CatalogSkill
     loaded: LoadedSkill | None = None
-    result: ToolResult | None = None
     warnings: tuple[Diagnostic, ...] = ()
+    result: ToolResult = ToolResult(True, "", {})
 
 
 def is_for_users(skill: CatalogSkill) -> bool:
@@ -319,6 +319,10 @@ class Conversation:
         permitted = [skill for skill in self._resolve(steps, name, path) if self._permit(steps, skill)]
         return [self._load_and_record(steps, skill, arguments) for skill in permitted]
 
+    def use_one(self, entry: Entry, name: str | None = None, path: str | None = None, arguments: str = "") -> UsedSkill:
+        """Use a skill by an entry that resolves exactly one."""
+        return self.use(entry, name, path, arguments)[0]
+
     def _resolve(self, steps: UseSteps, name: str | None, path: str | None) -> Sequence[CatalogSkill]:
         if steps.resolve == "all":
             return [skill for skill in self.skills if skill.name == name]
@@ -352,36 +356,36 @@ class Conversation:
             return UsedSkill(skill)
         loaded = self.effects.load(skill, self.profile)
         rendered = self._render(steps, loaded, arguments)
-        warnings = (*loaded.warnings, *(rendered.warnings if rendered else ()))
+        warnings = (*loaded.warnings, *rendered.warnings)
         sent = None
         if steps.text == "sent":
             self.warnings += warnings
             sent = self.sent.in_context(loaded, arguments) if self.profile.reload == "remind" else None
         if sent is None:
             self._record_load(loaded, warnings)
-        ref = sent.ref if sent else self._keep_text(steps, loaded, arguments, rendered)
+        ref = sent.ref if sent else self._keep_text(steps, loaded, arguments, rendered.text)
         self._record_use(steps, skill, loaded, arguments, ref, repeat=sent is not None)
-        if rendered is None or ref is None:
-            return UsedSkill(skill, loaded, None, warnings)
+        if ref is None:
+            return UsedSkill(skill, loaded, warnings)
         if sent is not None:
-            return UsedSkill(skill, loaded, reminder_result(loaded, ref), warnings)
-        result = load_result(loaded, rendered.text, ref, self.profile, root=self.shelf.project_root)
-        return UsedSkill(skill, loaded, result, warnings)
+            return UsedSkill(skill, loaded, warnings, reminder_result(loaded, ref))
+        result = load_result(loaded, rendered.text, ref, self.profile, root=lambda: self.shelf.project_root)
+        return UsedSkill(skill, loaded, warnings, result)
 
-    def _render(self, steps: UseSteps, loaded: LoadedSkill, arguments: str) -> Rendered | None:
+    def _render(self, steps: UseSteps, loaded: LoadedSkill, arguments: str) -> Rendered:
         if steps.render == "none":
-            return None
+            return Rendered("")
         if steps.render == "command" and self.profile.arguments == "user-line":
             return as_follow_up(loaded, arguments)
         return render(loaded, self.profile, arguments)
 
-    def _keep_text(self, steps: UseSteps, loaded: LoadedSkill, arguments: str, rendered: Rendered | None) -> str | None:
+    def _keep_text(self, steps: UseSteps, loaded: LoadedSkill, arguments: str, text: str) -> str | None:
         """Keep a rendered text and return its reference."""
-        if rendered is None or steps.text == "none":
-            return None
         if steps.text == "sent":
-            return self.sent.add_skill(loaded, arguments, rendered.text)
-        return self.sent.add_text("load", rendered.text, key=f"{loaded.skill.path} {loaded.digest} {arguments}")
+            return self.sent.add_skill(loaded, arguments, text)
+        if steps.text == "kept":
+            return self.sent.add_text("load", text, key=f"{loaded.skill.path} {loaded.digest} {arguments}")
+        return None
 
     def _record_load(self, loaded: LoadedSkill, warnings: Sequence[Diagnostic]) -> None:
         """Record a load and the changes that the skill proposes to the host."""

@@ -136,14 +136,14 @@ class Permissions:
     def _confirm(self, question: "_Confirmation", skill: CatalogSkill, reason: str) -> "tuple[Decision, By]":
         """Ask the user; without a way to ask, deny."""
         if question in self._confirmed:
-            return Decision("allow", None, "the user said yes to this before"), "remembered"
+            return Decision("allow", None, "the user confirmed this before"), "remembered"
         if self.confirm is None:
-            return Decision("deny", None, f"{reason}, and nobody can be asked"), "nobody"
+            return Decision("deny", None, f"{reason}, and there is no way to ask the user"), "nobody"
         about = f"{reason}: {question.script} {question.digest}" if question.script else reason
         answer = self.confirm(question.tool, skill.name, about)
         if answer == "remember":
             self._remember(question, skill)
-            return Decision("allow", None, "the user said yes, for ever"), "remembered"
+            return Decision("allow", None, "the user confirmed this for good"), "remembered"
         verdict: Verdict = "allow" if answer is True else "deny"
         return Decision(verdict, None, reason), "user"
 

@@ -163,13 +163,12 @@ class Window(NamedTuple):
 
 def policy_to_dict(policy: Policy) -> dict[str, Any]:
     """Return the JSON form, which `make_policy` accepts."""
-    rules = {key: [_rule_to_dict(rule) for rule in getattr(policy, key)] for key in ("allow", "deny")}
     plain = {key: list(value) if isinstance(value, tuple) else value for key, value in policy._asdict().items()}
-    return {**plain, **rules}
-
-
-def _rule_to_dict(rule: PermissionRule) -> dict[str, str]:
-    return {"tool": rule.tool, **({"skill_name": rule.skill_name} if rule.skill_name else {})}
+    for key in ("allow", "deny"):
+        plain[key] = [
+            {"tool": rule.tool, **({"skill_name": rule.skill_name} if rule.skill_name else {})} for rule in plain[key]
+        ]
+    return plain
 
 
 # Policies ----------------------------------------------------------------------------------------
@@ -252,24 +251,24 @@ def decide(
     """
     names = (tool, *other_names)
     if rule := _matching(policy.deny, (*names, *names_elsewhere), skill):
-        return Decision("deny", _rule_text("deny", rule), "a rule says deny")
+        return Decision("deny", _rule_text("deny", rule), "a rule denies it")
     if tool == "skill_run" and policy.name == "read-only":
         return Decision("deny", None, "the policy read-only runs no script")
     if (rule := _matching(policy.allow, names, skill)) and not _is_too_wide(rule, tool, skill):
-        return Decision("allow", _rule_text("allow", rule), "a rule says allow")
+        return Decision("allow", _rule_text("allow", rule), "a rule allows it")
     if skill is None:
-        return Decision("allow", None, "no rule speaks of it")
+        return Decision("allow", None, "no rule matches")
     if not skill.trusted and (policy.name != "full-auto" or tool == "skill_run"):
         return Decision("confirm", None, "the skill belongs to a project that is not trusted")
     if policy.name == "full-auto":
         return Decision("allow", None, "the policy full-auto allows it")
     if tool in ASKED_ALWAYS:
         return Decision("confirm", None, ASKED_ALWAYS[tool])
-    return Decision("allow", None, "the skill is trusted and no rule speaks of it")
+    return Decision("allow", None, "the skill is trusted and no rule matches")
 
 
 ASKED_ALWAYS: Mapping[str, str] = {
-    "skill_run": "a script runs only after somebody said yes",
+    "skill_run": "a script runs only after the user confirms it",
     "skill_override": "only the host can choose its model, its tools and its context",
 }
 
@@ -291,7 +290,7 @@ def _rule_text(verdict: str, rule: PermissionRule) -> str:
 
 
 def can_run(policy: Policy, *, can_ask: bool) -> bool:
-    """Return True if the policy can ever allow a script; `can_ask` says that there is a user to confirm it."""
+    """Return True if the policy can ever allow a script; `can_ask` is True if there is a user to confirm it."""
     rules = [rule for rule in policy.allow if rule.tool == "skill_run"]
     closed = any(rule.tool == "skill_run" and rule.skill_name is None for rule in policy.deny)
     return not closed and policy.name != "read-only" and (can_ask or bool(rules) or policy.name == "full-auto")
@@ -300,7 +299,7 @@ def can_run(policy: Policy, *, can_ask: bool) -> bool:
 # Tools of the host --------------------------------------------------------------------------------
 
 _DEFAULTS: Mapping[PolicyName, Decision] = {
-    "default": Decision("confirm", None, "no rule speaks of this tool"),
+    "default": Decision("confirm", None, "no rule matches this tool"),
     "read-only": Decision("deny", None, "the policy read-only allows a tool only by a rule"),
     "full-auto": Decision("allow", None, "the policy full-auto allows it"),
 }
@@ -310,13 +309,13 @@ def decide_tool(policy: Policy, tool: str, arguments: Mapping[str, Any], windows
     """Decide whether a tool of the host may be called while these skills are active."""
     active = [window.name for window in windows]
     if rule := _for_host(policy.deny, tool, active):
-        return Decision("deny", _rule_text("deny", rule), "a rule says deny")
+        return Decision("deny", _rule_text("deny", rule), "a rule denies it")
     for window in windows:
         if window.patterns is not None and not covered(window.patterns, tool, arguments):
             reason = f"it is not among the allowed-tools of {window.name}, which is active"
             return Decision("deny", f"allowed-tools: {window.name}", reason)
     if rule := _for_host(policy.allow, tool, active):
-        return Decision("allow", _rule_text("allow", rule), "a rule says allow")
+        return Decision("allow", _rule_text("allow", rule), "a rule allows it")
     if granted := [window.name for window in windows if is_granted(policy, window)]:
         rule_text = f"permissions.grant_from_skills: {granted[0]}"
         return Decision("allow", rule_text, f"the policy lets {granted[0]} allow its own tools")

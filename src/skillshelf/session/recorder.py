@@ -38,9 +38,8 @@ class Recording(NamedTuple):
 class Act:
     """One call while it runs: its result, and the members of `tool_ended` if it ran a script."""
 
-    def __init__(self, tool_id: str, mode: "Mode") -> None:
+    def __init__(self, tool_id: str) -> None:
         self.tool_id = tool_id
-        self.mode = mode
         self.result: ToolResult | None = None
         self.ended: dict[str, Any] = {}
 
@@ -74,7 +73,7 @@ class Recorder:
         self._listeners = listeners
         self._journal = journal
         self._store = store
-        self._mode: Mode = "manual"
+        self.mode: Mode = "manual"
         self._calls = 0
         self._events = 0
         self._catalog: Catalog | None = None
@@ -119,7 +118,7 @@ class Recorder:
         roots = [root.path for root in catalog.roots]
         self.emit(SessionStarted(roots=roots, policy=policy_to_dict(policy), version=__version__, **members))
         if policy.name == "full-auto":
-            self.emit(PolicyWidened("full-auto", "what would be confirmed by somebody is allowed without asking"))
+            self.emit(PolicyWidened("full-auto", "what would need confirmation is allowed without asking"))
 
     def catalog_updated(self, catalog: Catalog, text: Callable[[], str]) -> None:
         """Record the catalog if it is not the one that was last recorded."""
@@ -143,7 +142,7 @@ class Recorder:
         for diagnostic in found[:WARNINGS_TOLD]:
             self.emit(SkillWarning(diagnostic.rule, diagnostic.message, names.get(diagnostic.path), diagnostic.path))
         if len(found) > WARNINGS_TOLD:
-            rest = f"{len(found) - WARNINGS_TOLD} more are not told; skillshelf list --all has them"
+            rest = f"{len(found) - WARNINGS_TOLD} more are not listed; run `skillshelf list --all` to see them"
             self.emit(SkillWarning("more-warnings", rest))
 
     def ended(self) -> None:
@@ -160,19 +159,17 @@ class Recorder:
     # A call -----------------------------------------------------------------------------------------
 
     @contextmanager
-    def act(
-        self, name: str, args: Any, *, mode: "Mode", command: str | None = None, timeout_ms: int | None = None
-    ) -> Iterator[Act]:
+    def act(self, name: str, args: Any, *, mode: "Mode", command: str | None = None) -> Iterator[Act]:
         """Record the `with` block as one call that starts, and ends or fails."""
         self._calls += 1
-        self._mode = mode
-        act = Act(f"t{self._calls}", mode)
+        self.mode = mode
+        act = Act(f"t{self._calls}")
         if not self.on:
             yield act
             return
         from skillshelf.journal.events import ToolEnded, ToolFailed, ToolStarted, plain
 
-        self.emit(ToolStarted(act.tool_id, name, plain(args), mode, timeout_ms, command))
+        self.emit(ToolStarted(act.tool_id, name, plain(args), mode, command=command))
         try:
             yield act
         except SkillError as error:
@@ -239,7 +236,7 @@ class Recorder:
         from skillshelf.journal.events import SkillInvoked
 
         effective = list(tools) if tools is not None else None
-        self.emit(SkillInvoked(skill.name, skill.path, self._mode, args or None, ref, repeat, effective))
+        self.emit(SkillInvoked(skill.name, skill.path, self.mode, args or None, ref, repeat, effective))
 
     def artifacts_folder(self) -> str:
         """Return the folder for whole outputs of scripts: by the journal, or one that is removed with the session."""
@@ -255,7 +252,7 @@ class Recorder:
             self._remove_temporary = finalize(self, remove_tree, self._temporary)
         return self._temporary
 
-    # Everything else --------------------------------------------------------------------------------
+    # Other events -----------------------------------------------------------------------------------
 
     def record(self, type_name: str, **members: Any) -> None:
         """Record an event from its type and members."""
@@ -263,10 +260,6 @@ class Recorder:
             from skillshelf.journal.events import EVENTS
 
             self.emit(EVENTS[type_name](**members))
-
-    def by_person(self) -> None:
-        """Set the mode of the following events to `manual`."""
-        self._mode = "manual"
 
     def _keep(self, data: bytes) -> None:
         """Store a content in the folder by the journal, under its digest."""

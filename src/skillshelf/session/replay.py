@@ -363,16 +363,8 @@ class _RecordedEffects:
             stdout_bytes=len(output),
             stderr_bytes=len(errors),
             truncated=ended.truncated,
-            timed_out=False,
-            duration_ms=0,
             artifact=str(artifact) if artifact else None,
-            artifact_truncated=False,
-            sandbox="none",
             reason=ended.reason,
-            digest="",
-            files=(),
-            files_truncated=False,
-            work=None,
         )
 
     def artifact(self, path: str) -> dict[str, Any]:

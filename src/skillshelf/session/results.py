@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.catalog.load import LoadedSkill
@@ -165,8 +165,8 @@ def cut_result(text: str, ref: str, profile: Profile) -> str:
     return data[: profile.result_bytes].decode("utf-8", "ignore") + f"\n[cut; ref={ref}]"
 
 
-def load_result(loaded: LoadedSkill, text: str, ref: str, profile: Profile, *, root: str) -> ToolResult:
-    """Return the result of a load in the profile's form; paths in an envelope are relative to `root`."""
+def load_result(loaded: LoadedSkill, text: str, ref: str, profile: Profile, *, root: Callable[[], str]) -> ToolResult:
+    """Return the result of a load in the profile's form; only an envelope needs `root`, for relative paths."""
     content = cut_result(text, ref, profile)
     data: dict[str, Any]
     if profile.load_form == "skill-activated":
@@ -182,7 +182,7 @@ def load_result(loaded: LoadedSkill, text: str, ref: str, profile: Profile, *, r
     elif profile.load_form == "envelope":
         data = {
             "name": loaded.skill.name,
-            "base_dir": os.path.relpath(loaded.skill.dir, root),
+            "base_dir": os.path.relpath(loaded.skill.dir, root()),
             "content": content,
             "path": loaded.skill.path,
         }

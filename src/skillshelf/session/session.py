@@ -13,7 +13,7 @@ from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import is_true
 from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import FileReadError, SkillError
-from skillshelf.session.conversation import Conversation, Proposal, SentTexts, ShelfProtocol, UsedSkill, is_for_users
+from skillshelf.session.conversation import Conversation, Proposal, SentTexts, ShelfProtocol, is_for_users
 from skillshelf.session.effects import Effects
 from skillshelf.session.entries import ENTRIES, Entry
 from skillshelf.session.permissions import NAMES_OF_TOOLS
@@ -216,7 +216,7 @@ class Session:
         given = {"name": name, **({"args": arguments} if arguments else {})}
         with self._lock, self._act("command", given, command=text) as act:
             try:
-                act.result = self._use("command", name, arguments=arguments).result
+                act.result = self._conversation.use_one("command", name, arguments=arguments).result
             except SkillError as error:
                 act.result = self._failure(error)
             return act.result
@@ -236,10 +236,6 @@ class Session:
         steps = ENTRIES[entry]
         return self._conversation.act(steps.event_tool or tool, given, mode=steps.mode, command=command)
 
-    def _use(self, entry: Entry, name: str | None, path: str | None = None, arguments: str = "") -> UsedSkill:
-        (used,) = self._conversation.use(entry, name, path, arguments)
-        return used
-
     def load(
         self, name: str | None = None, *, path: str | None = None, arguments: str = "", for_model: bool = False
     ) -> Shown:
@@ -255,9 +251,8 @@ class Session:
         entry: Entry = "load_for_model" if for_model else "load"
         with self._lock:
             with self._act(entry, given, tool=tool):
-                used = self._use(entry, name, path, arguments)
+                used = self._conversation.use_one(entry, name, path, arguments)
             assert used.loaded is not None
-            assert used.result is not None
             text = self._in_envelope({"name": used.skill.name, **more}, used.result, 0).text
             return Shown(used.loaded, text, used.warnings)
 
@@ -273,7 +268,7 @@ class Session:
         with self._lock, self._act(entry, {key: uri}, tool=tool):
             address = parse_address(uri)
             if is_load(address, self.profile):
-                used = self._use(entry, address.name, path)
+                used = self._conversation.use_one(entry, address.name, path)
                 assert used.loaded is not None
                 return resource_of(uri, used.skill.path, SKILL_FILE, used.loaded.data, self.profile)
             skill = self._conversation.resolve(address.name, path)
@@ -318,7 +313,7 @@ class Session:
     def activate(self, name: str | None = None, *, path: str | None = None) -> LoadedSkill:
         """Load a skill and make it active; raise what a load raises."""
         with self._lock, self._act("activate", {"name": name} if path is None else {"path": path}):
-            used = self._use("activate", name, path)
+            used = self._conversation.use_one("activate", name, path)
             assert used.loaded is not None
             return used.loaded
 

@@ -11,7 +11,7 @@ from skillshelf.core.limits import DESCRIPTION_SHOWN
 from skillshelf.core.text import cut, fold
 from skillshelf.errors import ConfigurationError, SkillError
 from skillshelf.session.conversation import Conversation, is_for_users
-from skillshelf.session.entries import Entry
+from skillshelf.session.entries import ENTRIES
 from skillshelf.session.recorder import Act
 from skillshelf.session.results import cut_result, failure
 from skillshelf.session.tools import ToolResult
@@ -40,22 +40,14 @@ def _load(conversation: Conversation, given: Mapping[str, Any], act: Act) -> Too
     name, path = given.get("name") or given.get("skillName"), given.get("path") or None
     if not name and path is None:
         return failure("invalid_params", "name or path is required")
-    return _used(conversation, "tool_load", name, path, given.get("args") or "")
-
-
-def _used(
-    conversation: Conversation, entry: Entry, name: str | None, path: str | None = None, arguments: str = ""
-) -> ToolResult:
-    (used,) = conversation.use(entry, name, path, arguments)
-    assert used.result is not None, "the entries of tools render a result"
-    return used.result
+    return conversation.use_one("tool_load", name, path, given.get("args") or "").result
 
 
 def _read(conversation: Conversation, given: Mapping[str, Any], act: Act) -> ToolResult:
     uri = given.get("uri") or given.get("path") or ""
     address = parse_address(uri)
     if is_load(address, conversation.profile):
-        return _used(conversation, "tool_read", address.name)
+        return conversation.use_one("tool_read", address.name).result
     skill = conversation.resolve(address.name)
     conversation.permissions.require("skill_read", skill)
     resource, ref = conversation.read_file(uri, skill)
@@ -146,7 +138,7 @@ def resolve_mentions(text: str, names: Sequence[str], conversation: Conversation
     if not known and not unknown:
         return Mentions(text, (), ())
     conversation.require_open()
-    conversation.recorder.by_person()
+    conversation.recorder.mode = ENTRIES["mention"].mode
     conversation.recorder.record("skill_mentioned", names=known, unknown=list(unknown))
     permitted = tuple(name for name in known if conversation.use("mention", name))
     if not permitted:

@@ -103,7 +103,13 @@ def tools_of(
     usable = [*visible_to_model(skills), *(skill for skill in skills if skill.hidden and skill.name in requested)]
     if not usable:
         return []
-    return [_tool(name, profile, usable, prompt) for name in profile.tools if name not in without]
+    # In this form the list of skills is part of the tool's own description.
+    catalog = prompt if profile.catalog_form == "tool-prompt" else ""
+    return [
+        Tool(name, catalog or _DESCRIPTIONS[name], _schema(name, profile, usable))
+        for name in profile.tools
+        if name not in without
+    ]
 
 
 def fixed_tools(profile: Profile, *, without: Container[str] = ()) -> list[Tool]:
@@ -111,12 +117,6 @@ def fixed_tools(profile: Profile, *, without: Container[str] = ()) -> list[Tool]
     return [
         Tool(name, _DESCRIPTIONS[name], _schema(name, profile, None)) for name in profile.tools if name not in without
     ]
-
-
-def _tool(name: ToolName, profile: Profile, usable: Sequence[CatalogSkill], prompt: str) -> Tool:
-    # In this form the list of skills is part of the tool's own description.
-    description = prompt if profile.catalog_form == "tool-prompt" and prompt else _DESCRIPTIONS[name]
-    return Tool(name, description, _schema(name, profile, usable))
 
 
 def _parameters(name: ToolName, profile: Profile) -> dict[str, _Parameter]:
