@@ -192,7 +192,7 @@ def test_fix_writes_nothing_where_a_link_leads_out_of_the_project(machine: Machi
 
     _, _, err = run("why", "deploy", "--fix")
 
-    assert f"was left as it is: a link leads out of this project, to {diary}" in err
+    assert f"was not changed: it is behind a link out of this project, to {diary}" in err
     assert diary.read_bytes() == before
 
 
@@ -239,7 +239,7 @@ def test_an_empty_machine_is_told_where_to_begin(machine: Machine, run: Run) -> 
     status, out, err = run("hosts")
 
     assert (status, err) == (0, "")
-    assert out.startswith("No skill lies where any of 13 hosts looks")
+    assert out.startswith("None of 13 hosts finds a skill here or at home")
     assert "skillshelf new NAME" in out
 
 
@@ -256,8 +256,8 @@ def test_rows_of_one_name_are_told_apart_by_their_paths(machine: Machine, run: R
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        (".agents/skills", "there is no SKILL.md in the folder .agents/skills"),
-        ("./nowhere", "there is nothing at ./nowhere"),
+        (".agents/skills", "no SKILL.md in the folder .agents/skills"),
+        ("./nowhere", "no such file or folder: ./nowhere"),
     ],
 )
 def test_a_path_that_holds_no_skill_is_called_that(machine: Machine, run: Run, path: str, said: str) -> None:
@@ -286,7 +286,7 @@ def test_a_project_too_large_to_be_searched_is_told(
 
     status, _, err = run("why", "deploy")
 
-    assert (status, "only the first 3 folders below were searched" in err) == (3, True)
+    assert (status, "only the first 3 folders were searched" in err) == (3, True)
 
 
 def test_a_folder_of_one_host_is_no_near_miss_when_another_is_asked(machine: Machine, run: Run) -> None:
@@ -341,8 +341,8 @@ def test_eighty_skills_show_what_each_list_costs_and_who_loses_descriptions(mach
     assert [host for host, cost in found.items() if cost["least_used_first"]] == ["claude-code"]
     assert found["codelia"]["dropped_skills"][-1] == "probe-79"
     told = run("hosts")[1]
-    assert "claude-code has no room for 22 descriptions: those of the skills used least" in told
-    assert "copilot-cli has no room for the description of probe-30, probe-31, probe-32 and 47 more" in told
+    assert "claude-code drops 22 descriptions: those of the least used skills" in told
+    assert "copilot-cli drops the description of probe-30, probe-31, probe-32 and 47 more" in told
     assert 0 < found["codelia"]["dropped"] < 80
     dropped = verdicts(run, str(machine.repo / ".agents/skills/probe-79"), "--host", "codelia")
     assert dropped == {"codelia": "over-budget"}
