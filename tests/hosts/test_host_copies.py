@@ -1,4 +1,4 @@
-"""What was handed to hosts before: copies that are known, renewed or left, and places where nothing is put."""
+"""Copies that `link` made: recognized, updated or left alone; and places where nothing is written."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from support.trees import Machine, write_skill
 
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.console import Screen
-
-RECORD = ".skillshelf-made.json"
+from skillshelf.core.limits import COPIED_BYTES
+from skillshelf.hosts.placement import MANIFEST
 
 
 def tree(folder: Path) -> dict[str, bytes | str]:
@@ -181,10 +181,10 @@ def test_a_copy_whose_skill_is_gone_is_not_removed(machine: Machine, run: Run) -
     assert f"{folder} is gone, so this may be the only copy left; remove it by hand" in out
 
 
-# Copies fall behind -------------------------------------------------------------------------------
+# Stale copies -------------------------------------------------------------------------------------
 
 
-def test_a_copy_that_fell_behind_is_told_and_made_anew(machine: Machine, run: Run) -> None:
+def test_a_stale_copy_is_reported_and_updated(machine: Machine, run: Run) -> None:
     source = write_skill(machine.repo / ".agents/skills", "deploy")
     run("link", "deploy", "--to", "kiro")
     source.write_text(source.read_text() + "More.\n")
@@ -201,13 +201,13 @@ def test_a_copy_that_fell_behind_is_told_and_made_anew(machine: Machine, run: Ru
         "kiro: copied to .kiro/skills/deploy (updated because the skill changed: 1 file; now visible)" in out,
     ) == (0, True)
     assert (machine.repo / ".kiro/skills/deploy/SKILL.md").read_bytes() == source.read_bytes()
-    assert sorted(os.listdir(machine.repo / ".kiro/skills")) == [RECORD, "deploy"]
+    assert sorted(os.listdir(machine.repo / ".kiro/skills")) == [MANIFEST, "deploy"]
     assert "already visible" in run("link", "deploy", "--to", "kiro")[1]
     assert run("link", "deploy", "--to", "kiro", "--remove")[0] == 0
     assert not (machine.repo / ".kiro").exists()
 
 
-def test_a_host_that_sees_the_skill_itself_renews_a_copy_without_needing_it(machine: Machine, run: Run) -> None:
+def test_a_host_that_sees_the_skill_itself_updates_a_copy_without_needing_it(machine: Machine, run: Run) -> None:
     source = write_skill(machine.repo / ".claude/skills", "deploy")
     run("link", "deploy", "--to", "codelia")
     source.write_text(source.read_text() + "More.\n")
@@ -217,7 +217,7 @@ def test_a_host_that_sees_the_skill_itself_renews_a_copy_without_needing_it(mach
     assert not (machine.repo / ".agents").exists()
 
 
-def test_another_file_of_a_skill_lets_a_copy_fall_behind_too(machine: Machine, run: Run) -> None:
+def test_another_file_of_a_skill_makes_a_copy_stale_too(machine: Machine, run: Run) -> None:
     source = write_skill(machine.repo / ".agents/skills", "deploy")
     run("link", "deploy", "--to", "kiro")
     (source.parent / "notes.md").write_text("New.\n")
@@ -227,7 +227,7 @@ def test_another_file_of_a_skill_lets_a_copy_fall_behind_too(machine: Machine, r
     assert (machine.repo / ".kiro/skills/deploy/notes.md").read_text() == "New.\n"
 
 
-def test_a_copy_that_somebody_edited_is_left_with_the_reason(machine: Machine, run: Run) -> None:
+def test_a_modified_copy_is_left_with_the_reason(machine: Machine, run: Run) -> None:
     source = write_skill(machine.repo / ".agents/skills", "deploy")
     run("link", "deploy", "--to", "kiro")
     copy = machine.repo / ".kiro/skills/deploy/SKILL.md"
@@ -242,16 +242,17 @@ def test_a_copy_that_somebody_edited_is_left_with_the_reason(machine: Machine, r
     assert ".kiro/skills/deploy was modified: move your changes to .agents/skills/deploy" in run("why", "deploy")[1]
 
 
-def test_a_copy_that_cannot_be_made_anew_stays(machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_cannot_be_updated_stays(machine: Machine, run: Run) -> None:
     source = write_skill(machine.repo / ".agents/skills", "deploy")
     run("link", "deploy", "--to", "kiro")
     before = tree(machine.repo / ".kiro")
-    (source.parent / "data.bin").write_bytes(b"x" * 2000)
-    monkeypatch.setattr("skillshelf.hosts.placement.COPIED_BYTES", 1000)
+    (source.parent / "data.bin").touch()
+    # A sparse file: large, but without any bytes on disk.
+    os.truncate(source.parent / "data.bin", COPIED_BYTES)
 
     status, out, _ = run("link", "deploy", "--to", "kiro")
 
-    assert (status, "failed: the skill has more than 1,000 bytes" in out) == (1, True)
+    assert (status, f"failed: the skill has more than {COPIED_BYTES:,} bytes" in out) == (1, True)
     assert tree(machine.repo / ".kiro") == before
 
 
@@ -263,11 +264,11 @@ def test_a_copy_says_that_it_has_no_links_in_it(machine: Machine, run: Run) -> N
     assert "already visible" in run("link", "deploy", "--to", "kiro")[1]
 
 
-# Where nothing is put -----------------------------------------------------------------------------
+# Where nothing is written -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("words", [("link", "deploy", "--to"), ("why", "deploy", "--fix", "--host")])
-def test_nothing_is_put_where_a_link_leads_out_of_the_project(
+def test_nothing_is_written_where_a_link_leads_out_of_the_project(
     machine: Machine, run: Run, words: tuple[str, ...]
 ) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
@@ -293,21 +294,21 @@ def test_a_home_folder_that_is_a_link_is_called_by_its_real_place_before(machine
     assert verdicts(run, "deploy", "--host", "claude-code") == {"claude-code": "visible"}
 
 
-def test_notes_that_are_a_link_have_nothing_overwritten(machine: Machine, run: Run) -> None:
+def test_a_manifest_that_is_a_link_has_nothing_overwritten(machine: Machine, run: Run) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     diary = machine.home / "diary.md"
     diary.write_text("Dear diary\n")
     (machine.repo / ".claude/skills").mkdir(parents=True)
-    (machine.repo / f".claude/skills/{RECORD}").symlink_to(diary)
+    (machine.repo / f".claude/skills/{MANIFEST}").symlink_to(diary)
 
     status, out, _ = run("link", "deploy", "--to", "claude-code")
 
     assert (status, diary.read_text()) == (1, "Dear diary\n")
-    assert f"failed: {RECORD} there is a link" in out
+    assert f"failed: {MANIFEST} there is a link" in out
     assert not (machine.repo / ".claude/skills/deploy").is_symlink()
 
 
-def test_notes_are_for_everybody_whom_the_mask_allows(machine: Machine, run: Run) -> None:
+def test_a_manifest_is_readable_for_everybody_whom_the_mask_allows(machine: Machine, run: Run) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     mask = os.umask(0o027)
     try:
@@ -315,7 +316,7 @@ def test_notes_are_for_everybody_whom_the_mask_allows(machine: Machine, run: Run
     finally:
         os.umask(mask)
 
-    record = machine.repo / f".kiro/skills/{RECORD}"
+    record = machine.repo / f".kiro/skills/{MANIFEST}"
     assert stat.S_IMODE(record.stat().st_mode) == 0o640
     assert json.loads(record.read_bytes())["deploy"]["source"] == "../../.agents/skills/deploy"
 

@@ -9,6 +9,8 @@ from support.host_cases import skill
 from support.host_runs import Run, asked, verdicts
 from support.trees import Machine, write_skill
 
+from skillshelf.core.limits import COPIED_BYTES
+
 # Link ---------------------------------------------------------------------------------------------
 
 
@@ -86,17 +88,16 @@ def test_a_link_of_somebody_else_stays_where_a_copy_is_wanted(machine: Machine, 
     assert f"is a link that skillshelf did not make, to {folder}: move it away and try again" in out
 
 
-def test_a_copy_that_cannot_be_made_leaves_the_link_there(
-    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_that_cannot_be_made_leaves_the_link_there(machine: Machine, run: Run) -> None:
     folder = write_skill(machine.repo / ".claude/skills", "deploy").parent
-    (folder / "data.bin").write_bytes(b"x" * 100)
+    (folder / "data.bin").touch()
+    # A sparse file: large, but without any bytes on disk.
+    os.truncate(folder / "data.bin", COPIED_BYTES)
     run("link", "deploy", "--to", "codex")
-    monkeypatch.setattr("skillshelf.hosts.placement.COPIED_BYTES", 90)
 
     status, out, _ = run("link", "deploy", "--to", "codelia")
 
-    assert (status, "failed: the skill has more than 90 bytes" in out) == (1, True)
+    assert (status, f"failed: the skill has more than {COPIED_BYTES:,} bytes" in out) == (1, True)
     assert (machine.repo / ".agents/skills/deploy").is_symlink()
     assert verdicts(run, "deploy", "--host", "codex") == {"codex": "visible"}
 
@@ -197,11 +198,12 @@ def test_no_host_that_ignores_what_the_author_holds_back_is_handed_a_skill_unask
     assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
 
 
-def test_a_person_can_hand_a_skill_to_such_a_host_even_so_and_is_told_before(machine: Machine, run: Run) -> None:
+@pytest.mark.parametrize("option", ["--force", "--even-so"])
+def test_a_skill_can_be_given_to_such_a_host_by_force_after_a_warning(machine: Machine, run: Run, option: str) -> None:
     text = skill("name: deploy\ndescription: D.\ndisable-model-invocation: true\n")
     write_skill(machine.repo / ".claude/skills", "deploy", text)
 
-    status, out, err = run("link", "deploy", "--to", "codex", "--even-so")
+    status, out, err = run("link", "deploy", "--to", "codex", option)
 
     assert (status, "codex: linked .codex/skills/deploy" in out) == (0, True)
     assert (
@@ -261,11 +263,18 @@ def test_what_was_made_for_another_host_is_not_removed(machine: Machine, run: Ru
     assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
 
 
-@pytest.mark.parametrize("words", [["link"], ["link", "deploy"], ["link", "deploy", "--to", "nonsense"]])
-def test_wrong_usage_is_said_in_one_line(run: Run, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["link"], "missing argument NAME-or-PATH"),
+        (["link", "deploy"], "missing option --to HOST"),
+        (["link", "deploy", "--to", "codexx"], "no host 'codexx'; did you mean codex?"),
+    ],
+)
+def test_wrong_usage_is_said_in_one_line(run: Run, words: list[str], message: str) -> None:
     status, _, err = run(*words)
 
-    assert (status, len(err.splitlines())) == (2, 1)
+    assert (status, err) == (2, f"skillshelf: {message}\n")
 
 
 # Links that lead nowhere --------------------------------------------------------------------------

@@ -134,7 +134,7 @@ SWITCH_CASES = (
         "visible",
     ),
     SwitchCase("codex", "in a project, where it does not count", {".codex/config.toml": CODEX_OFF}, "visible"),
-    SwitchCase("codex", "neither on nor off", {CODEX: entry('name = "deploy"')}, "unknown", "an entry of an unknown form"),
+    SwitchCase("codex", "neither on nor off", {CODEX: entry('name = "deploy"')}, "unknown", "of an unknown form"),
     SwitchCase("codex", "broken", {CODEX: "[["}, "unknown", "~/.codex/config.toml cannot be read"),
     SwitchCase(
         *("codex", "no instructions", {CODEX: "[skills]\ninclude_instructions = false"}, "unknown"),
@@ -187,7 +187,7 @@ SWITCH_CASES = (
         *("description-cut", "the model sees only the name"),
     ),
     SwitchCase("claude-code", "no such state", {CLAUDE: {"skillOverrides": {"deploy": "maybe"}}}, "unknown", "'maybe'"),
-    SwitchCase("claude-code", "no table of states", {CLAUDE: {"skillOverrides": ["deploy"]}}, "unknown", "is not a table"),
+    SwitchCase("claude-code", "not a table", {CLAUDE: {"skillOverrides": ["deploy"]}}, "unknown", "is not a table"),
     SwitchCase(
         *("claude-code", "a permission", {CLAUDE: {"permissions": {"deny": ["Bash", "Skill(deploy *)"]}}}, "unknown"),
         "a setting of the host mentions it: permissions.deny in ~/.claude/settings.json",
