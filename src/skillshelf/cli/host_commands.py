@@ -346,8 +346,11 @@ def _with_verdict(result: LinkResult, verdict: Verdict | None) -> LinkResult:
     """Add to a result what the host says now, unless it already has a reason."""
     if verdict is None or (result.how == "nothing" and result.detail):
         return result
-    is_listed = verdict.visible or verdict.verdict == "hidden-from-model"
-    now = verdict.detail if is_listed else f"still {verdict.verdict}: {verdict.detail}"
+    now = verdict.detail
+    if verdict.visible is None:
+        now = f"visibility unknown, {verdict.detail}"
+    elif not verdict.visible and verdict.verdict != "hidden-from-model":
+        now = f"still {verdict.verdict}: {verdict.detail}"
     return result._replace(detail="; ".join(text for text in (result.detail, now) if text))
 
 

@@ -213,7 +213,7 @@ class HostRow(NamedTuple):
 
 
 class HostRemarks(NamedTuple):
-    """What is shown below the table of hosts: the longest descriptions, and warnings about misspelt folders."""
+    """The text below the table of hosts: the longest descriptions, and warnings about misspelt folders."""
 
     long_descriptions: Sequence[tuple[str, int]]
     warnings: Sequence[str]
@@ -264,7 +264,7 @@ def _matrix(counts: Sequence[HostCount], rows: Sequence[HostRow], display: PathD
     lines += ["", *screen.table([(" ".join(keys.values()), "SKILL"), *marks], (None, "bold"))]
     if len(ordered) > len(shown):
         lines.append(f"… and {len(ordered) - len(shown)} more: skillshelf hosts | less")
-    legend = "+ visible to the model, - not visible, ? unknown.  One skill: skillshelf why NAME"
+    legend = "+ visible, - not visible, ? unknown.  One skill: skillshelf why NAME"
     return [*lines, "", *_wrapped(legend, screen)]
 
 

@@ -175,7 +175,7 @@ _CLAUDE_CODE = HOST._replace(
     arguments="substitute",
     tells=reported_in(invalid="nothing", collision="nothing", budget="nothing"),
     unknown=("fields",),
-    on_change="picks it up automatically; needs a restart if its skills folder is new",
+    on_change="picks it up automatically (needs a restart if its skills folder is new)",
 )
 
 _OPENCODE_CLAUDE = (

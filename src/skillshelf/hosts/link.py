@@ -54,7 +54,7 @@ __all__ = ["LinkResult", "copies_for", "in_order", "make_visible", "only_skill",
 
 
 class LinkResult(NamedTuple):
-    """What was done for one host; `refused` if it needs something that was not done.
+    """The result for one host; `refused` if it needs something that was not done.
 
     `target` is what a link points to; hosts `in_doubt` saw the skill before and may not see it afterwards.
     """
