@@ -27,7 +27,7 @@ from skillshelf.hosts.explain import (
     verdicts_of,
 )
 from skillshelf.hosts.fixes import how_to_make_readable, needs_placement
-from skillshelf.hosts.link import LinkResult, copies_for, in_order, make_visible, only_skill, remove, result_line
+from skillshelf.hosts.link import LinkResult, copies_for, link_to, only_skill, remove, result_line
 from skillshelf.hosts.near_misses import broken_roots, near_misses
 from skillshelf.hosts.placement import is_own_copy, link_name, manifest_entry, project_of, sources
 from skillshelf.hosts.stages import Verdict
@@ -131,17 +131,18 @@ def _not_found(wanted: str, survey: Survey, *, wants_json: bool) -> int:
 def _apply_fixes(wanted: str, found: Sequence[SkillFile], survey: Survey, hosts: Sequence[str]) -> None:
     """Apply safe fixes, each shown before it is done; a link is made only for a host that was named."""
     skill_files = sources(found, survey)
-    names = in_order(requested_hosts(hosts)) if hosts else []
+    names = requested_hosts(hosts) if hosts else []
     if any(_lacks_link(host, found, survey) for host in names):
         # An ambiguous name must be refused before anything is changed.
         only_skill(wanted, found, survey)
     changes = [_fix_text(skill_file, survey.environment) for skill_file in skill_files]
     is_changed = any(changes)
-    for host in names if len(skill_files) == 1 and not skill_files[0].problem else ():
-        result = make_visible(host, skill_files[0], survey.environment)
-        if result.how != "nothing" or result.refused:
-            note(result_line(result._replace(path=survey.short(result.path))))
-            is_changed = True
+    if names and len(skill_files) == 1 and not skill_files[0].problem:
+        survey, _ = find(skill_files[0].real_path, survey.environment, list(HOSTS))
+        for result in link_to(names, skill_files[0], survey)[0]:
+            if result.how != "nothing" or result.refused:
+                note(result_line(result._replace(path=survey.short(result.path))))
+                is_changed = True
     if not is_changed and names:
         note(f"nothing to fix automatically for {', '.join(names)}")
     elif not is_changed:
@@ -311,8 +312,8 @@ def link(values: Values) -> int:
         return _report(wanted, results, {}, environment, json=values["json"])
     before = [verdict.host for verdict in verdicts_of(skill_file, survey, HOSTS) if verdict.visible]
     force = values["force"] or values["even_so"]
-    results = [make_visible(host, skill_file, environment, force=force) for host in in_order(names)]
-    survey, (skill_file, *_) = find(skill_file.real_path, environment, list(HOSTS))
+    results, survey = link_to(names, skill_file, survey, force=force)
+    skill_file = survey.by_path[skill_file.real_path]
     verdicts = {result.host: verdict for result in results if (verdict := _verdict_on(result, skill_file, survey))}
     shown = [_with_verdict(result, verdicts.get(result.host)) for result in results]
     status = _report(wanted, shown, verdicts, environment, json=values["json"])

@@ -20,7 +20,6 @@ from skillshelf.core.atomic_write import (
     replace_folder,
 )
 from skillshelf.core.console import note
-from skillshelf.core.environment import Environment
 from skillshelf.core.text import plural, visible
 from skillshelf.errors import AmbiguousSkill
 from skillshelf.hosts.explain import find, verdicts_of
@@ -50,7 +49,7 @@ from skillshelf.hosts.stages import Verdict
 from skillshelf.hosts.survey import HostState, SkillFile, Survey
 from skillshelf.hosts.verdict import SAFEGUARD, document_of, ignores_safeguard
 
-__all__ = ["LinkResult", "copies_for", "in_order", "make_visible", "only_skill", "remove", "result_line"]
+__all__ = ["LinkResult", "copies_for", "link_to", "only_skill", "remove", "result_line"]
 
 
 class LinkResult(NamedTuple):
@@ -88,24 +87,30 @@ def only_skill(wanted: str, found: Sequence[SkillFile], survey: Survey) -> Skill
     return meant[0]
 
 
-def in_order(hosts: Sequence[str]) -> list[str]:
-    """Order hosts so that those which may need a copy come first: it serves hosts that follow links as well."""
-    profiles = {host: HOSTS[host] for host in hosts}
-    needs_copy = {
-        host
-        for host, profile in profiles.items()
-        if "never" in (profile.user_links, profile.other_links) or "links" in profile.unknown
-    }
-    return sorted(hosts, key=lambda host: host not in needs_copy)
-
-
-def make_visible(host: str, skill_file: SkillFile, environment: Environment, *, force: bool = False) -> LinkResult:
-    """Link or copy a skill to where a host reads it, if that is what the host lacks.
+def link_to(
+    hosts: Sequence[str], skill_file: SkillFile, survey: Survey, *, force: bool = False
+) -> tuple[list[LinkResult], Survey]:
+    """Make a skill visible to hosts; return the results and a survey of all hosts afterwards.
 
     `force` also gives it to a host that ignores the author's safeguard.
     """
-    # What was made for one host may be what the next one needs, so every host gets a new survey.
-    survey, (skill_file, *_) = find(skill_file.real_path, environment, list(HOSTS))
+    results = []
+    for host in sorted(hosts, key=_follows_links):
+        results.append(_make_visible(host, survey.by_path[skill_file.real_path], survey, force=force))
+        if results[-1].how != "nothing":
+            # What was made for one host may be what the next one needs.
+            survey, _ = find(skill_file.real_path, survey.environment, list(HOSTS))
+    return results, survey
+
+
+def _follows_links(host: str) -> bool:
+    """Return false for a host that may need a copy; these come first, because a copy serves the others as well."""
+    profile = HOSTS[host]
+    return "never" not in (profile.user_links, profile.other_links) and "links" not in profile.unknown
+
+
+def _make_visible(host: str, skill_file: SkillFile, survey: Survey, *, force: bool) -> LinkResult:
+    """Link or copy a skill to where a host reads it, if that is what the host lacks."""
     state = survey.states[host]
     (verdict,) = verdicts_of(skill_file, survey, [host])
     if (result := _use_copy(skill_file, verdict, survey)) is not None:
