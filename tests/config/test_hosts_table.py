@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from support.host_cases import PLACE_CASES, PlaceCase, skill, trust
+from support.host_runs import Run, asked
 from support.trees import Machine, write_skill
 
 from skillshelf.catalog.document import Document
 from skillshelf.config.hosts import HOSTS, find_host
-from skillshelf.config.profile import RULES, Profile
+from skillshelf.config.profile import RULES, Profile, RootRule
 from skillshelf.config.systems import SYSTEMS, find_profile
 from skillshelf.core.environment import Environment
 from skillshelf.core.values import Finding
@@ -105,6 +106,36 @@ def test_a_glance_looks_at_nothing_else(machine: Machine) -> None:
 
     assert [skill_file.path for skill_file in seen.skill_files] == [str(root / "deploy/SKILL.md"), str(path)]
     assert judge(seen.by_path[str(path)], seen.states["codex"], seen).verdict == "ambiguous"
+
+
+def test_a_new_host_is_one_row(machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = HOSTS["codex"]._replace(
+        name="new-host",
+        roots=(RootRule("project", "chain", (".new/skills",)),),
+        settings=(),
+        on_change="needs a restart",
+    )
+    monkeypatch.setitem(HOSTS, row.name, row)
+    write_skill(machine.repo / ".claude/skills", "deploy")
+
+    (before,) = asked(run, "why", "deploy", "--host", "new-host", schema="why")["candidates"]
+    status, out, _ = run("link", "deploy", "--to", "new-host")
+    (after,) = asked(run, "why", "deploy", "--host", "new-host", schema="why")["candidates"]
+
+    told = [(host["verdict"], host["detail"], host["fix"]) for host in (before["hosts"][0], after["hosts"][0])]
+    assert told == [
+        ("root-not-read", "reads .new/skills", "skillshelf link deploy --to new-host"),
+        ("visible", "", None),
+    ]
+    assert (status, out.splitlines()) == (
+        0,
+        [
+            "new-host: linked .new/skills/deploy -> ../../.claude/skills/deploy (now visible)",
+            "Running sessions: new-host needs a restart",
+        ],
+    )
+    assert [host["host"] for host in asked(run, "hosts", schema="hosts")["hosts"]][-1] == "new-host"
+    assert machine.names("host:new-host") == ["deploy"]
 
 
 def test_a_host_can_be_the_start_of_a_profile_of_ones_own(machine: Machine) -> None:

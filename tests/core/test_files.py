@@ -304,7 +304,7 @@ def test_a_survey_of_hosts_tells_where_it_could_not_look_and_what_it_could_not_r
         (str(path), "unknown", "cannot be read: permission denied")
     ]
     assert [fix.what for fix in ranked_fixes(survey.skill_files[0], verdicts, survey)] == [
-        "make the file readable for yourself (permission denied)"
+        "make the file readable for your user (permission denied)"
     ]
     assert [(one.path, one.message) for one in survey.unseen] == [(str(root / "secret-folder"), "permission denied")]
 

@@ -13,6 +13,7 @@ from support.trees import Machine, write_skill
 
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.console import Screen
+from skillshelf.core.limits import STRAY_FOLDERS
 
 GOLDENS = Path(__file__).parent / "screens"
 
@@ -55,7 +56,7 @@ def copied(machine: Machine) -> None:
         write_skill(machine.base / place, "deploy", skill(f"name: deploy\ndescription: {place}\n"))
 
 
-def behind(machine: Machine) -> None:
+def stale(machine: Machine) -> None:
     """A skill of which two copies were made, before it changed."""
     path = write_skill(machine.repo / ".claude/skills", "deploy")
     assert machine.run("link", "deploy", "--to", "codelia", "--to", "kiro").returncode == 0
@@ -70,7 +71,7 @@ def behind(machine: Machine) -> None:
         (missing, "deploi", 3),
         (stray, "deploy", 1),
         (copied, "deploy", 0),
-        (behind, "deploy", 0),
+        (stale, "deploy", 0),
     ],
 )
 def test_an_answer_fits_one_screen_and_says_what_to_do(
@@ -102,7 +103,7 @@ def below(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 60])
-@pytest.mark.parametrize("build", [fine, broken, stray, copied, nowhere, below, behind])
+@pytest.mark.parametrize("build", [fine, broken, stray, copied, nowhere, below, stale])
 def test_an_answer_fits_the_terminal(
     machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch, build: Callable[[Machine], None], columns: int
 ) -> None:
@@ -138,7 +139,7 @@ def test_the_exit_status_is_about_the_hosts_that_were_asked(machine: Machine, ru
     assert run("why", "deploy", "--host", "codex")[0] == 1
     assert run("why", "deploi", "--host", "codex")[0] == 3
     assert run("why", "deploy", "--host", "nonsense")[0] == 2
-    assert run("why")[0] == 2
+    assert (run("why")[0], run("why")[2]) == (2, "skillshelf: missing argument NAME-or-PATH\n")
 
 
 def test_what_is_missing_is_answered_with_names_that_look_like_it(machine: Machine, run: Run) -> None:
@@ -192,7 +193,7 @@ def test_fix_writes_nothing_where_a_link_leads_out_of_the_project(machine: Machi
 
     _, _, err = run("why", "deploy", "--fix")
 
-    assert f"was left as it is: a link leads out of this project, to {diary}" in err
+    assert f"was not changed: it is behind a link out of this project, to {diary}" in err
     assert diary.read_bytes() == before
 
 
@@ -239,7 +240,7 @@ def test_an_empty_machine_is_told_where_to_begin(machine: Machine, run: Run) -> 
     status, out, err = run("hosts")
 
     assert (status, err) == (0, "")
-    assert out.startswith("No skill lies where any of 13 hosts looks")
+    assert out.startswith("None of 13 hosts finds a skill here or at home")
     assert "skillshelf new NAME" in out
 
 
@@ -256,8 +257,8 @@ def test_rows_of_one_name_are_told_apart_by_their_paths(machine: Machine, run: R
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        (".agents/skills", "there is no SKILL.md in the folder .agents/skills"),
-        ("./nowhere", "there is nothing at ./nowhere"),
+        (".agents/skills", "no SKILL.md in the folder .agents/skills"),
+        ("./nowhere", "no such file or folder: ./nowhere"),
     ],
 )
 def test_a_path_that_holds_no_skill_is_called_that(machine: Machine, run: Run, path: str, said: str) -> None:
@@ -276,17 +277,14 @@ def test_a_skill_of_a_package_below_is_found_by_its_name(machine: Machine, run: 
     assert (found["opencode"], found["claude-code"], found["codex"]) == ("outside-boundary", "unknown", "root-not-read")
 
 
-def test_a_project_too_large_to_be_searched_is_told(
-    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("skillshelf.hosts.explain.STRAY_FOLDERS", 3)
-    for name in ("a", "b", "c"):
-        (machine.repo / name).mkdir()
-    write_skill(machine.repo / "d/.claude/skills", "deploy")
+def test_a_project_too_large_to_be_searched_is_told(machine: Machine, run: Run) -> None:
+    for number in range(STRAY_FOLDERS):
+        (machine.repo / f"a{number:04}").mkdir()
+    write_skill(machine.repo / "b/.claude/skills", "deploy")
 
     status, _, err = run("why", "deploy")
 
-    assert (status, "only the first 3 folders below were searched" in err) == (3, True)
+    assert (status, f"only the first {STRAY_FOLDERS:,} folders were searched" in err) == (3, True)
 
 
 def test_a_folder_of_one_host_is_no_near_miss_when_another_is_asked(machine: Machine, run: Run) -> None:
@@ -341,8 +339,8 @@ def test_eighty_skills_show_what_each_list_costs_and_who_loses_descriptions(mach
     assert [host for host, cost in found.items() if cost["least_used_first"]] == ["claude-code"]
     assert found["codelia"]["dropped_skills"][-1] == "probe-79"
     told = run("hosts")[1]
-    assert "claude-code has no room for 22 descriptions: those of the skills used least" in told
-    assert "copilot-cli has no room for the description of probe-30, probe-31, probe-32 and 47 more" in told
+    assert "claude-code drops 22 descriptions: those of the least used skills" in told
+    assert "copilot-cli drops the description of probe-30, probe-31, probe-32 and 47 more" in told
     assert 0 < found["codelia"]["dropped"] < 80
     dropped = verdicts(run, str(machine.repo / ".agents/skills/probe-79"), "--host", "codelia")
     assert dropped == {"codelia": "over-budget"}

@@ -57,14 +57,14 @@ def agents(machine: Machine) -> Path:
 def test_1_a_colon_without_quotes_is_shown_with_its_line_and_the_repair(machine: Machine, agents: Path) -> None:
     got = Answers(machine, write_skill(agents, "x", skill("name: x\ndescription: Use when: asked\n")))
 
-    assert (got["goose"].verdict, got["goose"].line, got["goose"].told) == ("yaml-error", 3, False)
+    assert (got["goose"].verdict, got["goose"].line, got["goose"].warns) == ("yaml-error", 3, False)
     assert got.fix("pi") == "put quotes around the value in line 3"
 
 
 def test_2_a_category_folder_is_too_deep_for_some(machine: Machine, agents: Path) -> None:
     got = Answers(machine, write_skill(agents, "x", folder="ops/x"))
 
-    assert got["gemini-cli"].detail == "ops/x is 2 levels down; it goes one level"
+    assert got["gemini-cli"].detail == "ops/x is 2 levels deep; the limit is 1"
     assert got.fix("gemini-cli") == "skillshelf link x --to gemini-cli"
 
 
@@ -93,25 +93,25 @@ def test_5_too_many_skills_cost_descriptions_and_entries_that_are_named(machine:
 
     assert (first["codex"].verdict, first["codex"].detail) == (
         "description-cut",
-        "its list is full at 8,000 characters: a part of the description is left",
+        "its list is full at 8,000 characters: the description is shortened",
     )
     assert first["copilot-cli"].verdict == "unknown"
     assert (last["codelia"].verdict, last.fix("codelia")) == (
         "over-budget",
-        "shorten descriptions, here or of other skills",
+        "shorten this description or those of other skills",
     )
     assert theirs["claude-code"].detail == (
-        "its list is full at 24,400 characters: 22 of 80 lose the description, the least used first"
+        "its list is full at 24,400 characters: 22 of 80 descriptions are dropped, the least used first"
     )
 
 
 def test_6_copies_that_say_the_same_are_told_from_those_that_do_not(machine: Machine, agents: Path) -> None:
     mine = write_skill(machine.home / ".agents/skills", "x")
     write_skill(agents, "x")
-    assert "the same text" in Answers(machine, mine)["goose"].detail
+    assert "(same text)" in Answers(machine, mine)["goose"].detail
 
     write_skill(agents, "x", skill("name: x\ndescription: Other.\n"))
-    assert "another text" in Answers(machine, mine)["goose"].detail
+    assert "(different text)" in Answers(machine, mine)["goose"].detail
 
 
 def test_7_a_boundary_is_named(machine: Machine, agents: Path) -> None:
@@ -134,10 +134,10 @@ def test_8_a_host_that_is_running_is_told_what_makes_it_see_a_new_skill(
     assert (status, capfd.readouterr().out.splitlines()) == (
         0,
         [
-            "gemini-cli: linked .agents/skills/deploy (leads to ../../.claude/skills/deploy) - its model is told of it",
-            "pi: sees it already, as .agents/skills/deploy/SKILL.md",
-            "codex: sees it already, as .agents/skills/deploy/SKILL.md",
-            "If it is running now - gemini-cli: /skills reload",
+            "gemini-cli: linked .agents/skills/deploy -> ../../.claude/skills/deploy (now visible)",
+            "pi: already visible as .agents/skills/deploy/SKILL.md",
+            "codex: already visible as .agents/skills/deploy/SKILL.md",
+            "Running sessions: gemini-cli needs /skills reload",
         ],
     )
     assert [name for name, host in HOSTS.items() if not host.on_change] == ["kiro"]
@@ -171,8 +171,7 @@ def test_11_a_folder_at_home_is_ignored_for_its_spelling_or_for_a_variable(machi
     assert near_misses(got.survey) == [
         NearMiss(
             f"{machine.home}/.claude/Skills",
-            "is not read by any host: the folder must be called skills; to mend it: "
-            "mv ~/.claude/Skills ~/.claude/skills",
+            "is not read by any host: the folder must be named skills; to fix it: mv ~/.claude/Skills ~/.claude/skills",
             f"{machine.home}/.claude/skills",
         )
     ]
@@ -189,10 +188,10 @@ def test_12_a_skill_outside_the_workspace_folder_or_kept_from_git(machine: Machi
     below.mkdir(parents=True)
 
     outside = Answers(machine, path, below)["vscode"]
-    assert (outside.verdict, outside.told, outside.detail) == (
+    assert (outside.verdict, outside.warns, outside.detail) == (
         "outside-boundary",
         False,
-        f"not in {machine.repo}: it reads .agents/skills of the working directory only",
+        f"not in {machine.repo}: .agents/skills is read in the working directory only",
     )
     assert Answers(machine, mine, below)["vscode"].verdict == "visible"
     assert Answers(machine, path)["vscode"].visible is True
@@ -218,7 +217,7 @@ def test_15_another_name_than_the_folder_is_another_skill_for_half_the_team(mach
 
     assert (got["vscode"].verdict, got["vscode"].detail) == ("name-from-folder", "called 'pdf-tools' here, not 'pdf'")
     assert (got["codex"].verdict, got["codelia"].verdict) == ("visible", "name-rejected")
-    assert got.fix("codelia") == "give the folder and the name the same words"
+    assert got.fix("codelia") == "give the folder and the skill the same name"
     assert [finding.rule for finding in portability(Document({"name": "pdf", "context": "fork"}, "", ()))] == [
         "portability-field"
     ]

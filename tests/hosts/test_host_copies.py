@@ -1,4 +1,4 @@
-"""What was handed to hosts before: copies that are known, renewed or left, and places where nothing is put."""
+"""Copies that `link` made: recognized, updated or left alone; and places where nothing is written."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from support.trees import Machine, write_skill
 
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.console import Screen
-
-RECORD = ".skillshelf-made.json"
+from skillshelf.core.limits import COPIED_BYTES
+from skillshelf.hosts.placement import MANIFEST
 
 
 def tree(folder: Path) -> dict[str, bytes | str]:
@@ -48,7 +48,7 @@ def test_a_fix_for_a_host_does_what_link_does_and_nothing_when_done_again(
     _, _, err = run("why", "deploy", "--fix", "--host", host)
 
     assert linked == fixed == tree(machine.repo)
-    assert err == f"skillshelf: nothing to do for {host} that needs no guessing\n"
+    assert err == f"skillshelf: nothing to fix automatically for {host}\n"
 
 
 def test_a_fix_links_nothing_where_two_skills_have_the_name(machine: Machine, run: Run) -> None:
@@ -67,7 +67,7 @@ def test_a_fix_names_hosts_in_doubt_and_a_copy_serves_the_next_host(machine: Mac
     write_skill(machine.repo / ".claude/skills", "deploy")
 
     _, _, err = run("why", "deploy", "--fix", "--host", "codelia")
-    assert "these have two skills of that name, and which one wins is open: opencode" in err
+    assert "these hosts find two skills of this name, either may win: opencode" in err
 
     run("why", "deploy", "--fix", "--host", "codex")
     assert not (machine.repo / ".codex").exists()
@@ -95,7 +95,7 @@ def test_why_of_a_path_knows_its_copies(machine: Machine, run: Run) -> None:
 
     assert (found["hosts"][0]["detail"], found["hosts"][0]["fix"]) == ("sees the copy .kiro/skills/deploy", None)
     assert status == run("why", ".agents/skills/deploy", "--host", "kiro")[0] == 0
-    assert "10 of 13 hosts tell their model about it, 1 more about a copy that skillshelf made." in out
+    assert "Visible to 10 of 13 hosts, and to 1 more through a copy made by skillshelf." in out
     assert "move it away" not in out
     assert run("hosts", "--diff", "codex", "kiro")[1] == "codex and kiro see the same skills here.\n"
 
@@ -116,7 +116,7 @@ def test_a_copy_of_another_skill_in_the_way_is_called_that(machine: Machine, run
 
     status, out, _ = run("link", str(other.parent), "--to", "kiro")
 
-    said = ".kiro/skills/deploy is a copy that skillshelf made of .agents/skills/deploy: move it away and try again"
+    said = ".kiro/skills/deploy is a copy made by skillshelf from .agents/skills/deploy: move it away and try again"
     assert (status, said in out) == (1, True)
 
 
@@ -130,23 +130,20 @@ def test_several_files_are_told_by_their_texts_with_a_total_and_no_advice_for_co
     lines = run("why", "deploy")[1].splitlines()
 
     assert lines[:4] == [
-        "deploy  2 files have this name and the same text",
-        "11 of 13 hosts tell their model about one of them.",
+        "deploy  2 files have this name, all with the same text",
+        "11 of 13 hosts see one of them.",
         "  10 of 13 hosts  .agents/skills/deploy/SKILL.md",
-        "  1 of 13 hosts   .kiro/skills/deploy/SKILL.md  (a copy that skillshelf made)",
+        "  1 of 13 hosts   .kiro/skills/deploy/SKILL.md  (a copy made by skillshelf)",
     ]
-    assert lines[-3:-1] == ["What helps:", "  2 hosts  trust this folder in gemini-cli and in pi"]
-    assert "What helps" not in run("why", ".kiro/skills/deploy")[1]
+    assert lines[-3:-1] == ["How to fix:", "  2 hosts  trust this folder in gemini-cli and in pi"]
+    assert "How to fix" not in run("why", ".kiro/skills/deploy")[1]
 
 
 def test_a_host_that_takes_one_of_two_is_counted_although_nobody_knows_which(machine: Machine, run: Run) -> None:
     for root in (".agents/skills", ".claude/skills"):
         write_skill(machine.repo / root, "deploy")
 
-    assert (
-        "2 of 2 hosts tell their model about one of them."
-        in run(*("why", "deploy", "--host", "opencode", "--host", "codex"))[1]
-    )
+    assert "2 of 2 hosts see one of them." in run(*("why", "deploy", "--host", "opencode", "--host", "codex"))[1]
 
 
 def test_a_copy_that_a_host_does_not_accept_is_told_with_what_helps(machine: Machine, run: Run) -> None:
@@ -159,7 +156,7 @@ def test_a_copy_that_a_host_does_not_accept_is_told_with_what_helps(machine: Mac
     told = {host["host"]: (host["detail"], host["fix"]) for host in found["hosts"]}
     assert told["codelia"] == ("bom: the copy .agents/skills/deploy", "remove the byte order mark")
     assert told["pi"] == ("untrusted: the copy .agents/skills/deploy", "trust this folder in pi")
-    assert (status, "no link would help; remove the byte order mark" in out) == (1, True)
+    assert (status, "a link would not help; remove the byte order mark" in out) == (1, True)
 
 
 def test_a_skill_that_was_moved_keeps_its_copy(machine: Machine, run: Run) -> None:
@@ -168,9 +165,9 @@ def test_a_skill_that_was_moved_keeps_its_copy(machine: Machine, run: Run) -> No
     (machine.repo / ".github/skills").mkdir(parents=True)
     moved = folder.rename(machine.repo / ".github/skills/deploy")
 
-    assert "codelia: sees it already" in run("link", "deploy", "--to", "codelia")[1]
+    assert "codelia: already visible" in run("link", "deploy", "--to", "codelia")[1]
     (moved / "SKILL.md").write_text(skill("name: deploy\ndescription: New.\n"))
-    assert "anew, since the skill changed" in run("link", "deploy", "--to", "codelia")[1]
+    assert "updated because the skill changed" in run("link", "deploy", "--to", "codelia")[1]
 
 
 def test_a_copy_whose_skill_is_gone_is_not_removed(machine: Machine, run: Run) -> None:
@@ -181,13 +178,13 @@ def test_a_copy_whose_skill_is_gone_is_not_removed(machine: Machine, run: Run) -
     status, out, _ = run("link", "deploy", "--to", "codelia", "--remove")
 
     assert (status, (machine.repo / ".agents/skills/deploy/SKILL.md").exists()) == (1, True)
-    assert f"{folder} is gone, so this may be all there is; remove it by hand" in out
+    assert f"{folder} is gone, so this may be the only copy left; remove it by hand" in out
 
 
-# Copies fall behind -------------------------------------------------------------------------------
+# Stale copies -------------------------------------------------------------------------------------
 
 
-def test_a_copy_that_fell_behind_is_told_and_made_anew(machine: Machine, run: Run) -> None:
+def test_a_stale_copy_is_reported_and_updated(machine: Machine, run: Run) -> None:
     source = write_skill(machine.repo / ".agents/skills", "deploy")
     run("link", "deploy", "--to", "kiro")
     source.write_text(source.read_text() + "More.\n")
@@ -196,38 +193,41 @@ def test_a_copy_that_fell_behind_is_told_and_made_anew(machine: Machine, run: Ru
     (found,) = asked(run, "why", ".agents/skills/deploy", "--host", "kiro", schema="why")["candidates"]
     status, out, _ = run("link", "deploy", "--to", "kiro")
 
-    assert "(a copy that skillshelf made, which fell behind)" in told
-    assert "skillshelf link .agents/skills/deploy --to kiro  (.kiro/skills/deploy fell behind)" in told
+    assert "(a stale copy made by skillshelf)" in told
+    assert "skillshelf link .agents/skills/deploy --to kiro  (.kiro/skills/deploy is stale)" in told
     assert found["hosts"][0]["fix"] == "skillshelf link .agents/skills/deploy --to kiro"
-    assert (status, "kiro: copied .kiro/skills/deploy (anew, since the skill changed: 1 file)" in out) == (0, True)
+    assert (
+        status,
+        "kiro: copied to .kiro/skills/deploy (updated because the skill changed: 1 file; now visible)" in out,
+    ) == (0, True)
     assert (machine.repo / ".kiro/skills/deploy/SKILL.md").read_bytes() == source.read_bytes()
-    assert sorted(os.listdir(machine.repo / ".kiro/skills")) == [RECORD, "deploy"]
-    assert "sees it already" in run("link", "deploy", "--to", "kiro")[1]
+    assert sorted(os.listdir(machine.repo / ".kiro/skills")) == [MANIFEST, "deploy"]
+    assert "already visible" in run("link", "deploy", "--to", "kiro")[1]
     assert run("link", "deploy", "--to", "kiro", "--remove")[0] == 0
     assert not (machine.repo / ".kiro").exists()
 
 
-def test_a_host_that_sees_the_skill_itself_renews_a_copy_without_needing_it(machine: Machine, run: Run) -> None:
+def test_a_host_that_sees_the_skill_itself_updates_a_copy_without_needing_it(machine: Machine, run: Run) -> None:
     source = write_skill(machine.repo / ".claude/skills", "deploy")
     run("link", "deploy", "--to", "codelia")
     source.write_text(source.read_text() + "More.\n")
 
-    assert "goose: copied .agents/skills/deploy (anew" in run("link", "deploy", "--to", "goose")[1]
+    assert "goose: copied to .agents/skills/deploy (updated" in run("link", "deploy", "--to", "goose")[1]
     assert run("link", "deploy", "--to", "codelia", "--remove")[0] == 0
     assert not (machine.repo / ".agents").exists()
 
 
-def test_another_file_of_a_skill_lets_a_copy_fall_behind_too(machine: Machine, run: Run) -> None:
+def test_another_file_of_a_skill_makes_a_copy_stale_too(machine: Machine, run: Run) -> None:
     source = write_skill(machine.repo / ".agents/skills", "deploy")
     run("link", "deploy", "--to", "kiro")
     (source.parent / "notes.md").write_text("New.\n")
 
-    assert "which fell behind" in run("why", "deploy")[1]
+    assert "a stale copy" in run("why", "deploy")[1]
     assert run("link", "deploy", "--to", "kiro")[0] == 0
     assert (machine.repo / ".kiro/skills/deploy/notes.md").read_text() == "New.\n"
 
 
-def test_a_copy_that_somebody_edited_is_left_with_the_reason(machine: Machine, run: Run) -> None:
+def test_a_modified_copy_is_left_with_the_reason(machine: Machine, run: Run) -> None:
     source = write_skill(machine.repo / ".agents/skills", "deploy")
     run("link", "deploy", "--to", "kiro")
     copy = machine.repo / ".kiro/skills/deploy/SKILL.md"
@@ -238,22 +238,21 @@ def test_a_copy_that_somebody_edited_is_left_with_the_reason(machine: Machine, r
     status, out, _ = run("link", "deploy", "--to", "kiro")
 
     assert (status, copy.read_bytes()) == (1, before)
-    assert "kiro: nothing done .kiro/skills/deploy (this copy was edited since it was made: put what you need" in out
-    assert (
-        ".kiro/skills/deploy was edited since: put what you need into .agents/skills/deploy" in run("why", "deploy")[1]
-    )
+    assert "kiro: no change: .kiro/skills/deploy (this copy was modified: move your changes" in out
+    assert ".kiro/skills/deploy was modified: move your changes to .agents/skills/deploy" in run("why", "deploy")[1]
 
 
-def test_a_copy_that_cannot_be_made_anew_stays(machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_cannot_be_updated_stays(machine: Machine, run: Run) -> None:
     source = write_skill(machine.repo / ".agents/skills", "deploy")
     run("link", "deploy", "--to", "kiro")
     before = tree(machine.repo / ".kiro")
-    (source.parent / "data.bin").write_bytes(b"x" * 2000)
-    monkeypatch.setattr("skillshelf.hosts.placement.COPIED_BYTES", 1000)
+    (source.parent / "data.bin").touch()
+    # A sparse file: large, but without any bytes on disk.
+    os.truncate(source.parent / "data.bin", COPIED_BYTES)
 
     status, out, _ = run("link", "deploy", "--to", "kiro")
 
-    assert (status, "not made: more than 1,000 bytes" in out) == (1, True)
+    assert (status, f"failed: the skill has more than {COPIED_BYTES:,} bytes" in out) == (1, True)
     assert tree(machine.repo / ".kiro") == before
 
 
@@ -261,17 +260,15 @@ def test_a_copy_says_that_it_has_no_links_in_it(machine: Machine, run: Run) -> N
     folder = write_skill(machine.repo / ".agents/skills", "deploy").parent
     (folder / "latest").symlink_to("SKILL.md")
 
-    assert (
-        "copied .kiro/skills/deploy (1 file without the 1 link in it, since" in run("link", "deploy", "--to", "kiro")[1]
-    )
-    assert "sees it already" in run("link", "deploy", "--to", "kiro")[1]
+    assert "copied to .kiro/skills/deploy (1 file without 1 link, because" in run("link", "deploy", "--to", "kiro")[1]
+    assert "already visible" in run("link", "deploy", "--to", "kiro")[1]
 
 
-# Where nothing is put -----------------------------------------------------------------------------
+# Where nothing is written -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("words", [("link", "deploy", "--to"), ("why", "deploy", "--fix", "--host")])
-def test_nothing_is_put_where_a_link_leads_out_of_the_project(
+def test_nothing_is_written_where_a_link_leads_out_of_the_project(
     machine: Machine, run: Run, words: tuple[str, ...]
 ) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
@@ -297,21 +294,21 @@ def test_a_home_folder_that_is_a_link_is_called_by_its_real_place_before(machine
     assert verdicts(run, "deploy", "--host", "claude-code") == {"claude-code": "visible"}
 
 
-def test_notes_that_are_a_link_have_nothing_overwritten(machine: Machine, run: Run) -> None:
+def test_a_manifest_that_is_a_link_has_nothing_overwritten(machine: Machine, run: Run) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     diary = machine.home / "diary.md"
     diary.write_text("Dear diary\n")
     (machine.repo / ".claude/skills").mkdir(parents=True)
-    (machine.repo / f".claude/skills/{RECORD}").symlink_to(diary)
+    (machine.repo / f".claude/skills/{MANIFEST}").symlink_to(diary)
 
     status, out, _ = run("link", "deploy", "--to", "claude-code")
 
     assert (status, diary.read_text()) == (1, "Dear diary\n")
-    assert f"not made: {RECORD} there is a link" in out
+    assert f"failed: {MANIFEST} there is a link" in out
     assert not (machine.repo / ".claude/skills/deploy").is_symlink()
 
 
-def test_notes_are_for_everybody_whom_the_mask_allows(machine: Machine, run: Run) -> None:
+def test_a_manifest_is_readable_for_everybody_whom_the_mask_allows(machine: Machine, run: Run) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     mask = os.umask(0o027)
     try:
@@ -319,7 +316,7 @@ def test_notes_are_for_everybody_whom_the_mask_allows(machine: Machine, run: Run
     finally:
         os.umask(mask)
 
-    record = machine.repo / f".kiro/skills/{RECORD}"
+    record = machine.repo / f".kiro/skills/{MANIFEST}"
     assert stat.S_IMODE(record.stat().st_mode) == 0o640
     assert json.loads(record.read_bytes())["deploy"]["source"] == "../../.agents/skills/deploy"
 

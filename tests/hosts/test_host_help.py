@@ -154,7 +154,7 @@ def test_what_helps_counts_the_hosts_that_see_the_skill_afterwards(machine: Mach
     TREES[tree](machine)
     path = stray_path(machine)
     before = Seen(machine, path).best
-    promised = [fix for fix in Seen(machine, path).helping() if fix.put]
+    promised = [fix for fix in Seen(machine, path).helping() if fix.placement]
     met: set[str] = set()
 
     for fix in promised:
@@ -166,9 +166,9 @@ def test_what_helps_counts_the_hosts_that_see_the_skill_afterwards(machine: Mach
         assert status == 0, (fix, out)
         assert {*fix.hosts} <= gained
         assert gained - met <= {*fix.hosts, *(host for one in promised for host in one.hosts)}
-        assert {after[host].verdict for host in fix.asking} <= {"untrusted"}
-        assert {after[host].verdict for host in fix.calling} <= {"hidden-from-model"}
-        assert lost == {*fix.doubtful}
+        assert {after[host].verdict for host in fix.need_trust} <= {"untrusted"}
+        assert {after[host].verdict for host in fix.users_only} <= {"hidden-from-model"}
+        assert lost == {*fix.in_doubt}
         met |= {*fix.hosts}
 
 
@@ -215,7 +215,7 @@ BOM = b"\xef\xbb\xbf"
         (skill("description: D.\n").encode(), "add `name: probe-x`", skill().encode()),
         (
             b"--- \ndescription: D.\n---\n",
-            "remove the blanks after the opening ---",
+            "remove the spaces after the opening ---",
             skill("description: D.\n").encode(),
         ),
         (skill("name: probe-x\n").encode(), "add a description", skill().encode()),
@@ -223,8 +223,8 @@ BOM = b"\xef\xbb\xbf"
         (skill("name: probe-x\ndescription: Prob\u00e9s.\n").encode("latin-1"), "save the file as UTF-8", None),
         (b"---\nname: probe-x\ndescription: Probes.\n", "end the frontmatter with a line ---", None),
         (skill("name: probe-x\ndescription: 'it's fine'\n").encode(), "make line 3 valid YAML", None),
-        (b"", "begin the file with a frontmatter: a line ---, name and description, a line ---", None),
-        (skill("name: probe-x\ndescription: [a]\n").encode(), "write the description as one text in quotes", None),
+        (b"", "start the file with frontmatter: a line ---, name and description, a line ---", None),
+        (skill("name: probe-x\ndescription: [a]\n").encode(), "write the description as one quoted string", None),
         (skill("name: probe-x\ndescription:\n").encode(), "add a description", None),
         (
             skill("name: probe-x\ndescription: D.\nargument-hint: [x]\n").encode(),
@@ -233,7 +233,7 @@ BOM = b"\xef\xbb\xbf"
         ),
         (
             skill("name: probe-x\ndescription: D.\nargument-hint:\n").encode(),
-            "write a text after `argument-hint:`, or remove the line",
+            "write a value after `argument-hint:`, or remove the line",
             None,
         ),
     ],
@@ -281,7 +281,7 @@ def test_a_key_that_stands_twice_is_told_with_its_line_and_trust_alone_promises_
 
     helping = Seen(machine).helping()
 
-    assert [one.what for one in helping if one.kind == "hand"] == ["remove one of the two keys, see line 4"]
+    assert [one.what for one in helping if one.kind == "manual"] == ["remove one of the two keys, see line 4"]
 
 
 @pytest.mark.parametrize("tabs", ["metadata:\n\ta: b\n", "metadata:\n\t- 'it's'\n"])
@@ -301,7 +301,7 @@ def test_trust_counts_where_the_host_sees_the_skill_then(machine: Machine, host:
     sees = Seen(machine).best[host].visible
     assert any(host in fix.hosts for fix in helping if fix.what.startswith("trust ")) is sees
     (quoting,) = [fix for fix in helping if fix.kind == "text"]
-    assert (host in quoting.needing) is not sees
+    assert (host in quoting.need_more) is not sees
 
 
 @pytest.mark.parametrize("root", [".claude/skills", ".agents/skills"])
@@ -310,7 +310,7 @@ def test_a_skill_that_its_author_holds_back_is_promised_to_people_only(machine: 
 
     (fix,) = [fix for fix in Seen(machine).helping() if fix.what.startswith("trust this folder in pi")]
 
-    assert (fix.hosts, fix.calling) == ((), ("pi",))
+    assert (fix.hosts, fix.users_only) == ((), ("pi",))
 
 
 def test_hosts_that_would_only_ask_for_trust_are_counted_apart(machine: Machine, run: Run) -> None:
@@ -319,7 +319,7 @@ def test_hosts_that_would_only_ask_for_trust_are_counted_apart(machine: Machine,
     out = run("why", "probe-x")[1]
 
     assert "codex  " in out
-    assert "skillshelf link probe-x --to codex  (into .agents/skills; 2 more would then ask for trust)" in out
+    assert "skillshelf link probe-x --to codex  (link in .agents/skills; 2 more would then require trust)" in out
 
 
 def test_a_link_that_is_to_be_moved_away_is_not_what_the_next_command_goes_by(machine: Machine, run: Run) -> None:
@@ -342,7 +342,7 @@ def test_what_stands_in_the_way_is_named_with_what_to_do(machine: Machine, run: 
 
     assert status == 1
     said = ".claude/skills/probe-x is a folder without a SKILL.md: move it away"
-    assert f"claude-code: nothing done ({said} and try again)" in out
+    assert f"claude-code: no change ({said} and try again)" in out
     assert (
         f"{said}, then: skillshelf link probe-x --to claude-code" in run("why", "probe-x", "--host", "claude-code")[1]
     )
@@ -351,7 +351,7 @@ def test_what_stands_in_the_way_is_named_with_what_to_do(machine: Machine, run: 
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda path: path.write_text("x"), "is no folder but a file"),
+        (lambda path: path.write_text("x"), "is a file, not a folder"),
         (lambda path: path.symlink_to("gone"), "is a link that skillshelf did not make, to gone"),
         (lambda path: write_skill(path.parent, "probe-x", skill(body="# Theirs\n")), "is another skill"),
     ],
@@ -373,7 +373,7 @@ def test_roots_that_cannot_be_entered_are_told(machine: Machine, run: Run) -> No
 
     told = run("hosts")[1]
 
-    assert "warning: .claude/skills cannot be entered by any host: the link leads nowhere: target gone" in told
-    assert "warning: .agents/skills cannot be entered by any host: it is no folder" in told
-    assert ".claude/skills cannot be entered by any host" in run("why", "nothing-like-it")[2]
-    assert ".claude/skills cannot be entered by any host" in run("why", "probe-x")[2]
+    assert "warning: .claude/skills cannot be read by any host: the link leads nowhere: target gone" in told
+    assert "warning: .agents/skills cannot be read by any host: it is not a folder" in told
+    assert ".claude/skills cannot be read by any host" in run("why", "nothing-like-it")[2]
+    assert ".claude/skills cannot be read by any host" in run("why", "probe-x")[2]

@@ -9,6 +9,8 @@ from support.host_cases import skill
 from support.host_runs import Run, asked, verdicts
 from support.trees import Machine, write_skill
 
+from skillshelf.core.limits import COPIED_BYTES
+
 # Link ---------------------------------------------------------------------------------------------
 
 
@@ -44,7 +46,7 @@ def test_a_host_that_follows_no_links_gets_a_copy(machine: Machine, run: Run) ->
 
     (copy / "SKILL.md").write_text("changed")
     status, out, _ = run("link", "deploy", "--to", "codelia", "--remove")
-    assert (status, "changed since" in out, copy.exists()) == (1, True, True)
+    assert (status, "this copy was modified" in out, copy.exists()) == (1, True, True)
 
 
 def test_a_link_of_our_own_gives_way_to_a_copy_that_says_so(machine: Machine, run: Run) -> None:
@@ -56,7 +58,7 @@ def test_a_link_of_our_own_gives_way_to_a_copy_that_says_so(machine: Machine, ru
     status, out, _ = run("link", "deploy", "--to", "codelia")
 
     assert (status, place.is_symlink(), (place / "SKILL.md").exists()) == (0, False, True)
-    assert "codelia: copied .agents/skills/deploy (in place of the link that skillshelf made; 1 file" in out
+    assert "codelia: copied to .agents/skills/deploy (replaces the link made by skillshelf; 1 file" in out
     assert "(codex needs it)" in run("link", "deploy", "--to", "codelia", "--remove")[1]
     assert run("link", "deploy", "--to", "codex", "--remove")[0] == 0
     assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
@@ -70,7 +72,7 @@ def test_a_link_of_our_own_that_lost_its_skill_is_led_to_where_that_is_now(machi
 
     status, out, _ = run("link", "deploy", "--to", "codex")
 
-    assert (status, "in place of the link that skillshelf made" in out) == (0, True)
+    assert (status, "replaces the link made by skillshelf" in out) == (0, True)
     assert os.readlink(machine.repo / ".agents/skills/deploy") == "../../.github/skills/deploy"
 
 
@@ -86,17 +88,16 @@ def test_a_link_of_somebody_else_stays_where_a_copy_is_wanted(machine: Machine, 
     assert f"is a link that skillshelf did not make, to {folder}: move it away and try again" in out
 
 
-def test_a_copy_that_cannot_be_made_leaves_the_link_there(
-    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_that_cannot_be_made_leaves_the_link_there(machine: Machine, run: Run) -> None:
     folder = write_skill(machine.repo / ".claude/skills", "deploy").parent
-    (folder / "data.bin").write_bytes(b"x" * 100)
+    (folder / "data.bin").touch()
+    # A sparse file: large, but without any bytes on disk.
+    os.truncate(folder / "data.bin", COPIED_BYTES)
     run("link", "deploy", "--to", "codex")
-    monkeypatch.setattr("skillshelf.hosts.placement.COPIED_BYTES", 90)
 
     status, out, _ = run("link", "deploy", "--to", "codelia")
 
-    assert (status, "not made: more than 90 bytes" in out) == (1, True)
+    assert (status, f"failed: the skill has more than {COPIED_BYTES:,} bytes" in out) == (1, True)
     assert (machine.repo / ".agents/skills/deploy").is_symlink()
     assert verdicts(run, "deploy", "--host", "codex") == {"codex": "visible"}
 
@@ -107,13 +108,13 @@ def test_hosts_that_a_copy_leaves_in_doubt_are_named_before_it_is_made(machine: 
     advised = run("why", "deploy")[1]
     _, out, err = run("link", "deploy", "--to", "codelia")
 
-    assert "opencode, copilot-cli, cursor would then have two of that name: which one wins is open" in advised
+    assert "opencode, copilot-cli, cursor would then find two skills of this name, either may win" in advised
     assert err.splitlines() == [
-        "skillshelf: with a copy in .agents/skills these have two skills of that name, and which one wins is open: "
+        "skillshelf: with a copy in .agents/skills, these hosts find two skills of this name, either may win: "
         "opencode, copilot-cli, cursor",
-        "skillshelf: to take it back: skillshelf link deploy --to codelia --remove",
+        "skillshelf: to undo this: skillshelf link deploy --to codelia --remove",
     ]
-    assert "codelia: copied .agents/skills/deploy" in out
+    assert "codelia: copied to .agents/skills/deploy" in out
 
 
 def test_a_copy_that_was_made_serves_the_next_host_and_is_no_other_skill(machine: Machine, run: Run) -> None:
@@ -122,7 +123,7 @@ def test_a_copy_that_was_made_serves_the_next_host_and_is_no_other_skill(machine
 
     status, out, _ = run("link", "deploy", "--to", "codex")
 
-    assert (status, "codex: sees it already, as .agents/skills/deploy/SKILL.md" in out) == (0, True)
+    assert (status, "codex: already visible as .agents/skills/deploy/SKILL.md" in out) == (0, True)
     assert not (machine.repo / ".codex").exists()
 
 
@@ -167,8 +168,8 @@ def test_a_link_says_what_still_keeps_the_skill_out(machine: Machine, run: Run) 
     status, out, _ = run("link", "deploy", "--to", "opencode", "--to", "gemini-cli")
 
     assert status == 1
-    assert "opencode: nothing done .claude/skills/deploy/SKILL.md (no link would help; add `name: deploy`)" in out
-    assert "gemini-cli: linked .agents/skills/deploy (leads to ../../.claude/skills/deploy; still untrusted" in out
+    assert "opencode: no change: .claude/skills/deploy/SKILL.md (a link would not help; add `name: deploy`)" in out
+    assert "gemini-cli: linked .agents/skills/deploy -> ../../.claude/skills/deploy (still untrusted" in out
 
 
 def test_a_file_that_is_not_called_skill_md_is_renamed_not_linked(machine: Machine, run: Run) -> None:
@@ -178,7 +179,7 @@ def test_a_file_that_is_not_called_skill_md_is_renamed_not_linked(machine: Machi
     status, out, err = run("link", "deploy", "--to", "codex")
 
     assert (status, err) == (1, "")
-    assert "no link would help; rename the file to SKILL.md" in out
+    assert "a link would not help; rename the file to SKILL.md" in out
     assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
 
 
@@ -192,19 +193,22 @@ def test_no_host_that_ignores_what_the_author_holds_back_is_handed_a_skill_unask
     status, out, err = run(*words)
 
     assert (status, "link deploy --to codex" in run("why", "deploy")[1]) == (1, False)
-    assert "codex ignores disable-model-invocation: its model could call deploy unasked" in out + err
-    assert "if you want that: skillshelf link deploy --to codex --even-so" in out + err
+    assert "codex ignores disable-model-invocation: its model could call deploy without being told to" in out + err
+    assert "to do it anyway: skillshelf link deploy --to codex --force" in out + err
     assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
 
 
-def test_a_person_can_hand_a_skill_to_such_a_host_even_so_and_is_told_before(machine: Machine, run: Run) -> None:
+@pytest.mark.parametrize("option", ["--force", "--even-so"])
+def test_a_skill_can_be_given_to_such_a_host_by_force_after_a_warning(machine: Machine, run: Run, option: str) -> None:
     text = skill("name: deploy\ndescription: D.\ndisable-model-invocation: true\n")
     write_skill(machine.repo / ".claude/skills", "deploy", text)
 
-    status, out, err = run("link", "deploy", "--to", "codex", "--even-so")
+    status, out, err = run("link", "deploy", "--to", "codex", option)
 
     assert (status, "codex: linked .codex/skills/deploy" in out) == (0, True)
-    assert err == "skillshelf: codex ignores disable-model-invocation: its model could call deploy unasked\n"
+    assert (
+        err == "skillshelf: codex ignores disable-model-invocation: its model could call deploy without being told to\n"
+    )
     # Where the fewest others read it who ignore that, too.
     assert verdicts(run, ".claude/skills/deploy", "--host", "gemini-cli") == {"gemini-cli": "root-not-read"}
 
@@ -216,7 +220,7 @@ def test_a_folder_that_careless_hosts_read_too_is_not_opened_to_them(machine: Ma
     status, out, _ = run("link", "deploy", "--to", "claude-code")
 
     assert (status, (machine.repo / ".claude").exists()) == (1, False)
-    assert "ignore disable-model-invocation: their models could call deploy unasked" in out
+    assert "ignore disable-model-invocation: their models could call deploy without being told to" in out
 
 
 def test_a_link_for_a_host_that_heeds_the_author_hands_the_skill_to_no_other(machine: Machine, run: Run) -> None:
@@ -237,7 +241,7 @@ def test_what_was_made_for_two_hosts_stays_until_neither_needs_it(machine: Machi
 
     status, out, _ = run("link", "deploy", "--to", "codex", "--remove")
     assert (status, link.exists()) == (0, True)
-    assert "codex: left ~/.agents/skills/deploy (gemini-cli needs it)" in out
+    assert "codex: kept ~/.agents/skills/deploy (gemini-cli needs it)" in out
 
     assert run("link", "deploy", "--to", "gemini-cli", "--remove")[0] == 0
     assert not link.is_symlink()
@@ -253,17 +257,24 @@ def test_what_was_made_for_another_host_is_not_removed(machine: Machine, run: Ru
 
     status, out, _ = run("link", "deploy", "--to", "opencode", "--remove")
     assert (status, copy.exists()) == (1, True)
-    assert "what there is was made for codelia" in out
+    assert "what is here was made for codelia" in out
 
     assert run("link", "deploy", "--to", "codelia", "--remove")[0] == 0
     assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
 
 
-@pytest.mark.parametrize("words", [["link"], ["link", "deploy"], ["link", "deploy", "--to", "nonsense"]])
-def test_wrong_usage_is_said_in_one_line(run: Run, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["link"], "missing argument NAME-or-PATH"),
+        (["link", "deploy"], "missing option --to HOST"),
+        (["link", "deploy", "--to", "codexx"], "no host 'codexx'; did you mean codex?"),
+    ],
+)
+def test_wrong_usage_is_said_in_one_line(run: Run, words: list[str], message: str) -> None:
     status, _, err = run(*words)
 
-    assert (status, len(err.splitlines())) == (2, 1)
+    assert (status, err) == (2, f"skillshelf: {message}\n")
 
 
 # Links that lead nowhere --------------------------------------------------------------------------
@@ -292,7 +303,7 @@ def test_a_skill_whose_link_leads_nowhere_is_found_by_its_name(
         None,
     )
     assert status == 1
-    assert f"target ../../gone/deploy; put that back, or remove the link: rm {link}\n" in out
+    assert f"target ../../gone/deploy; restore the target or remove the link: rm {link}\n" in out
     assert "deploy" in run("hosts")[1]
 
 
@@ -311,7 +322,7 @@ def test_what_leads_nowhere_is_not_linked(machine: Machine, run: Run) -> None:
     status, out, err = run("link", "deploy", "--to", "codex")
 
     assert (status, err) == (1, "")
-    assert "codex: nothing done (the link leads nowhere: target gone; put that back, or remove the link" in out
+    assert "codex: no change (the link leads nowhere: target gone; restore the target or remove the link" in out
 
 
 @pytest.mark.parametrize("profile", ["standard", "strict", "host:opencode", "host:codex", "host:goose", "codelia"])

@@ -34,7 +34,7 @@ def letter(verdict: Verdict) -> str:
         return "Y" if verdict.visible else "?"
     if verdict.verdict == "hidden-from-model":
         return "H"
-    return "e" if verdict.told else "l" if verdict.detail.endswith("log says so)") else "-"
+    return "e" if verdict.warns else "l" if verdict.detail.endswith("only in its log)") else "-"
 
 
 def roots_of(host: str) -> list[str]:
@@ -93,7 +93,7 @@ def test_a_folder_that_a_host_does_not_trust_takes_no_name_and_breaks_no_rule(ma
     seen = survey(machine, machine.repo, host)
 
     assert verdict_on(mine, host, seen).verdict == "visible"
-    assert (verdict_on(theirs, host, seen).verdict, verdict_on(theirs, host, seen).told) == ("untrusted", False)
+    assert (verdict_on(theirs, host, seen).verdict, verdict_on(theirs, host, seen).warns) == ("untrusted", False)
 
 
 def test_what_an_author_holds_back_is_told_where_a_host_ignores_it(machine: Machine) -> None:
@@ -111,4 +111,4 @@ def test_what_nobody_tried_is_said_once(machine: Machine) -> None:
 
     verdict = verdict_on(path, "vscode", survey(machine, machine.repo, "vscode"))
 
-    assert (verdict.visible, verdict.detail.count("nobody has tried it")) == (None, 1)
+    assert (verdict.visible, verdict.detail.count("not tested")) == (None, 1)

@@ -28,7 +28,11 @@ def test_a_file_that_is_nearly_called_right_is_warned_about_with_its_rename(mach
 
     shown = machine.run("hosts").stdout
 
-    who = "is read by pi only: all others want" if name.endswith(".md") else "is not read by any host: the file must be"
+    who = (
+        "is read by pi only: all other hosts require"
+        if name.endswith(".md")
+        else "is not read by any host: the file must be"
+    )
     assert f"warning: .agents/skills/deploy/{name} {who}" in shown
     assert f"mv .agents/skills/deploy/{name} .agents/skills/deploy/SKILL.md" in shown
 
@@ -55,7 +59,7 @@ def test_of_many_such_files_the_first_are_named_and_the_others_counted(machine: 
     warnings = [line for line in machine.run("hosts").stdout.splitlines() if line.startswith("warning: ")]
 
     assert len(warnings) == 11
-    assert warnings[-1] == ("warning: .agents/skills/deploy-10/skill.md and 4 more are not called SKILL.md either")
+    assert warnings[-1] == ("warning: .agents/skills/deploy-10/skill.md and 4 more are not named SKILL.md either")
 
 
 # Folders ------------------------------------------------------------------------------------------
@@ -75,7 +79,7 @@ def test_a_folder_that_is_nearly_called_right_is_renamed(machine: Machine, folde
 
     (miss,) = near_misses(survey)
 
-    assert miss.message.endswith(f"; to mend it: {command}")
+    assert miss.message.endswith(f"; to fix it: {command}")
     rename = rename_for(survey.by_path[str(file)], survey)
     assert rename is not None
     assert rename.command == command
@@ -126,10 +130,10 @@ def test_07_a_skill_of_another_package_of_the_repository_is_found_by_its_name(ma
     (found,) = json.loads(done.stdout)["candidates"]
     details = {host["host"]: (host["verdict"], host["detail"]) for host in found["hosts"]}
     assert (done.returncode, found["path"]) == (1, str(file))
-    assert details["codex"] == ("outside-boundary", "not in ../api: it reads .agents/skills up to the repository")
+    assert details["codex"] == ("outside-boundary", "not in ../api: .agents/skills is read up to the repository root")
     assert details["goose"] == (
         "outside-boundary",
-        "not in ../api: it reads .agents/skills of the working directory only",
+        "not in ../api: .agents/skills is read in the working directory only",
     )
 
 
@@ -171,7 +175,7 @@ def test_a_root_that_is_a_link_is_open_where_nobody_knows_whether_links_are_foll
     found = [judge(survey.by_path[str(file)], survey.states[host], survey) for host in hosts]
 
     assert [verdict.verdict for verdict in found] == ["unknown", "unknown", "visible", "visible"]
-    assert found[0].detail == "nobody has tried it: the root is a link"
+    assert found[0].detail == "not tested: the root is a link"
 
 
 def test_a_link_above_the_folder_of_the_roots_is_no_linked_root(machine: Machine) -> None:

@@ -73,7 +73,7 @@ TRUST_CASES = (
     TrustCase(
         *("gemini-cli", "no level of trust", "unknown", {GEMINI_TRUST: {"CWD": "TRUST_FOLDER", "/x": "yes"}}),
     ),
-    TrustCase("gemini-cli", "no table", "unknown", {GEMINI_TRUST: "[]"}),
+    TrustCase("gemini-cli", "is not a table", "unknown", {GEMINI_TRUST: "[]"}),
     TrustCase("gemini-cli", "too large", "unknown", {GEMINI_TRUST: " " * (CONFIG_BYTES + 1)}),
     TrustCase("gemini-cli", "too deep", "unknown", {GEMINI_TRUST: "[" * 200_000}),
     TrustCase("gemini-cli", "no end of a string", "unknown", {GEMINI_TRUST: '"' + '\\"' * 400_000}),
@@ -134,17 +134,17 @@ SWITCH_CASES = (
         "visible",
     ),
     SwitchCase("codex", "in a project, where it does not count", {".codex/config.toml": CODEX_OFF}, "visible"),
-    SwitchCase("codex", "neither on nor off", {CODEX: entry('name = "deploy"')}, "unknown", "not understood"),
+    SwitchCase("codex", "neither on nor off", {CODEX: entry('name = "deploy"')}, "unknown", "of an unknown form"),
     SwitchCase("codex", "broken", {CODEX: "[["}, "unknown", "~/.codex/config.toml cannot be read"),
     SwitchCase(
         *("codex", "no instructions", {CODEX: "[skills]\ninclude_instructions = false"}, "unknown"),
-        "a setting of the host names it: skills.include_instructions in ~/.codex/config.toml",
+        "a setting of the host mentions it: skills.include_instructions in ~/.codex/config.toml",
     ),
     SwitchCase(
         *("gemini-cli", "in any case", {GEMINI: {"skills": {"disabled": ["Deploy"]}}}, "disabled-by-config"),
         *(
             "skills.disabled in ~/.gemini/settings.json",
-            "take 'deploy' out of skills.disabled in ~/.gemini/settings.json",
+            "remove 'deploy' from skills.disabled in ~/.gemini/settings.json",
         ),
     ),
     SwitchCase(
@@ -162,14 +162,14 @@ SWITCH_CASES = (
         {GEMINI: {"skills": {"enabled": False}}, ".gemini/settings.json": {"skills": {"enabled": True}}},
         "visible",
     ),
-    SwitchCase("gemini-cli", "no list", {GEMINI: {"skills": {"disabled": "deploy"}}}, "unknown", "is no list"),
+    SwitchCase("gemini-cli", "no list", {GEMINI: {"skills": {"disabled": "deploy"}}}, "unknown", "is not a list"),
     SwitchCase("gemini-cli", "no switch", {GEMINI: {"skills": {"enabled": "no"}}}, "unknown", "neither true nor false"),
-    SwitchCase("gemini-cli", "no table", {GEMINI: {"skills": []}}, "visible"),
+    SwitchCase("gemini-cli", "is not a table", {GEMINI: {"skills": []}}, "visible"),
     SwitchCase("gemini-cli", "broken", {GEMINI: "{"}, "unknown", "~/.gemini/settings.json cannot be read"),
     SwitchCase(
         *("claude-code", "off for the user", {CLAUDE: OFF}, "disabled-by-config"),
         "skillOverrides in ~/.claude/settings.json says 'off'",
-        "take 'deploy' out of skillOverrides in ~/.claude/settings.json",
+        "remove 'deploy' from skillOverrides in ~/.claude/settings.json",
     ),
     SwitchCase("claude-code", "off in a project", {".claude/settings.json": OFF}, "disabled-by-config"),
     SwitchCase("claude-code", "off here only", {".claude/settings.local.json": OFF}, "disabled-by-config"),
@@ -180,17 +180,17 @@ SWITCH_CASES = (
     SwitchCase("claude-code", "in another case", {CLAUDE: {"skillOverrides": {"Deploy": "off"}}}, "visible"),
     SwitchCase(
         *("claude-code", "for people", {CLAUDE: {"skillOverrides": {"deploy": "user-invocable-only"}}}),
-        *("hidden-from-model", "people can still call it"),
+        *("hidden-from-model", "users can still invoke it"),
     ),
     SwitchCase(
         *("claude-code", "its name alone", {CLAUDE: {"skillOverrides": {"deploy": "name-only"}}}),
-        *("description-cut", "the name alone"),
+        *("description-cut", "the model sees only the name"),
     ),
     SwitchCase("claude-code", "no such state", {CLAUDE: {"skillOverrides": {"deploy": "maybe"}}}, "unknown", "'maybe'"),
-    SwitchCase("claude-code", "no table of states", {CLAUDE: {"skillOverrides": ["deploy"]}}, "unknown", "no table"),
+    SwitchCase("claude-code", "not a table", {CLAUDE: {"skillOverrides": ["deploy"]}}, "unknown", "is not a table"),
     SwitchCase(
         *("claude-code", "a permission", {CLAUDE: {"permissions": {"deny": ["Bash", "Skill(deploy *)"]}}}, "unknown"),
-        "a setting of the host names it: permissions.deny in ~/.claude/settings.json",
+        "a setting of the host mentions it: permissions.deny in ~/.claude/settings.json",
     ),
     SwitchCase(
         "claude-code", "its tool", {CLAUDE: {"permissions": {"deny": ["Skill"]}}}, "unknown", "permissions.deny"

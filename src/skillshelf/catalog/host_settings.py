@@ -1,4 +1,4 @@
-"""A host's own settings files to what they say: the values under a key, and whether the host trusts a folder."""
+"""Read a host's own settings files: is a folder trusted, is a skill turned off?"""
 
 import os
 import re
@@ -15,42 +15,42 @@ from skillshelf.core.values import Diagnostic, VerdictName
 
 __all__ = [
     "HostTrust",
-    "Off",
     "Setting",
-    "SettingsPlace",
+    "SettingEffect",
+    "SettingsContext",
     "Switch",
-    "Unreadable",
+    "UnreadableSettings",
     "host_trust",
+    "setting_effect",
     "settings_of",
-    "switched_off",
     "switches_of",
 ]
 
 
-class SettingsPlace(NamedTuple):
-    """What the files of a host's settings are looked for from: `chain` begins at the working directory."""
+class SettingsContext(NamedTuple):
+    """The folders from which settings files are located; `chain` starts at the working directory."""
 
     environment: Environment
     chain: tuple[str, ...]
 
 
 class Setting(NamedTuple):
-    """What one file says under a key; `file` is its path as people are shown it."""
+    """The value of a key in one file; `file` is its path in the short form for people."""
 
     file: str
     value: Any
 
 
-class Unreadable(Exception):
-    """A settings file that is there and says nothing that can be understood."""
+class UnreadableSettings(Exception):
+    """A settings file that exists but cannot be read or parsed."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path} cannot be read: {why}")
         self.path = path
 
 
-def settings_of(rule: SettingRule, where: SettingsPlace, *, trusted: bool) -> list[Setting]:
-    """What the files of a rule say, the weakest first; a key may be written with dots or as nested tables."""
+def settings_of(rule: SettingRule, where: SettingsContext, *, trusted: bool) -> list[Setting]:
+    """Return the values of a rule's key in all its files, the weakest first; dots in a key may be nested tables."""
     found = []
     for path in _paths(rule, where, trusted=trusted):
         for value in _under(rule.key.split("."), _read(path, rule.syntax, where.environment)):
@@ -61,8 +61,8 @@ def settings_of(rule: SettingRule, where: SettingsPlace, *, trusted: bool) -> li
 # Files --------------------------------------------------------------------------------------------
 
 
-def _paths(rule: SettingRule, where: SettingsPlace, *, trusted: bool) -> Iterator[str]:
-    """The files of a rule that there may be."""
+def _paths(rule: SettingRule, where: SettingsContext, *, trusted: bool) -> Iterator[str]:
+    """Yield the paths of a rule's files, which may not exist."""
     bases: Mapping[str, tuple[str, ...]] = {
         "home": (where.environment.home,) if where.environment.home else (),
         "cwd": (where.environment.cwd,),
@@ -81,20 +81,22 @@ def _paths(rule: SettingRule, where: SettingsPlace, *, trusted: bool) -> Iterato
 
 
 def _read(path: str, syntax: Syntax, environment: Environment) -> Any:
-    """What a file holds; an empty table where there is none."""
+    """Parse a file; a missing one is an empty table."""
     try:
         data = files.read_file(path, limit=CONFIG_BYTES, links="follow")
         if data is None:
-            raise Unreadable(_shown(path, environment), f"no file of at most {CONFIG_BYTES:,} bytes")
-        # Most hosts pass over a byte order mark here.
+            raise UnreadableSettings(
+                _shown(path, environment), f"it is not a regular file of at most {CONFIG_BYTES:,} bytes"
+            )
+        # Most hosts accept a byte order mark here.
         return _SYNTAXES[syntax](data.decode("utf-8-sig"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise Unreadable(_shown(path, environment), (error.strerror or str(error)).lower()) from None
+        raise UnreadableSettings(_shown(path, environment), (error.strerror or str(error)).lower()) from None
     except (ValueError, RecursionError) as error:
-        said = str(error).split("\n")[0] if isinstance(error, ValueError) else "too deep"
-        raise Unreadable(_shown(path, environment), said) from None
+        reason = str(error).split("\n")[0] if isinstance(error, ValueError) else "nested too deeply"
+        raise UnreadableSettings(_shown(path, environment), reason) from None
 
 
 def _json(text: str) -> Any:
@@ -118,7 +120,7 @@ def _yaml(text: str) -> Any:
         raise ValueError(problem.message) from None
 
 
-# A string or a comment that nothing closes ends with the text, so that nothing is gone through twice.
+# An unclosed string or comment ends with the text, so that no input is scanned twice.
 _STRING = r'"(?:\\.|[^"\\])*+(?:"|\\?\Z)'
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
@@ -138,7 +140,7 @@ _SYNTAXES: Mapping[Syntax, Callable[[str], Any]] = {
 
 
 def _under(keys: list[str], value: Any) -> Iterator[Any]:
-    """The values at a path of keys, of which `*` means every one; nothing where there is none."""
+    """Yield the values at a path of keys, in which `*` matches every key."""
     if not keys:
         yield value
     elif isinstance(value, Mapping):
@@ -159,60 +161,55 @@ def _shown(path: str, environment: Environment) -> str:
 
 
 class HostTrust(NamedTuple):
-    """Whether a host trusts the working directory, and what kept anybody from knowing it."""
+    """The trust of a host in the working directory, and the problem if it is not known."""
 
     trusted: bool
     problem: Diagnostic | None = None
 
 
-def host_trust(profile: Profile, where: SettingsPlace) -> HostTrust:
-    """What a host's variables, its switch and its own record, in this order, say about the working directory."""
+def host_trust(profile: Profile, where: SettingsContext) -> HostTrust:
+    """Decide if a host trusts the working directory: its variables, its switch and its own record, in this order."""
     if any(_is_set(entry, where.environment) for entry in profile.distrust_env):
         return HostTrust(trusted=False)
     if any(_is_set(entry, where.environment) for entry in profile.trust_env):
         return HostTrust(trusted=True)
     try:
         switch = profile.trust_switch
-        said = [setting.value for setting in settings_of(switch, where, trusted=False)] if switch else []
-        return HostTrust(trusted=said[-1:] == [False] or _is_recorded(profile, where.environment))
-    except Unreadable as error:
+        values = [setting.value for setting in settings_of(switch, where, trusted=False)] if switch else []
+        return HostTrust(trusted=values[-1:] == [False] or _is_recorded(profile, where.environment))
+    except UnreadableSettings as error:
         return HostTrust(trusted=False, problem=Diagnostic(error.path, "settings-unreadable", str(error)))
 
 
 def _is_set(entry: str, environment: Environment) -> bool:
-    """Whether a variable has the value that a row like `NAME=true` names."""
+    """Return true if a variable has the value in a row such as `NAME=true`."""
     name, _, value = entry.partition("=")
     return environment.env.get(name) == value
 
 
 def _is_recorded(profile: Profile, environment: Environment) -> bool:
-    """Whether the host's own record trusts the working directory: the longest path in it that is about it decides."""
+    """Return true if the longest path above the working directory in the host's own record is trusted."""
     path = environment.env.get(profile.trust_file_env, "") if profile.trust_file_env else ""
     if not path and (environment.home is None or profile.trust_file is None):
         return False
     path = path or os.path.join(environment.home or "", profile.trust_file or "")
     record = _read(path, profile.trust_syntax, environment)
     if not isinstance(record, Mapping):
-        raise Unreadable(_shown(path, environment), "it is no table of folders")
+        raise UnreadableSettings(_shown(path, environment), "it is not a table of folders")
     rules = []
     for folder, value in record.items():
         level = profile.trust_levels.get(value if isinstance(value, str) else str(value).lower())
         if level is None:
-            raise Unreadable(_shown(path, environment), f"{value!r} for {folder} is no level of trust")
-        if level != "none" and files.is_inside(environment.cwd, _meant(folder, level, profile)):
+            raise UnreadableSettings(_shown(path, environment), f"{value!r} for {folder} is not a known trust level")
+        top = os.path.dirname(folder) if level == "parent" else folder
+        top = files.real_path(top) if profile.trust_paths == "real" else top
+        if level != "none" and files.is_inside(environment.cwd, top):
             rules.append((len(folder), level))
     return bool(rules) and max(rules, key=lambda rule: rule[0])[1] != "refused"
 
 
-def _meant(folder: str, level: str, profile: Profile) -> str:
-    """The folder that a record is about."""
-    if level == "parent":
-        folder = os.path.dirname(folder)
-    return files.real_path(folder) if profile.trust_paths == "real" else folder
-
-
-class Off(NamedTuple):
-    """What a setting does to a skill, where it stands, and what would undo it."""
+class SettingEffect(NamedTuple):
+    """The effect of a setting on a skill, the file that has it, and the step that undoes it."""
 
     verdict: VerdictName
     detail: str
@@ -220,139 +217,145 @@ class Off(NamedTuple):
 
 
 class Switch(NamedTuple):
-    """A setting that some file has, or the reason why nobody knows whether one has."""
+    """A setting that some file has, or the reason why its files could not be read."""
 
     rule: SettingRule
-    said: tuple[Setting, ...]
+    values: tuple[Setting, ...]
     problem: str = ""
 
 
-def switches_of(profile: Profile, where: SettingsPlace, *, trusted: bool) -> tuple[Switch, ...]:
-    """The settings of a host that its files have."""
+def switches_of(profile: Profile, where: SettingsContext, *, trusted: bool) -> tuple[Switch, ...]:
+    """Return the settings of a host that its files have."""
     found = []
     for rule in profile.settings:
         try:
-            said = settings_of(rule, where, trusted=trusted)
-        except Unreadable as error:
+            values = settings_of(rule, where, trusted=trusted)
+        except UnreadableSettings as error:
             found.append(Switch(rule, (), str(error)))
             continue
-        if said:
-            found.append(Switch(rule, tuple(said)))
+        if values:
+            found.append(Switch(rule, tuple(values)))
     return tuple(found)
 
 
-def switched_off(name: str, real_path: str, switches: Sequence[Switch]) -> Off | None:
-    """What the settings do to the skill of that name in that file: what is certain comes first."""
-    found = [off for switch in switches if (off := _effect(name, real_path, switch))]
-    return min(found, key=lambda off: off.verdict == "unknown", default=None)
+def setting_effect(name: str, real_path: str, switches: Sequence[Switch]) -> SettingEffect | None:
+    """Return the effect of the settings on a skill, or None; a certain effect comes before an unknown one."""
+    found = []
+    for switch in switches:
+        if switch.problem:
+            found.append(SettingEffect("unknown", f"its settings file {switch.problem}"))
+        elif (effect := FORMS[switch.rule.form](name, real_path, switch)) is not None:
+            found.append(effect)
+    return min(found, key=lambda effect: effect.verdict == "unknown", default=None)
 
 
-def _effect(name: str, real_path: str, switch: Switch) -> Off | None:
-    if switch.problem:
-        return Off("unknown", f"a file of its settings: {switch.problem}")
-    return FORMS[switch.rule.form](name, real_path, switch)
-
-
-def _doubt(setting: Setting, rule: SettingRule) -> Off:
-    return Off("unknown", f"a setting of the host names it: {rule.key} in {setting.file}")
+def _doubt(setting: Setting, rule: SettingRule) -> SettingEffect:
+    return SettingEffect("unknown", f"a setting of the host mentions it: {rule.key} in {setting.file}")
 
 
 # Forms --------------------------------------------------------------------------------------------
 
 
-def _names(name: str, real_path: str, switch: Switch) -> Off | None:
-    """Lists of names that are off, in whatever case; all files count."""
+def _names(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+    """Apply lists of disabled names, in any case; all files count."""
     key = switch.rule.key
-    for file, value in switch.said:
+    for file, value in switch.values:
         if not isinstance(value, list):
-            return Off("unknown", f"{key} in {file} is no list")
+            return SettingEffect("unknown", f"{key} in {file} is not a list")
         if name.lower() in [str(item).lower() for item in value]:
-            return Off("disabled-by-config", f"{key} in {file} names it", f"take {name!r} out of {key} in {file}")
+            return SettingEffect(
+                "disabled-by-config", f"{key} in {file} lists it", f"remove {name!r} from {key} in {file}"
+            )
     return None
 
 
-def _all(name: str, real_path: str, switch: Switch) -> Off | None:
-    """A switch of all skills; the strongest file decides."""
-    key, (file, value) = switch.rule.key, switch.said[-1]
+def _all(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+    """Apply a switch for all skills; the strongest file decides."""
+    key, (file, value) = switch.rule.key, switch.values[-1]
     if value is True:
         return None
     if value is not False:
-        return Off("unknown", f"{key} in {file} is neither true nor false")
-    return Off("disabled-by-config", f"{key} is off in {file}", f"set {key} to true in {file}")
+        return SettingEffect("unknown", f"{key} in {file} is neither true nor false")
+    return SettingEffect("disabled-by-config", f"{key} is off in {file}", f"set {key} to true in {file}")
 
 
-def _entries(name: str, real_path: str, switch: Switch) -> Off | None:
-    """A list of tables with a name or a path; the last one that means the skill decides."""
+def _entries(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+    """Apply a list of tables with a name or a path; the last one that matches the skill decides."""
     key, last = switch.rule.key, None
-    for setting in switch.said:
+    for setting in switch.values:
         entries = setting.value if isinstance(setting.value, list) else [None]
         for entry in entries:
             if not isinstance(entry, Mapping) or not isinstance(entry.get("enabled"), bool):
-                return Off("unknown", f"{key} in {setting.file} has an entry that is not understood")
-            if _is_meant(entry, name, real_path):
+                return SettingEffect("unknown", f"{key} in {setting.file} has an entry of an unknown form")
+            if _matches(entry, name, real_path):
                 last = (setting.file, entry["enabled"])
     if last is None or last[1]:
         return None
-    return Off("disabled-by-config", f"{key} in {last[0]} turns it off", f"set enabled to true for it in {last[0]}")
+    return SettingEffect(
+        "disabled-by-config", f"{key} in {last[0]} turns it off", f"set enabled to true for it in {last[0]}"
+    )
 
 
-def _is_meant(entry: Mapping[str, Any], name: str, real_path: str) -> bool:
-    """Whether an entry means a skill: one with both a name and a path means none."""
+def _matches(entry: Mapping[str, Any], name: str, real_path: str) -> bool:
+    """Return true if an entry matches a skill; one with both a name and a path matches none."""
     given, path = entry.get("name"), entry.get("path")
     if (given is None) == (path is None):
         return False
     return str(given).strip() == name if path is None else files.real_path(str(path)) == real_path
 
 
-def _states(name: str, real_path: str, switch: Switch) -> Off | None:
-    """A state for each name; the strongest file that has the name decides."""
+def _states(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+    """Apply a state for each name; the strongest file that has the name decides."""
     key = switch.rule.key
-    for file, value in reversed(switch.said):
+    for file, value in reversed(switch.values):
         if not isinstance(value, Mapping):
-            return Off("unknown", f"{key} in {file} is no table")
+            return SettingEffect("unknown", f"{key} in {file} is not a table")
         if name in value:
             effect = _STATES.get(str(value[name]))
             where = f"{key} in {file} says {value[name]!r}"
             if effect is None:
-                return Off("unknown", f"{where}, which nobody has tried")
-            said = f"{where}{effect[1]}"
-            return Off(effect[0], said, f"take {name!r} out of {key} in {file}") if effect[0] != "visible" else None
+                return SettingEffect("unknown", f"{where}, which was not tested")
+            if effect[0] == "visible":
+                return None
+            return SettingEffect(effect[0], f"{where}{effect[1]}", f"remove {name!r} from {key} in {file}")
     return None
 
 
 _STATES: Mapping[str, tuple[VerdictName, str]] = {
     "on": ("visible", ""),
     "off": ("disabled-by-config", ""),
-    "user-invocable-only": ("hidden-from-model", "; people can still call it"),
-    "name-only": ("description-cut", "; its model is told the name alone"),
+    "user-invocable-only": ("hidden-from-model", "; users can still invoke it"),
+    "name-only": ("description-cut", "; the model sees only the name"),
 }
 
 
-def _patterns(name: str, real_path: str, switch: Switch) -> Off | None:
-    """Patterns that allow, ask or deny; in one file the last that fits decides, and files must agree."""
+def _patterns(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+    """Apply patterns that allow, ask or deny; in one file the last match decides, and files must agree."""
     key, found = switch.rule.key, {}
-    for file, value in switch.said:
+    for file, value in switch.values:
         rules = {"*": value} if isinstance(value, str) else value
         if not isinstance(rules, Mapping):
-            return Off("unknown", f"{key} in {file} is no table of patterns")
+            return SettingEffect("unknown", f"{key} in {file} is not a table of patterns")
         if fitting := [action for pattern, action in rules.items() if _fits(name, pattern)]:
             found[file] = fitting[-1]
     denying = [file for file, action in found.items() if action == "deny"]
     if not denying:
         return None
     if len(denying) < len(found):
-        return Off("unknown", f"{key} denies it in {denying[0]}, and another file does not")
-    return Off("disabled-by-config", f"{key} in {denying[0]} denies it", f"allow {name!r} in {key} of {denying[0]}")
+        return SettingEffect("unknown", f"{key} denies it in {denying[0]}, but another file does not")
+    return SettingEffect(
+        "disabled-by-config", f"{key} in {denying[0]} denies it", f"allow {name!r} in {key} of {denying[0]}"
+    )
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """Whether a pattern in which only `*` and `?` are special fits the whole name."""
+    """Return true if a pattern in which only `*` and `?` are special matches the whole name."""
     return fnmatchcase(name, pattern.replace("[", "[[]"))
 
 
-def _mentions(name: str, real_path: str, switch: Switch) -> Off | None:
-    """Words that mean the skill, to an effect that nobody has established."""
-    for setting in switch.said:
+def _mentions(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+    """Return `unknown` if a word may mean the skill: the effect was not tested."""
+    for setting in switch.values:
         for word in _words_in(setting.value):
             match = re.fullmatch(switch.rule.mention, word, re.DOTALL)
             if match and _may_mean(match[1] or "*", name):
@@ -361,7 +364,7 @@ def _mentions(name: str, real_path: str, switch: Switch) -> Off | None:
 
 
 def _words_in(value: Any) -> Iterator[str]:
-    """The texts of a list, or of a table its keys; a text by itself means everything."""
+    """Yield the strings of a list or the keys of a table; a single string means everything."""
     if isinstance(value, list | Mapping):
         yield from (str(item) for item in value)
     elif isinstance(value, str):
@@ -369,26 +372,28 @@ def _words_in(value: Any) -> Iterator[str]:
 
 
 def _may_mean(pattern: str, name: str) -> bool:
-    """Whether a pattern, which may be one of paths, can mean a name."""
+    """Return true if a pattern, which may be one of paths, can match a name."""
     if "/" in pattern:
         return any(mark in pattern for mark in "*?[{") or name in pattern.split("/")
     return _fits(name, pattern)
 
 
-def _whole(name: str, real_path: str, switch: Switch) -> Off | None:
-    """A setting about all skills that is off, to an effect that nobody has established."""
-    setting = switch.said[-1]
+def _whole(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+    """Return `unknown` if a setting about all skills is off: the effect was not tested."""
+    setting = switch.values[-1]
     value = setting.value.get("*") if isinstance(setting.value, Mapping) else setting.value
     return _doubt(setting, switch.rule) if value in (False, "deny") else None
 
 
-def _any(name: str, real_path: str, switch: Switch) -> Off | None:
-    """Settings about skills, whatever they are, of which nobody has established what they do together."""
-    said = [setting for setting in switch.said if setting.value]
-    return Off("unknown", f"the host has settings about skills: {switch.rule.key} in {said[0].file}") if said else None
+def _any(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+    """Return `unknown` if there is any setting about skills: their combined effect was not tested."""
+    for setting in switch.values:
+        if setting.value:
+            return SettingEffect("unknown", f"the host has settings about skills: {switch.rule.key} in {setting.file}")
+    return None
 
 
-FORMS: Mapping[SettingForm, Callable[[str, str, Switch], Off | None]] = {
+FORMS: Mapping[SettingForm, Callable[[str, str, Switch], SettingEffect | None]] = {
     "names": _names,
     "all": _all,
     "entries": _entries,

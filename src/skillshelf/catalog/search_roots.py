@@ -94,9 +94,9 @@ def _host_settings(
     """Return whether the host trusts the working directory, and the switches in its own settings."""
     if profile.trust_file is None and not profile.settings:
         return True, ()
-    from skillshelf.catalog.host_settings import SettingsPlace, host_trust, switches_of
+    from skillshelf.catalog.host_settings import SettingsContext, host_trust, switches_of
 
-    where = SettingsPlace(environment, chain)
+    where = SettingsContext(environment, chain)
     trusted, problem = host_trust(profile, where) if profile.trust_file else (True, None)
     problems += [problem] if problem else []
     return trusted, switches_of(profile, where, trusted=trusted)

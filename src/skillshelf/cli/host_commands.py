@@ -1,291 +1,265 @@
-"""What the commands about agent hosts do: `why` and `hosts`.
-
-Imports stand inside the functions: a command loads what it needs and nothing else.
-"""
+"""Run the commands `why`, `hosts` and `link`."""
 
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from skillshelf.cli.host_views import HostCount, HostRemarks, HostRow, best_of, diff_view, hosts_view, why_view
 from skillshelf.config.hosts import HOSTS
-from skillshelf.core import files
+from skillshelf.config.settings import Settings
+from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
+from skillshelf.core import console, files
+from skillshelf.core.atomic_write import replace_file, why_not_replaced
 from skillshelf.core.console import PathDisplay, as_json, note, write
 from skillshelf.core.environment import Environment, make_environment
+from skillshelf.core.limits import SKILL_FILE_BYTES
 from skillshelf.errors import DONE, NEGATIVE, NOT_FOUND, ConfigurationError, SkillDirectoryNotFound, SkillNotFound
-from skillshelf.hosts.explain import Explanation, asked_hosts, find, near, verdicts_of
-from skillshelf.hosts.fixes import made_readable
-from skillshelf.hosts.link import LinkAction, hand_to, in_order, made_line, on_copies, take_back, the_one
-from skillshelf.hosts.placement import link_name, manifest_entry
+from skillshelf.hosts.explain import (
+    Explanation,
+    absolute_path,
+    explain,
+    find,
+    fix_by_host,
+    is_path,
+    requested_hosts,
+    similar_names,
+    verdicts_of,
+)
+from skillshelf.hosts.fixes import how_to_make_readable, needs_placement
+from skillshelf.hosts.link import LinkResult, copies_for, link_to, only_skill, remove, result_line
+from skillshelf.hosts.near_misses import broken_roots, near_misses
+from skillshelf.hosts.placement import is_own_copy, link_name, manifest_entry, project_of, sources
 from skillshelf.hosts.stages import Verdict
-from skillshelf.hosts.survey import SkillFile
-
-if TYPE_CHECKING:
-    from skillshelf.cli.host_views import HostCount, HostRow
-    from skillshelf.hosts.survey import HostState, Survey
+from skillshelf.hosts.survey import HostState, SkillFile, Survey, skill_file_at, take_survey
+from skillshelf.lint.fix import Text, repair, unified_diff
 
 __all__ = ["hosts", "link", "why"]
 
-
 Values = Mapping[str, Any]
+
+
+def _environment(values: Values) -> Environment:
+    environment = make_environment(values["cwd"], values["home"], None)
+    if files.kind_at(environment.cwd) != "folder":
+        raise SkillDirectoryNotFound(environment.cwd)
+    return environment
+
+
+def _name_or_path(values: Values) -> str:
+    if not values["name_or_path"]:
+        raise ConfigurationError("missing argument NAME-or-PATH")
+    return str(values["name_or_path"])
+
+
+def _note_unseen(survey: Survey) -> None:
+    for problem in survey.unseen:
+        note(f"not everything was scanned: {problem.path}: {problem.message}")
 
 
 # Why ----------------------------------------------------------------------------------------------
 
 
 def why(values: Values) -> int:
-    """Which hosts see a skill, and what keeps it from the others."""
-    from skillshelf.cli.host_views import why_view
-    from skillshelf.core.console import screen, write
-    from skillshelf.hosts.explain import asked_about, asked_hosts, find
-    from skillshelf.hosts.near_misses import broken_roots, near_misses
-
-    wanted = needed(values, "skillshelf why NAME-or-PATH [--host H]")
-    environment = environment_of(values)
-    names = asked_hosts(values["host"])
+    """Show which hosts see a skill, and why the others do not."""
+    wanted = _name_or_path(values)
+    environment = _environment(values)
+    names = requested_hosts(values["host"])
     survey, found = find(wanted, environment, names)
     if not found:
         return _not_found(wanted, survey, wants_json=values["json"])
     if values["fix"]:
-        _fix(wanted, found, survey, values["host"])
+        _apply_fixes(wanted, found, survey, values["host"])
         survey, found = find(wanted, environment, names)
-    asked = asked_about(found, survey, names)
+    explanations = explain(found, survey, names)
     if values["json"]:
-        write(as_json(_why_form(wanted, asked, survey)))
+        write(as_json(_why_json(wanted, explanations, survey)))
     else:
-        where = PathDisplay(environment.cwd, environment.home)
-        write(why_view(wanted, asked, where, screen(environment.env)))
+        display = PathDisplay(environment.cwd, environment.home)
+        write(why_view(wanted, explanations, display, console.screen(environment.env)))
     broken = {*broken_roots(survey)}
     for miss in near_misses(survey):
         if miss in broken or any(skill_file.path.startswith(f"{miss.path}/") for skill_file in found):
             note(f"{miss.path} {miss.message}")
-    _say_unseen(survey)
-    return DONE if any(file.by_copy or any(one.visible for one in file.verdicts) for file in asked) else NEGATIVE
+    _note_unseen(survey)
+    is_seen = any(one.by_copy or any(verdict.visible for verdict in one.verdicts) for one in explanations)
+    return DONE if is_seen else NEGATIVE
 
 
-def _why_form(wanted: str, asked: "Sequence[Explanation]", survey: "Survey") -> dict[str, Any]:
-    from skillshelf.config.hosts import HOSTS
-    from skillshelf.hosts.explain import fixes_of
-
-    def form(verdict: "Verdict", fix: str | None) -> dict[str, Any]:
-        host = HOSTS[verdict.host]
-        return {
-            "host": verdict.host,
-            "visible": verdict.visible,
-            "verdict": verdict.verdict,
-            "detail": verdict.detail,
-            "told": verdict.told,
-            "fix": fix,
-            "as_of": host.as_of,
-            "grade": host.grade,
-        }
-
+def _why_json(wanted: str, explanations: Sequence[Explanation], survey: Survey) -> dict[str, Any]:
     candidates = []
-    for file in asked:
-        fixes = fixes_of(file, survey)
-        candidates.append({"path": file.path, "hosts": [form(one, fixes[one.host]) for one in file.verdicts]})
+    for explanation in explanations:
+        fixes = fix_by_host(explanation, survey)
+        verdicts = [
+            {
+                "host": verdict.host,
+                "visible": verdict.visible,
+                "verdict": verdict.verdict,
+                "detail": verdict.detail,
+                "told": verdict.warns,
+                "fix": fixes[verdict.host],
+                "as_of": HOSTS[verdict.host].as_of,
+                "grade": HOSTS[verdict.host].grade,
+            }
+            for verdict in explanation.verdicts
+        ]
+        candidates.append({"path": explanation.path, "hosts": verdicts})
     return {"name": wanted, "candidates": candidates, "near": []}
 
 
-def _not_found(wanted: str, survey: "Survey", *, wants_json: bool) -> int:
-    from skillshelf.core import files
-    from skillshelf.core.console import write
-    from skillshelf.hosts.explain import is_path, near, near_miss_lines, path_of
-
-    close = near(wanted, survey)
+def _not_found(wanted: str, survey: Survey, *, wants_json: bool) -> int:
+    close = similar_names(wanted, survey)
     if wants_json:
         write(as_json({"name": wanted, "candidates": [], "near": close}))
-    where = PathDisplay(survey.environment.cwd, survey.environment.home)
     hint = f"; did you mean {', '.join(close)}?" if close else ""
     if not is_path(wanted):
-        note(f"no host has a skill {wanted!r} in any of its folders, here or at home{hint}")
-    elif files.kind_at(files.real_path(path_of(wanted, survey.environment))) == "folder":
-        note(f"there is no SKILL.md in the folder {wanted}{hint}")
+        note(f"skill {wanted!r} not found in any folder that a host reads, here or at home{hint}")
+    elif files.kind_at(files.real_path(absolute_path(wanted, survey.environment))) == "folder":
+        note(f"no SKILL.md in the folder {wanted}{hint}")
     else:
-        note(f"there is nothing at {wanted}{hint}")
-    for miss in near_miss_lines(survey, where):
-        note(miss)
-    _say_unseen(survey)
+        note(f"no such file or folder: {wanted}{hint}")
+    for miss in near_misses(survey):
+        note(f"{survey.short(miss.path)} {miss.message}")
+    _note_unseen(survey)
     if not close:
-        note("every skill that any host sees: skillshelf hosts; a new one: skillshelf new NAME")
+        note("run `skillshelf hosts` to see every skill, or `skillshelf new NAME` to create one")
     return NOT_FOUND
 
 
-# Repairs ------------------------------------------------------------------------------------------
+def _apply_fixes(wanted: str, found: Sequence[SkillFile], survey: Survey, hosts: Sequence[str]) -> None:
+    """Apply safe fixes, each shown before it is done; a link is made only for a host that was named."""
+    skill_files = sources(found, survey)
+    names = requested_hosts(hosts) if hosts else []
+    if any(_lacks_link(host, found, survey) for host in names):
+        # An ambiguous name must be refused before anything is changed.
+        only_skill(wanted, found, survey)
+    changes = [_fix_text(skill_file, survey.environment) for skill_file in skill_files]
+    is_changed = any(changes)
+    if names and len(skill_files) == 1 and not skill_files[0].problem:
+        survey, _ = find(skill_files[0].real_path, survey.environment, list(HOSTS))
+        for result in link_to(names, skill_files[0], survey)[0]:
+            if result.how != "nothing" or result.refused:
+                note(result_line(result._replace(path=survey.short(result.path))))
+                is_changed = True
+    if not is_changed and names:
+        note(f"nothing to fix automatically for {', '.join(names)}")
+    elif not is_changed:
+        note("nothing to fix automatically; to link the skill, name a host: --fix --host H")
 
 
-def _fix(wanted: str, found: "Sequence[SkillFile]", survey: "Survey", hosts: Sequence[str]) -> None:
-    """Do what needs no guessing, each shown before it is done; a link is made only for a host that was named."""
-    from skillshelf.core.console import PathDisplay
-    from skillshelf.hosts.explain import asked_hosts
-    from skillshelf.hosts.link import hand_to, in_order, made_line, the_one
-    from skillshelf.hosts.placement import sources
-
-    meant = sources(found, survey)
-    names = in_order(asked_hosts(hosts)) if hosts else []
-    if any(_lacks(host, found, survey) for host in names):
-        # Explanation before anything is changed: it refuses where it is not clear which one is to be linked.
-        the_one(wanted, found, survey)
-    # Not `any`, which would stop at the first.
-    told = sum([_mend(skill_file, survey.environment) for skill_file in meant]) > 0
-    where = PathDisplay(survey.environment.cwd, survey.environment.home)
-    for host in names if len(meant) == 1 and not meant[0].problem else ():
-        made = hand_to(host, meant[0], survey.environment).made
-        if made.how != "nothing" or made.refused:
-            note(made_line(made._replace(path=where.short(made.path))))
-            told = True
-    if not told and names:
-        note(f"nothing to do for {', '.join(names)} that needs no guessing")
-    elif not told:
-        note("nothing to repair that needs no guessing; to link a skill, name the host: --fix --host H")
-
-
-def _lacks(host: str, found: "Sequence[SkillFile]", survey: "Survey") -> bool:
-    """Whether a host sees none of these files, because of where they lie."""
-    from skillshelf.hosts.explain import verdicts_of
-    from skillshelf.hosts.fixes import wants_put
-
+def _lacks_link(host: str, found: Sequence[SkillFile], survey: Survey) -> bool:
+    """Return true if a host sees none of these files because of their place."""
     judged = [(skill_file, verdicts_of(skill_file, survey, [host])[0]) for skill_file in found]
     if any(verdict.visible or verdict.verdict == "untrusted" for _, verdict in judged):
         return False
-    return any(wants_put(verdict, skill_file) for skill_file, verdict in judged)
+    return any(needs_placement(verdict, skill_file) for skill_file, verdict in judged)
 
 
-def _mend(skill_file: "SkillFile", environment: "Environment") -> bool:
-    """Repair the text of a file after each changed line was shown; says whether there was anything to say."""
-    from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
-    from skillshelf.core import files
-    from skillshelf.core.atomic_write import replace_file, why_not_replaced
-    from skillshelf.core.limits import SKILL_FILE_BYTES
-    from skillshelf.hosts.placement import project_of
-    from skillshelf.lint.fix import Text, repair, unified_diff
-
-    profile = find_profile(DEFAULT_PROFILE)
-    data = files.read_file(skill_file.real_path, limit=SKILL_FILE_BYTES, links="never")
+def _fix_text(skill_file: SkillFile, environment: Environment) -> bool:
+    """Apply safe fixes to a file after a diff was shown; return true if anything was reported."""
+    real_path = skill_file.real_path
+    data = files.read_file(real_path, limit=SKILL_FILE_BYTES, links="never")
     if data is None:
         return False
-    repaired = repair(Text(data, skill_file.folder, profile, None))
-    if repaired.data == data:
+    fixed = repair(Text(data, skill_file.folder, find_profile(DEFAULT_PROFILE), None)).data
+    if fixed == data:
         return False
-    if skill_file.real_path not in skill_file.paths and not files.is_inside(
-        skill_file.real_path, project_of(environment)
-    ):
-        note(f"{skill_file.path} was left as it is: a link leads out of this project, to {skill_file.real_path}")
+    reason = why_not_replaced(real_path)
+    if real_path not in skill_file.paths and not files.is_inside(real_path, project_of(environment)):
+        reason = f"it is behind a link out of this project, to {real_path}"
+    if reason is not None:
+        note(f"{skill_file.path} was not changed: {reason}")
         return True
-    if (reason := why_not_replaced(skill_file.real_path)) is not None:
-        note(f"{skill_file.path} was left as it is: {reason}")
-        return True
-    for line in unified_diff(data, repaired.data, skill_file.path.lstrip("/")):
+    for line in unified_diff(data, fixed, skill_file.path.lstrip("/")):
         note(line)
-    replace_file(skill_file.real_path, repaired.data)
-    note(f"repaired {skill_file.path}")
+    replace_file(real_path, fixed)
+    note(f"fixed {skill_file.path}")
     return True
 
 
 # Hosts --------------------------------------------------------------------------------------------
 
+JudgedFile = tuple[SkillFile, list[Verdict]]
+SkillText = tuple[str, tuple[bytes, int]]
+"""The name and text of a skill: files that agree in both count as one."""
+
 
 def hosts(values: Values) -> int:
-    """Every skill here and every host."""
-    from skillshelf.cli.host_views import Beside, diff_view, hosts_view
-    from skillshelf.core.console import screen, write
-    from skillshelf.hosts.explain import asked_hosts, near_miss_lines, verdicts_of
-    from skillshelf.hosts.survey import take_survey
-
-    environment = environment_of(values)
-    names = asked_hosts(_pair(values))
+    """Show every skill and which hosts see it."""
+    environment = _environment(values)
+    names = requested_hosts(_pair(values))
     survey = take_survey(environment, names, progress=sys.stderr)
     judged = [(skill_file, verdicts_of(skill_file, survey, names)) for skill_file in survey.skill_files]
-    where = PathDisplay(environment.cwd, environment.home)
-    rows = [_row(skill_file, verdicts) for skill_file, verdicts in judged]
-    texts = [(row.name, skill_file.head, skill_file.size) for row, (skill_file, _) in zip(rows, judged, strict=True)]
+    texts = [(link_name(skill_file), skill_file.text) for skill_file, _ in judged]
     counts = [
         _count(survey.states[host], [verdicts[n] for _, verdicts in judged], texts) for n, host in enumerate(names)
     ]
     if values["diff"]:
-        judged = _different(judged, texts)
-        rows = [_row(skill_file, verdicts) for skill_file, verdicts in judged]
+        judged = _differences(judged, texts)
+    rows = [
+        HostRow(link_name(skill_file), skill_file.path, {verdict.host: verdict.visible for verdict in verdicts})
+        for skill_file, verdicts in judged
+    ]
+    display, screen = PathDisplay(environment.cwd, environment.home), console.screen(environment.env)
+    misses = near_misses(survey)
     if values["json"]:
-        write(as_json(_hosts_form(environment, counts, rows)))
-        for miss in near_miss_lines(survey):
-            note(miss)
+        write(as_json(_hosts_json(environment, counts, rows)))
+        for miss in misses:
+            note(f"{miss.path} {miss.message}")
     elif values["diff"]:
         sides = [(row, both[0], both[1]) for row, (_, both) in zip(rows, judged, strict=True)]
-        write(diff_view(names[0], names[1], sides, where, screen(environment.env)))
+        write(diff_view(names[0], names[1], sides, display, screen))
     else:
-        beside = Beside(_expensive(survey), near_miss_lines(survey, where))
-        write(hosts_view(counts, rows, beside, where, screen(environment.env)))
-    _say_unseen(survey)
+        warnings = [f"{display.short(miss.path)} {miss.message}" for miss in misses]
+        write(hosts_view(counts, rows, HostRemarks(_long_descriptions(survey), warnings), display, screen))
+    _note_unseen(survey)
     return DONE
 
 
 def _pair(values: Values) -> list[str]:
     first, second = values["diff"], values["b"]
     if bool(first) != bool(second) or (first and first == second):
-        raise ConfigurationError("--diff takes two hosts; usage: skillshelf hosts --diff A B")
+        raise ConfigurationError("--diff requires two different hosts: skillshelf hosts --diff A B")
     return [first, second] if first else []
 
 
-SkillText = tuple[str, bytes, int]
-"""What tells a skill from others: its name, how it begins and how long it is."""
-
-
-def _different(
-    judged: "Sequence[tuple[SkillFile, list[Verdict]]]", texts: Sequence[SkillText]
-) -> "list[tuple[SkillFile, list[Verdict]]]":
-    """The skills that one of two hosts sees and the other does not; files with the same text are one skill."""
-    from skillshelf.cli.host_views import best_of
-    from skillshelf.hosts.placement import is_own_copy
-
-    alike: dict[SkillText, list[tuple[SkillFile, list[Verdict]]]] = {}
+def _differences(judged: Sequence[JudgedFile], texts: Sequence[SkillText]) -> list[JudgedFile]:
+    """Return the skills that one of two hosts sees and the other does not; files with the same text are one skill."""
+    alike: dict[SkillText, list[JudgedFile]] = {}
     for text, one in zip(texts, judged, strict=True):
         alike.setdefault(text, []).append(one)
     different = []
-    for files_of_it in alike.values():
-        both = best_of([verdicts for _, verdicts in files_of_it])
+    for group in alike.values():
+        both = best_of([verdicts for _, verdicts in group])
         if both[0].visible != both[1].visible:
-            skill_files = [skill_file for skill_file, _ in files_of_it]
-            own = [one for one in skill_files if not is_own_copy(os.path.dirname(one.path))]
+            skill_files = [skill_file for skill_file, _ in group]
+            own = [skill_file for skill_file in skill_files if not is_own_copy(skill_file)]
             different.append(((own or skill_files)[0], both))
     return different
 
 
-def _row(skill_file: "SkillFile", verdicts: "Sequence[Verdict]") -> "HostRow":
-    from skillshelf.cli.host_views import HostRow
-    from skillshelf.hosts.placement import link_name
-
-    return HostRow(link_name(skill_file), skill_file.path, {verdict.host: verdict.visible for verdict in verdicts})
-
-
-def _count(state: "HostState", verdicts: "Sequence[Verdict]", texts: Sequence[SkillText]) -> "HostCount":
-    """What one host sees and misses; a file of which it sees a copy with the same text is not missing."""
-    from skillshelf.cli.host_views import HostCount
-    from skillshelf.config.settings import Settings
-
-    text = state.text
-    told = {one for one, verdict in zip(texts, verdicts, strict=True) if verdict.visible}
-    unseen = [(one, verdict) for one, verdict in zip(texts, verdicts, strict=True) if verdict.visible is False]
-    missing = [verdict for one, verdict in unseen if one not in told]
+def _count(state: HostState, verdicts: Sequence[Verdict], texts: Sequence[SkillText]) -> HostCount:
+    """Count what one host sees and misses; a file is not missing if the host sees another with the same text."""
+    seen = {text for text, verdict in zip(texts, verdicts, strict=True) if verdict.visible}
+    unseen = [(text, verdict) for text, verdict in zip(texts, verdicts, strict=True) if verdict.visible is False]
+    missing = [verdict for text, verdict in unseen if text not in seen]
     kinds = state.profile.catalog_budget
     budget = state.profile.budget_chars if "chars" in kinds else Settings().max_bytes if "bytes" in kinds else None
-    in_order = [skill for skill in state.catalog.skills if skill.path in state.cut or skill.path in state.dropped]
     return HostCount(
-        state.profile.name,
-        sum(verdict.visible is True for verdict in verdicts),
-        len(missing),
-        sum(verdict.told is False for verdict in missing),
-        sum(verdict.visible is None for verdict in verdicts),
-        text.chars,
-        text.tokens,
-        budget,
-        [skill.name for skill in in_order if skill.path in state.cut],
-        [skill.name for skill in in_order if skill.path in state.dropped],
+        host=state.profile.name,
+        visible=sum(verdict.visible is True for verdict in verdicts),
+        missing=len(missing),
+        silent=sum(verdict.warns is False for verdict in missing),
+        unknown=sum(verdict.visible is None for verdict in verdicts),
+        chars=state.text.chars,
+        tokens=state.text.tokens,
+        budget=budget,
+        cut=[skill.name for skill in state.catalog.skills if skill.path in state.cut],
+        dropped=[skill.name for skill in state.catalog.skills if skill.path in state.dropped],
     )
 
 
-def _hosts_form(environment: "Environment", counts: "Sequence[HostCount]", rows: "Sequence[HostRow]") -> dict[str, Any]:
-    from skillshelf.config.hosts import HOSTS
-
+def _hosts_json(environment: Environment, counts: Sequence[HostCount], rows: Sequence[HostRow]) -> dict[str, Any]:
     listed = []
     for count in counts:
         host = HOSTS[count.host]
@@ -299,148 +273,121 @@ def _hosts_form(environment: "Environment", counts: "Sequence[HostCount]", rows:
             "dropped_skills": list(count.dropped),
             "least_used_first": host.overflow == "drop-least-used",
         }
-        numbers = {"seen": count.seen, "missing": count.missing, "silent": count.silent}
+        numbers = {"seen": count.visible, "missing": count.missing, "silent": count.silent}
         listed.append({"host": count.host, **numbers, "as_of": host.as_of, "grade": host.grade, "catalog": catalog})
     skills = [{"name": row.name, "path": row.path, "hosts": dict(row.hosts)} for row in rows]
     return {"cwd": environment.cwd, "hosts": listed, "skills": skills}
 
 
-def _expensive(survey: "Survey") -> list[tuple[str, int]]:
-    """The three skills with the longest descriptions, if they are long at all."""
+def _long_descriptions(survey: Survey) -> list[tuple[str, int]]:
+    """Return the three skills with the longest descriptions, if these are long."""
     lengths = {skill.name: len(skill.description) for state in survey.states.values() for skill in state.catalog.skills}
     longest = sorted(lengths.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
     return [(name, length) for name, length in longest if length > 200]
 
 
-def _say_unseen(survey: "Survey") -> None:
-
-    for problem in survey.unseen:
-        note(f"not everything was looked at: {problem.path}: {problem.message}")
+# Link ---------------------------------------------------------------------------------------------
 
 
-def environment_of(values: Mapping[str, Any]) -> "Environment":
-    """The place a command is about."""
-    environment = make_environment(values["cwd"], values["home"], None)
-    if files.kind_at(environment.cwd) != "folder":
-        raise SkillDirectoryNotFound(environment.cwd)
-    return environment
-
-
-def needed(values: Mapping[str, Any], usage: str) -> str:
-    """What a command is asked about."""
-    if not values["name_or_path"]:
-        raise ConfigurationError(f"something is missing; usage: {usage}")
-    return str(values["name_or_path"])
-
-
-def link(values: Mapping[str, Any]) -> int:
-    """Make a skill visible to other hosts, or take that back."""
-    usage = "skillshelf link NAME --to HOST"
-    wanted = needed(values, usage)
+def link(values: Values) -> int:
+    """Make a skill visible to other hosts, or undo that."""
+    wanted = _name_or_path(values)
     if not values["to"]:
-        raise ConfigurationError(f"say for which host; usage: {usage}")
-    environment = environment_of(values)
-    names = asked_hosts(values["to"])
+        raise ConfigurationError("missing option --to HOST")
+    environment = _environment(values)
+    names = requested_hosts(values["to"])
     if values["remove"]:
-        return _report(wanted, _taken_back(wanted, names, environment), {}, environment, json=values["json"])
-    skill_file, before = _meant(wanted, environment)
-    if skill_file.problem:
-        made = [LinkAction(host, "nothing", "", made_readable(skill_file, environment)) for host in names]
-        return _report(wanted, made, {}, environment, json=values["json"])
-    handed = [hand_to(host, skill_file, environment, even_so=values["even_so"]) for host in in_order(names)]
-    warned = frozenset[str]().union(*(one.doubtful for one in handed))
-    unwarned = [host for host in before if host not in warned]
-    return _verified(wanted, skill_file, [one.made for one in handed], unwarned, environment, json=values["json"])
-
-
-def _taken_back(wanted: str, hosts: Sequence[str], environment: Environment) -> list[LinkAction]:
-    """What was made of a skill for these hosts, removed; the skill itself may be gone."""
-    survey, found = find(wanted, environment, hosts)
-    made = []
-    for host in hosts:
-        state = survey.states[host]
-        known = [os.path.basename(wanted.rstrip("/")), *map(link_name, found)]
-        ours = [name for name in dict.fromkeys(known) if any(manifest_entry(root.path, name) for root in state.roots)]
-        made += [one for name in ours or known[:1] for one in take_back(name, state)]
-    return made
-
-
-def _meant(wanted: str, environment: Environment) -> tuple[SkillFile, list[str]]:
-    """The one skill that is meant, and the hosts that see it; a copy of our own is the skill it was made from."""
+        return _report(wanted, _remove(wanted, names, environment), {}, environment, json=values["json"])
     survey, found = find(wanted, environment, list(HOSTS))
     if not found:
         missing = SkillNotFound(wanted)
-        missing.near = tuple(near(wanted, survey))
+        missing.near = tuple(similar_names(wanted, survey))
         raise missing
-    meant = the_one(wanted, found, survey)
-    return meant, [verdict.host for verdict in verdicts_of(meant, survey, survey.states) if verdict.visible]
-
-
-def _verified(
-    wanted: str,
-    skill_file: SkillFile,
-    made: Sequence[LinkAction],
-    before: Sequence[str],
-    environment: Environment,
-    *,
-    json: bool,
-) -> int:
-    """Ask every host again, and say what each named one sees now and whom the change hurt."""
-    seen: dict[str, Verdict] = {}
-    told = list(made)
-    for number, one in enumerate(made):
-        survey, found = find(one.path or skill_file.real_path, environment, [one.host])
-        verdicts = verdicts_of(found[0], survey, [one.host]) if found else []
-        for verdict in verdicts:
-            seen[one.host] = verdict
-            if one.how != "nothing" or not one.detail:
-                is_listed = verdict.visible or verdict.verdict == "hidden-from-model"
-                now = verdict.detail if is_listed else f"still {verdict.verdict}: {verdict.detail}"
-                told[number] = one._replace(detail="; ".join(said for said in (one.detail, now) if said))
-    status = _report(wanted, told, seen, environment, json=json)
-    survey, (again, *_) = find(skill_file.real_path, environment, before)
-    for verdict in verdicts_of(again, survey, before):
-        if not verdict.visible and not any(seen.visible for _, seen in on_copies(again, survey, verdict.host)):
-            note(f"{verdict.host} saw {skill_file.path} before and now {verdict.verdict}: {verdict.detail}")
+    skill_file = only_skill(wanted, found, survey)
+    if skill_file.problem:
+        step = how_to_make_readable(skill_file, survey)
+        results = [LinkResult(host, "nothing", "", step) for host in names]
+        return _report(wanted, results, {}, environment, json=values["json"])
+    before = [verdict.host for verdict in verdicts_of(skill_file, survey, HOSTS) if verdict.visible]
+    force = values["force"] or values["even_so"]
+    results, survey = link_to(names, skill_file, survey, force=force)
+    skill_file = survey.by_path[skill_file.real_path]
+    verdicts = {result.host: verdict for result in results if (verdict := _verdict_on(result, skill_file, survey))}
+    shown = [_with_verdict(result, verdicts.get(result.host)) for result in results]
+    status = _report(wanted, shown, verdicts, environment, json=values["json"])
+    warned = {host for result in results for host in result.in_doubt}
+    for verdict in verdicts_of(skill_file, survey, [host for host in before if host not in warned]):
+        if not verdict.visible and not any(seen.visible for _, seen in copies_for(verdict.host, skill_file, survey)):
+            note(f"{verdict.host} no longer sees {skill_file.path}: {verdict.verdict}, {verdict.detail}")
     return status
 
 
+def _remove(wanted: str, hosts: Sequence[str], environment: Environment) -> list[LinkResult]:
+    """Remove what was made of a skill for these hosts; the skill itself may be gone."""
+    survey, found = find(wanted, environment, hosts)
+    results = []
+    for host in hosts:
+        state = survey.states[host]
+        known = [os.path.basename(wanted.rstrip("/")), *map(link_name, found)]
+        own = [name for name in dict.fromkeys(known) if any(manifest_entry(f"{r.path}/{name}") for r in state.roots)]
+        results += [result for name in own or known[:1] for result in remove(name, state)]
+    return results
+
+
+def _verdict_on(result: LinkResult, skill_file: SkillFile, survey: Survey) -> Verdict | None:
+    """Judge what a host has now: the link or copy, or the skill itself."""
+    made = skill_file_at(result.path) if result.path else skill_file
+    found = survey.by_path.get(made.real_path) if made is not None else None
+    return verdicts_of(found, survey, [result.host])[0] if found is not None else None
+
+
+def _with_verdict(result: LinkResult, verdict: Verdict | None) -> LinkResult:
+    """Add to a result what the host says now, unless it already has a reason."""
+    if verdict is None or (result.how == "nothing" and result.detail):
+        return result
+    now = verdict.detail
+    if verdict.visible is None:
+        now = f"visibility unknown, {verdict.detail}"
+    elif not verdict.visible and verdict.verdict != "hidden-from-model":
+        now = f"still {verdict.verdict}: {verdict.detail}"
+    return result._replace(detail="; ".join(text for text in (result.detail, now) if text))
+
+
 def _report(
-    wanted: str, made: Sequence[LinkAction], seen: Mapping[str, Verdict], environment: Environment, *, json: bool
+    wanted: str, results: Sequence[LinkResult], verdicts: Mapping[str, Verdict], environment: Environment, *, json: bool
 ) -> int:
-    visible = {one.host: seen[one.host].visible if one.host in seen else None for one in made}
+    visible = {one.host: verdicts[one.host].visible if one.host in verdicts else None for one in results}
     if json:
-        forms = [
+        made = [
             {
                 "host": one.host,
                 "how": one.how,
                 "path": one.path,
-                "detail": one.detail,
+                "detail": "; ".join(
+                    text for text in (f"points to {one.target}" if one.target else "", one.detail) if text
+                ),
                 "visible": visible[one.host],
                 "on_change": HOSTS[one.host].on_change,
             }
-            for one in made
+            for one in results
         ]
-        write(as_json({"name": wanted, "made": forms}))
+        write(as_json({"name": wanted, "made": made}))
     else:
-        where = PathDisplay(environment.cwd, environment.home)
-        lines = [made_line(one._replace(path=where.short(one.path)), visible[one.host]) for one in made]
-        lines += _running(made)
+        display = PathDisplay(environment.cwd, environment.home)
+        lines = [
+            result_line(one._replace(path=display.short(one.path)), is_visible=visible[one.host]) for one in results
+        ]
+        changed = dict.fromkeys(one.host for one in results if one.how not in ("kept", "nothing"))
+        if known := [f"{host} {HOSTS[host].on_change}" for host in changed if HOSTS[host].on_change]:
+            lines.append(f"Running sessions: {'; '.join(known)}")
         write("".join(f"{line}\n" for line in lines))
-    return DONE if all(_is_good(one, seen.get(one.host)) for one in made) else NEGATIVE
+    return DONE if all(_is_done(one, verdicts.get(one.host)) for one in results) else NEGATIVE
 
 
-def _is_good(one: LinkAction, verdict: Verdict | None) -> bool:
-    """Whether a host has got what its author allows: where he keeps a skill from models, people can call it."""
-    if one.how in ("removed", "kept"):
+def _is_done(result: LinkResult, verdict: Verdict | None) -> bool:
+    """Return true if a host has what it should; if the author keeps a skill from models, users can invoke it."""
+    if result.how in ("removed", "kept"):
         return True
-    return (
-        not one.refused and verdict is not None and (verdict.visible is True or verdict.verdict == "hidden-from-model")
-    )
-
-
-def _running(made: Sequence[LinkAction]) -> list[str]:
-    """How sessions that are running come to know of what was made or removed."""
-    changed = dict.fromkeys(one.host for one in made if one.how not in ("kept", "nothing"))
-    known = [f"{host}: {HOSTS[host].on_change}" for host in changed if HOSTS[host].on_change]
-    return [f"If it is running now - {'; '.join(known)}"] if known else []
+    if result.refused or verdict is None:
+        return False
+    return verdict.visible is True or verdict.verdict == "hidden-from-model"

@@ -1,4 +1,4 @@
-"""Verdicts, counts and links to what a person is shown about hosts."""
+"""Render the results of `why` and `hosts` as tables for people."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,11 +12,11 @@ from skillshelf.hosts.explain import Explanation
 from skillshelf.hosts.fixes import Fix
 from skillshelf.hosts.stages import NO_WINNER, Verdict
 
-__all__ = ["HostCount", "best_of", "diff_view", "hosts_view", "why_view"]
+__all__ = ["HostCount", "HostRemarks", "HostRow", "best_of", "diff_view", "hosts_view", "why_view"]
 
 _WORDS = {True: "yes", False: "no", None: "?"}
-_STYLES: Mapping[str, Style] = {"yes": "green", "no": "red", "?": "yellow"}
 _MARKS = {True: "+", False: "-", None: "?"}
+_RANK = {False: 0, None: 1, True: 2}
 
 
 # One skill ----------------------------------------------------------------------------------------
@@ -24,99 +24,88 @@ _MARKS = {True: "+", False: "-", None: "?"}
 _FIXES_SHOWN = 4
 _TABLE_LINES = 24
 _COPIES_SHOWN = 3
+_ROOM_FOR_WARNS = 72
+"""A narrower screen leaves out the column WARNS USER, so that there is room for the details."""
 
 
-def why_view(name: str, asked: Sequence[Explanation], where: PathDisplay, screen: Screen) -> str:
-    """A line for each host, the failing ones first, and what to do; with a column for each copy of a name."""
-    lines = list(_one(name, asked[0], where, screen) if len(asked) == 1 else _several(name, asked, where, screen))
+def why_view(name: str, explanations: Sequence[Explanation], display: PathDisplay, screen: Screen) -> str:
+    """Render a line for each host, the failing ones first, and the fixes; several files of a name get a column each."""
+    if len(explanations) == 1:
+        lines = _one_file(name, explanations[0], display, screen)
+    else:
+        lines = _several_files(name, explanations, display, screen)
     return "\n".join(lines) + "\n"
 
 
-def _one(name: str, file: Explanation, where: PathDisplay, screen: Screen) -> Iterator[str]:
-    yield screen.paint(visible(name), "bold") + f"  {visible(where.short(file.path))}"
+def _one_file(name: str, file: Explanation, display: PathDisplay, screen: Screen) -> Iterator[str]:
+    yield screen.paint(visible(name), "bold") + f"  {visible(display.short(file.path))}"
     if file.note:
-        yield from _wrapped(f"It is {file.note}.", screen)
+        yield from _wrapped(f"This is {file.note}.", screen)
     others = len({*file.by_copy} - {verdict.host for verdict in file.verdicts if verdict.visible})
-    more = f", {others} more about a copy that skillshelf made" if others else ""
-    yield from _wrapped(f"{_told_by(file.verdicts)} tell their model about it{more}.", screen)
+    more = f", and to {others} more through a copy made by skillshelf" if others else ""
+    yield from _wrapped(f"Visible to {_visible_count(file.verdicts)}{more}.", screen)
     yield from _verdict_lines(file.verdicts, screen)
-    yield from _help_lines(name, file, where, screen)
-    doubts = [verdict.host for verdict in file.verdicts if HOSTS[verdict.host].grade != "R"]
-    if doubts:
-        yield from ("", *_wrapped(f"Not run, but read or documented: {', '.join(sorted(doubts))}.", screen, "dim"))
+    if file.fixes:
+        yield "How to fix:"
+        rows = [(_beneficiaries(fix), _fix_text(fix, display)) for fix in file.fixes[:_FIXES_SHOWN]]
+        yield from screen.table(rows, ("bold", "green"), indent=2, wrap=True)
+    if len(file.fixes) > _FIXES_SHOWN:
+        yield f"  … and {len(file.fixes) - _FIXES_SHOWN} more: --json"
+    if any(fix.kind == "text" for fix in file.fixes):
+        yield f"To apply safe fixes: skillshelf why {visible(quote(name))} --fix"
+    if doubts := sorted(verdict.host for verdict in file.verdicts if HOSTS[verdict.host].grade != "R"):
+        text = f"Based on source or documentation, not on a run: {', '.join(doubts)}"
+        yield from ("", *_wrapped(text, screen, "dim"))
 
 
-def _help_lines(name: str, file: Explanation, where: PathDisplay, screen: Screen) -> Iterator[str]:
-    if not file.help:
-        return
-    yield "What helps:"
-    rows = [(_count(fix), _how(fix, where)) for fix in file.help[:_FIXES_SHOWN]]
-    yield from screen.table(rows, ("bold", "green"), indent=2, wrap=True)
-    if len(file.help) > _FIXES_SHOWN:
-        yield f"  … and {len(file.help) - _FIXES_SHOWN} more: --json"
-    if any(fix.kind == "text" for fix in file.help):
-        yield f"The text is repaired by: skillshelf why {visible(quote(name))} --fix"
-
-
-def _several(name: str, asked: Sequence[Explanation], where: PathDisplay, screen: Screen) -> Iterator[str]:
-    groups = _by_text(asked)
-    yield screen.paint(visible(name), "bold") + f"  {len(asked)} files have this name{_texts(asked, groups)}"
-    yield f"{_told_of_one(asked)} of {len(asked[0].verdicts)} hosts tell their model about one of them."
+def _several_files(
+    name: str, explanations: Sequence[Explanation], display: PathDisplay, screen: Screen
+) -> Iterator[str]:
+    groups = _by_text(explanations)
+    texts = "" if len(groups) == len(explanations) else f", {len(groups)} different texts"
+    texts = ", all with the same text" if len(groups) == 1 else texts
+    yield screen.paint(visible(name), "bold") + f"  {len(explanations)} files have this name{texts}"
+    # A host that takes one of several sees one of them, even if it is not known which.
+    rows = list(zip(*(file.verdicts for file in explanations), strict=True))
+    seeing = sum(any(one.visible or one.rule == NO_WINNER for one in row) for row in rows)
+    yield f"{seeing} of {len(rows)} hosts see one of them."
     shown = groups[:_COPIES_SHOWN]
-    yield from _file_lines(shown, where, screen)
-    if len(groups) == 1:
-        yield from _verdict_lines(_best(asked), screen)
-    else:
-        yield from _columns([_best(group) for group in shown], screen)
+    yield from _file_lines(shown, display, screen)
+    columns = [best_of([file.verdicts for file in group]) for group in shown]
+    yield from _verdict_lines(columns[0], screen) if len(groups) == 1 else _verdict_columns(columns, screen)
     room = max(1, _FIXES_SHOWN // len(shown))
-    numbered = [(str(n), one) for n, group in enumerate(shown, 1) for one in _help_of(group)[:room]]
-    if numbered:
-        yield "What helps:"
-        yield from _numbered([(n, _count(one), _how(one, where)) for n, one in numbered], shown, screen, "green")
+    fixes = []
+    for number, group in enumerate(shown, 1):
+        # All files of a group have the same text, so the fixes of any of them will do.
+        first = next((file.fixes for file in group if file.fixes), ())
+        fixes += [(str(number), _beneficiaries(fix), _fix_text(fix, display)) for fix in first[:room]]
+    if fixes:
+        yield "How to fix:"
+        yield from _numbered(fixes, shown, screen, "green")
     more = f"{len(groups) - len(shown)} more: --json.  " if len(groups) > len(shown) else ""
-    yield f"{more}One of them with all details: skillshelf why PATH"
+    yield f"{more}Details of one file: skillshelf why PATH"
 
 
-def _told_of_one(asked: Sequence[Explanation]) -> int:
-    """How many hosts tell their model about one of several files, also where nobody can say about which."""
-    by_host = zip(*(file.verdicts for file in asked), strict=True)
-    return sum(any(one.visible or one.rule == NO_WINNER for one in row) for row in by_host)
-
-
-def _by_text(asked: Sequence[Explanation]) -> list[list[Explanation]]:
-    """Files that say the same together, what somebody wrote before the copies of it."""
+def _by_text(explanations: Sequence[Explanation]) -> list[list[Explanation]]:
+    """Group files with the same text, originals before copies."""
     groups: dict[tuple[bytes, int], list[Explanation]] = {}
-    for file in sorted(asked, key=lambda file: file.is_copy):
+    for file in sorted(explanations, key=lambda file: file.is_copy):
         groups.setdefault(file.text, []).append(file)
     return list(groups.values())
 
 
-def _texts(asked: Sequence[Explanation], groups: Sequence[Sequence[Explanation]]) -> str:
-    if len(groups) == 1:
-        return " and the same text"
-    return "" if len(groups) == len(asked) else f" and {len(groups)} different texts"
-
-
 def best_of(files: Sequence[Sequence[Verdict]]) -> list[Verdict]:
-    """For each host the best that it makes of any of these files."""
+    """Return the best verdict of each host on any of these files."""
     return [max(row, key=lambda verdict: _RANK[verdict.visible]) for row in zip(*files, strict=True)]
 
 
-def _best(files: Sequence[Explanation]) -> list[Verdict]:
-    return best_of([file.verdicts for file in files])
-
-
-def _help_of(group: Sequence[Explanation]) -> Sequence[Fix]:
-    """What helps one of the files, which is as good as any other."""
-    return next((file.help for file in group if file.help), ())
-
-
-def _file_lines(groups: Sequence[Sequence[Explanation]], where: PathDisplay, screen: Screen) -> list[str]:
-    """Every file with who tells its model of it, under the number of its text."""
+def _file_lines(groups: Sequence[Sequence[Explanation]], display: PathDisplay, screen: Screen) -> list[str]:
+    """Render every file with the number of hosts that see it, under the number of its text."""
     rows = []
     for number, group in enumerate(groups, 1):
         for n, file in enumerate(group[:_COPIES_SHOWN]):
-            rows.append((str(number) if n == 0 else "", _told_by(file.verdicts), _path_of(file, where)))
+            path = display.short(file.path) + (f"  ({file.note})" if file.note else "")
+            rows.append((str(number) if n == 0 else "", _visible_count(file.verdicts), path))
         if len(group) > _COPIES_SHOWN:
             rows.append(("", f"{len(group) - _COPIES_SHOWN} more", "with the same text: --json"))
     return _numbered(rows, groups, screen)
@@ -128,33 +117,26 @@ def _numbered(
     screen: Screen,
     style: Style | None = None,
 ) -> list[str]:
-    """Lines that begin with the number of a text, where there are several."""
+    """Render lines that start with the number of a text, if there are several texts."""
     if len(groups) == 1:
         return screen.table([row[1:] for row in rows], (None, style), indent=2, wrap=True)
     return screen.table(rows, ("bold", None, style), indent=2, wrap=True)
 
 
-def _columns(columns: Sequence[Sequence[Verdict]], screen: Screen) -> list[str]:
-    """A line for each host with a column for each text, the hosts that see the fewest first."""
+def _verdict_columns(columns: Sequence[Sequence[Verdict]], screen: Screen) -> list[str]:
+    """Render a line for each host with a column for each text, the hosts that see the fewest first."""
     ordered = sorted(zip(*columns, strict=True), key=lambda row: sum(_RANK[verdict.visible] for verdict in row))
     head = ("HOST", *(str(n) for n, _ in enumerate(columns, 1)))
     styles: tuple[Style | None, ...] = ("bold", *(None for _ in columns))
-    lines = Screen().table([head, *((row[0].host, *map(_side, row)) for row in ordered)], styles)
-    # On a narrow screen without the verdicts, which `why PATH` has.
-    side = _side if screen.columns is None or max(map(len, lines)) <= screen.columns else _word
-    return screen.table([head, *((row[0].host, *map(side, row)) for row in ordered)], styles)
+    full = [head, *((row[0].host, *map(_with_name, row)) for row in ordered)]
+    if screen.columns is None or max(map(len, Screen().table(full, styles))) <= screen.columns:
+        return screen.table(full, styles)
+    # A narrow screen has no room for the names of verdicts; `why PATH` shows them.
+    return screen.table([head, *((row[0].host, *(_WORDS[one.visible] for one in row)) for row in ordered)], styles)
 
 
-def _told_by(verdicts: Sequence[Verdict]) -> str:
-    seen = sum(verdict.visible is True for verdict in verdicts)
-    return f"{seen} of {len(verdicts)} hosts"
-
-
-def _path_of(file: Explanation, where: PathDisplay) -> str:
-    return where.short(file.path) + (f"  ({file.note})" if file.note else "")
-
-
-_RANK = {False: 0, None: 1, True: 2}
+def _visible_count(verdicts: Sequence[Verdict]) -> str:
+    return f"{sum(verdict.visible is True for verdict in verdicts)} of {len(verdicts)} hosts"
 
 
 def _verdict_lines(verdicts: Sequence[Verdict], screen: Screen) -> Iterator[str]:
@@ -163,63 +145,58 @@ def _verdict_lines(verdicts: Sequence[Verdict], screen: Screen) -> Iterator[str]
         names = ", ".join(verdict.host for verdict in ordered)
         yield from screen.table([("visible:", names)], ("green", None), wrap=True)
         return
-    rows = [
-        (verdict.host, _WORDS[verdict.visible], verdict.verdict, _told(verdict), fold(verdict.detail) or "-")
-        for verdict in ordered
-    ]
-    head = ("HOST", "SEES", "VERDICT", "TOLD", "DETAIL")
+    rows: list[tuple[str, ...]] = [("HOST", "VISIBLE", "VERDICT", "WARNS USER", "DETAIL")]
+    for one in ordered:
+        warns = _WORDS[one.warns] if one.visible is False and one.verdict != "hidden-from-model" else "-"
+        rows.append((one.host, _WORDS[one.visible], one.verdict, warns, fold(one.detail) or "-"))
     styles: tuple[Style | None, ...] = ("bold", None, None, "dim", None)
-    lines = screen.table([head, *rows], styles, wrap=True)
-    # Details in full as long as the whole answer stays on one screen.
-    yield from lines if len(lines) <= _TABLE_LINES else screen.table([head, *rows], styles)
+    if screen.columns is not None and screen.columns < _ROOM_FOR_WARNS:
+        rows, styles = [(*row[:3], row[4]) for row in rows], (*styles[:3], None)
+    lines = screen.table(rows, styles, wrap=True)
+    # Details are shown in full as long as the whole answer fits one screen.
+    yield from lines if len(lines) <= _TABLE_LINES else screen.table(rows, styles)
 
 
-def _told(verdict: Verdict) -> str:
-    if verdict.visible is not False or verdict.verdict == "hidden-from-model":
-        return "-"
-    return _WORDS[verdict.told]
-
-
-def _count(fix: Fix) -> str:
-    """Who will see the skill after a remedy alone."""
+def _beneficiaries(fix: Fix) -> str:
+    """Return who will see the skill after a fix alone."""
     if len(fix.hosts) == 1:
         return fix.hosts[0]
     if fix.hosts:
         return f"{len(fix.hosts)} hosts"
-    return "not alone" if fix.needing else "for people" if fix.calling else "first"
+    return "partly" if fix.need_more else "users only" if fix.users_only else "first"
 
 
-def _how(fix: Fix, where: PathDisplay) -> str:
-    """What to do, and what else will come of it."""
-    notes = []
-    if fix.put:
-        notes.append(f"{'into' if fix.put.how == 'link' else 'a copy in'} {where.short(fix.put.root)}")
-    if fix.calling:
-        notes.append(f"people can then call it in {', '.join(fix.calling)}")
-    if fix.asking:
-        notes.append(f"{len(fix.asking)} more would then ask for trust")
-    if fix.needing:
-        who = f"{len(fix.needing)} more" if fix.hosts else ", ".join(fix.needing)
-        notes.append(f"{who} {'needs' if len(fix.needing) == 1 else 'need'} another step, too")
-    if fix.doubtful:
-        notes.append(f"{', '.join(fix.doubtful)} would then have two of that name: which one wins is open")
-    return f"{fix.what}  ({'; '.join(notes)})" if notes else fix.what
+def _fix_text(fix: Fix, display: PathDisplay) -> str:
+    """Return what to do, and the other consequences."""
+    remarks = []
+    if fix.placement:
+        remarks.append(f"{fix.placement.how} in {display.short(fix.placement.root)}")
+    if fix.users_only:
+        remarks.append(f"users can then invoke it in {', '.join(fix.users_only)}")
+    if fix.need_trust:
+        remarks.append(f"{len(fix.need_trust)} more would then require trust")
+    if fix.need_more:
+        who = f"{len(fix.need_more)} more" if fix.hosts else ", ".join(fix.need_more)
+        remarks.append(f"{who} also {'needs' if len(fix.need_more) == 1 else 'need'} another step")
+    if fix.in_doubt:
+        remarks.append(f"{', '.join(fix.in_doubt)} would then find two skills of this name, either may win")
+    return f"{fix.what}  ({'; '.join(remarks)})" if remarks else fix.what
 
 
 # All skills ---------------------------------------------------------------------------------------
 
 
 class HostCount(NamedTuple):
-    """How many skills of a place one host sees and misses, what its list costs, and which skills pay for that.
+    """The numbers of one host: visible, missing and unknown skills, the size of its list, and the skills it cuts.
 
-    `silent` are those of the missing that it says nothing about, `open` those of which nobody can say.
+    `silent` are the missing skills that the host does not report to its user.
     """
 
     host: str
-    seen: int
+    visible: int
     missing: int
     silent: int
-    open: int
+    unknown: int
     chars: int
     tokens: int
     budget: int | None
@@ -227,34 +204,35 @@ class HostCount(NamedTuple):
     dropped: Sequence[str]
 
 
-_SKILLS_ON_SCREEN = 14
-
-
 class HostRow(NamedTuple):
-    """One skill, and who sees it."""
+    """One skill and the hosts that see it."""
 
     name: str
     path: str
     hosts: Mapping[str, bool | None]
 
 
-class Beside(NamedTuple):
-    """What is said below the table: the longest descriptions, and folders that are spelt nearly right."""
+class HostRemarks(NamedTuple):
+    """The text below the table of hosts: the longest descriptions, and warnings about misspelt folders."""
 
-    expensive: Sequence[tuple[str, int]]
+    long_descriptions: Sequence[tuple[str, int]]
     warnings: Sequence[str]
 
 
+_SKILLS_ON_SCREEN = 14
+_NAMES_SHOWN = 3
+
+
 def hosts_view(
-    counts: Sequence[HostCount], rows: Sequence[HostRow], beside: Beside, where: PathDisplay, screen: Screen
+    counts: Sequence[HostCount], rows: Sequence[HostRow], remarks: HostRemarks, display: PathDisplay, screen: Screen
 ) -> str:
-    """Who sees how many, then a line for each skill with a mark for each host."""
-    lines = _matrix(counts, rows, where, screen) if rows else _nothing(counts, screen)
+    """Render the numbers of each host, then a line for each skill with a mark for each host."""
+    lines = _matrix(counts, rows, display, screen) if rows else _nothing(counts, screen)
     lines += [line for count in counts for loss in _losses(count) for line in _wrapped(loss, screen)]
-    if beside.expensive:
-        dear = ", ".join(f"{visible(name)} ({chars:,})" for name, chars in beside.expensive)
-        lines += _wrapped(f"Longest descriptions, in characters: {dear}", screen)
-    lines += [line for warning in beside.warnings for line in _wrapped(f"warning: {warning}", screen, "yellow")]
+    if remarks.long_descriptions:
+        longest = ", ".join(f"{visible(name)} ({chars:,})" for name, chars in remarks.long_descriptions)
+        lines += _wrapped(f"Longest descriptions, in characters: {longest}", screen)
+    lines += [line for warning in remarks.warnings for line in _wrapped(f"warning: {warning}", screen, "yellow")]
     return "\n".join(lines) + "\n"
 
 
@@ -264,46 +242,48 @@ def _wrapped(text: str, screen: Screen, style: Style | None = None) -> list[str]
 
 def _nothing(counts: Sequence[HostCount], screen: Screen) -> list[str]:
     return [
-        *_wrapped(f"No skill lies where any of {len(counts)} hosts looks, here or at home.", screen),
-        *_wrapped("Where they look: skillshelf profile host:NAME.  A first skill: skillshelf new NAME", screen),
+        *_wrapped(f"None of {len(counts)} hosts finds a skill here or at home.", screen),
+        *_wrapped("Folders of a host: skillshelf profile host:NAME.  Create a skill: skillshelf new NAME", screen),
     ]
 
 
-def _matrix(counts: Sequence[HostCount], rows: Sequence[HostRow], where: PathDisplay, screen: Screen) -> list[str]:
+def _matrix(counts: Sequence[HostCount], rows: Sequence[HostRow], display: PathDisplay, screen: Screen) -> list[str]:
     keys = {count.host: chr(ord("a") + number) for number, count in enumerate(counts)}
-    head = ("", "HOST", "SEES", "MISSES", "SILENT", "?", "ITS LIST")
-    table = [(keys[c.host], c.host, str(c.seen), str(c.missing), str(c.silent), str(c.open), _cost(c)) for c in counts]
+    head = ("", "HOST", "VISIBLE", "MISSING", "SILENT", "?", "LIST")
+    table = [
+        (keys[c.host], c.host, str(c.visible), str(c.missing), str(c.silent), str(c.unknown), _list_size(c))
+        for c in counts
+    ]
     lines = screen.table([head, *table], ("dim", "bold", None, None, "yellow", None, None))
-    names = _told_apart(rows, where)
-    uneven = sorted(zip(rows, names, strict=True), key=lambda pair: all(pair[0].hosts.values()))
-    shown = uneven[:_SKILLS_ON_SCREEN] if screen.columns is not None else uneven
+    # Skills that some host misses come first.
+    ordered = sorted(
+        zip(rows, _distinct_names(rows, display), strict=True), key=lambda pair: all(pair[0].hosts.values())
+    )
+    shown = ordered[:_SKILLS_ON_SCREEN] if screen.columns is not None else ordered
     marks = [(" ".join(_MARKS[row.hosts[host]] for host in keys), name) for row, name in shown]
     lines += ["", *screen.table([(" ".join(keys.values()), "SKILL"), *marks], (None, "bold"))]
-    if len(uneven) > len(shown):
-        lines.append(f"… and {len(uneven) - len(shown)} more: skillshelf hosts | less")
-    legend = "+ told to the model, - not, ? not established.  One skill: skillshelf why NAME"
+    if len(ordered) > len(shown):
+        lines.append(f"… and {len(ordered) - len(shown)} more: skillshelf hosts | less")
+    legend = "+ visible, - not visible, ? unknown.  One skill: skillshelf why NAME"
     return [*lines, "", *_wrapped(legend, screen)]
 
 
-def _told_apart(rows: Sequence[HostRow], where: PathDisplay) -> list[str]:
-    """The name of each row, with its path where several have the name."""
+def _distinct_names(rows: Sequence[HostRow], display: PathDisplay) -> list[str]:
+    """Return the name of each row, with its path if several rows have the name."""
     several = Counter(row.name for row in rows)
-    return [f"{row.name}  {where.short(row.path)}" if several[row.name] > 1 else row.name for row in rows]
-
-
-_NAMES_SHOWN = 3
+    return [f"{row.name}  {display.short(row.path)}" if several[row.name] > 1 else row.name for row in rows]
 
 
 def _losses(count: HostCount) -> Iterator[str]:
-    """Which skills a list that is too long costs their description or their place."""
-    if count.cut and HOSTS[count.host].overflow == "drop-descriptions":
-        yield f"{count.host} has no room for the description of {_some(count.cut)}"
-    elif count.cut and HOSTS[count.host].overflow == "drop-least-used":
-        yield f"{count.host} has no room for {len(count.cut)} descriptions: those of the skills used least"
+    """Yield which skills lose their description or their place because the list of a host is too long."""
+    overflow = HOSTS[count.host].overflow
+    if count.cut and overflow == "drop-least-used":
+        yield f"{count.host} drops {len(count.cut)} descriptions: those of the least used skills"
     elif count.cut:
-        yield f"{count.host} shortens the description of {_some(count.cut)}"
+        verb = "drops" if overflow == "drop-descriptions" else "shortens"
+        yield f"{count.host} {verb} the description of {_some(count.cut)}"
     if count.dropped:
-        yield f"{count.host} leaves out {_some(count.dropped)}"
+        yield f"{count.host} omits {_some(count.dropped)}"
 
 
 def _some(names: Sequence[str]) -> str:
@@ -311,29 +291,25 @@ def _some(names: Sequence[str]) -> str:
     return visible(", ".join(names[:_NAMES_SHOWN])) + more
 
 
-def _cost(count: HostCount) -> str:
+def _list_size(count: HostCount) -> str:
     budget = f" of {count.budget:,}" if count.budget is not None else ""
     lost = f"{len(count.cut)} cut, " if count.cut else ""
     lost += f"{len(count.dropped)} dropped, " if count.dropped else ""
-    # What is lost stands first: a narrow screen ends before the rest.
+    # Losses come first: a narrow screen cuts off the rest.
     return f"{lost}~{count.tokens:,} tokens, {count.chars:,}{budget} chars"
 
 
 def diff_view(
-    first: str, second: str, rows: Sequence[tuple[HostRow, Verdict, Verdict]], where: PathDisplay, screen: Screen
+    first: str, second: str, rows: Sequence[tuple[HostRow, Verdict, Verdict]], display: PathDisplay, screen: Screen
 ) -> str:
-    """The skills that two hosts treat differently."""
+    """Render the skills that only one of two hosts sees."""
     if not rows:
         return f"{first} and {second} see the same skills here.\n"
-    names = _told_apart([row for row, _, _ in rows], where)
-    table = [(name, _side(one), _side(two)) for name, (_, one, two) in zip(names, rows, strict=True)]
+    names = _distinct_names([row for row, _, _ in rows], display)
+    table = [(name, _with_name(one), _with_name(two)) for name, (_, one, two) in zip(names, rows, strict=True)]
     lines = screen.table([("SKILL", first, second), *table], ("bold", None, None))
-    return "\n".join([*lines, "", "Why: skillshelf why NAME"]) + "\n"
+    return "\n".join([*lines, "", "Details: skillshelf why NAME"]) + "\n"
 
 
-def _side(verdict: Verdict) -> str:
+def _with_name(verdict: Verdict) -> str:
     return f"{_WORDS[verdict.visible]} ({verdict.verdict})" if verdict.verdict != "visible" else "yes"
-
-
-def _word(verdict: Verdict) -> str:
-    return _WORDS[verdict.visible]

@@ -192,7 +192,8 @@ COMMANDS: Mapping[str, Command] = {
         (
             *SHARED,
             Option("--to", "the host; may be given several times", "HOST", many=True),
-            Option("--even-so", "also for a host that ignores disable-model-invocation, so that its model may call it"),
+            Option("--force", "also for a host that ignores disable-model-invocation, so that its model may call it"),
+            Option("--even-so", "the old name of --force"),
             Option("--remove", "take back what was made for these hosts"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True),),

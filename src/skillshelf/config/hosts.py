@@ -1,44 +1,47 @@
-"""What agent hosts have in common, and how a row about one is written; the rows are in `hosts`."""
+"""The agent hosts as rows: one profile each, with the source of every fact.
+
+A new host is a row derived from `HOST`, `NOT_RUN` or `DOCUMENTED` and an entry in `HOSTS`.
+"""
 
 from skillshelf.config.profile import Profile, RootRule, SettingRule, Telling, severities
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 
-__all__ = ["DOCUMENTED", "HOST", "HOSTS", "NOT_RUN", "NO_REPAIR", "find_host", "roots_of", "rules_of", "told_where"]
+__all__ = ["DOCUMENTED", "HOST", "HOSTS", "NOT_RUN", "NO_REPAIR", "find_host", "reported_in", "roots_of", "rules_of"]
 
 
 _RUN = "2026-11-15"
 
-_CARELESS = (
+_UNCHECKED = (
     *("name-missing", "name-type", "name-length", "name-pattern", "name-directory"),
     *("description-type", "description-length", "compatibility-type", "compatibility-length"),
     *("metadata-type", "allowed-tools-type", "bom", "crlf", "fence-blanks"),
 )
-"""What most hosts do not look at."""
+"""Rules that most hosts do not check."""
 
 NO_REPAIR = ("yaml-colon", "yaml-brackets", "yaml-tab")
 _OPEN_FORM = (
     *("bom", "fence-blanks", "frontmatter-missing", "frontmatter-unclosed", "frontmatter-type"),
     *("yaml", *NO_REPAIR, "description-type", "name-type"),
 )
-"""Mistakes in the form of a file that nobody tried on a host which was not run."""
+"""Mistakes in the form of a file that were not tested on a host which was not run."""
 
 
 def rules_of(*, reject: tuple[str, ...] = (), off: tuple[str, ...] = ()) -> dict[str, Severity]:
-    """The weight of every rule: by which a host leaves a skill out, and what it does not mind besides the usual."""
-    weights: dict[str, Severity] = {**dict.fromkeys((*_CARELESS, *off), "off"), "root-file": "reject"}
-    return severities({**weights, **dict.fromkeys(reject, "reject")})
+    """Return the severity of every rule: `reject` leaves a skill out, `off` adds to what most hosts ignore."""
+    rules: dict[str, Severity] = {**dict.fromkeys((*_UNCHECKED, *off), "off"), "root-file": "reject"}
+    return severities({**rules, **dict.fromkeys(reject, "reject")})
 
 
-def told_where(*, invalid: Telling, collision: Telling, budget: Telling | None = None) -> dict[str, Telling]:
-    """Where a host says what: nobody says that it does not look somewhere, follow a link or trust a folder."""
-    told: dict[str, Telling] = {"place": "nothing", "link": "nothing", "trust": "nothing"}
-    told |= {"invalid": invalid, "collision": collision}
-    return told if budget is None else {**told, "budget": budget}
+def reported_in(*, invalid: Telling, collision: Telling, budget: Telling | None = None) -> dict[str, Telling]:
+    """Return where a host reports each group of problems; no host reports folders it does not read, links or trust."""
+    reported: dict[str, Telling] = {"place": "nothing", "link": "nothing", "trust": "nothing"}
+    reported |= {"invalid": invalid, "collision": collision}
+    return reported if budget is None else {**reported, "budget": budget}
 
 
 def roots_of(*rules: tuple[str, str, str]) -> tuple[RootRule, ...]:
-    """Root rules from `kind base path` triples."""
+    """Return root rules from (kind, base, path) triples."""
     return tuple(RootRule(kind, base, (path,)) for kind, base, path in rules)  # type: ignore[arg-type]
 
 
@@ -61,9 +64,9 @@ HOST = Profile(
     catalog_budget=(),
     catalog_form="with-location",
     description_shown=None,
-    tells=told_where(invalid="nothing", collision="nothing"),
+    tells=reported_in(invalid="nothing", collision="nothing"),
 )
-"""What hosts have in common: one level, every link followed, hardly anything checked."""
+"""The common defaults: one level, every link followed, few rules checked."""
 
 NOT_RUN = HOST._replace(
     as_of="2026-08-22",
@@ -72,7 +75,7 @@ NOT_RUN = HOST._replace(
     rules=rules_of(off=("description-missing", "frontmatter-missing", "yaml")),
     unknown=(*_OPEN_FORM, "linked_file", "encoding"),
 )
-"""A host of which only source or documentation is known."""
+"""A host known from its source or documentation only."""
 
 DOCUMENTED = NOT_RUN._replace(
     tells={"place": "nothing", "link": "unknown", "trust": "unknown", "invalid": "unknown", "collision": "unknown"},
@@ -82,7 +85,7 @@ DOCUMENTED = NOT_RUN._replace(
         *("description-missing", "description-length"),
     ),
 )
-"""A host whose documentation is all that is known."""
+"""A host known from its documentation only."""
 
 
 _CODEX_FILES = ("home:.codex/config.toml",)
@@ -123,8 +126,8 @@ _CODEX = HOST._replace(
     overflow="shorten",
     description_shown=1_024,
     mentions="dollar",
-    tells=told_where(invalid="screen", collision="nothing", budget="screen"),
-    on_change="sees it by itself after about ten seconds",
+    tells=reported_in(invalid="screen", collision="nothing", budget="screen"),
+    on_change="picks it up automatically after about ten seconds",
 )
 
 _CLAUDE_FILES = (
@@ -170,9 +173,9 @@ _CLAUDE_CODE = HOST._replace(
     overflow="drop-least-used",
     description_shown=1_536,
     arguments="substitute",
-    tells=told_where(invalid="nothing", collision="nothing", budget="nothing"),
+    tells=reported_in(invalid="nothing", collision="nothing", budget="nothing"),
     unknown=("fields",),
-    on_change="sees it by itself; restart it if its skills folder is new",
+    on_change="picks it up automatically (needs a restart if its skills folder is new)",
 )
 
 _OPENCODE_CLAUDE = (
@@ -225,8 +228,8 @@ _OPENCODE = HOST._replace(
     ),
     collision="race",
     arguments="substitute",
-    tells=told_where(invalid="nothing", collision="log"),
-    on_change="restart it",
+    tells=reported_in(invalid="nothing", collision="log"),
+    on_change="needs a restart",
 )
 
 _GEMINI_FILES = ("home:.gemini/settings.json", "cwd:.gemini/settings.json")
@@ -263,8 +266,8 @@ _GEMINI_CLI = HOST._replace(
     folder_order="reversed",
     collision="last",
     order=("root", "path"),
-    tells=told_where(invalid="nothing", collision="screen"),
-    on_change="/skills reload",
+    tells=reported_in(invalid="nothing", collision="screen"),
+    on_change="needs /skills reload",
 )
 
 _GOOSE = HOST._replace(
@@ -293,8 +296,8 @@ _GOOSE = HOST._replace(
     collision_doubt="same-root",
     catalog_form="bullets",
     arguments="substitute",
-    tells=told_where(invalid="log", collision="nothing"),
-    on_change="start a new session",
+    tells=reported_in(invalid="log", collision="nothing"),
+    on_change="needs a new session",
 )
 
 _PI = HOST._replace(
@@ -330,8 +333,8 @@ _PI = HOST._replace(
     order=("root", "path"),
     arguments="append",
     commands="slash-skill",
-    tells=told_where(invalid="screen", collision="screen"),
-    on_change="/reload",
+    tells=reported_in(invalid="screen", collision="screen"),
+    on_change="needs /reload",
 )
 
 _OH_MY_PI = HOST._replace(
@@ -365,7 +368,7 @@ _OH_MY_PI = HOST._replace(
     hides_on=("disable-model-invocation", "hide"),
     rules=rules_of(off=("frontmatter-missing",)),
     commands="slash-skill",
-    on_change="restart it",
+    on_change="needs a restart",
 )
 
 _CODELIA = HOST._replace(
@@ -404,8 +407,8 @@ _CODELIA = HOST._replace(
     catalog_form="skills-context",
     catalog_budget=("entries", "bytes"),
     mentions="dollar",
-    tells=told_where(invalid="screen", collision="screen", budget="nothing"),
-    on_change="reload its skills",
+    tells=reported_in(invalid="screen", collision="screen", budget="nothing"),
+    on_change="needs a reload of its skills",
 )
 
 _OPENSKILLS = HOST._replace(
@@ -424,7 +427,7 @@ _OPENSKILLS = HOST._replace(
     name_source="directory",
     rules=rules_of(off=("frontmatter-missing", "frontmatter-unclosed", "description-missing")),
     order=("root", "name"),
-    on_change="openskills sync",
+    on_change="needs openskills sync",
 )
 
 _COPILOT_CLI = HOST._replace(
@@ -453,9 +456,9 @@ _COPILOT_CLI = HOST._replace(
     catalog_budget=("chars",),
     budget_chars=13_100,
     overflow="drop-descriptions",
-    tells=told_where(invalid="screen", collision="nothing", budget="nothing"),
+    tells=reported_in(invalid="screen", collision="nothing", budget="nothing"),
     unknown=("fields",),
-    on_change="/skills reload",
+    on_change="needs /skills reload",
 )
 
 _VSCODE = NOT_RUN._replace(
@@ -479,8 +482,8 @@ _VSCODE = NOT_RUN._replace(
         "allowed-tools",
     ),
     hides_on=("disable-model-invocation",),
-    tells=told_where(invalid="log", collision="log"),
-    on_change="sees it by itself",
+    tells=reported_in(invalid="log", collision="log"),
+    on_change="picks it up automatically",
 )
 
 _CURSOR = DOCUMENTED._replace(
@@ -501,7 +504,7 @@ _CURSOR = DOCUMENTED._replace(
     hides_on=("disable-model-invocation",),
     collision_doubt="always",
     unknown=(*DOCUMENTED.unknown, "above-cwd"),
-    on_change="restart it",
+    on_change="needs a restart",
 )
 
 _KIRO = DOCUMENTED._replace(
@@ -522,7 +525,7 @@ HOSTS: dict[str, Profile] = {
 
 
 def find_host(name: str) -> Profile:
-    """The host of that name."""
+    """Return the host of that name; raise a ConfigurationError with a suggestion if there is none."""
     if name in HOSTS:
         return HOSTS[name]
     from difflib import get_close_matches

@@ -1,1 +1,1 @@
-"""What each agent host sees, why, and how to link a skill for it."""
+"""Predict what each agent host sees, explain why, and make skills visible to it."""

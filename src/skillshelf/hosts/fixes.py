@@ -1,64 +1,140 @@
-"""A verdict to what to do about it, step by step: a command to type, or what to change in the file, in words."""
+"""Find the steps that make a skill visible to a host, and rank the fixes for all hosts by how many they help.
+
+Every fix is tried in a simulation first: only hosts whose verdict it changes are counted.
+"""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from shlex import quote
 from typing import Literal, NamedTuple
 
 from skillshelf.catalog.build_context import hidden_by_author
 from skillshelf.catalog.discovery import SKILL_FILE
-from skillshelf.catalog.document import parse
 from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
-from skillshelf.core.console import PathDisplay
-from skillshelf.core.environment import Environment
 from skillshelf.core.values import VerdictName
 from skillshelf.hosts.near_misses import rename_for
-from skillshelf.hosts.placement import Placement, in_the_way, is_open_to_all, link_name, put_for
+from skillshelf.hosts.placement import Placement, link_name, placement_for, readers_ignoring_safeguard
 from skillshelf.hosts.simulate import after_link, after_trust
-from skillshelf.hosts.stages import Verdict, judge, refusals, to_turn_on
+from skillshelf.hosts.stages import Verdict, how_to_turn_on, judge, refusals
 from skillshelf.hosts.survey import HostState, SkillFile, Survey
-from skillshelf.hosts.verdict import document_of, ignored_safeguard
+from skillshelf.hosts.verdict import document_of, ignores_safeguard
 from skillshelf.lint.fix import Text, repair
 
-__all__ = [
-    "Fix",
-    "Step",
-    "command_name",
-    "fix_for",
-    "made_readable",
-    "ranked_fixes",
-    "step_for",
-    "steps_for",
-    "wants_put",
-]
+__all__ = ["Fix", "Step", "fix_for", "how_to_make_readable", "link_command", "needs_placement", "ranked_fixes"]
+
+
+# Steps for one host -------------------------------------------------------------------------------
 
 
 class Step(NamedTuple):
-    """One thing to do; `rules` are kept after it.
+    """One thing to do for one host; `rules` are satisfied afterwards.
 
-    For a change of the `text`, which means nothing, these are rules that it is made for. A change by `hand` may settle
-    more than one: whoever closes the frontmatter has the fields that are in it.
+    A `text` step changes bytes of the file that have no meaning, a `manual` step needs a person and may satisfy several
+    rules: closing the frontmatter also brings back the fields in it.
     """
 
-    kind: Literal["put", "trust", "clear", "text", "hand"]
+    kind: Literal["link", "trust", "clear", "text", "manual"]
     what: str
     rules: frozenset[str] = frozenset()
 
 
-_PLACES: frozenset[VerdictName] = frozenset(
+_MISPLACED: frozenset[VerdictName] = frozenset(
     {"root-not-read", "outside-boundary", "too-deep", "hidden-dir", "ignored", "limit-hit", "dir-link-skipped"}
 )
+_OTHER_STEPS: Mapping[VerdictName, str] = {
+    "shadowed-by": "rename or remove one of the two",
+    "untrusted": "trust this folder in {host}",
+    "over-budget": "shorten this description or those of other skills",
+    "disabled-by-config": "",
+    "hidden-from-model": "",
+}
+"""Verdicts that no change of the file's form would affect, with the step; the empty ones depend on the case."""
 
-_TEXT_RULES: Mapping[str, str] = {
+_OUR_LIMITS = frozenset({"yaml-duplicate-key"})
+"""Rules that keep us from parsing a file, so that the verdict is unknown; most hosts fail there too."""
+
+
+def fix_for(verdict: Verdict, skill_file: SkillFile, state: HostState, survey: Survey) -> str | None:
+    """Return what to do so that this host sees the file; None if nothing has to be done, or no step is known."""
+    return ", then: ".join(step.what for step in _steps_for(verdict, skill_file, state, survey)) or None
+
+
+def _steps_for(verdict: Verdict, skill_file: SkillFile, state: HostState, survey: Survey) -> tuple[Step, ...]:
+    if skill_file.problem:
+        return (Step("manual", how_to_make_readable(skill_file, survey)),)
+    if verdict.visible or (verdict.verdict == "unknown" and verdict.rule not in _OUR_LIMITS):
+        return ()
+    host = state.profile.name
+    if verdict.verdict == "untrusted":
+        trusted = after_trust(state, survey)
+        then = survey._replace(states={**survey.states, host: trusted})
+        further = _steps_for(judge(skill_file, trusted, then), skill_file, trusted, then)
+        return (Step("trust", f"trust this folder in {host}"), *further)
+    if needs_placement(verdict, skill_file):
+        return _link_steps(skill_file, state, survey)
+    if skill_file.file_name != SKILL_FILE and verdict.verdict not in (*_OTHER_STEPS, "unknown"):
+        rename = Step("manual", _CHANGES["file-name"])
+        link = Step("link", link_command(skill_file, host, survey))
+        return (rename, link) if verdict.verdict in _MISPLACED else (rename,)
+    return _change_steps(verdict, skill_file, state)
+
+
+def needs_placement(verdict: Verdict, skill_file: SkillFile) -> bool:
+    """Return true if a link or copy is what a host lacks: it does not read the place where the skill is."""
+    is_misplaced = verdict.verdict in _MISPLACED and verdict.rule != "root-file"
+    return is_misplaced and skill_file.file_name == SKILL_FILE and not skill_file.problem
+
+
+def _link_steps(skill_file: SkillFile, state: HostState, survey: Survey) -> tuple[Step, ...]:
+    """Return the `link` command for a host, after the steps that it needs first."""
+    profile = state.profile
+    if ignores_safeguard(document_of(skill_file, profile, survey).fields, profile):
+        # We never suggest giving a skill to a host that ignores its author.
+        return ()
+    link = Step("link", link_command(skill_file, profile.name, survey))
+    placement = placement_for(skill_file, state, survey)
+    if isinstance(placement, str):
+        if skill_file.path != skill_file.real_path:
+            # The link to move away may be the one that gives the skill its name.
+            folder = survey.typed(os.path.dirname(skill_file.real_path))
+            link = Step("link", f"skillshelf link {folder} --to {profile.name}")
+        return (Step("clear", f"{placement}: move it away"), link) if placement else ()
+    (then,) = after_link(placement, skill_file, survey, [profile.name])
+    if then.visible or then.verdict == "hidden-from-model":
+        return (link,)
+    first = _change_steps(then, skill_file, state)
+    return (*first, link) if first else ()
+
+
+def link_command(skill_file: SkillFile, host: str, survey: Survey) -> str:
+    """Return the command that links a skill, by its name or, if that is ambiguous, by the path of its folder."""
+    name = link_name(skill_file)
+    alike = [one for one in survey.skill_files if name in (one.folder, link_name(one)) and not one.problem]
+    # A file without a base is in no root: only a search below the working directory would find it.
+    is_clear = len(alike) == 1 and skill_file.base and not name.startswith("-")
+    return f"skillshelf link {quote(name) if is_clear else survey.typed(os.path.dirname(skill_file.path))} --to {host}"
+
+
+def how_to_make_readable(skill_file: SkillFile, survey: Survey) -> str:
+    """Return the step for a file that cannot be read."""
+    if not skill_file.broken:
+        return f"make the file readable for your user ({skill_file.problem})"
+    return f"{skill_file.problem}; restore the target or remove the link: rm {survey.typed(skill_file.broken)}"
+
+
+# Changes of the file ------------------------------------------------------------------------------
+
+_YAML = frozenset({"yaml-colon", "yaml-brackets", "yaml-tab"})
+_TEXT_RULES = frozenset({"bom", "fence-blanks"}) | _YAML
+"""Rules that a safe fix satisfies, without a change of meaning."""
+
+_CHANGES: Mapping[str, str] = {
     "bom": "remove the byte order mark",
-    "fence-blanks": "remove the blanks after the opening ---",
+    "fence-blanks": "remove the spaces after the opening ---",
     "yaml-colon": "put quotes around the value in {line}",
     "yaml-brackets": "put quotes around the value in {line}",
-    "yaml-tab": "indent {line} with blanks instead of tabs",
-}
-"""Repairs that change no meaning, by the rule they satisfy."""
-
-_BY_HAND: Mapping[str, str] = {
-    "frontmatter-missing": "begin the file with a frontmatter: a line ---, name and description, a line ---",
+    "yaml-tab": "indent {line} with spaces instead of tabs",
+    "frontmatter-missing": "start the file with frontmatter: a line ---, name and description, a line ---",
     "frontmatter-unclosed": "end the frontmatter with a line ---",
     "frontmatter-type": "write the frontmatter as `key: value` lines",
     "yaml": "make {line} valid YAML",
@@ -67,392 +143,227 @@ _BY_HAND: Mapping[str, str] = {
     "name-type": "put quotes around the name",
     "name-length": "shorten the name to 64 characters",
     "name-pattern": "use lower-case letters, digits and single hyphens in the name",
-    "name-directory": "give the folder and the name the same words",
+    "name-directory": "give the folder and the skill the same name",
     "description-missing": "add a description",
-    "description-type": "write the description as one text in quotes",
+    "description-type": "write the description as one quoted string",
     "description-length": "shorten the description to 1,024 characters",
     "body-encoding": "save the file as UTF-8",
     "encoding": "save the file as UTF-8",
     "file-name": "rename the file to SKILL.md",
-    "root-file": "give SKILL.md a folder of its own",
-    "link-skipped": "put a real SKILL.md in place of the link",
-    "not-a-file": "put a real file in its place",
+    "root-file": "move SKILL.md into a folder of its own",
+    "link-skipped": "replace the link with a regular SKILL.md",
+    "not-a-file": "replace it with a regular file",
 }
+"""The change of the file that satisfies each rule."""
 
-
-_READABLE = "make the file readable for yourself"
-
-
-def made_readable(skill_file: SkillFile, environment: Environment) -> str:
-    """What to do about a file that cannot be read."""
-    from shlex import quote
-
-    if not skill_file.broken:
-        return f"{_READABLE} ({skill_file.problem})"
-    link = _shown_from(skill_file.broken, environment.cwd)
-    return f"{skill_file.problem}; put that back, or remove the link: rm {quote(link)}"
-
-
-def fix_for(verdict: Verdict, skill_file: SkillFile, state: HostState, survey: Survey) -> str | None:
-    """What to do so that this host sees the file; None where there is nothing to do, or nobody knows."""
-    return ", then: ".join(step.what for step in steps_for(verdict, skill_file, state, survey)) or None
-
-
-def steps_for(verdict: Verdict, skill_file: SkillFile, state: HostState, survey: Survey) -> tuple[Step, ...]:
-    """What to do, in order, so that this host sees the file."""
-    if skill_file.problem:
-        return (Step("hand", made_readable(skill_file, survey.environment)),)
-    if verdict.visible:
-        return ()
-    if verdict.verdict == "unknown":
-        # What keeps us from telling keeps most hosts from reading.
-        return _to_mend(verdict, skill_file, state) if verdict.rule in _OUR_LIMITS else ()
-    if verdict.verdict == "untrusted":
-        return _to_trust(skill_file, state, survey)
-    if wants_put(verdict, skill_file):
-        return _to_put(skill_file, state, survey)
-    if skill_file.file_name != SKILL_FILE and verdict.verdict not in _FIXES:
-        rename = Step("hand", _BY_HAND["file-name"])
-        is_misplaced = verdict.verdict in _PLACES
-        return (rename, *([_link(command_name(skill_file, survey), state.profile.name)] if is_misplaced else ()))
-    return _to_mend(verdict, skill_file, state)
-
-
-def wants_put(verdict: Verdict, skill_file: SkillFile) -> bool:
-    """Whether the skill lies where this host does not see it, so that a link or a copy is what it lacks."""
-    is_misplaced = verdict.verdict in _PLACES and verdict.rule != "root-file"
-    return is_misplaced and skill_file.file_name == SKILL_FILE and not skill_file.problem
-
-
-def _to_trust(skill_file: SkillFile, state: HostState, survey: Survey) -> tuple[Step, ...]:
-    """What to do for a host that asks for trust: that, and what is still to do then."""
-    trusted = after_trust(state, survey)
-    then = survey._replace(states={**survey.states, state.profile.name: trusted})
-    first = Step("trust", f"trust this folder in {state.profile.name}")
-    return (first, *steps_for(judge(skill_file, trusted, then), skill_file, trusted, then))
-
-
-def _to_put(skill_file: SkillFile, state: HostState, survey: Survey) -> tuple[Step, ...]:
-    """The command that makes a host see a file, after whatever has to be done before it."""
-    host = state.profile.name
-    if ignored_safeguard(document_of(skill_file, state.profile, survey).fields, state.profile):
-        # Nobody is advised to hand a skill to a host that does not heed its author.
-        return ()
-    command = _link(command_name(skill_file, survey), host)
-    put = put_for(skill_file, state, survey.environment)
-    if put is None:
-        taken = in_the_way(skill_file, state, survey.environment)
-        if skill_file.path != skill_file.real_path:
-            # The link that is moved away may be where the skill has its name from.
-            command = _link(_path_of(skill_file.real_path, survey.environment), host)
-        return (Step("clear", f"{taken}: move it away"), command) if taken else ()
-    (then,) = after_link(put, skill_file, survey, [host])
-    if then.visible or then.verdict == "hidden-from-model":
-        return (command,)
-    before = _to_mend(then, skill_file, state)
-    return (*before, command) if before else ()
-
-
-def _link(called: str, host: str) -> Step:
-    return Step("put", f"skillshelf link {called} --to {host}")
-
-
-def _path_of(file: str, environment: Environment) -> str:
-    """The folder of a file as it is typed in a command."""
-    from shlex import quote
-
-    return quote(_shown_from(os.path.dirname(file), environment.cwd))
-
-
-def _to_mend(verdict: Verdict, skill_file: SkillFile, state: HostState) -> tuple[Step, ...]:
-    """What to do about what a host does not accept where it looks."""
-    if verdict.verdict in _FIXES:
-        what = _FIXES[verdict.verdict](verdict, state)
-        kind: Literal["trust", "hand"] = "trust" if verdict.verdict == "untrusted" else "hand"
-        return (Step(kind, what, frozenset({verdict.rule} - {""})),) if what else ()
-    step = step_for(verdict.rule, verdict.line, skill_file)
-    return (step,) if step else ()
-
-
-def step_for(rule: str, line: int | None, skill_file: SkillFile) -> Step | None:
-    """What to change in the file so that a rule is kept."""
-    if rule.startswith("yaml") and (lines := _lines_to_quote(skill_file)):
-        return Step("text", f"put quotes around the value in line {' and '.join(map(str, lines))}", _YAML)
-    line = line or _line_of(rule, skill_file)
-    if rule == "field-type" and line:
-        return _as_text(*_pair_in(line, skill_file), line, skill_file)
-    where = f"line {line}" if line else "the frontmatter"
-    if rule in _TEXT_RULES:
-        return Step("text", _TEXT_RULES[rule].format(line=where), _YAML if rule in _YAML else frozenset({rule}))
-    if rule not in _BY_HAND:
-        return None
-    return Step(
-        "hand", _BY_HAND[rule].format(line=where, folder=skill_file.folder), _SETTLED.get(rule, frozenset({rule}))
-    )
-
-
-def _as_text(key: str, value: str, line: int, skill_file: SkillFile) -> Step | None:
-    """What to do about a value that a host wants as text; one that is not there is empty, and of no other type."""
-    if key in ("name", "description"):
-        return step_for(f"{key}-type" if value else f"{key}-missing", line, skill_file)
-    if not value:
-        return Step("hand", f"write a text after `{key}:`, or remove the line", frozenset({"field-type"}))
-    kind: Literal["text", "hand"] = "text" if key in _QUOTED else "hand"
-    return Step(kind, f"put quotes around the value in line {line}", frozenset({"field-type"}))
-
-
-def _pair_in(line: int, skill_file: SkillFile) -> tuple[str, str]:
-    """Key and value of a line."""
-    lines = skill_file.head.splitlines()
-    text = lines[line - 1].decode("utf-8", "replace") if line <= len(lines) else ""
-    key, _, value = text.partition(":")
-    return key.strip(), value.strip()
-
-
-def _line_of(rule: str, skill_file: SkillFile) -> int | None:
-    """The line of a rule's first finding."""
-    findings = parse(skill_file.head, whole=len(skill_file.head) >= skill_file.size).findings
-    return next((finding.line for finding in findings if finding.rule == rule), None)
-
-
-_OUR_LIMITS = frozenset({"yaml-duplicate-key"})
-"""Rules by which we read nothing of a file, so that nobody can say what a host makes of it."""
-
-_QUOTED = frozenset({"argument-hint"})
-"""Fields that a repair puts into quotes."""
-
-_FIELDS = frozenset({"name-missing", "description-missing"})
 _STRUCTURE = (
-    "frontmatter-missing",
-    "frontmatter-unclosed",
-    "frontmatter-type",
-    "yaml",
-    "yaml-duplicate-key",
-    "encoding",
+    *("frontmatter-missing", "frontmatter-unclosed", "frontmatter-type"),
+    *("yaml", "yaml-duplicate-key", "encoding"),
 )
-_SETTLED: Mapping[str, frozenset[str]] = {
-    # A file whose structure is broken only seems to lack what is in it.
-    **{rule: frozenset({rule}) | _FIELDS for rule in _STRUCTURE},
+_ALSO_SATISFIED: Mapping[str, frozenset[str]] = {
+    # A file whose structure is broken only seems to lack the fields in it.
+    **{rule: frozenset({rule, "name-missing", "description-missing"}) for rule in _STRUCTURE},
+    **dict.fromkeys(_YAML, _YAML),
     "description-type": frozenset({"description-type", "description-missing", "field-type"}),
     "description-missing": frozenset({"description-missing", "description-type", "field-type"}),
     "name-type": frozenset({"name-type", "field-type"}),
     "name-missing": frozenset({"name-missing", "name-type", "field-type"}),
 }
-"""What is settled with a rule besides itself."""
 
 
-_YAML = frozenset({"yaml-colon", "yaml-brackets", "yaml-tab"})
-"""Rules whose mistakes are repaired together."""
+def _change_steps(verdict: Verdict, skill_file: SkillFile, state: HostState) -> tuple[Step, ...]:
+    """Return the step for something that a host does not accept although it reads the place."""
+    if verdict.verdict not in _OTHER_STEPS:
+        step = _step_for(verdict.rule, verdict.line, skill_file)
+        return (step,) if step else ()
+    what: str | None = _OTHER_STEPS[verdict.verdict].format(host=state.profile.name)
+    if verdict.verdict == "disabled-by-config":
+        what = how_to_turn_on(verdict, state)
+    elif verdict.verdict == "hidden-from-model":
+        what = _CHANGES.get(verdict.rule)
+    kind: Literal["trust", "manual"] = "trust" if verdict.verdict == "untrusted" else "manual"
+    return (Step(kind, what, frozenset({verdict.rule} - {""})),) if what else ()
 
 
-def _lines_to_quote(skill_file: SkillFile) -> list[int]:
-    """The lines whose values only lack quotes; none where more than that is wrong."""
-    findings = parse(skill_file.head, whole=len(skill_file.head) >= skill_file.size).findings
-    return [f.line for f in findings if f.line and f.rule in ("yaml-colon", "yaml-brackets")]
+def _step_for(rule: str, line: int | None, skill_file: SkillFile) -> Step | None:
+    """Return the change of the file that satisfies a rule."""
+    findings = skill_file.parsed().findings
+    unquoted = [one.line for one in findings if one.line and one.rule in ("yaml-colon", "yaml-brackets")]
+    if rule.startswith("yaml") and unquoted:
+        return Step("text", f"put quotes around the value in line {' and '.join(map(str, unquoted))}", _YAML)
+    line = line or next((finding.line for finding in findings if finding.rule == rule), None)
+    if rule == "field-type" and line:
+        return _type_step(line, skill_file)
+    if rule not in _CHANGES:
+        return None
+    what = _CHANGES[rule].format(line=f"line {line}" if line else "the frontmatter", folder=skill_file.folder)
+    kind: Literal["text", "manual"] = "text" if rule in _TEXT_RULES else "manual"
+    return Step(kind, what, _ALSO_SATISFIED.get(rule, frozenset({rule})))
 
 
-_FIXES: Mapping[VerdictName, Callable[[Verdict, HostState], str | None]] = {
-    "shadowed-by": lambda verdict, state: "rename or remove one of the two",
-    "disabled-by-config": to_turn_on,
-    "untrusted": lambda verdict, state: f"trust this folder in {state.profile.name}",
-    "hidden-from-model": lambda verdict, state: _BY_HAND.get(verdict.rule),
-    "over-budget": lambda verdict, state: "shorten descriptions, here or of other skills",
-}
+def _type_step(line: int, skill_file: SkillFile) -> Step | None:
+    """Return the step for a value that should be a string; a missing value is empty rather than of another type."""
+    lines = skill_file.head.splitlines()
+    text = lines[line - 1].decode("utf-8", "replace") if line <= len(lines) else ""
+    key, value = (part.strip() for part in text.partition(":")[::2])
+    if key in ("name", "description"):
+        return _step_for(f"{key}-type" if value else f"{key}-missing", line, skill_file)
+    if not value:
+        return Step("manual", f"write a value after `{key}:`, or remove the line", frozenset({"field-type"}))
+    # `check --fix` quotes this field only.
+    kind: Literal["text", "manual"] = "text" if key == "argument-hint" else "manual"
+    return Step(kind, f"put quotes around the value in line {line}", frozenset({"field-type"}))
 
 
-def command_name(skill_file: SkillFile, survey: Survey) -> str:
-    """What a command must call a skill by: its name, or the path of its folder where that does not lead to it alone."""
-    from shlex import quote
+# Fixes for all hosts ------------------------------------------------------------------------------
 
-    name = link_name(skill_file)
-    alike = [other for other in survey.skill_files if name in (other.folder, link_name(other)) and not other.problem]
-    # A file without a base lies in no root: only a search below this folder would meet it.
-    if len(alike) == 1 and skill_file.base and not name.startswith("-"):
-        return quote(name)
-    return _path_of(skill_file.path, survey.environment)
-
-
-def _shown_from(path: str, folder: str) -> str:
-    """A path as it is typed in a folder; a quoted `~` would not be expanded."""
-    return PathDisplay(folder, None).short(path)
-
-
-Kind = Literal["put", "text", "hand"]
-"""`put` is done by `link`, `text` changes bytes of the file that mean nothing, `hand` needs a person."""
+FixKind = Literal["link", "text", "manual"]
+"""`link` is done by the command, `text` is a safe fix of the file, `manual` needs a person."""
 
 
 class Fix(NamedTuple):
-    """One thing to do, who will see the skill after it alone, and for a link or a copy where it goes.
+    """One action and the hosts that see the skill after it alone; for a link or copy also its placement.
 
-    In `calling` people can then call it, but its author keeps it from models. `asking` will then want the folder
-    trusted, `needing` something else besides; of `doubtful`, who see the skill now, nobody can say it any more.
+    In the hosts `users_only` people can then invoke the skill, but its author keeps it from models. The hosts
+    `need_trust` then require trust, `need_more` another step; hosts `in_doubt` see it now and may not see it then.
     """
 
-    kind: Kind
+    kind: FixKind
     what: str
     hosts: tuple[str, ...]
-    put: Placement | None = None
-    calling: tuple[str, ...] = ()
-    asking: tuple[str, ...] = ()
-    needing: tuple[str, ...] = ()
-    doubtful: tuple[str, ...] = ()
+    placement: Placement | None = None
+    users_only: tuple[str, ...] = ()
+    need_trust: tuple[str, ...] = ()
+    need_more: tuple[str, ...] = ()
+    in_doubt: tuple[str, ...] = ()
 
 
 Before = Mapping[str, Verdict]
-"""What each host says now."""
+"""The present verdict of each host."""
 
 
 def ranked_fixes(
     skill_file: SkillFile, verdicts: Sequence[Verdict], survey: Survey, *, served: Collection[str] = ()
 ) -> list[Fix]:
-    """What to do, the most helpful first; hosts that are `served` in another way need nothing."""
+    """Return the fixes, the most helpful first; hosts that are `served` in another way need none."""
     if skill_file.problem:
-        # Nobody knows what a file says that cannot be read, and so not who will see it.
-        return [Fix("hand", made_readable(skill_file, survey.environment), ())]
+        # It is not known what an unreadable file says, and so not who would see it.
+        return [Fix("manual", how_to_make_readable(skill_file, survey), ())]
     before = {verdict.host: verdict for verdict in verdicts}
-    unseeing = {host for host, verdict in before.items() if not verdict.visible and host not in served}
-    if renamed := _renamed(skill_file, before, survey):
-        # Its place is another one then, and so is all that may still be needed.
-        return [renamed]
-    puts = _puts(skill_file, before, unseeing, survey)
-    reached = {host for put in puts for host in (*put.hosts, *put.calling, *put.asking)}
-    left = [verdict for verdict in verdicts if verdict.host in unseeing - reached]
-    return sorted([*puts, *_repairs(skill_file, left, survey)], key=_rank)
+    unserved = {host for host, verdict in before.items() if not verdict.visible and host not in served}
+    if rename := _rename_fix(skill_file, before, survey):
+        # The skill then has another place, and everything else may change.
+        return [rename]
+    links = _link_fixes(skill_file, before, unserved, survey)
+    reached = {host for link in links for host in (*link.hosts, *link.users_only, *link.need_trust)}
+    left = [verdict for verdict in verdicts if verdict.host in unserved - reached]
+    return sorted([*links, *_change_fixes(skill_file, left, survey)], key=_rank)
 
 
 def _rank(fix: Fix) -> tuple[int, int, int, int, str]:
-    """The more hosts see the skill the better, then the fewer lose it, then the more come nearer to it."""
-    return (
-        *(-len(fix.hosts), len(fix.doubtful), -len(fix.calling)),
-        -len(fix.asking) - len(fix.needing),
-        fix.what,
-    )
+    """Order by the hosts that gain the skill, then by those that may lose it, then by those that come closer to it."""
+    closer = len(fix.need_trust) + len(fix.need_more)
+    return -len(fix.hosts), len(fix.in_doubt), -len(fix.users_only), -closer, fix.what
 
 
-# Links and copies ---------------------------------------------------------------------------------
-
-
-def _puts(skill_file: SkillFile, before: Before, unseeing: Collection[str], survey: Survey) -> list[Fix]:
-    """The fewest links, and then copies, that reach the hosts which lack nothing else."""
-    waiting = {*unseeing}
-    possible = list(_possible_puts(skill_file, before, unseeing, survey))
-    found = []
-    while possible := [one for one in possible if waiting.intersection((*one.hosts, *one.calling))]:
-        # Links before copies, which fall behind what they were made from.
-        best = max(possible, key=lambda one: (_is_link(one), len(waiting.intersection((*one.hosts, *one.calling)))))
-        best = best._replace(
-            hosts=tuple(host for host in best.hosts if host in waiting),
-            calling=tuple(host for host in best.calling if host in waiting),
-            asking=tuple(host for host in best.asking if host in waiting),
-        )
-        found.append(best)
-        waiting -= {*best.hosts, *best.calling, *best.asking}
-    return found
-
-
-def _is_link(fix: Fix) -> bool:
-    return fix.put is not None and fix.put.how == "link"
-
-
-def _possible_puts(skill_file: SkillFile, before: Before, unseeing: Collection[str], survey: Survey) -> Iterator[Fix]:
-    """What `link` would do for each host that lacks just that, with what all hosts will make of it."""
-    for_hosts: dict[Placement, list[str]] = {}
-    for host in (host for host in before if host in unseeing and wants_put(before[host], skill_file)):
-        put = put_for(skill_file, survey.states[host], survey.environment)
-        if put and not is_open_to_all(put, skill_file) and _keeps_safeguards(skill_file, host, survey):
-            for_hosts.setdefault(put, []).append(host)
-    for put, hosts in for_hosts.items():
-        then = {verdict.host: verdict for verdict in after_link(put, skill_file, survey, before)}
-        seeing = tuple(host for host in before if then[host].visible and not before[host].visible)
-        calling = tuple(host for host in hosts if then[host].verdict == "hidden-from-model")
-        # The host that the command names must be one of them: else `link` itself would say that it did not help.
-        if named := next((host for host in hosts if host in (*seeing, *calling)), None):
-            yield Fix(
-                *("put", f"skillshelf link {command_name(skill_file, survey)} --to {named}", seeing, put, calling),
-                asking=tuple(host for host in hosts if then[host].verdict == "untrusted"),
-                doubtful=tuple(host for host in before if before[host].visible and not then[host].visible),
-            )
-
-
-def _keeps_safeguards(skill_file: SkillFile, host: str, survey: Survey) -> bool:
-    """Whether a host heeds what the author holds back: nobody is advised to hand a skill to one that does not."""
-    profile = survey.states[host].profile
-    return not ignored_safeguard(document_of(skill_file, profile, survey).fields, profile)
-
-
-def _renamed(skill_file: SkillFile, before: Before, survey: Survey) -> Fix | None:
-    """The folder of skills with the name that hosts read, where it has one that is nearly that."""
+def _rename_fix(skill_file: SkillFile, before: Before, survey: Survey) -> Fix | None:
+    """Return the renaming of a folder whose name is almost one that hosts read."""
     rename = rename_for(skill_file, survey)
     if rename is None or os.path.dirname(rename.path) == os.path.dirname(skill_file.path):
         return None
     root, name = os.path.split(os.path.dirname(rename.path))
-    then = {one.host: one for one in after_link(Placement(root, name, "copy", ""), skill_file, survey, before)}
-    seeing = tuple(host for host in before if then[host].visible and not before[host].visible)
-    asking = tuple(host for host in before if then[host].verdict == "untrusted")
-    return Fix("hand", rename.command, seeing, asking=asking) if seeing or asking else None
+    then = after_link(Placement(root, name, "copy", ""), skill_file, survey, before)
+    hosts = tuple(one.host for one in then if one.visible and not before[one.host].visible)
+    need_trust = tuple(one.host for one in then if one.verdict == "untrusted")
+    return Fix("manual", rename.command, hosts, need_trust=need_trust) if hosts or need_trust else None
 
 
-# Changes by hand ----------------------------------------------------------------------------------
+def _link_fixes(skill_file: SkillFile, before: Before, unserved: Collection[str], survey: Survey) -> list[Fix]:
+    """Return the fewest links, and then copies, that reach the hosts which lack nothing else."""
+    waiting = {*unserved}
+    possible = list(_possible_links(skill_file, before, unserved, survey))
+    chosen = []
+
+    def gain(fix: Fix) -> int:
+        return len(waiting.intersection((*fix.hosts, *fix.users_only)))
+
+    while possible := [fix for fix in possible if gain(fix)]:
+        # Links before copies, which become stale.
+        best = max(possible, key=lambda fix: (fix.placement is not None and fix.placement.how == "link", gain(fix)))
+        best = best._replace(
+            hosts=tuple(host for host in best.hosts if host in waiting),
+            users_only=tuple(host for host in best.users_only if host in waiting),
+            need_trust=tuple(host for host in best.need_trust if host in waiting),
+        )
+        chosen.append(best)
+        waiting -= {*best.hosts, *best.users_only, *best.need_trust}
+    return chosen
 
 
-def _repairs(skill_file: SkillFile, verdicts: Sequence[Verdict], survey: Survey) -> list[Fix]:
-    """What else there is to do, with the hosts that it is enough for and those that it is not."""
-    found: dict[str, Fix] = {}
-    after_trust = []
-    for verdict in verdicts:
-        steps = steps_for(verdict, skill_file, survey.states[verdict.host], survey)
-        if [step.kind for step in steps] == ["trust"] and _is_enough(steps[0], verdict, skill_file, survey):
-            after_trust.append(verdict.host)
+def _possible_links(skill_file: SkillFile, before: Before, unserved: Collection[str], survey: Survey) -> Iterator[Fix]:
+    """Simulate what `link` would do for each host that lacks a placement, and yield what changes a verdict."""
+    placements: dict[Placement, list[str]] = {}
+    for host in (host for host in before if host in unserved and needs_placement(before[host], skill_file)):
+        state = survey.states[host]
+        placement = placement_for(skill_file, state, survey)
+        if isinstance(placement, str) or readers_ignoring_safeguard(placement, skill_file):
             continue
-        for kind, what, whom in _told(steps, verdict, skill_file, survey):
-            one = found.get(what) or Fix(kind, what, ())
-            found[what] = _COUNTED[whom](one, verdict.host)
-    trust = (
-        [Fix("hand", f"trust this folder in {' and in '.join(after_trust)}", tuple(after_trust))] if after_trust else []
-    )
+        if not ignores_safeguard(document_of(skill_file, state.profile, survey).fields, state.profile):
+            placements.setdefault(placement, []).append(host)
+    for placement, hosts in placements.items():
+        then = {verdict.host: verdict for verdict in after_link(placement, skill_file, survey, before)}
+        gained = tuple(host for host in before if then[host].visible and not before[host].visible)
+        users_only = tuple(host for host in hosts if then[host].verdict == "hidden-from-model")
+        # The host in the command must be one that it helps, else `link` itself would report a failure.
+        if named := next((host for host in hosts if host in (*gained, *users_only)), None):
+            yield Fix(
+                *("link", link_command(skill_file, named, survey), gained, placement, users_only),
+                need_trust=tuple(host for host in hosts if then[host].verdict == "untrusted"),
+                in_doubt=tuple(host for host in before if before[host].visible and not then[host].visible),
+            )
+
+
+def _change_fixes(skill_file: SkillFile, verdicts: Sequence[Verdict], survey: Survey) -> list[Fix]:
+    """Return all other fixes, each with the hosts for which it is enough and those that need another step."""
+    found: dict[str, Fix] = {}
+    trusted = []
+    for verdict in verdicts:
+        steps = _steps_for(verdict, skill_file, survey.states[verdict.host], survey)
+        is_enough = len(steps) == 1 and _is_enough(steps[0], verdict, skill_file, survey)
+        # Other hosts may need the same change of the file, so it is a fix of its own.
+        changes = [step for step in steps if step.kind in ("text", "manual")]
+        if is_enough and steps[0].kind == "trust":
+            trusted.append(verdict.host)
+            continue
+        for step in changes:
+            fix = found.get(step.what) or Fix("text" if step.kind == "text" else "manual", step.what, ())
+            if is_enough:
+                found[step.what] = fix._replace(hosts=(*fix.hosts, verdict.host))
+            else:
+                found[step.what] = fix._replace(need_more=(*fix.need_more, verdict.host))
+        if steps and not changes:
+            profile = survey.states[verdict.host].profile
+            is_hidden = hidden_by_author(document_of(skill_file, profile, survey).fields, profile) is not None
+            what = ", then: ".join(step.what for step in steps)
+            fix = found.get(what) or Fix("manual", what, ())
+            if is_hidden:
+                found[what] = fix._replace(users_only=(*fix.users_only, verdict.host))
+            else:
+                found[what] = fix._replace(hosts=(*fix.hosts, verdict.host))
+    trust = [Fix("manual", f"trust this folder in {' and in '.join(trusted)}", tuple(trusted))] if trusted else []
     return [*found.values(), *trust]
 
 
-Whom = Literal["hosts", "calling", "needing"]
-"""Among whom of a remedy a host is counted."""
-
-_COUNTED: Mapping[Whom, Callable[[Fix, str], Fix]] = {
-    "hosts": lambda fix, host: fix._replace(hosts=(*fix.hosts, host)),
-    "calling": lambda fix, host: fix._replace(calling=(*fix.calling, host)),
-    "needing": lambda fix, host: fix._replace(needing=(*fix.needing, host)),
-}
-
-
-def _told(
-    steps: Sequence[Step], verdict: Verdict, skill_file: SkillFile, survey: Survey
-) -> Iterator[tuple[Kind, str, Whom]]:
-    """The steps for one host as they are told: a change of the file by itself, since others may want it too."""
-    changes = [step for step in steps if step.kind in ("text", "hand")]
-    is_enough = len(steps) == 1 and _is_enough(steps[0], verdict, skill_file, survey)
-    for step in changes:
-        yield "text" if step.kind == "text" else "hand", step.what, "hosts" if is_enough else "needing"
-    if steps and not changes:
-        profile = survey.states[verdict.host].profile
-        is_for_people = hidden_by_author(document_of(skill_file, profile, survey).fields, profile) is not None
-        yield "hand", ", then: ".join(step.what for step in steps), "calling" if is_for_people else "hosts"
-
-
 def _is_enough(step: Step, verdict: Verdict, skill_file: SkillFile, survey: Survey) -> bool:
-    """Whether a host that meets the file will tell its model of it once this is done."""
+    """Return true if the model of a host that finds the file will see it after this step alone."""
     profile = survey.states[verdict.host].profile
-    mended = _mended(skill_file, step)
-    changed = survey if mended is skill_file else survey._replace(documents={})
-    left = refusals(mended, profile, changed, folder=os.path.basename(os.path.dirname(verdict.at)))
-    fields = document_of(mended, profile, changed).fields
+    if step.kind == "text":
+        text = Text(skill_file.head, skill_file.folder, find_profile(DEFAULT_PROFILE), None)
+        data = repair(text, only=step.rules).data
+        skill_file = skill_file._replace(head=data, size=skill_file.size + len(data) - len(skill_file.head))
+        survey = survey._replace(documents={})
+    left = refusals(skill_file, profile, survey, folder=os.path.basename(os.path.dirname(verdict.at)))
+    fields = document_of(skill_file, profile, survey).fields
     if "description-missing" in step.rules:
         fields = {**fields, "description": "x"}
     return all(finding.rule in step.rules for finding in left) and hidden_by_author(fields, profile) is None
-
-
-def _mended(skill_file: SkillFile, step: Step) -> SkillFile:
-    """The file after a repair that changes no meaning; as it is where the step is none."""
-    if step.kind != "text":
-        return skill_file
-    text = Text(skill_file.head, skill_file.folder, find_profile(DEFAULT_PROFILE), None)
-    data = repair(text, only=step.rules).data
-    return skill_file._replace(head=data, size=skill_file.size + len(data) - len(skill_file.head))

@@ -1,127 +1,109 @@
-"""A place to what looks like a root or a SKILL.md and is none to most hosts, and to roots that cannot be entered."""
+"""Find folders and files whose names are almost those that hosts read, and roots that cannot be entered."""
 
 import os
 from collections.abc import Iterator, Sequence
-from shlex import quote
 from typing import NamedTuple
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import RootRule
 from skillshelf.core import files
-from skillshelf.core.environment import Environment
 from skillshelf.hosts.survey import SkillFile, Survey, base_of, is_broken
 
 __all__ = ["NearMiss", "Rename", "broken_roots", "entries_in", "near_misses", "rename_for"]
 
-_ROOTS = {path for host in HOSTS.values() for rule in host.roots for path in rule.paths}
-_FOLDERS = {path.split("/")[0] for path in _ROOTS} - {"", ".config"}
-
 
 class NearMiss(NamedTuple):
-    """A folder or file that somebody meant as a root or a skill, what is wrong, and how it ought to be called."""
+    """A folder or file that was meant as a root or a skill, what is wrong, and the path it should have."""
 
     path: str
     message: str
     rename: str = ""
 
 
-def near_misses(survey: Survey) -> list[NearMiss]:
-    """Roots that cannot be entered, and what is spelt nearly like a root or a SKILL.md; each says how to mend it."""
-    found = [miss for base in dict.fromkeys(_bases(survey)) for miss in _misses_in(base)]
-    named = [*dict.fromkeys(found), *_misnamed_files(survey)]
-    return [*dict.fromkeys(broken_roots(survey)), *(_with_command(miss, survey.environment) for miss in named)]
-
-
 class Rename(NamedTuple):
-    """The command that gives a folder of skills, or a file, the name that hosts read, and the path a skill then has."""
+    """The command that gives a folder or file the name that hosts read, and the path that a skill then has."""
 
     command: str
     path: str
 
 
+def near_misses(survey: Survey) -> list[NearMiss]:
+    """Return roots that cannot be entered and misspelt folders and files, each with the command that fixes it."""
+    misspelt = [miss for base in dict.fromkeys(_bases(survey)) for miss in _misses_in(base)]
+    found = [*dict.fromkeys(broken_roots(survey))]
+    for miss in (*dict.fromkeys(misspelt), *_misnamed_files(survey)):
+        fix = f"; to fix it: {_command(miss, survey)}" if miss.rename else ""
+        found.append(miss._replace(message=miss.message + fix))
+    return found
+
+
 def rename_for(skill_file: SkillFile, survey: Survey) -> Rename | None:
-    """What gives the folder that a skill lies in, or its file, its right name; None if it has it."""
+    """Return the renaming of a misspelt folder above a skill or of its file; None if both are spelt right."""
     for miss in near_misses(survey):
         if miss.rename and f"{skill_file.path}/".startswith(f"{miss.path}/"):
-            return Rename(_command(miss, survey.environment), miss.rename + skill_file.path[len(miss.path) :])
+            return Rename(_command(miss, survey), miss.rename + skill_file.path[len(miss.path) :])
     return None
 
 
-def _with_command(miss: NearMiss, environment: Environment) -> NearMiss:
-    return miss._replace(message=f"{miss.message}; to mend it: {_command(miss, environment)}") if miss.rename else miss
-
-
-def _command(miss: NearMiss, environment: Environment) -> str:
-    """What renames it, or moves what it holds to where the right name is taken."""
-    old, new = (_typed(path, environment) for path in (miss.path, miss.rename))
+def _command(miss: NearMiss, survey: Survey) -> str:
+    """Return the command that renames a folder or file, or moves its contents if the right name is taken."""
+    old, new = survey.typed(miss.path), survey.typed(miss.rename)
     return f"mv {old}/* {new}/" if files.kind_at(miss.rename) == "folder" else f"mv {old} {new}"
 
 
-def _typed(path: str, environment: Environment) -> str:
-    """A path as it is typed in the working directory."""
-    if path.startswith(f"{environment.cwd}/"):
-        return quote(path[len(environment.cwd) + 1 :])
-    # An unquoted tilde is the home folder of whoever types it, which another home given to us is not.
-    if environment.home and path.startswith(f"{environment.home}/") and not environment.home_moved:
-        return f"~/{quote(path[len(environment.home) + 1 :])}"
-    return quote(path)
-
-
 def broken_roots(survey: Survey) -> Iterator[NearMiss]:
-    """Roots that hosts read and that cannot be entered."""
+    """Yield roots that hosts read and that cannot be entered."""
     for root in (root for state in survey.states.values() for root in state.roots if is_broken(root)):
-        if files.kind_at(root.path) == "link":
-            said = f"the link leads nowhere: target {files.link_target(root.path)}"
-        else:
-            said = "it is no folder"
-        yield NearMiss(root.path, f"cannot be entered by any host: {said}")
+        is_link = files.kind_at(root.path) == "link"
+        why = f"the link leads nowhere: target {files.link_target(root.path)}" if is_link else "it is not a folder"
+        yield NearMiss(root.path, f"cannot be read by any host: {why}")
 
 
 def _bases(survey: Survey) -> Iterator[str]:
-    environment: Environment = survey.environment
-    yield environment.cwd
-    if environment.home:
-        yield environment.home
+    """Yield the folders that may contain roots."""
+    yield survey.environment.cwd
+    if survey.environment.home:
+        yield survey.environment.home
     for state in survey.states.values():
         yield from (base_of(root) for root in state.roots if root.kind == "project" and root.exists)
 
 
 def _misses_in(base: str) -> Iterator[NearMiss]:
+    labels = {path for host in HOSTS.values() for rule in host.roots for path in rule.paths}
+    tops = {label.split("/")[0] for label in labels} - {"", ".config"}
     for name, _ in entries_in(base):
         path = f"{base}/{name}"
-        if name not in _FOLDERS and name.lower() in _FOLDERS and entries_in(path):
-            yield NearMiss(path, "is not read: folders are spelt in lower case", f"{base}/{name.lower()}")
-        elif name in _FOLDERS:
-            for child, holds in entries_in(path):
-                if child.lower() in ("skill", "skills", "skills.md") and f"{name}/{child}" not in _ROOTS:
-                    message = "is not read by any host: the folder must be called skills"
-                    yield NearMiss(f"{path}/{child}", message, f"{path}/skills" if holds else "")
+        if name not in tops and name.lower() in tops and entries_in(path):
+            yield NearMiss(path, "is not read: the folder name must be lower case", f"{base}/{name.lower()}")
+        elif name in tops:
+            for child, is_folder in entries_in(path):
+                if child.lower() in ("skill", "skills", "skills.md") and f"{name}/{child}" not in labels:
+                    message = "is not read by any host: the folder must be named skills"
+                    yield NearMiss(f"{path}/{child}", message, f"{path}/skills" if is_folder else "")
     if files.kind_at(f"{base}/.agent/skills"):
         few = [host.name for host in HOSTS.values() if any(".agent/skills" in rule.paths for rule in host.roots)]
-        yield NearMiss(f"{base}/.agent/skills", f"is read by {' and '.join(few)} only: most read .agents/skills")
+        yield NearMiss(f"{base}/.agent/skills", f"is read by {' and '.join(few)} only: most hosts read .agents/skills")
 
 
-_FILES_TOLD = 10
+_FILES_SHOWN = 10
 
 
 def _misnamed_files(survey: Survey) -> Iterator[NearMiss]:
-    """Files in roots that are nearly called SKILL.md; of many of them the first, and how many more there are."""
-    files_so_named = [skill_file for skill_file in survey.skill_files if skill_file.file_name != SKILL_FILE]
-    for skill_file in files_so_named[:_FILES_TOLD]:
-        path = skill_file.path
+    """Yield files in roots whose names are almost SKILL.md: the first of many, and how many more there are."""
+    misnamed = [skill_file for skill_file in survey.skill_files if skill_file.file_name != SKILL_FILE]
+    for path in (skill_file.path for skill_file in misnamed[:_FILES_SHOWN]):
         readers = [host.name for host in HOSTS.values() if any(_takes(path, rule) for rule in host.roots)]
-        said = f"is read by {' and '.join(readers)} only: all others want" if readers else _UNREAD_FILE
-        yield NearMiss(path, f"{said} {SKILL_FILE}", f"{os.path.dirname(path)}/{SKILL_FILE}")
-    if more := files_so_named[_FILES_TOLD:]:
-        yield NearMiss(more[0].path, f"and {len(more) - 1} more are not called {SKILL_FILE} either")
-
-
-_UNREAD_FILE = "is not read by any host: the file must be called"
+        message = "is not read by any host: the file must be named"
+        if readers:
+            message = f"is read by {' and '.join(readers)} only: all other hosts require"
+        yield NearMiss(path, f"{message} {SKILL_FILE}", f"{os.path.dirname(path)}/{SKILL_FILE}")
+    if more := misnamed[_FILES_SHOWN:]:
+        yield NearMiss(more[0].path, f"and {len(more) - 1} more are not named {SKILL_FILE} either")
 
 
 def _takes(path: str, rule: RootRule) -> bool:
-    """Whether a host takes a Markdown file of any name for a skill there, by one of its rules."""
+    """Return true if a host takes a Markdown file of any name in that root for a skill."""
     if rule.loose_files == "none" or not path.endswith(".md"):
         return False
     below = [path.partition(f"/{root}/")[2] for root in rule.paths]
@@ -129,7 +111,7 @@ def _takes(path: str, rule: RootRule) -> bool:
 
 
 def entries_in(folder: str) -> Sequence[tuple[str, bool]]:
-    """The names in a folder, each with whether it is a folder itself; none where it cannot be read."""
+    """Return the names in a folder, each with whether it is a folder; nothing if it cannot be read."""
     try:
         descriptor = files.open_folder(files.real_path(folder))
     except OSError:

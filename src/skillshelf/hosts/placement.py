@@ -1,4 +1,8 @@
-"""What `link` made, noted in a small file beside it: so only our own is replaced or removed, by anybody on the team."""
+"""Decide where a link or copy of a skill goes, record it in a manifest, and tell whether a copy is stale.
+
+The manifest lies beside what it describes, so that any member of a team can update or remove what `link` made, and
+nothing else is ever replaced or removed.
+"""
 
 import json
 import os
@@ -15,119 +19,126 @@ from skillshelf.config.profile import Profile
 from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
 from skillshelf.core import files
 from skillshelf.core.atomic_write import remove_link, replace_file
-from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.limits import CONFIG_BYTES, COPIED_BYTES, LISTED_ENTRIES, SKILL_FILE_BYTES
 from skillshelf.core.values import Root
 from skillshelf.hosts.survey import HostState, SkillFile, Survey, base_of, is_broken
-from skillshelf.hosts.verdict import ignored_safeguard
+from skillshelf.hosts.verdict import ignores_safeguard
 
 __all__ = [
-    "RECORD",
+    "MANIFEST",
     "CopyContents",
+    "CopyState",
     "Placement",
-    "Standing",
-    "careless_readers",
-    "contents_of",
     "copied_from",
     "copies_of",
+    "copy_state",
     "digest_at",
-    "digest_of",
     "hosts_of",
-    "in_the_way",
-    "is_open_to_all",
     "is_own_copy",
-    "is_own_link",
-    "keep_for",
     "link_name",
     "manifest_entry",
+    "own_kind",
+    "placement_for",
     "project_of",
-    "put_for",
+    "read_contents",
+    "readers_ignoring_safeguard",
     "real_root",
     "record_entry",
-    "refuse_foreign",
+    "record_host",
+    "refuse_foreign_manifest",
     "source_of",
     "sources",
-    "standing_of",
     "why_copy",
 ]
 
 
-RECORD = ".skillshelf-made.json"
+# The manifest -------------------------------------------------------------------------------------
+
+MANIFEST = ".skillshelf-made.json"
 
 
-def manifest_entry(root: str, name: str) -> dict[str, Any] | None:
-    """What was made under a name in a root; None where that is not ours."""
-    entry = _notes(root).get(name)
+def manifest_entry(path: str) -> dict[str, Any] | None:
+    """Return what the manifest says about the link or copy at a path, or None if we did not make it."""
+    root, name = os.path.split(path)
+    entry = _entries(root).get(name)
     return entry if isinstance(entry, dict) else None
 
 
-def record_entry(root: str, name: str, entry: Mapping[str, Any] | None) -> None:
-    """Note what was made under a name, or that it is no longer there."""
-    path = f"{root}/{RECORD}"
-    notes = {key: value for key, value in _notes(root).items() if key != name}
-    if entry is not None:
-        notes[name] = dict(entry)
-    if notes:
-        refuse_foreign(root)
-        # For everybody on the team, as far as the user's mask allows.
-        replace_file(path, (json.dumps(notes, indent=2, sort_keys=True) + "\n").encode(), mode=0o666)
-    elif files.kind_at(path) is not None:
-        remove_link(path)
-
-
-def refuse_foreign(root: str) -> None:
-    """Raise where the notes of a root are no file of their own: a link would have something else overwritten."""
-    kind = files.kind_at(f"{root}/{RECORD}")
-    if kind not in (None, "file"):
-        raise FileExistsError(EEXIST, f"{RECORD} there is a {kind}")
-
-
-def is_own_link(path: str) -> bool:
-    """Whether a link was made by us and still says what we made it say."""
-    if files.kind_at(path) != "link":
-        return False
-    entry = manifest_entry(*os.path.split(path))
-    return entry is not None and entry.get("how") == "link" and entry.get("target") == files.link_target(path)
-
-
-def is_own_copy(path: str) -> bool:
-    """Whether a folder is where we put a copy; somebody may have changed it since."""
-    entry = manifest_entry(*os.path.split(path))
-    return entry is not None and entry.get("how") == "copy" and files.kind_at(path) == "folder"
-
-
-def copied_from(path: str) -> str | None:
-    """The folder that a copy of ours was made from; None where that was not noted."""
+def record_entry(path: str, entry: Mapping[str, Any] | None) -> None:
+    """Write the entry of a path to the manifest; None deletes it, and the last deletion removes the manifest."""
     root, name = os.path.split(path)
-    source = (manifest_entry(root, name) or {}).get("source")
-    return os.path.normpath(os.path.join(files.real_path(root), source)) if isinstance(source, str) else None
+    manifest = f"{root}/{MANIFEST}"
+    entries = {key: value for key, value in _entries(root).items() if key != name}
+    if entry is not None:
+        entries[name] = dict(entry)
+    if entries:
+        refuse_foreign_manifest(root)
+        # Readable for the whole team, as far as the user's mask allows.
+        replace_file(manifest, (json.dumps(entries, indent=2, sort_keys=True) + "\n").encode(), mode=0o666)
+    elif files.kind_at(manifest) is not None:
+        remove_link(manifest)
 
 
-def hosts_of(entry: Mapping[str, Any]) -> list[str]:
-    """The hosts that something was made for."""
-    hosts = entry.get("for")
-    return [str(host) for host in hosts] if isinstance(hosts, list) else []
-
-
-def keep_for(host: str, path: str) -> None:
-    """Note that a host needs what was made for another one, if that is how it sees the skill at a path."""
-    root, name = os.path.split(os.path.dirname(path))
-    entry = manifest_entry(root, name)
-    if entry is not None and host not in hosts_of(entry):
-        record_entry(root, name, {**entry, "for": [*hosts_of(entry), host]})
-
-
-def _notes(root: str) -> dict[str, Any]:
+def _entries(root: str) -> dict[str, Any]:
     try:
-        found = json.loads(files.read_file(f"{root}/{RECORD}", limit=CONFIG_BYTES, links="never") or b"{}")
+        found = json.loads(files.read_file(f"{root}/{MANIFEST}", limit=CONFIG_BYTES, links="never") or b"{}")
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
+def refuse_foreign_manifest(root: str) -> None:
+    """Raise an OSError if the manifest of a root is not a regular file: a link would make us overwrite its target."""
+    kind = files.kind_at(f"{root}/{MANIFEST}")
+    if kind not in (None, "file"):
+        raise FileExistsError(EEXIST, f"{MANIFEST} there is a {kind}")
+
+
+def own_kind(path: str) -> Literal["link", "copy"] | None:
+    """Return what `link` made at a path; None for anything else, and for a link that was redirected since."""
+    kind = files.kind_at(path)
+    if kind not in ("link", "folder") or (entry := manifest_entry(path)) is None:
+        return None
+    if kind == "link":
+        return "link" if entry.get("how") == "link" and entry.get("target") == files.link_target(path) else None
+    return "copy" if entry.get("how") == "copy" else None
+
+
+def is_own_copy(skill_file: SkillFile) -> bool:
+    """Return true if a skill lies in a copy that `link` made; it may have been modified since."""
+    return own_kind(os.path.dirname(skill_file.path)) == "copy"
+
+
+def copied_from(path: str) -> str | None:
+    """Return the folder that a copy of ours was made from, or None if the manifest does not say."""
+    source = (manifest_entry(path) or {}).get("source")
+    root = files.real_path(os.path.dirname(path))
+    return os.path.normpath(os.path.join(root, source)) if isinstance(source, str) else None
+
+
+def hosts_of(entry: Mapping[str, Any] | None) -> list[str]:
+    """Return the hosts that need a link or copy."""
+    hosts = (entry or {}).get("for")
+    return [str(host) for host in hosts] if isinstance(hosts, list) else []
+
+
+def record_host(path: str, host: str, **changes: str) -> None:
+    """Record that a host needs a link or copy of ours too, with other changes of its entry."""
+    entry = manifest_entry(path)
+    if entry is None:
+        return
+    hosts = hosts_of(entry)
+    updated = {**entry, **changes, "for": hosts if host in hosts else [*hosts, host]}
+    if updated != entry:
+        record_entry(path, updated)
+
+
+# Where a link or copy goes ------------------------------------------------------------------------
+
+
 class Placement(NamedTuple):
-    """A link or a copy of a skill in a root; `label` is how the root is called in every folder."""
+    """A link or copy of a skill in a root; `label` is the root's path relative to the project or home folder."""
 
     root: str
     name: str
@@ -136,41 +147,47 @@ class Placement(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The folder that it is."""
+        """The path of the link or copy."""
         return f"{self.root}/{self.name}"
 
 
 def link_name(skill_file: SkillFile) -> str:
-    """The folder name a link gets: what the skill calls itself if that can be a folder, else its folder's."""
+    """Return the name that a link or copy gets: the declared one if it can be a folder, else that of the folder."""
     declared = skill_file.declared
     plain = declared.replace("-", "").replace("_", "").replace(".", "").isalnum()
     return declared if plain and not declared.startswith(".") else skill_file.folder
 
 
-def put_for(skill_file: SkillFile, state: HostState, environment: Environment) -> Placement | None:
-    """What makes a skill visible to a host: beside the file, or here, or at home; None where all is taken."""
-    name = link_name(skill_file)
-    careless = Counter(path for host in _careless(skill_file) for path in _folders_of(host))
-    fitting = _fitting_roots(skill_file, state, environment)
-    ordered = sorted(
-        fitting, key=lambda root: (base_of(root) != skill_file.base, careless[root.label], -_READERS[root.label])
-    )
-    for root in ordered:
-        put = Placement(root.path, name, _how(skill_file, root, state), root.label)
-        if _is_free(put, skill_file):
-            return put
-    return None
+def placement_for(skill_file: SkillFile, state: HostState, survey: Survey) -> Placement | str:
+    """Return the best place for a link or copy that a host reads, or the reason why there is none.
 
-
-def _fitting_roots(skill_file: SkillFile, state: HostState, environment: Environment) -> list[Root]:
-    """The roots that something may be put into."""
-    return [root for root in _roots_beside(skill_file, state, environment) if not _leads_out(root, environment)]
+    Preferred are the folder beside the skill, then one that no host reads that would ignore the author's safeguard,
+    then the one that most hosts read. The reason is empty if the host has no suitable root at all.
+    """
+    roots = _roots_beside(skill_file, state, survey.environment)
+    inside = [root for root in roots if not _leads_out(root, survey.environment)]
+    ignoring = Counter(label for host in _hosts_ignoring_safeguard(skill_file) for label in _labels(host))
+    readers = Counter(
+        label for host in HOSTS.values() for rule in host.roots for label in dict.fromkeys(rule.paths)
+    )  # A link goes where it serves the most hosts.
+    for root in sorted(
+        inside, key=lambda root: (base_of(root) != skill_file.base, ignoring[root.label], -readers[root.label])
+    ):
+        placement = Placement(root.path, link_name(skill_file), _how(skill_file, root, state), root.label)
+        if _is_free(placement, skill_file):
+            return placement
+    if inside:
+        path = f"{inside[0].path}/{link_name(skill_file)}"
+        return f"{survey.short(path)} is {_description(path, survey)}"
+    if roots:
+        real = real_root(roots[0].path, roots[0].label)
+        return f"{survey.short(roots[0].path)} is behind a link out of this project, to {real}"
+    return ""
 
 
 def _roots_beside(skill_file: SkillFile, state: HostState, environment: Environment) -> list[Root]:
-    bases = {"user": (skill_file.base, environment.home), "project": (skill_file.base, environment.cwd)}[
-        skill_file.kind
-    ]
+    """Return the usable roots of the skill's kind: beside the skill, in the working directory or at home."""
+    bases = (skill_file.base, environment.home if skill_file.kind == "user" else environment.cwd)
     return [
         root
         for root in state.roots
@@ -179,187 +196,155 @@ def _roots_beside(skill_file: SkillFile, state: HostState, environment: Environm
 
 
 def _leads_out(root: Root, environment: Environment) -> bool:
-    """Whether a link on the way to a root of the project leads out of it, where nothing of the project is written."""
+    """Return true if a link leads from a root of the project out of it, where nothing may be written."""
     real = real_root(root.path, root.label) if root.kind == "project" else ""
     return real != "" and not files.is_inside(real, project_of(environment))
 
 
 def real_root(path: str, label: str) -> str:
-    """Where a root really is if a link below its base leads to it; else nothing."""
+    """Return the real path of a root that is reached through a link below its base, else an empty string."""
     real = files.real_path(path)
     base = files.real_path(path.removesuffix(f"/{label}"))
     return real if real != f"{base.rstrip('/')}/{label}" else ""
 
 
 def project_of(environment: Environment) -> str:
-    """The repository around a place, or its folder where there is none."""
+    """Return the repository around the working directory, or that directory if there is none."""
     here = files.real_path(environment.cwd)
     return find_repository(here, find_profile(DEFAULT_PROFILE).markers) or here
 
 
 def _how(skill_file: SkillFile, root: Root, state: HostState) -> Literal["link", "copy"]:
-    """A copy where the host follows no link, where nobody knows whether it does, and where SKILL.md is one itself."""
-    wants_copy = root.links == "never" or "links" in state.profile.unknown or _is_linked_file(skill_file)
-    return "copy" if wants_copy else "link"
+    """Return "copy" if the host may not follow a link, or if a link to the folder would end at another link."""
+    needs_copy = root.links == "never" or "links" in state.profile.unknown or _is_linked_file(skill_file)
+    return "copy" if needs_copy else "link"
 
 
 def _is_linked_file(skill_file: SkillFile) -> bool:
-    """Whether SKILL.md itself is a link, so that a link to its folder would not help."""
-    return os.path.basename(skill_file.real_path) != os.path.basename(skill_file.paths[0])
+    return os.path.basename(skill_file.real_path) != skill_file.file_name
 
 
-def why_copy(skill_file: SkillFile, state: HostState) -> str:
-    """Why a host gets a copy."""
-    if "links" in state.profile.unknown:
-        return "since nobody knows whether it follows links"
-    return "since SKILL.md itself is a link" if _is_linked_file(skill_file) else "since it follows no links"
+def why_copy(skill_file: SkillFile, profile: Profile) -> str:
+    """Explain why a host gets a copy instead of a link."""
+    if "links" in profile.unknown:
+        return f"because it is not known whether {profile.name} follows links"
+    return "because SKILL.md is a link" if _is_linked_file(skill_file) else f"because {profile.name} follows no links"
 
 
-def _is_free(put: Placement, skill_file: SkillFile) -> bool:
-    """Whether nothing stands there, or a link of our own that does not do."""
-    if files.kind_at(put.path) is None:
+def _is_free(placement: Placement, skill_file: SkillFile) -> bool:
+    """Return true if nothing is there, or a link of ours that does not serve the host."""
+    if files.kind_at(placement.path) is None:
         return True
-    leads_here = files.real_path(put.path) == os.path.dirname(skill_file.real_path)
-    return is_own_link(put.path) and (put.how == "copy" or not leads_here)
+    leads_here = files.real_path(placement.path) == os.path.dirname(skill_file.real_path)
+    return own_kind(placement.path) == "link" and (placement.how == "copy" or not leads_here)
 
 
-def in_the_way(skill_file: SkillFile, state: HostState, environment: Environment) -> str:
-    """What stands where a link or a copy would have to be, in words; nothing where there is no such root."""
-    name = link_name(skill_file)
-    roots = _roots_beside(skill_file, state, environment)
-    for root in roots:
-        path = f"{root.path}/{name}"
-        if not _leads_out(root, environment) and files.kind_at(path) is not None:
-            return f"{_shown(path, environment)} is {_what_is(path, environment)}"
-    for root in roots:
-        if _leads_out(root, environment):
-            real = real_root(root.path, root.label)
-            return f"{_shown(root.path, environment)} is behind a link out of this project, to {real}"
-    return ""
-
-
-def _what_is(path: str, environment: Environment) -> str:
+def _description(path: str, survey: Survey) -> str:
+    """Describe what occupies a path."""
     kind = files.kind_at(path)
-    if is_own_copy(path):
+    if own_kind(path) == "copy":
         source = copied_from(path)
-        return "a copy that skillshelf made" + (f" of {_shown(source, environment)}" if source else "")
+        return "a copy made by skillshelf" + (f" from {survey.short(source)}" if source else "")
     if kind == "link":
         return f"a link that skillshelf did not make, to {files.link_target(path)}"
     if kind != "folder":
-        return f"no folder but a {kind}"
+        return f"a {kind}, not a folder"
     is_skill = files.kind_at(f"{path}/{SKILL_FILE}") is not None
     return "another skill" if is_skill else f"a folder without a {SKILL_FILE}"
 
 
-def _shown(path: str, environment: Environment) -> str:
-    return PathDisplay(environment.cwd, environment.home).short(path)
+def readers_ignoring_safeguard(placement: Placement, skill_file: SkillFile) -> list[str]:
+    """Return the hosts that read the folder and would show their model a skill that its author keeps from models."""
+    return [host.name for host in _hosts_ignoring_safeguard(skill_file) if placement.label in _labels(host)]
 
 
-def is_open_to_all(put: Placement, skill_file: SkillFile) -> bool:
-    """Whether a host reads that folder which would hand the skill to its model although the author holds it back."""
-    return bool(careless_readers(put, skill_file))
+def _labels(host: Profile) -> set[str]:
+    return {label for rule in host.roots for label in rule.paths}
 
 
-def careless_readers(put: Placement, skill_file: SkillFile) -> list[str]:
-    """The hosts that read that folder and would hand the skill to their model although the author holds it back."""
-    return [host.name for host in _careless(skill_file) if put.label in _folders_of(host)]
-
-
-def _folders_of(host: Profile) -> set[str]:
-    return {path for rule in host.roots for path in rule.paths}
-
-
-def _careless(skill_file: SkillFile) -> list[Profile]:
-    """The hosts that ignore what keeps a skill from models."""
+def _hosts_ignoring_safeguard(skill_file: SkillFile) -> list[Profile]:
     fields = parse(skill_file.head, whole=len(skill_file.head) >= skill_file.size).fields
-    return [host for host in HOSTS.values() if ignored_safeguard(fields, host)]
+    return [host for host in HOSTS.values() if ignores_safeguard(fields, host)]
 
 
-_READERS = Counter(path for host in HOSTS.values() for rule in host.roots for path in dict.fromkeys(rule.paths))
-"""How many rules of all hosts read a folder: a link goes where it serves the most of them."""
+# Copies -------------------------------------------------------------------------------------------
 
-
-Standing = Literal["same", "behind", "edited"]
-"""How a copy stands to its skill: `behind` if only the skill changed since, `edited` if the copy did."""
-
-
-class CopyContents(NamedTuple):
-    """The files of a skill by relative path, and how many links and other things were left out."""
-
-    files: dict[str, bytes]
-    left_out: int
-
-
-class TooMuch(OSError):
-    """A skill has more in it than is copied."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"more than {what}")
-
-
-# Which copies -------------------------------------------------------------------------------------
+CopyState = Literal["current", "stale", "modified"]
+"""A copy is `stale` if only the skill changed since it was made, `modified` if the copy itself did."""
 
 
 def copies_of(skill_file: SkillFile, survey: Survey) -> list[SkillFile]:
-    """The copies that `link` made of a skill."""
+    """Return the copies that `link` made of a skill."""
     name = link_name(skill_file)
-    others = [
-        other for other in survey.skill_files if other is not skill_file and name in (other.folder, link_name(other))
-    ]
+    others = [one for one in survey.skill_files if one is not skill_file and name in (one.folder, link_name(one))]
     return [other for other in others if source_of(other, survey) is skill_file]
 
 
 def source_of(skill_file: SkillFile, survey: Survey) -> SkillFile | None:
-    """The skill that a copy of ours was made from; None for any other file, and where that skill is gone."""
-    folder = os.path.dirname(skill_file.path)
-    if not is_own_copy(folder):
+    """Return the skill that a copy of ours was made from; None for other files, and if that skill is gone."""
+    if not is_own_copy(skill_file):
         return None
-    source = copied_from(folder)
+    source = copied_from(os.path.dirname(skill_file.path))
     found = survey.by_path.get(f"{source}/{SKILL_FILE}") if source else None
     if found is not None and found is not skill_file:
         return found
-    # It may have been moved; notes also did not always say what a copy was made from.
-    alike = [other for other in survey.skill_files if link_name(other) == skill_file.folder and not other.problem]
-    others = [other for other in alike if not is_own_copy(os.path.dirname(other.path))]
-    same = [
-        other for other in others if source is None or (other.head, other.size) == (skill_file.head, skill_file.size)
-    ]
-    return same[0] if len(same) == 1 else None
+    # The skill may have been moved, and early manifests do not name the source.
+    alike = [one for one in survey.skill_files if link_name(one) == skill_file.folder and not one.problem]
+    others = [one for one in alike if not is_own_copy(one) and (source is None or one.text == skill_file.text)]
+    return others[0] if len(others) == 1 else None
 
 
 def sources(found: Sequence[SkillFile], survey: Survey) -> list[SkillFile]:
-    """The skills that are meant by these files: for a copy of ours, what it was made from."""
+    """Replace copies of ours by the skills they were made from, and drop files that cannot be read if others can."""
     meant = {one.real_path: one for one in ((source_of(one, survey) or one) for one in found)}
-    own = [one for one in meant.values() if not one.problem and not is_own_copy(os.path.dirname(one.path))]
+    own = [one for one in meant.values() if not one.problem and not is_own_copy(one)]
     return own or list(meant.values())
 
 
-# What is in them ----------------------------------------------------------------------------------
-
-
-def standing_of(copy: SkillFile, source: SkillFile) -> Standing:
-    """How a copy stands to the skill it was made from."""
+def copy_state(copy: SkillFile, source: SkillFile) -> CopyState:
+    """Compare a copy with the skill it was made from."""
     folder = os.path.dirname(copy.path)
-    here, there = digest_at(folder, copy.real_path), digest_at(os.path.dirname(source.path), source.real_path)
-    if here is not None and here == there:
-        return "same"
-    made = (manifest_entry(*os.path.split(folder)) or {}).get("digest")
-    return "behind" if here == made else "edited"
+    digest = digest_at(folder, copy.real_path)
+    if digest is not None and digest == digest_at(os.path.dirname(source.path), source.real_path):
+        return "current"
+    return "stale" if digest == (manifest_entry(folder) or {}).get("digest") else "modified"
 
 
-def contents_of(path: str, skill_file: str) -> CopyContents:
-    """Everything that is copied of a folder and the SKILL.md it leads to; raises an OSError where that is too much."""
+class CopyContents(NamedTuple):
+    """The files of a skill by relative path, and the number of links and special files that are not copied."""
+
+    files: dict[str, bytes]
+    left_out: int
+
+    @property
+    def digest(self) -> str:
+        """The digest of all names and contents."""
+        whole = sha256()
+        for name in sorted(self.files):
+            whole.update(f"{name}\0{sha256(self.files[name]).hexdigest()}\n".encode("utf-8", "surrogateescape"))
+        return f"sha256:{whole.hexdigest()}"
+
+
+class SkillTooLarge(OSError):
+    """A skill has more files or bytes than `link` copies."""
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(f"the skill has more than {limit}")
+
+
+def read_contents(path: str, skill_file: str) -> CopyContents:
+    """Read the files of a folder and the SKILL.md it links to; raise an OSError if they exceed the limits."""
     with files.Folder(files.real_path(path)) as folder:
         tree = folder.tree(LISTED_ENTRIES, without=())
         if not tree.complete:
-            raise TooMuch(f"{LISTED_ENTRIES:,} files")
+            raise SkillTooLarge(f"{LISTED_ENTRIES:,} files")
         found: dict[str, bytes] = {}
         room = COPIED_BYTES
         for name in tree.files:
             try:
                 found[name] = folder.read(name.split("/"), limit=room).data
             except files.TooLarge as error:
-                raise TooMuch(f"{COPIED_BYTES:,} bytes") from error
+                raise SkillTooLarge(f"{COPIED_BYTES:,} bytes") from error
             room -= len(found[name])
     left_out = len(tree.others)
     if SKILL_FILE not in found:
@@ -368,17 +353,9 @@ def contents_of(path: str, skill_file: str) -> CopyContents:
     return CopyContents(found, left_out)
 
 
-def digest_of(contents: CopyContents) -> str:
-    """What tells one tree of files from another."""
-    whole = sha256()
-    for name in sorted(contents.files):
-        whole.update(f"{name}\0{sha256(contents.files[name]).hexdigest()}\n".encode("utf-8", "surrogateescape"))
-    return f"sha256:{whole.hexdigest()}"
-
-
 def digest_at(path: str, skill_file: str) -> str | None:
-    """What tells the folder at a path from another; None where it cannot be read."""
+    """Return the digest of the folder at a path, or None if it cannot be read."""
     try:
-        return digest_of(contents_of(path, skill_file))
+        return read_contents(path, skill_file).digest
     except OSError:
         return None

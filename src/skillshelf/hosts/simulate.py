@@ -1,4 +1,4 @@
-"""A survey and a change to what hosts will say after it: the stages are gone through again, and nothing is written."""
+"""Predict the verdicts of hosts after a link, a copy or trust, without writing anything."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,65 +16,67 @@ from skillshelf.hosts.survey import HostState, SkillFile, Survey, state_of
 __all__ = ["after_link", "after_trust"]
 
 
-def after_link(put: Placement, skill_file: SkillFile, survey: Survey, hosts: Iterable[str]) -> list[Verdict]:
-    """What each host will make of a skill once a link or a copy of it is put somewhere: the better of the two."""
-    # What is put there may take the place of a link of ours.
-    paths = tuple(path for path in skill_file.paths if not path.startswith(f"{put.path}/"))
-    kept = skill_file._replace(paths=paths or (skill_file.real_path,))
-    twin = _copied(skill_file, put) if put.how == "copy" else None
-    return [_foreseen(put, kept, twin, survey.states[host], survey) for host in hosts]
+def after_trust(state: HostState, survey: Survey) -> HostState:
+    """Return the state of a host that trusts the folder."""
+    roots = tuple(root._replace(trusted=True) for root in state.roots)
+    entered = state.entered._replace(roots=roots)
+    found = list(discover(roots, state.profile, repository=entered.repository))
+    return state_of(state.profile, roots, entered, found, survey.documents)
 
 
-def _copied(skill_file: SkillFile, put: Placement) -> SkillFile:
-    """The file that a copy will be."""
-    try:
-        data = files.read_file(skill_file.real_path, limit=SKILL_FILE_BYTES, links="never") or skill_file.head
-    except OSError:
-        data = skill_file.head
-    path = f"{put.path}/{SKILL_FILE}"
-    return skill_file._replace(real_path=path, paths=(path,), head=data, size=len(data))
+def after_link(placement: Placement, skill_file: SkillFile, survey: Survey, hosts: Iterable[str]) -> list[Verdict]:
+    """Return the verdict of each host once a link or copy of a skill exists: the better one of original and copy."""
+    # The placement may replace a link of ours.
+    paths = tuple(path for path in skill_file.paths if not path.startswith(f"{placement.path}/"))
+    original = skill_file._replace(paths=paths or (skill_file.real_path,))
+    copy = None
+    if placement.how == "copy":
+        try:
+            data = files.read_file(skill_file.real_path, limit=SKILL_FILE_BYTES, links="never") or skill_file.head
+        except OSError:
+            data = skill_file.head
+        path = f"{placement.path}/{SKILL_FILE}"
+        copy = skill_file._replace(real_path=path, paths=(path,), head=data, size=len(data))
+    return [_verdict_after(placement, original, copy, survey.states[host], survey) for host in hosts]
 
 
-def _foreseen(
-    put: Placement, skill_file: SkillFile, twin: SkillFile | None, state: HostState, survey: Survey
+def _verdict_after(
+    placement: Placement, original: SkillFile, copy: SkillFile | None, state: HostState, survey: Survey
 ) -> Verdict:
-    there = files.real_path(put.root)
-    mine = [root for root in state.roots if files.real_path(root.path) == there]
-    if not mine:
-        return judge(skill_file, state, survey)
-    paths = tuple(f"{root.path}/{put.name}/{SKILL_FILE}" for root in mine)
-    new = (twin or skill_file)._replace(paths=paths if twin else (*skill_file.paths, *paths))
-    changed = _with(new, skill_file, paths, put, state, survey)
-    # If it does not help, the reason is what keeps the new way to the file from the host, not the old one.
-    files_then = (new._replace(paths=paths), skill_file if twin else new)
-    return max((judge(file, changed, survey) for file in files_then), key=lambda verdict: _BETTER[verdict.visible])
+    real_root = files.real_path(placement.root)
+    roots = [root for root in state.roots if files.real_path(root.path) == real_root]
+    if not roots:
+        return judge(original, state, survey)
+    paths = tuple(f"{root.path}/{placement.name}/{SKILL_FILE}" for root in roots)
+    new = copy._replace(paths=paths) if copy else original._replace(paths=(*original.paths, *paths))
+    changed = _state_with(new, original, paths, placement, state, survey)
+    # If the placement does not help, the reason to give is about the new path, so that path is judged first.
+    judged = (judge(file, changed, survey) for file in (new._replace(paths=paths), original if copy else new))
+    return max(judged, key=lambda verdict: (False, None, True).index(verdict.visible))
 
 
-_BETTER = {False: 0, None: 1, True: 2}
-
-
-def _with(
-    new: SkillFile, old: SkillFile, paths: Sequence[str], put: Placement, state: HostState, survey: Survey
+def _state_with(
+    new: SkillFile, original: SkillFile, paths: Sequence[str], placement: Placement, state: HostState, survey: Survey
 ) -> HostState:
-    """The view of a host that met the new file as well."""
-    ways_there = (f"{put.path}/", *(os.path.dirname(path) + "/" for path in paths))
-    roots = tuple(_made(root, put) for root in state.roots)
-    entered = state.entered._replace(roots=tuple(_made(root, put) for root in state.entered.roots))
-    others = _rivals(new, put, state, survey)
-    found: list[Found] = [item for item in others if not f"{item.path}/".startswith(ways_there)]
+    """Return the state of a host that also found the new file at these paths."""
+    replaced = (f"{placement.path}/", *(os.path.dirname(path) + "/" for path in paths))
+    roots = tuple(_created(root, placement) for root in state.roots)
+    entered = state.entered._replace(roots=tuple(_created(root, placement) for root in state.entered.roots))
+    rivals = _rivals(new, placement, state, survey)
+    found: list[Found] = [item for item in rivals if not f"{item.path}/".startswith(replaced)]
     for index, root in enumerate(entered.roots):
-        path = f"{root.path}/{put.name}/{SKILL_FILE}"
-        if path in paths and (item := _met(index, root, path, new, put, state.profile)) is not None:
-            found.insert(_place_of(item, index, found, state.profile), item)
-    return state_of(state.profile, roots, entered, _once(found, (new, old)), survey.documents)
+        path = f"{root.path}/{placement.name}/{SKILL_FILE}"
+        if path in paths and (item := _discovered(index, root, path, new, placement, state.profile)) is not None:
+            found.insert(_position(item, index, found, state.profile), item)
+    return state_of(state.profile, roots, entered, _deduplicated(found, (new, original)), survey.documents)
 
 
-def _rivals(new: SkillFile, put: Placement, state: HostState, survey: Survey) -> Iterator[Found]:
-    """What a host found that may have a say: all of it where its list can be full, else what has a like name."""
+def _rivals(new: SkillFile, placement: Placement, state: HostState, survey: Survey) -> Iterator[Found]:
+    """Yield what may affect the new file: everything if the list has a budget, else what has a similar name."""
     if state.profile.catalog_budget:
         yield from state.found
         return
-    names = {_letters(name) for name in (put.name, new.declared)}
+    names = {_letters(name) for name in (placement.name, new.declared)}
     for item in state.found:
         other = survey.by_path.get(item.path)
         if other is None or not names.isdisjoint((_letters(other.folder), _letters(other.declared))):
@@ -83,28 +85,30 @@ def _rivals(new: SkillFile, put: Placement, state: HostState, survey: Survey) ->
 
 @cache
 def _letters(name: str) -> str:
-    """A name without what hosts change in it."""
+    """Return a name without the characters that hosts change."""
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
-def _made(root: Root, put: Placement) -> Root:
-    """A root after it was made, if that is the one that something is put into."""
-    is_new = root.real_path is None and files.real_path(root.path) == files.real_path(put.root)
+def _created(root: Root, placement: Placement) -> Root:
+    """Return a root as it is once the placement has created it."""
+    is_new = root.real_path is None and files.real_path(root.path) == files.real_path(placement.root)
     return root._replace(real_path=files.real_path(root.path), exists=True) if is_new else root
 
 
-def _met(index: int, root: Root, path: str, new: SkillFile, put: Placement, profile: Profile) -> Found | None:
-    """What a walk will meet at the new place; None where it passes by."""
-    if put.name in profile.skip_directories or (root.hidden == "skip" and put.name.startswith(".")):
+def _discovered(
+    index: int, root: Root, path: str, new: SkillFile, placement: Placement, profile: Profile
+) -> Found | None:
+    """Return what a walk will find at the new path, or None if it passes by."""
+    if placement.name in profile.skip_directories or (root.hidden == "skip" and placement.name.startswith(".")):
         return None
-    if put.how == "link" and root.links == "never":
+    if placement.how == "link" and root.links == "never":
         return Diagnostic(os.path.dirname(path), "link-skipped", "a link; this profile follows none")
     folder = os.path.dirname(new.real_path)
     return Candidate(index, path, new.real_path, folder, new.head, (0, 0, new.size, 0, 0))
 
 
-def _place_of(item: Found, index: int, found: Sequence[Found], profile: Profile) -> int:
-    """Where in its walk a host meets something: root by root, and in each the folders in its order."""
+def _position(item: Found, index: int, found: Sequence[Found], profile: Profile) -> int:
+    """Return where in its walk a host finds an item: root by root, and in each the folders in its order."""
     for position, other in enumerate(found):
         root = getattr(other, "root", None)
         if root is None or root < index:
@@ -115,25 +119,14 @@ def _place_of(item: Found, index: int, found: Sequence[Found], profile: Profile)
     return len(found)
 
 
-def _once(found: Iterable[Found], changed: Sequence[SkillFile]) -> list[Found]:
-    """The first way to a file is a candidate, every later one a repeat."""
-    left = {file.real_path: file for file in reversed(changed)}
-    told: list[Found] = []
+def _deduplicated(found: Iterable[Found], changed: Sequence[SkillFile]) -> list[Found]:
+    """Make the first path to each changed file a candidate and every later one a repeat."""
+    waiting = {file.real_path: file for file in reversed(changed)}
+    known = {file.real_path for file in changed}
+    result: list[Found] = []
     for item in found:
-        if not isinstance(item, Candidate | Repeat):
-            told.append(item)
-        elif (file := left.pop(item.real_path, None)) is not None:
-            told.append(Candidate(*item[:4], file.head, (0, 0, file.size, 0, 0)))
-        elif any(item.real_path == file.real_path for file in changed):
-            told.append(Repeat(*item[:4]))
-        else:
-            told.append(item)
-    return told
-
-
-def after_trust(state: HostState, survey: Survey) -> HostState:
-    """What a host makes of a place once it trusts the folder."""
-    roots = tuple(root._replace(trusted=True) for root in state.roots)
-    entered = state.entered._replace(roots=roots)
-    found = list(discover(roots, state.profile, repository=entered.repository))
-    return state_of(state.profile, roots, entered, found, survey.documents)
+        if isinstance(item, Candidate | Repeat) and item.real_path in known:
+            file = waiting.pop(item.real_path, None)
+            item = Candidate(*item[:4], file.head, (0, 0, file.size, 0, 0)) if file else Repeat(*item[:4])
+        result.append(item)
+    return result

@@ -1,25 +1,26 @@
-"""A place and hosts to a survey: every SKILL.md that any host could mean, and what each host makes of the place.
+"""Scan the disk once and build the catalog of every host from that scan.
 
-The disk is read once. Every file's head is kept, and parsed once for all hosts that take it apart alike; each
-host then goes through the same stages as a listing, with its own profile.
+The first bytes of every SKILL.md are kept and parsed once for all hosts that parse alike; each host then goes through
+the same stages as a listing, with its own profile.
 """
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from shlex import quote
 from typing import Literal, NamedTuple, TextIO
 
 from skillshelf.catalog.build import build
 from skillshelf.catalog.build_context import Documents
 from skillshelf.catalog.discovery import SKILL_FILE, Found, Repeat, discover
-from skillshelf.catalog.document import DEFAULT_OPTIONS, parse
-from skillshelf.catalog.host_settings import Off, switched_off
+from skillshelf.catalog.document import DEFAULT_OPTIONS, Document, parse
+from skillshelf.catalog.host_settings import SettingEffect, setting_effect
 from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_model
 from skillshelf.catalog.search_roots import Roots, resolve_roots
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings
 from skillshelf.core import files
-from skillshelf.core.console import watched
+from skillshelf.core.console import PathDisplay, watched
 from skillshelf.core.environment import Environment
 from skillshelf.core.limits import SKILL_FILE_BYTES, SURVEY_DIRECTORIES
 from skillshelf.core.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Finding, Root, Shadowed
@@ -41,10 +42,10 @@ Only = Mapping[str, Collection[str]]
 
 
 class SkillFile(NamedTuple):
-    """One file that is a skill or was meant as one: where it really is, every way to it, and its first bytes.
+    """A file that is a skill or was meant as one: its real path, all paths that lead to it, and its first bytes.
 
-    `declared` is the name it gives itself, `base` the folder whose skills it is among: the home folder for a `user`'s,
-    else one of the project. `problem` is why it could not be read, `broken` a link on the way that leads nowhere.
+    `declared` is the name in its frontmatter, `base` the folder that its root belongs to: the home folder for a `user`
+    skill, else one of the project. `problem` says why it could not be read, `broken` is a broken link to it.
     """
 
     real_path: str
@@ -59,25 +60,34 @@ class SkillFile(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The way to show: the file's own place if a root leads there."""
+        """The path to show: the real one if it is below a root, else the first that was found."""
         return self.real_path if self.real_path in self.paths else self.paths[0]
 
     @property
     def folder(self) -> str:
-        """The name of the folder the file lies in."""
+        """The name of the folder that contains the file."""
         return os.path.basename(os.path.dirname(self.path))
 
     @property
     def file_name(self) -> str:
-        """How the file is called where it was found."""
+        """The name of the file where it was found."""
         return os.path.basename(self.paths[0])
+
+    @property
+    def text(self) -> tuple[bytes, int]:
+        """The first bytes and the size: files with the same value are taken to have the same text."""
+        return self.head, self.size
+
+    def parsed(self) -> Document:
+        """Parse the frontmatter without the peculiarities of any host."""
+        return parse(self.head, whole=len(self.head) >= self.size)
 
 
 class HostState(NamedTuple):
-    """What one host makes of a place, ready to be asked about a path; `below` is how every path in a root begins.
+    """The catalog of one host, indexed for questions about single paths.
 
-    `entered` are the roots it reads, and `found` what it met there, from which all the rest was made. `switched` is
-    what its settings do to a skill, by path.
+    `entered` are the roots it reads, `found` everything discovered there, `below` the prefix of every path in a root,
+    `switched` the effect of its settings on a skill by path.
     """
 
     profile: Profile
@@ -96,11 +106,11 @@ class HostState(NamedTuple):
     below: tuple[str, ...]
     entered: Roots
     found: Sequence[Found]
-    switched: Mapping[str, Off]
+    switched: Mapping[str, SettingEffect]
 
 
 class Survey(NamedTuple):
-    """Everything one look at the disk gave, through the eyes of every host asked; `by_path` knows every way."""
+    """The result of one scan: every skill file by each of its paths, and the state of every requested host."""
 
     environment: Environment
     skill_files: tuple[SkillFile, ...]
@@ -110,19 +120,33 @@ class Survey(NamedTuple):
     bodies: dict[str, Finding | None]
     unseen: tuple[Diagnostic, ...]
 
+    def short(self, path: str) -> str:
+        """Return a path as people read it: relative to the working directory or the home folder."""
+        return PathDisplay(self.environment.cwd, self.environment.home).short(path)
+
+    def typed(self, path: str) -> str:
+        """Return a path as it is typed in a command in the working directory."""
+        cwd, home = self.environment.cwd, self.environment.home
+        if path.startswith(f"{cwd}/"):
+            return quote(path[len(cwd) + 1 :])
+        # The shell expands an unquoted tilde to the home folder of the user, not to one given with --home.
+        if home and path.startswith(f"{home}/") and not self.environment.home_moved:
+            return f"~/{quote(path[len(home) + 1 :])}"
+        return quote(path)
+
 
 def take_survey(
     environment: Environment, hosts: Sequence[str], *, path: str | None = None, progress: TextIO | None = None
 ) -> Survey:
-    """Look at a place as these hosts do; `path` adds a file that may lie outside every root."""
+    """Scan all roots and build the catalogs of these hosts; `path` adds a file that may be outside every root."""
     return _survey(environment, hosts, _roots_of_all(environment), None, path, progress)
 
 
 def survey_one(environment: Environment, hosts: Sequence[str], path: str, rivals: Iterable[str] = ()) -> Survey:
-    """Look at one skill only, and at those that have its folder's name or are known to have its name.
+    """Scan only one skill, those with the same folder name, and known rivals for its name.
 
-    So verdicts on one of thousands are there at once. They leave open what only all skills together tell: budgets,
-    limits of a walk, and a rival that nobody knows of.
+    This gives verdicts on one of thousands of skills at once. They ignore what depends on all skills together:
+    budgets, limits of a walk, and rivals that are not known.
     """
     resolved = _roots_of_all(environment)
     folder = os.path.basename(os.path.dirname(path))
@@ -131,17 +155,12 @@ def survey_one(environment: Environment, hosts: Sequence[str], path: str, rivals
         only.setdefault(root, set()).add(folder)
         for file in (path, *rivals):
             if file.startswith(f"{root}/"):
-                _lead_to(file, root, only)
+                here = root
+                for name in file[len(root) + 1 :].split("/"):
+                    only.setdefault(here, set()).add(name)
+                    here = f"{here}/{name}"
+                only[os.path.dirname(file)].add(SKILL_FILE)
     return _survey(environment, hosts, resolved, only, path, None)
-
-
-def _lead_to(file: str, root: str, only: dict[str, set[str]]) -> None:
-    """Add every step from a root to a file."""
-    here = root
-    for name in file[len(root) + 1 :].split("/"):
-        only.setdefault(here, set()).add(name)
-        here = f"{here}/{name}"
-    only[os.path.dirname(file)].add(SKILL_FILE)
 
 
 def _roots_of_all(environment: Environment) -> dict[str, Roots]:
@@ -161,21 +180,25 @@ def _survey(
     skill_files, unseen = _census(resolved.values(), heads, only)
     if path is not None and (named := skill_file_at(path)) is not None and named.real_path not in skill_files:
         skill_files[named.real_path] = named._replace(kind=_kind_at(named.path, environment))
-    # Parsed plainly first: most hosts read most files just so.
+    # Most hosts parse most files without peculiarities.
     for real_path, skill_file in skill_files.items():
-        document = parse(skill_file.head, whole=len(skill_file.head) >= skill_file.size)
+        document = skill_file.parsed()
         documents[real_path, DEFAULT_OPTIONS] = document
         if isinstance(name := document.fields.get("name"), str):
             skill_files[real_path] = skill_file._replace(declared=name)
-    asked = watched(hosts, "Asking hosts", progress, len(hosts))
-    states = {name: _look(HOSTS[name], resolved[name], heads, documents, only) for name in asked}
+    states = {}
+    for name in watched(hosts, "Checking hosts", progress, len(hosts)):
+        # A host that requires trust does not read an untrusted folder: skills in it take no name from others.
+        entered = resolved[name]._replace(roots=tuple(root for root in resolved[name].roots if root.trusted))
+        found = list(discover(entered.roots, HOSTS[name], repository=entered.repository, heads=heads, only=only))
+        states[name] = state_of(HOSTS[name], resolved[name].roots, entered, found, documents)
     ordered = sorted(skill_files.values(), key=lambda skill_file: (skill_file.folder, skill_file.path))
     by_path = {path: skill_file for skill_file in ordered for path in (*skill_file.paths, skill_file.real_path)}
     return Survey(environment, tuple(ordered), by_path, states, documents, {}, tuple(unseen))
 
 
 def _kind_at(path: str, environment: Environment) -> Literal["project", "user"]:
-    """Whose a file is that lies in no root: the user's in a hidden folder at home, unless the work is done there."""
+    """Return the kind of a file outside every root: `user` in a hidden folder at home, unless it contains cwd."""
     home = f"{environment.home}/" if environment.home else ""
     if not home or not path.startswith(f"{home}."):
         return "project"
@@ -183,17 +206,10 @@ def _kind_at(path: str, environment: Environment) -> Literal["project", "user"]:
     return "project" if files.is_inside(environment.cwd, top) else "user"
 
 
-def _look(profile: Profile, resolved: Roots, heads: Heads, documents: Documents, only: Only | None) -> HostState:
-    # A host that asks for trust does not read a folder without it: what lies there takes no name from anybody.
-    entered = resolved._replace(roots=tuple(root for root in resolved.roots if root.trusted))
-    found = list(discover(entered.roots, profile, repository=entered.repository, heads=heads, only=only))
-    return state_of(profile, resolved.roots, entered, found, documents)
-
-
 def state_of(
     profile: Profile, roots: tuple[Root, ...], entered: Roots, found: Sequence[Found], documents: Documents
 ) -> HostState:
-    """What a host makes of what it found in the roots that it entered."""
+    """Build the state of a host from what was discovered in the roots that it enters."""
     catalog = build(found, entered, profile, Settings(), documents=documents)
     by_name: dict[str, list[CatalogSkill]] = {}
     for skill in catalog.skills:
@@ -203,11 +219,10 @@ def state_of(
         if not loser.same_file:
             losers.setdefault(loser.by, []).append(loser.path)
     switched = _switched(catalog, entered)
-    left = [
-        skill for skill in catalog.skills if skill.path not in switched or switched[skill.path].verdict not in _KEPT
-    ]
+    hidden = ("disabled-by-config", "hidden-from-model")
+    left = [one for one in catalog.skills if one.path not in switched or switched[one.path].verdict not in hidden]
     text = catalog_text(left, profile, Settings())
-    told = visible_to_model(left)
+    shown = visible_to_model(left)
     return HostState(
         profile,
         roots,
@@ -221,7 +236,7 @@ def state_of(
         {left_out.path: left_out for left_out in catalog.filtered},
         text,
         frozenset(text.cut),
-        frozenset(skill.path for skill in told[len(told) - text.omitted :]),
+        frozenset(skill.path for skill in shown[len(shown) - text.omitted :]),
         tuple(f"{root.path}/" for root in roots),
         entered,
         found,
@@ -229,26 +244,22 @@ def state_of(
     )
 
 
-_KEPT = ("disabled-by-config", "hidden-from-model")
-"""What a setting does to a skill that its model is not told of."""
-
-
-def _switched(catalog: Catalog, entered: Roots) -> dict[str, Off]:
-    """What the settings of a host do to the skills that it found."""
+def _switched(catalog: Catalog, entered: Roots) -> dict[str, SettingEffect]:
+    """Return the effect of a host's settings on its skills, by path."""
     for problem in entered.problems:
         if problem.rule == "settings-unreadable":
-            # Such a host does not even start: what it would have found nobody sees.
-            return {skill.path: Off("unknown", problem.message) for skill in catalog.skills}
+            # Such a host may not even start.
+            return {skill.path: SettingEffect("unknown", problem.message) for skill in catalog.skills}
     if not entered.switches:
         return {}
-    effects = ((skill.path, switched_off(skill.name, skill.real_path, entered.switches)) for skill in catalog.skills)
-    return {path: off for path, off in effects if off is not None}
+    effects = ((skill.path, setting_effect(skill.name, skill.real_path, entered.switches)) for skill in catalog.skills)
+    return {path: effect for path, effect in effects if effect is not None}
 
 
 _BROKEN = ("link-broken", "link-loop")
 _ABOUT_FOLDERS = ("link-skipped", "unreadable", *_BROKEN)
 
-# Every file that could be meant -------------------------------------------------------------------
+# Every skill file ---------------------------------------------------------------------------------
 
 _EVERYTHING = Profile(
     name="everything",
@@ -261,13 +272,13 @@ _EVERYTHING = Profile(
     root_file="skill",
     max_directories=SURVEY_DIRECTORIES,
 )
-"""A walk that leaves nothing out, because some host may look there."""
+"""A walk that skips nothing, because some host may read it."""
 
 
 def _census(
     resolved: Iterable[Roots], heads: Heads, only: Only | None
 ) -> tuple[dict[str, SkillFile], list[Diagnostic]]:
-    """Every SKILL.md and every near miss below any root of any host, by real path, and where nobody could look."""
+    """Find every SKILL.md and near miss below any root of any host, by real path, and what could not be read."""
     roots: dict[str, Root] = {}
     for host_roots in resolved:
         for root in host_roots.roots:
@@ -298,25 +309,25 @@ def _census(
 
 
 def base_of(root: Root) -> str:
-    """The folder a root belongs to: what stands before the words that make it a root."""
+    """Return the folder that a root belongs to: its path without the label."""
     return root.path.removesuffix(f"/{root.label}")
 
 
 def is_broken(root: Root) -> bool:
-    """Whether something stands where a root should be that cannot be entered: a link to nothing, or a file."""
+    """Return true if a root exists but cannot be entered: a broken link, or a file."""
     return root.exists and root.real_path is None
 
 
 def _is_meant(problem: Diagnostic, folders: Collection[str]) -> bool:
-    """Whether a problem is about what somebody may ask about: a file, or a link that was to lead to a skill."""
+    """Return true if a problem is about a skill file, or about a broken link that was meant to lead to a skill."""
     if problem.rule == "file-name" or os.path.basename(problem.path) == SKILL_FILE:
         return True
     if problem.rule not in _BROKEN or problem.path.endswith(".md"):
         return False
     if files.kind_at(files.real_path(problem.path)) not in (None, "link"):
-        # A link back to a folder above leads somewhere.
+        # A link back to a folder above is not broken.
         return False
-    # A link that leads nowhere inside a skill is one of its files.
+    # A broken link inside a skill is one of its files.
     above = problem.path
     while len(above) > 1:
         above = os.path.dirname(above)
@@ -326,7 +337,7 @@ def _is_meant(problem: Diagnostic, folders: Collection[str]) -> bool:
 
 
 def skill_file_at(path: str) -> SkillFile | None:
-    """The file at a path, or the SKILL.md of the folder at it; None where there is none."""
+    """Return the file at a path, or the SKILL.md of the folder at it; None if there is none."""
     path = path.rstrip("/") or "/"
     if files.kind_at(files.real_path(path)) == "folder":
         path = f"{path}/{SKILL_FILE}"
@@ -335,17 +346,13 @@ def skill_file_at(path: str) -> SkillFile | None:
         return None
     real = files.real_path(path)
     if kind == "link" and files.kind_at(real) in (None, "link"):
-        return _leading_nowhere(path, real)
+        # The link was meant to lead to a SKILL.md, or else to a folder with one.
+        below = "" if path.endswith(".md") else f"/{SKILL_FILE}"
+        problem = f"the link leads nowhere: target {files.link_target(path)}"
+        return SkillFile(real + below, (path + below,), b"", 0, problem=problem, broken=path)
     problem = ""
     try:
         data = files.read_file(real, limit=SKILL_FILE_BYTES, links="never")
     except OSError as error:
         data, problem = None, (error.strerror or str(error)).lower()
     return SkillFile(real, (path,), data or b"", len(data or b""), problem=problem)
-
-
-def _leading_nowhere(link: str, target: str) -> SkillFile:
-    """What a link was to lead to: a SKILL.md, or else a folder with one."""
-    below = "" if link.endswith(".md") else f"/{SKILL_FILE}"
-    said = f"the link leads nowhere: target {files.link_target(link)}"
-    return SkillFile(target + below, (link + below,), b"", 0, problem=said, broken=link)

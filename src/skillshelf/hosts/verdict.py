@@ -1,4 +1,4 @@
-"""One file and one host to a question, and the closed list of answers."""
+"""Verdict types: the closed list of verdicts, and the case of one file and one host that leads to one."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -7,65 +7,81 @@ from typing import Any, Literal, NamedTuple
 from skillshelf.catalog.document import Document, parse_options
 from skillshelf.catalog.parse import read_document
 from skillshelf.config.profile import Profile
-from skillshelf.core.console import PathDisplay
 from skillshelf.core.text import is_true
 from skillshelf.core.values import Candidate, Root, VerdictName
 from skillshelf.hosts.survey import HostState, SkillFile, Survey
 
 __all__ = [
     "SAFEGUARD",
-    "SEEN",
     "VERDICTS",
+    "VISIBLE",
     "Case",
     "Outcome",
+    "Verdict",
     "document_of",
-    "ignored_safeguard",
+    "ignores_safeguard",
     "own_root",
-    "shown_path",
 ]
 
-Group = Literal["place", "link", "invalid", "collision", "trust", "budget", "none"]
+MessageGroup = Literal["place", "link", "invalid", "collision", "trust", "budget", "none"]
 
-VERDICTS: Mapping[VerdictName, tuple[Group, str]] = {
-    "visible": ("none", "the model is told of it"),
-    "root-not-read": ("place", "it lies in no folder that this host reads"),
-    "outside-boundary": ("place", "the folder would count, but not from this working directory"),
-    "too-deep": ("place", "more folders lie between the root and the skill than this host goes down"),
-    "limit-hit": ("place", "the host stops before it, after so many folders"),
-    "hidden-dir": ("place", "a folder on the way begins with a dot"),
-    "ignored": ("place", "the host does not look into that folder"),
+VERDICTS: Mapping[VerdictName, tuple[MessageGroup, str]] = {
+    "visible": ("none", "the model sees it"),
+    "root-not-read": ("place", "it is not in a folder that this host reads"),
+    "outside-boundary": ("place", "the host reads folders of this name, but not from this working directory"),
+    "too-deep": ("place", "it is more levels below the root than this host searches"),
+    "limit-hit": ("place", "the host stops its search before it, after a maximum number of folders"),
+    "hidden-dir": ("place", "a folder on its path starts with a dot"),
+    "ignored": ("place", "the host does not search that folder"),
     "dir-link-skipped": ("link", "the folder is a link, and this host follows none"),
-    "file-link-skipped": ("link", "SKILL.md is a link, and this host reads only real files"),
-    "wrong-file-name": ("place", "the file is not called SKILL.md"),
-    "no-fence": ("invalid", "the frontmatter does not begin or end as this host wants it"),
-    "bom": ("invalid", "a byte order mark stands before the frontmatter"),
-    "yaml-error": ("invalid", "the frontmatter is not YAML to this host"),
-    "repaired": ("none", "visible: the host repairs or overlooks a mistake"),
-    "missing-name": ("invalid", "this host wants a name"),
-    "missing-description": ("invalid", "this host wants a description"),
-    "wrong-type": ("invalid", "a value, or the file, is not of the type or size this host wants"),
+    "file-link-skipped": ("link", "SKILL.md is a link, and this host reads only regular files"),
+    "wrong-file-name": ("place", "the file is not named SKILL.md"),
+    "no-fence": ("invalid", "the frontmatter does not start or end as this host requires"),
+    "bom": ("invalid", "the file starts with a byte order mark"),
+    "yaml-error": ("invalid", "the frontmatter is not valid YAML for this host"),
+    "repaired": ("none", "visible; the host repairs or ignores a mistake"),
+    "missing-name": ("invalid", "this host requires a name"),
+    "missing-description": ("invalid", "this host requires a description"),
+    "wrong-type": ("invalid", "a value, or the file, does not have the type or size that this host requires"),
     "name-rejected": ("invalid", "this host does not accept the name"),
     "name-from-folder": ("none", "visible, under the name of its folder"),
-    "renamed-by-plugin": ("none", "visible, with the name of a plugin before its own"),
-    "description-cut": ("none", "visible, with a part of its description"),
-    "shadowed-by": ("collision", "another skill has the name"),
-    "shadows": ("none", "visible; it takes the name from another skill"),
-    "ambiguous": ("none", "visible, but the name alone does not say which one is meant"),
-    "disabled-by-config": ("place", "a setting of the host is off"),
+    "renamed-by-plugin": ("none", "visible, with the name of a plugin as a prefix"),
+    "description-cut": ("none", "visible, with a shortened description or none"),
+    "shadowed-by": ("collision", "another skill has the name and wins"),
+    "shadows": ("none", "visible; it hides another skill of the same name"),
+    "ambiguous": ("none", "visible, but several skills have the name"),
+    "disabled-by-config": ("place", "a setting of the host turns it off"),
     "untrusted": ("trust", "the host does not trust this folder yet"),
-    "hidden-from-model": ("none", "loaded, but the model is not told"),
-    "over-budget": ("budget", "the host's list is full before it"),
-    "unknown": ("none", "no evidence settles it, or the host itself has no fixed answer"),
+    "hidden-from-model": ("none", "loaded, but the model does not see it"),
+    "over-budget": ("budget", "the list of the host is full before it"),
+    "unknown": ("none", "there is no evidence, or the behaviour of the host is not deterministic"),
 }
-"""The closed list: what group of messages a verdict belongs to, and what it says."""
+"""Every verdict with the group of messages it belongs to, which decides whether the host warns, and its meaning."""
 
-SEEN: frozenset[VerdictName] = frozenset(
+VISIBLE: frozenset[VerdictName] = frozenset(
     {"visible", "repaired", "name-from-folder", "renamed-by-plugin", "description-cut", "shadows", "ambiguous"}
 )
 
 
+class Verdict(NamedTuple):
+    """The verdict of one host on one file.
+
+    `warns` is true if the host itself would tell its user, `at` the path that was judged, `rule` the rule of ours that
+    found the problem.
+    """
+
+    host: str
+    visible: bool | None
+    verdict: VerdictName
+    detail: str
+    warns: bool | None
+    at: str
+    rule: str = ""
+    line: int | None = None
+
+
 class Case(NamedTuple):
-    """One file, one host."""
+    """One file and one host."""
 
     skill_file: SkillFile
     state: HostState
@@ -73,12 +89,12 @@ class Case(NamedTuple):
 
     @property
     def profile(self) -> Profile:
-        """The host's rules."""
+        """The rules of the host."""
         return self.state.profile
 
 
 class Outcome(NamedTuple):
-    """A verdict before it is known what the host would say about it."""
+    """A verdict without the answer to whether the host warns its user."""
 
     verdict: VerdictName
     detail: str = ""
@@ -88,13 +104,13 @@ class Outcome(NamedTuple):
 
 
 def own_root(path: str, roots: Sequence[Root]) -> Root | None:
-    """The root of a host that a path lies below: the nearest."""
+    """Return the nearest root above a path."""
     inside = [root for root in roots if path.startswith(root.path + "/")]
     return max(inside, key=lambda root: len(root.path), default=None)
 
 
 def document_of(skill_file: SkillFile, profile: Profile, survey: Survey) -> Document:
-    """The file as this profile takes it apart."""
+    """Parse a file as this profile does; the survey keeps the result."""
     known: Document | None = survey.documents.get((skill_file.real_path, parse_options(profile)))
     if known is not None:
         return known
@@ -107,12 +123,7 @@ def document_of(skill_file: SkillFile, profile: Profile, survey: Survey) -> Docu
 SAFEGUARD = "disable-model-invocation"
 
 
-def ignored_safeguard(fields: Mapping[str, Any], profile: Profile) -> bool:
-    """Whether an author keeps a skill from models and this host does not."""
-    return SAFEGUARD not in profile.hides_on and is_true(fields.get(SAFEGUARD))
-
-
-def shown_path(path: str, case: Case) -> str:
-    """A path as people are shown it: from here, from home, or whole."""
-    environment = case.survey.environment
-    return PathDisplay(environment.cwd, environment.home).short(path)
+def ignores_safeguard(fields: Mapping[str, Any], profile: Profile) -> bool:
+    """Return true if the author keeps a skill from models and this host ignores that."""
+    is_set = is_true(fields.get(SAFEGUARD))
+    return is_set and SAFEGUARD not in profile.hides_on
