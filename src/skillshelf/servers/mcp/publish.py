@@ -217,7 +217,7 @@ def _settled_tree(folder: files.Folder) -> files.Tree:
 
 
 def _is_address(base: tuple[str, ...], path: str) -> bool:
-    """True if a file has a valid address: its name is text without control characters, and it is not too long."""
+    """Return True if a file has a valid address: text without control characters, and not too long."""
     segments = (*base, *path.split("/"))
     if len(segments) > ADDRESS_SEGMENTS or "\\" in path or not _is_text(path):
         return False
