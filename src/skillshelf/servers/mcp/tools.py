@@ -38,11 +38,8 @@ def _escaped(value: Any) -> Any:
         return {_escaped(key): _escaped(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_escaped(inner) for inner in value]
-    return visible(value) if isinstance(value, str) and not _is_utf8(value) else value
-
-
-def _is_utf8(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    has_surrogate = isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value)
+    return visible(value) if has_surrogate else value
 
 
 _TITLES = {
@@ -105,8 +102,10 @@ class PathRedaction:
 
     def text(self, text: str) -> str:
         """Return a text in which roots of skills are replaced by `skill:/`."""
-        for root in () if self._show else self._roots():
-            text = text.replace(f"{root}/", "skill://")
+        if not self._show:
+            roots = {root.path for root in self._skills.shelf.catalog.roots}
+            for root in sorted(roots, key=len, reverse=True):
+                text = text.replace(f"{root}/", "skill://")
         return text
 
     def message(self, text: str) -> str:
@@ -127,9 +126,6 @@ class PathRedaction:
         if isinstance(value, list | tuple):
             return [self.data(inner) for inner in value]
         return self.message(value) if isinstance(value, str) else value
-
-    def _roots(self) -> list[str]:
-        return sorted({root.path for root in self._skills.shelf.catalog.roots}, key=len, reverse=True)
 
 
 def offered_tools(skills: PublishedSkills) -> list[types.Tool]:
