@@ -218,13 +218,13 @@ def test_a_skill_is_activated_with_its_instructions_and_deactivated(here: Machin
 
 @pytest.mark.req("S-24", "S-109", "S-110")
 def test_the_listing_follows_the_instructions_after_a_blank_line_if_there_is_one(here: Machine) -> None:
-    async def told(session: AgentSession) -> str:
+    async def instructions(session: AgentSession) -> str:
         return session.instructions
 
-    assert with_session(PLAIN, told) == BASE
+    assert with_session(PLAIN, instructions) == BASE
     write_skill(here.repo / ".agent/skills", "deploy")
     registry = SkillRegistry()
-    text = with_session(PLAIN.with_skills(registry), told)
+    text = with_session(PLAIN.with_skills(registry), instructions)
     assert text == f"{BASE}\n\n{registry.generate_available_skills_prompt()}"
     assert "<name>deploy</name>" in text
 
@@ -344,7 +344,7 @@ def test_a_skill_that_the_program_activated_is_in_the_instructions_until_it_is_d
         await session.prompt("Three.")
 
     with_session(played(player), play)
-    assert [active in told for told in player.instructions] == [False, True, False]
+    assert [active in instructions for instructions in player.instructions] == [False, True, False]
 
 
 @needs("pydantic_ai")

@@ -51,8 +51,8 @@ def test_a_sub_agent_starts_with_the_skills_that_the_model_pinned(machine: Machi
 
     assert player.answers == ["at once", "later", "at once"]
     assert [prompt for prompt, _ in agents.started] == ["Ship v2.", "Think.", "Think again."]
-    assert ["# deploy" in told for _, told in agents.started] == [True, False, False]
-    assert not any("# deploy" in told for told in player.instructions)
+    assert ["# deploy" in instructions for _, instructions in agents.started] == [True, False, False]
+    assert not any("# deploy" in instructions for instructions in player.instructions)
     assert player.tools[0]["task"]["properties"]["skills"]["items"]["enum"] == ["deploy", "review"]
     records = [json.loads(line) for line in journal.read_text().splitlines()]
     begun = {entry["session"]: entry.get("preload", []) for entry in records if entry["type"] == "session_started"}

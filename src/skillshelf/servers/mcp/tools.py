@@ -8,7 +8,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from skillshelf.catalog.load import SCHEME, SKILL_FILE
 from skillshelf.core.limits import DESCRIPTION_SHOWN, PAGE_ENTRIES
-from skillshelf.core.text import cut, fold, visible
+from skillshelf.core.text import cut, fold, plural, visible
 from skillshelf.core.values import CatalogSkill
 from skillshelf.servers.mcp.publish import InvalidCursor, cursor_after, cursor_key, skills_after
 from skillshelf.servers.mcp.skills import PublishedSkills
@@ -221,11 +221,11 @@ def _row(skills: PublishedSkills, skill: CatalogSkill) -> dict[str, Any]:
 
 def untrusted_note(skills: PublishedSkills) -> Sequence[str]:
     """Return a sentence about skills of an untrusted project, if there are any."""
-    if not (held := skills.untrusted):
+    if not (hidden := skills.untrusted):
         return ()
     return (
-        f"{held} more of this project {'is' if held == 1 else 'are'} held back. The user can allow that with the "
-        "command `skillshelf trust` in the project, and start this server again.",
+        f"{plural(hidden, 'more skill')} of this project {'is' if hidden == 1 else 'are'} hidden because the project is not trusted. The user "
+        "can trust it with the command `skillshelf trust` in the project, and start this server again.",
     )
 
 
