@@ -224,8 +224,9 @@ def untrusted_note(skills: PublishedSkills) -> Sequence[str]:
     if not (hidden := skills.untrusted):
         return ()
     return (
-        f"{plural(hidden, 'more skill')} of this project {'is' if hidden == 1 else 'are'} hidden because the project is not trusted. The user "
-        "can trust it with the command `skillshelf trust` in the project, and start this server again.",
+        f"{plural(hidden, 'more skill')} of this project {'is' if hidden == 1 else 'are'} hidden because the project "
+        "is not trusted. The user can trust it with the command `skillshelf trust` in the project, and start this "
+        "server again.",
     )
 
 
