@@ -1,13 +1,16 @@
-"""What an extra adds to the import of its framework: `python bench/imports.py [--rounds N] [--environments DIR]`.
+"""Measure start-up: what each extra adds to the import of its framework, or what whole commands cost.
 
-Each round is a fresh process that imports the framework and then ours, with the CPU time of each. The least of the
-rounds is told, because whatever else a machine does can only add to it. With `--environments` each extra is installed
-in an empty environment of its own below DIR, and measured there.
+`python bench/imports.py [--rounds N] [--environments DIR]` imports each framework, then ours, in a fresh process. With
+`--environments` each extra is installed in an empty environment of its own below DIR, and measured there.
+`python bench/imports.py --startup SOURCE ...` runs `list`, `show` and `why` from each source folder in turn and prints
+their CPU time in bare Python starts. The minimum of the rounds counts: other work on the machine can only add to it.
 """
 
 import argparse
+import os
 import subprocess
 import sys
+import tempfile
 import venv
 from pathlib import Path
 
@@ -66,12 +69,51 @@ def cpu_ms(python: str, framework: str, ours: str) -> tuple[float, float]:
     return float(alone), float(added)
 
 
+COMMANDS = (("list",), ("show", "s0001"), ("why", "s0001"), ("search", "things"))
+SKILLS = 100
+
+
+def process_cpu_ms(words: list[str], environment: dict[str, str]) -> float:
+    """Return the CPU time of a whole process in milliseconds."""
+    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, _, usage = os.wait4(process.pid, 0)
+    process.returncode = 0
+    return (usage.ru_utime + usage.ru_stime) * 1000
+
+
+def startup(sources: list[Path], rounds: int) -> None:
+    """Print the CPU time of each command from each source, in bare Python starts."""
+    with tempfile.TemporaryDirectory() as home:
+        for number in range(SKILLS):
+            folder = Path(home, ".agents/skills", f"s{number:04}")
+            folder.mkdir(parents=True)
+            text = f"---\nname: s{number:04}\ndescription: Does things. Use when {number} is asked for.\n---\n# Steps\n"
+            (folder / "SKILL.md").write_text(text)
+        least: dict[tuple[str, ...], float] = {}
+        for _ in range(rounds):
+            for words in ((), *((str(source), *command) for source in sources for command in COMMANDS)):
+                source, *command = words or ("",)
+                environment = {"PATH": os.environ["PATH"], "HOME": home, "PYTHONPATH": source}
+                program = ["-m", "skillshelf", *command, "--home", home, "--cwd", home] if words else ["-c", "pass"]
+                taken = process_cpu_ms([sys.executable, *program], environment)
+                least[words] = min(taken, least.get(words, taken))
+    print(f"| command, {SKILLS} skills | " + " | ".join(map(str, sources)) + " |")
+    print("|---|" + "--:|" * len(sources))
+    for command in COMMANDS:
+        cells = (f"{least[str(source), *command] / least[()]:.2f}" for source in sources)
+        print(f"| {' '.join(command)} | {' | '.join(cells)} |")
+
+
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--environments", type=Path, metavar="DIR")
+    parser.add_argument("--startup", type=Path, nargs="+", metavar="SOURCE")
     wanted = parser.parse_args()
+    if wanted.startup:
+        startup(wanted.startup, wanted.rounds)
+        return
     print("| extra | framework alone, ms | ours, ms | goal |")
     print("|---|--:|--:|---|")
     for extra, (framework, ours) in ADAPTERS.items():

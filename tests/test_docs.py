@@ -10,15 +10,22 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from reference import undocumented
 from support.needs import REQUIRED
 from support.trees import SOURCE, Machine
 
+import skillshelf
 from skillshelf.cli.main import COMMANDS, SHARED
 from skillshelf.config.profile import RULES, Profile, profile_to_dict
 from skillshelf.config.systems import SYSTEMS
 
 REPOSITORY = Path(__file__).parent.parent
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+
+
+def name_of(page: Path) -> str:
+    """Return the path of a page in the repository."""
+    return page.relative_to(REPOSITORY).as_posix()
 
 
 def _tool() -> ModuleType:
@@ -37,10 +44,19 @@ def _missing_package(block: str) -> str | None:
 
 
 def _blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def _is_scratch(page: Path) -> bool:
+    return re.search(r"^<!-- scratch", page.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
+def _pages_to_make() -> list[object]:
+    """Return every page; those that run commands are slow."""
+    return [pytest.param(page, marks=[pytest.mark.slow] if _blocks(page, "console") else []) for page in PAGES]
+
+
+@pytest.mark.parametrize("page", _pages_to_make(), ids=name_of)
 def test_a_page_is_as_the_code_makes_it(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
 
@@ -58,7 +74,10 @@ for number, block in json.load(sys.stdin):
 """
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "python")], ids=lambda page: page.name)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if _blocks(page, "python") and not _is_scratch(page)], ids=name_of
+)
 def test_python_examples_run_as_written(page: Path) -> None:
     """One process for a page: most of the time is spent on importing what its examples import."""
     blocks = dict(enumerate(_blocks(page, "python"), 1))
@@ -78,7 +97,16 @@ def test_python_examples_run_as_written(page: Path) -> None:
         pytest.skip(f"not installed: {', '.join(sorted(set(absent.values())))}")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "toml")], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if _is_scratch(page)], ids=name_of)
+def test_a_page_with_a_scratch_folder_runs_all_its_python(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    programs = re.findall(r"<!-- file: (\S+) -->\n+```python\n", text)
+
+    assert len(programs) == len(_blocks(page, "python"))
+    assert [program for program in programs if f"\n$ python {program}\n" not in text] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "toml")], ids=name_of)
 def test_configuration_examples_are_accepted(page: Path, machine: Machine) -> None:
     for block in _blocks(page, "toml"):
         machine.configure(block)
@@ -88,8 +116,9 @@ def test_configuration_examples_are_accepted(page: Path, machine: Machine) -> No
 
 
 def test_every_field_of_a_profile_is_documented_and_nothing_else() -> None:
-    text = (REPOSITORY / "docs" / "profiles.md").read_text(encoding="utf-8").partition("## Every field")[2]
-    documented = re.findall(r"^\| `(\w+)` \|", text.partition("## A profile of your own")[0], re.MULTILINE)
+    page = REPOSITORY / "docs" / "reference" / "profiles.md"
+    text = page.read_text(encoding="utf-8").partition("## Every field")[2]
+    documented = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
 
     assert documented == list(Profile._fields)
 
@@ -100,11 +129,21 @@ def test_the_command_prints_every_field_of_a_profile(name: str, machine: Machine
 
 
 def test_every_rule_and_every_command_has_its_place_in_the_documentation() -> None:
-    rules = (REPOSITORY / "docs" / "rules.md").read_text(encoding="utf-8")
+    rules = (REPOSITORY / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
     commands = (REPOSITORY / "docs" / "commands.md").read_text(encoding="utf-8")
 
     assert [rule for rule in RULES if f"`{rule}`" not in rules] == []
     assert [name for name in COMMANDS if name and name != "help" and f"## `skillshelf {name}" not in commands] == []
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    assert undocumented() == []
+
+
+def test_the_reference_shows_every_public_name_once() -> None:
+    text = (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8")
+
+    assert sorted(re.findall(r"^### `(\w+)`$", text, re.MULTILINE)) == sorted({*skillshelf.__all__} - {"__version__"})
 
 
 def test_every_command_takes_the_shared_options() -> None:
@@ -112,11 +151,32 @@ def test_every_command_takes_the_shared_options() -> None:
         assert name == "help" or set(SHARED) <= set(command.options)
 
 
+def test_the_page_about_the_architecture_names_modules_that_exist() -> None:
+    text = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:\w+/)+\w+)`", text))
+    package = REPOSITORY / "src" / "skillshelf"
+
+    assert {"catalog/load", "hosts/stages"} <= named
+    assert [name for name in named if not (package / f"{name}.py").exists() and not (package / name).is_dir()] == []
+    assert {name for name in packages() if f"| `{name}` |" not in text} == set()
+
+
+def packages() -> set[str]:
+    """Return the names of the packages and modules directly below `skillshelf`."""
+    found = (REPOSITORY / "src" / "skillshelf").iterdir()
+    named = {path.stem for path in found if path.suffix == ".py" or (path / "__init__.py").exists()}
+    return named - {"__init__", "__main__"}
+
+
+def _without_code(text: str) -> str:
+    return re.sub(r"^(`{3,}).*?^\1", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
 def test_links_between_the_pages_lead_somewhere() -> None:
     dead = [
-        (page.name, target)
+        (name_of(page), target)
         for page in PAGES
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", _without_code(page.read_text(encoding="utf-8")))
         if not (page.parent / target).exists()
     ]
     assert dead == []

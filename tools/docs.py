@@ -1,13 +1,18 @@
-"""Writes the generated parts of README.md and docs/; `--check` only says which are out of date.
+"""Write the generated parts of README.md, CONTRIBUTING.md and docs/; `--check` only reports which are out of date.
 
-A generated part stands between `<!-- made: NAME -->` and `<!-- /made -->`. A console block is generated too:
-each line that begins with `$ ` is run in the repository with an empty home folder, and what it prints follows it.
+A generated part stands between `<!-- made: NAME -->` and `<!-- /made -->`. A console block is generated too: each line
+that begins with `$ ` is run, and its output follows it. A page runs its commands in the repository, each with an empty
+home folder. A page with `<!-- scratch -->` runs them one after the other in a new repository `~/shop`, a page with
+`<!-- scratch: FOLDER -->` in a copy of that folder. There `<!-- file: PATH -->` writes the block that follows it to a
+file, and `$ python`, `$ cat` and `$ ls` are allowed beside `$ skillshelf`.
 """
 
+import ast
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,42 +26,79 @@ if TYPE_CHECKING:
     from skillshelf.config.profile import RootRule
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md")))
+PAGES = (REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md")))
 _PART = re.compile(r"(<!-- made: ([\w -]+) -->\n).*?(<!-- /made -->)", re.DOTALL)
-_CONSOLE = re.compile(r"(```console\n)(.*?)(```)", re.DOTALL)
+_SCRATCH = re.compile(r"^<!-- scratch(?:: (\S+))? -->$", re.MULTILINE)
+_STEP = re.compile(
+    r"<!-- file: (?P<file>\S+) -->\n+(?P<fence>`{3,})\w*\n(?P<text>.*?)(?P=fence)|```console\n(?P<console>.*?)```",
+    re.DOTALL,
+)
+_COLUMNS = 110
 
 
 def render(text: str) -> str:
-    """A page with all its generated parts as they are now."""
+    """Return a page with its generated parts brought up to date."""
     text = _PART.sub(lambda part: f"{part[1]}\n{PARTS[part[2]]()}\n{part[3]}", text)
-    return _CONSOLE.sub(lambda block: block[1] + _session(block[2]) + block[3], text)
+    start = _SCRATCH.search(text)
+    if start is None:
+        return _STEP.sub(lambda step: _step(step, run_in_repository), text)
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(os.path.realpath(folder))
+        if start[1]:
+            shutil.copytree(REPOSITORY / start[1], home / "shop")
+        (home / "shop" / ".git").mkdir(parents=True)
+        return _STEP.sub(lambda step: _step(step, lambda words: run_in_scratch(words, home), home / "shop"), text)
 
 
-def _session(block: str) -> str:
-    commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
-    return "\n".join(f"$ {command}\n{_output(command)}" for command in commands)
+def _step(step: re.Match[str], run: Callable[[list[str]], str], folder: Path | None = None) -> str:
+    """Write the file that a step shows, or return its console block with the output of each command."""
+    if step["file"]:
+        assert folder, f"a page that shows the file {step['file']} needs <!-- scratch -->"
+        path = folder / step["file"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(step["text"], encoding="utf-8")
+        return step[0]
+    commands = [line[2:] for line in step["console"].splitlines() if line.startswith("$ ")]
+    return "```console\n" + "\n".join(f"$ {command}\n{run(shlex.split(command))}" for command in commands) + "```"
 
 
-def _output(command: str) -> str:
-    words = shlex.split(command)
-    assert words[0] == "skillshelf", command
+def run_in_repository(words: list[str]) -> str:
+    """Return the output of a command that runs in the repository with an empty home folder."""
+    assert words[0] == "skillshelf", words
     with tempfile.TemporaryDirectory() as home:
-        environment = {"PATH": os.environ["PATH"], "HOME": home, "PYTHONPATH": str(REPOSITORY / "src")}
-        done = subprocess.run(
-            [sys.executable, "-m", *words],
-            cwd=REPOSITORY,
-            env=environment,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=60,
-        )
-    # The command line of a reader is not a pipe: long lines are cut to a screen there.
-    lines = (done.stdout + done.stderr).replace(str(REPOSITORY), "~/skillshelf").splitlines()
-    return "\n".join(line if len(line) <= 110 else line[:109] + "…" for line in lines) + "\n"
+        return _cut(_output(words, REPOSITORY, home).replace(str(REPOSITORY), "~/skillshelf"))
+
+
+def run_in_scratch(words: list[str], home: Path) -> str:
+    """Return the output of a command that runs in the scratch folder, without what differs from run to run."""
+    assert words[0] in ("skillshelf", "python", "cat", "ls"), words
+    text = _output(words, home / "shop", str(home)).replace(str(home), "~")
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z  [0-9a-f]{8}", "2026-11-16 09:30:00.000Z  7f3a9c1e", text)
+    return _cut(re.sub(r"sum: [0-9a-f]{64}", "sum: 7f3a9c1e4b52…", text))
+
+
+def _output(words: list[str], folder: Path, home: str) -> str:
+    program = {"skillshelf": [sys.executable, "-m", "skillshelf"], "python": [sys.executable]}.get(words[0], words[:1])
+    done = subprocess.run(
+        [*program, *words[1:]],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "HOME": home, "PYTHONPATH": str(REPOSITORY / "src")},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stdout + done.stderr
+
+
+def _cut(text: str) -> str:
+    """Cut long lines to a width, as a reader's terminal does."""
+    lines = (line if len(line) <= _COLUMNS else line[: _COLUMNS - 1] + "…" for line in text.splitlines())
+    return "".join(f"{line}\n" for line in lines)
 
 
 def rules_table() -> str:
-    """Every rule with its weight in every profile."""
+    """Return every rule with its severity in every profile."""
     from skillshelf.config.profile import RULES
     from skillshelf.config.systems import SYSTEMS
 
@@ -71,22 +113,22 @@ def rules_table() -> str:
 
 
 def guidance_table() -> str:
-    """Every rule as `check` weighs it for authors, with why it is there and how to mend what it finds."""
-    from skillshelf.config.profile import RULES
-    from skillshelf.config.systems import DEFAULT_PROFILE, SYSTEMS, weights_for_authors
+    """Every rule with its severity for authors, why it exists and how to fix what it finds."""
+    from skillshelf.config.rules import RULES
+    from skillshelf.config.systems import DEFAULT_PROFILE, SYSTEMS, author_severities
     from skillshelf.lint.fix import FIXERS
-    from skillshelf.lint.report import GUIDANCE
 
     levels = {"reject": "error", "warn": "warning", "info": "info", "off": "off"}
-    weights = weights_for_authors(SYSTEMS[DEFAULT_PROFILE])
+    severities = author_severities(SYSTEMS[DEFAULT_PROFILE])
     fixable = {rule for rules, _ in FIXERS for rule in rules}
-    rows = [["rule", "`check` says", "`--fix`", "why", "how to mend it"]]
-    rows += [[f"`{rule}`", levels[weights[rule]], "yes" if rule in fixable else "", *GUIDANCE[rule]] for rule in RULES]
+    rows = [["rule", "`check` says", "`--fix`", "why", "how to fix it"]]
+    for rule, row in RULES.items():
+        rows.append([f"`{rule}`", levels[severities[rule]], "yes" if rule in fixable else "", row.why, row.how_to_fix])
     return _markdown(rows)
 
 
 def profiles_table() -> str:
-    """Every profile with its evidence and roots."""
+    """Return every profile with its evidence."""
     from skillshelf.config.systems import SYSTEMS
 
     rows = [["profile", "what it is", "evidence", "as of"]]
@@ -95,7 +137,7 @@ def profiles_table() -> str:
 
 
 def differences_table() -> str:
-    """The fields in which the profiles differ, one column each; rules have a page of their own."""
+    """Return the fields in which the profiles differ, one column each; rules have a page of their own."""
     from skillshelf.config.profile import Profile, profile_to_dict
     from skillshelf.config.systems import SYSTEMS
 
@@ -120,7 +162,7 @@ def _cell(field: str, value: object) -> str:
 
 
 def settings_table() -> str:
-    """Every key of a configuration file with its type and default."""
+    """Return every key of a configuration file with its type and default."""
     from skillshelf.config.settings import KEYS, Settings
 
     defaults = Settings()._asdict()
@@ -132,7 +174,7 @@ def settings_table() -> str:
 
 
 def commands_text() -> str:
-    """Every command with its options; not the text of `--help`, which differs between versions of Python."""
+    """Every command with its options."""
     from skillshelf.cli.main import COMMANDS, SHARED
 
     shared = "## Options of every command\n\n" + _options(SHARED)
@@ -140,13 +182,11 @@ def commands_text() -> str:
 
 
 def _command(name: str) -> str:
-    from skillshelf.cli.main import COMMANDS, SHARED
+    from skillshelf.cli.main import COMMANDS, SHARED, usage_of
 
     command = COMMANDS[name]
-    places = (f"[{place.name}{' ...' if place.many else ''}]" for place in command.arguments)
-    words = " ".join(["skillshelf", *([name] if name else []), *places])
     own = [option for option in command.options if option not in SHARED]
-    return f"## `{words}`\n\n{command.help.capitalize()}." + (f"\n\n{_options(own)}" if own else "")
+    return f"## `{usage_of(name)}`\n\n{command.help.capitalize()}." + (f"\n\n{_options(own)}" if own else "")
 
 
 def _options(options: Sequence["Option"]) -> str:
@@ -156,7 +196,7 @@ def _options(options: Sequence["Option"]) -> str:
 
 
 def limits_table() -> str:
-    """Every named limit."""
+    """Return every named limit."""
     from skillshelf.core import limits
 
     rows = [["limit", "value"], *([f"`{name}`", f"{getattr(limits, name):,}"] for name in sorted(limits.__all__))]
@@ -164,14 +204,21 @@ def limits_table() -> str:
 
 
 def schemas_text() -> str:
-    """Every schema."""
+    """Return every schema."""
     from schemas import SCHEMAS
 
     return "\n\n".join(f"## {name}\n\n```json\n{json.dumps(schema, indent=2)}\n```" for name, schema in SCHEMAS.items())
 
 
+def python_text() -> str:
+    """Return the reference of every public Python name."""
+    from reference import python_reference
+
+    return python_reference()
+
+
 def events_text() -> str:
-    """Every kind of event with its members."""
+    """Return every kind of event with its members."""
     from skillshelf.journal.events import EVENTS, MEMBERS
 
     parts = []
@@ -192,13 +239,8 @@ def rpc_text() -> str:
     return "\n\n".join([*parts, "## Messages from the server", *(_method(name) for name in TO_CLIENT)])
 
 
-_SHIPPED = {
-    "CatalogForm": "catalog",
-    "SearchForm": "search",
-    "ShownForm": "show",
-    "ResourceForm": "read",
-    "SkillForm": "skill",
-}
+_LINKED = ("catalog", "search", "show", "read", "skill")
+"""Schemas that commands and methods share: the page of methods links to them."""
 
 
 def _method(name: str) -> str:
@@ -217,20 +259,23 @@ def _method(name: str) -> str:
 
 
 def _result_words(form: object) -> str:
-    """The shape of what a method gives, with links to the schemas that commands have too."""
+    """Return the shape of a result, with links to the schemas that commands have too."""
     shape = _shape(form)
-    links = [f"[{name}](json.md#{name})" for name in _SHIPPED.values() if re.search(rf"\b{name}\b(?!:)", shape)]
+    links = [f"[{name}](reference/json.md#{name})" for name in _LINKED if re.search(rf"\b{name}\b(?!:)", shape)]
     return f"`{shape}`" + (f", see {', '.join(links)}" if links else "")
 
 
 def _shape(form: Any) -> str:
-    """A type in short: an object by its members, a list by its items."""
+    """Return a type in short: an object by its members, a list by its items."""
+    from schemas import FORMS
+
     if is_typeddict(form):
+        linked = next((name for name in _LINKED if FORMS[name] is form), None)
         members = (
             f"{key}{'' if key in form.__required_keys__ else '?'}: {_shape(hint)}"
             for key, hint in get_type_hints(form).items()
         )
-        return _SHIPPED.get(form.__name__) or "{" + ", ".join(members) + "}"
+        return linked or "{" + ", ".join(members) + "}"
     if get_origin(form) is list:
         return f"[{_shape(get_args(form)[0])}]"
     if get_origin(form) in (UnionType, Union):
@@ -245,13 +290,13 @@ def _type_words(hint: object) -> str:
 
 
 def picker_screen() -> str:
-    """The screen that the tests of the picker hold it to."""
+    """Return the screen that the tests of the picker compare with."""
     screen = (REPOSITORY / "tests" / "cli" / "screens" / "search.txt").read_text(encoding="utf-8")
     return f"```text\n{screen.rstrip()}\n```"
 
 
 def picker_keys() -> str:
-    """The picker's own page of help."""
+    """Return the help page of the picker."""
     from skillshelf.cli.picker.rows import HELP
 
     return f"```text\n{HELP.rstrip()}\n```"
@@ -270,11 +315,12 @@ PARTS: dict[str, Callable[[], str]] = {
     "schemas": schemas_text,
     "events": events_text,
     "rpc": rpc_text,
+    "python": python_text,
 }
 
 
 def hosts_text() -> str:
-    """Every host with its roots, and how that is known."""
+    """Return every host with its roots and the evidence for them."""
     from skillshelf.config.hosts import HOSTS
 
     head = ["host", "version", "as of", "known by", "source", "roots in its order", "a name twice"]
@@ -294,13 +340,42 @@ def _root(rule: "RootRule") -> str:
 
 
 def verdicts_table() -> str:
-    """Every verdict."""
+    """Return every verdict with its meaning."""
     from skillshelf.hosts.stages import VERDICTS
 
     return _markdown([["verdict", "meaning"], *([f"`{name}`", text] for name, (_, text) in VERDICTS.items())])
 
 
-PARTS |= {"hosts": hosts_text, "verdicts": verdicts_table}
+def imports_table() -> str:
+    """Return the packages that each package may import, from the test that enforces it."""
+    sys.path.insert(0, str(REPOSITORY / "tests"))
+    from test_house import ALLOWED
+
+    rows = [["package", "may import"]]
+    for package, allowed in ALLOWED.items():
+        names = [name for name in ALLOWED if name in allowed]
+        rows.append([f"`{package}`", ", ".join(f"`{name}`" for name in names) or "nothing"])
+    return _markdown(rows)
+
+
+def modules_text() -> str:
+    """Return every module with the first sentence of its docstring, by package."""
+    source = REPOSITORY / "src" / "skillshelf"
+    packages: dict[str, list[list[str]]] = {}
+    for path in sorted(source.rglob("*.py")):
+        if path.stem not in ("__init__", "__main__"):
+            text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            sentence = re.split(r"(?<=[.!?])\s", text, maxsplit=1)[0].replace("\n", " ")
+            package = path.parent.relative_to(source).as_posix()
+            packages.setdefault(package, []).append([f"`{path.stem}`", sentence])
+    parts = []
+    for package, rows in sorted(packages.items()):
+        title = "skillshelf" if package == "." else package
+        parts.append(f"### `{title}`\n\n" + _markdown([["module", "purpose"], *rows]))
+    return "\n\n".join(parts)
+
+
+PARTS |= {"hosts": hosts_text, "verdicts": verdicts_table, "imports": imports_table, "modules": modules_text}
 
 
 def _markdown(rows: list[list[str]]) -> str:

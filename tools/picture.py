@@ -1,4 +1,4 @@
-"""Draws docs/picker.svg: the picker, as it looks in a terminal of 100 columns and 30 lines."""
+"""Draw docs/picker.svg: the picker in a terminal of 100 columns and 30 lines."""
 
 import asyncio
 import re
@@ -11,15 +11,15 @@ sys.path[:0] = [str(REPOSITORY / "src"), str(REPOSITORY / "tests")]
 
 
 async def draw() -> str:
-    """The picker after a few keys, as SVG without links to fonts elsewhere."""
+    """Return the picker after a few keys as SVG, without links to fonts."""
     from support.pickertrees import SHOWN_AS, picker_machine
 
     from skillshelf.cli.picker.app import Picker
     from skillshelf.cli.picker.model import PickerModel
     from skillshelf.cli.picker.widgets import Pane
 
-    with picker_machine() as machine, closing(PickerModel(machine.shelf)) as stock:
-        app = Picker(stock)
+    with picker_machine() as machine, closing(PickerModel(machine.shelf)) as model:
+        app = Picker(model)
         async with app.run_test(size=(100, 30)) as pilot:
             await pilot.press("ctrl+p", "down", "down")
             while "not by" not in "".join(app.query_one(Pane).render_line(y).text for y in range(12)):

@@ -1,13 +1,17 @@
-"""skillshelf finds the Agent Skills on a machine and explains each one that is missing.
+"""Find the Agent Skills on a machine and explain each one that is missing.
 
-Importing it does nothing: every name below is loaded when it is first used.
+Importing this package loads nothing else: each public name is imported when it is first used.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+if sys.platform == "win32":
+    raise ImportError("skillshelf does not support Windows; install and run it inside WSL")
 
-_HOMES = {
+__version__ = "0.2.0"
+
+_MODULES = {
     "skillshelf.shelf": ("Shelf", "open_shelf", "replay"),
     "skillshelf.adapters.agent": ("AgentConfiguration", "AgentSession"),
     "skillshelf.session.render": ("agents_context", "find_agents_md"),
@@ -52,9 +56,9 @@ _HOMES = {
         "YamlParsingError",
     ),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = ["__version__", *sorted(_HOME_OF)]
+__all__ = ["__version__", *sorted(_MODULE_OF)]
 
 if TYPE_CHECKING:
     from skillshelf.adapters.agent import AgentConfiguration as AgentConfiguration
@@ -94,14 +98,14 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'skillshelf' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(_HOME_OF[name]), name)
+    value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME_OF})
+    return sorted({*globals(), *_MODULE_OF})

@@ -18,12 +18,14 @@ SkillError
   SkillsDisabled           skills are switched off in the configuration
   ConfigurationError       a configuration file, variable or option that cannot be used
 
-What is wrong with a skill's own text is a finding in the catalog, not an exception; only the
-calls that load one named skill raise it.
+A mistake in a skill's own text is a finding of the catalog, not an exception; only calls that
+load one named skill raise it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, NamedTuple
 
+# The exceptions only: `from skillshelf import *` offers these names.
 __all__ = [
     "AmbiguousSkill",
     "ConfigurationError",
@@ -153,6 +155,54 @@ class PermissionDenied(SkillError):
 class SkillsDisabled(SkillError):
     """Skills are switched off in the configuration."""
 
+    def __init__(self, message: str = "skills are disabled") -> None:
+        super().__init__(message)
+
 
 class ConfigurationError(SkillError):
     """A configuration file, variable or option that cannot be used."""
+
+
+# Exit statuses of the command line.
+DONE: Final = 0
+NEGATIVE: Final = 1
+USAGE: Final = 2
+NOT_FOUND: Final = 3
+DENIED: Final = 4
+FAILED: Final = 5
+
+ErrorCode = Literal["not_found", "ambiguous", "denied", "invalid_params", "unknown_tool", "too_large", "gone", "failed"]
+
+
+class ErrorKind(NamedTuple):
+    """The code and the exit status of an exception class."""
+
+    code: ErrorCode
+    exit_status: int
+
+
+ERROR_KINDS: Mapping[type[SkillError], ErrorKind] = {
+    SkillError: ErrorKind("failed", FAILED),
+    SkillDirectoryNotFound: ErrorKind("invalid_params", USAGE),
+    SkillFileNotFound: ErrorKind("gone", NOT_FOUND),
+    InvalidFormat: ErrorKind("failed", FAILED),
+    YamlParsingError: ErrorKind("failed", FAILED),
+    ValidationFailed: ErrorKind("failed", FAILED),
+    SkillNotFound: ErrorKind("not_found", NOT_FOUND),
+    SkillAlreadyExists: ErrorKind("failed", NEGATIVE),
+    AmbiguousSkill: ErrorKind("ambiguous", NOT_FOUND),
+    ResourceNotFound: ErrorKind("not_found", NOT_FOUND),
+    FileReadError: ErrorKind("failed", FAILED),
+    PathEscape: ErrorKind("invalid_params", USAGE),
+    ScriptNotRunnable: ErrorKind("failed", FAILED),
+    LimitExceeded: ErrorKind("too_large", FAILED),
+    PermissionDenied: ErrorKind("denied", DENIED),
+    SkillsDisabled: ErrorKind("denied", DENIED),
+    ConfigurationError: ErrorKind("invalid_params", USAGE),
+}
+"""The one table of codes and exit statuses: every surface takes them from here."""
+
+
+def kind_of(error: SkillError) -> ErrorKind:
+    """Return the row of an exception; a class without one has the row of its base class."""
+    return next(ERROR_KINDS[base] for base in type(error).__mro__ if base in ERROR_KINDS)

@@ -1,4 +1,4 @@
-"""A place and a profile to a shelf: the object everything else hangs on."""
+"""Shelf: the facade over catalog, search and sessions."""
 
 import os
 import threading
@@ -35,10 +35,10 @@ __all__ = ["Shelf", "open_shelf", "replay"]
 
 
 class Shelf:
-    """The skills of one place, as one profile sees them.
+    """The skills of one environment, as one profile sees them.
 
-    What a method needs is imported when it is called: listing must not wait for what only a session uses. Where
-    `progress` is a terminal, work that takes long says there how far it is.
+    Methods import what they need when they are called, so that listing does not import what only a session uses. If
+    `progress` is a terminal, slow work shows its progress there.
     """
 
     def __init__(
@@ -61,18 +61,18 @@ class Shelf:
         self._catalog: Catalog | None = None
         self._cache = Cache(self.cache, profile) if use_cache else None
         self._finder: tuple[Catalog, Finder] | None = None
-        self._look: tuple[Catalog, int, CacheEntries] | None = None
+        self._last_scan: tuple[Catalog, int, CacheEntries] | None = None
         self._lock = threading.RLock()
 
     @property
     def catalog(self) -> Catalog:
-        """What one look at the disk gave; the look is taken at the first use and by `refresh`."""
+        """The catalog of the last scan; the first use and `refresh` scan."""
         if self._catalog is None:
             self._catalog = self.scan()
         return self._catalog
 
     def scan(self, *, account: bool = False) -> Catalog:
-        """A fresh catalog; `account` also lists what lies inside skills and in skipped folders."""
+        """Scan the roots; `account` also lists the files inside skills and in skipped folders."""
         roots = resolve_roots(self.profile, self.environment, self.settings, trust=self.trust)
         if not self.settings.enabled:
             return catalogs.empty(roots, self.profile, self.settings)
@@ -90,24 +90,22 @@ class Shelf:
 
     def _scan_with(self, cache: Cache, roots: Roots, *, account: bool) -> Catalog:
         now = time.time_ns()
-        notes: list[dict[str, Entry]] = [{} for _ in roots.roots]
-        found = discover(
-            roots.roots, self.profile, repository=roots.repository, account=account, remembered=cache.entries
-        )
-        catalog = catalogs.build(self._watched(found), roots, self.profile, self.settings, notes)
-        for root, entries in zip(roots.roots, notes, strict=True):
-            cache.keep(root, entries, looked_at_ns=now)
-        self._look = catalog, now, notes
+        entries_of_roots: list[dict[str, Entry]] = [{} for _ in roots.roots]
+        found = discover(roots.roots, self.profile, repository=roots.repository, account=account, cached=cache.entries)
+        catalog = catalogs.build(self._watched(found), roots, self.profile, self.settings, entries_of_roots)
+        for root, entries in zip(roots.roots, entries_of_roots, strict=True):
+            cache.keep(root, entries, scanned_at_ns=now)
+        self._last_scan = catalog, now, entries_of_roots
         return catalog
 
     @property
     def project_root(self) -> str:
-        """The repository by the profile's markers, or the working directory."""
+        """The repository root by the profile's markers, or the working directory."""
         return find_repository(self.environment.cwd, self.profile.markers) or self.environment.cwd
 
     @property
     def settings_in_force(self) -> Settings:
-        """The settings with what the profile's environment variable says about the budget."""
+        """The settings, with the budget of the profile's environment variable."""
         variable = self.profile.budget_env
         given = self.environment.env.get(variable, "") if variable else ""
         return self.settings._replace(max_chars=int(given)) if given.isdecimal() and int(given) else self.settings
@@ -122,10 +120,10 @@ class Shelf:
         keep: Callable[[CatalogSkill], bool] | None = None,
         scorer: "Scorer | None" = None,
     ) -> "SearchReport":
-        """The skills that fit a query, best first.
+        """Return the skills that match a query, best first.
 
-        `model` leaves out those a model is not told of, `keep` those a caller does not want. A `scorer` adds its own
-        numbers to those of the words.
+        `model` leaves out skills that are hidden from models, `keep` those that it returns False for. A `scorer` adds
+        its scores to those of the words.
         """
         from skillshelf.search.query import checked_limit
 
@@ -135,17 +133,17 @@ class Shelf:
             )
 
         def wanted(skill: CatalogSkill) -> bool:
-            told = skill.hidden is None or not model
-            return told and scope in (None, skill.scope) and (keep is None or keep(skill))
+            visible = skill.hidden is None or not model
+            return visible and scope in (None, skill.scope) and (keep is None or keep(skill))
 
-        asked = self.settings.default_limit if limit is None else limit
-        most, notes = checked_limit(asked, self.settings.max_limit)
+        requested = self.settings.default_limit if limit is None else limit
+        most, notes = checked_limit(requested, self.settings.max_limit)
         finder, scorer = self._current_finder, scorer or self.scorer
         with self._lock:
             return finder().search(query, limit=most, keep=wanted, scorer=scorer, notes=notes)
 
     def _current_finder(self) -> "Finder":
-        """The finder of the catalog as it is: a new look at the disk is a new finder."""
+        """Return the finder of the current catalog; a new scan makes a new one."""
         from skillshelf.search.query import Finder
 
         catalog = self.catalog
@@ -156,7 +154,7 @@ class Shelf:
 
                 roots = [root.path for root in catalog.roots]
                 folder = folder_for(self.cache, roots, self.profile.name) if self.cache else None
-                seen = self._look if self._look and self._look[0] is catalog else None
+                seen = self._last_scan if self._last_scan and self._last_scan[0] is catalog else None
                 look = Scan(*seen[1:]) if seen else None
                 return open_index(catalog.skills, folder, look=look, stream=self.progress)
 
@@ -167,21 +165,23 @@ class Shelf:
         return self._finder[1]
 
     def load(self, name: str | None = None, *, path: str | os.PathLike[str] | None = None) -> "LoadedSkill":
-        """A skill of the catalog by its name or path, read anew; a path wins."""
+        """Load a skill by name or path; a path wins. The file is always read from disk."""
         from skillshelf.catalog.load import load, resolve
 
         if not self.settings.enabled:
-            raise SkillsDisabled("skills are disabled")
+            raise SkillsDisabled
         return load(resolve(self.catalog.skills, name=name, path=_text(path), cwd=self.environment.cwd), self.profile)
 
     def read(self, uri: str, *, limit: int = RESOURCE_BYTES) -> "Resource":
-        """The file of a skill that an address `skill://name/path` names."""
+        """Read the file of a skill at an address `skill://name/path`."""
         from skillshelf.catalog.load import read_resource
 
+        if not self.settings.enabled:
+            raise SkillsDisabled
         return read_resource(uri, self.catalog.skills, self.profile, limit=limit)[1]
 
     def prompt(self) -> str:
-        """The catalog as this profile writes it for a model."""
+        """Return the catalog text for a model."""
         from skillshelf.catalog.prompt import catalog_text
 
         return catalog_text(self.catalog.skills, self.profile, self.settings_in_force).text
@@ -197,10 +197,10 @@ class Shelf:
         fsync: Literal["never", "end", "always"] = "never",
         on_event: "OnEvent | None" = None,
     ) -> "Session":
-        """A conversation on this shelf.
+        """Open a conversation on this shelf.
 
-        What happens in it is added to the `journal` and told to `on_event`; `keep` puts the contents of what was
-        loaded beside the journal, so that it can be replayed after they changed.
+        Its events are appended to the `journal` and passed to `on_event`. `keep` stores loaded contents by the
+        journal, so that it can be replayed after they changed.
         """
         from skillshelf.session.recorder import Recording
         from skillshelf.session.session import Session
@@ -211,7 +211,7 @@ class Shelf:
         return Session(self, policy=policy, confirm=confirm, preload=preload, recording=recording)
 
     def refresh(self) -> bool:
-        """Look at the disk again; True if anything changed since the last look."""
+        """Scan again and return True if anything changed since the last scan."""
         before = self.catalog
         self._catalog = self.scan()
         return before != self._catalog
@@ -228,12 +228,12 @@ def open_shelf(
     trust: Trust = "all",
     scorer: "Scorer | None" = None,
 ) -> Shelf:
-    """Open the shelf of a working directory. Nothing is read from the roots before the catalog is asked for.
+    """Open the shelf of a working directory. Nothing is read from the roots before the catalog is used.
 
     `home` and `env` replace the home folder and the environment; `config`, a file or a mapping with the same
-    keys, replaces both configuration files. `use_cache=False` reads every file anew and keeps no search index.
-    `trust` says whose skills a model is told of: `all`, `ask` (those of trusted folders) or `user`. `scorer` is a
-    second opinion for every search.
+    keys, replaces both configuration files. `use_cache=False` ignores the cache and keeps no search index. `trust`
+    decides whose skills are visible to a model: `all`, `ask` (those of trusted folders) or `user`. `scorer` adds its
+    scores to every search.
     """
     if trust not in get_args(Trust):
         raise ConfigurationError(f"trust is one of {', '.join(get_args(Trust))}, not {trust!r}")
@@ -257,11 +257,11 @@ def replay(
     trust: Literal["all", "ask"] = "ask",
     kept: bool = True,
 ) -> "Replay":
-    """Rebuild the sessions of a journal from its events, and repeat them on the disk as it is now.
+    """Rebuild the sessions of a journal from its events, and repeat them on today's disk.
 
     Profile, policy and answers come from the journal; the working directory too, unless `cwd` names another. A
     project's own configuration counts only if its folder is trusted, or with `trust="all"`. Contents that were
-    kept beside the journal replace files that changed since, unless `kept` is False.
+    kept by the journal replace files that changed since, unless `kept` is False.
     """
     from skillshelf.session.replay import replay_journal
 

@@ -83,7 +83,7 @@ def test_where_all_are_kept_each_is_said_to_be_ambiguous(machine: Machine) -> No
     shelf = machine.shelf("codelia")
     catalog = shelf.catalog
 
-    message = "2 skills are named 'deploy'; by name alone this one is ambiguous"
+    message = "2 skills are named 'deploy'; the name alone is ambiguous"
     assert [(skill.name, skill.scope) for skill in catalog.skills] == [
         ("alone", "user"),
         ("deploy", "repo"),

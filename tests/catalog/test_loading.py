@@ -11,6 +11,8 @@ from support.trees import Machine, write_skill
 
 import skillshelf
 from skillshelf import ToolError
+from skillshelf.catalog.load import omissions, omissions_of
+from skillshelf.core.values import Filtered, Shadowed
 
 SKILLS = ".agents/skills"
 
@@ -164,6 +166,36 @@ def test_for_a_typo_close_names_are_suggested(machine: Machine, name: str, candi
     result = shelf.session().call("skill_load", {"name": name})
     message = f"Skill not found: {name}" + (f"; did you mean {candidates[0]}?" if candidates else "")
     assert result.error == ToolError("not_found", message, candidates)
+
+
+def test_the_error_about_a_typo_holds_close_names_for_a_program(machine: Machine) -> None:
+    write_skill(machine.repo / SKILLS, "release-notes")
+    with pytest.raises(skillshelf.SkillNotFound) as caught:
+        machine.shelf().load("relase-notes")
+    assert (caught.value.name, caught.value.near) == ("relase-notes", ("release-notes",))
+
+
+def test_a_name_that_is_not_in_the_catalog_has_an_entry_that_says_why(machine: Machine) -> None:
+    broken = write_skill(machine.repo / SKILLS, "broken", "no frontmatter\n")
+    hidden = write_skill(machine.home / SKILLS, "deploy")
+    winner = write_skill(machine.repo / SKILLS, "deploy")
+    ignored = write_skill(machine.repo / SKILLS, "ignored")
+    catalog = machine.shelf(config={"skills": {"ignored": ["ignored"]}}).catalog
+
+    assert [(entry.name, entry.path) for entry in omissions(catalog)] == [
+        ("broken", str(broken)),
+        ("deploy", str(hidden)),
+        ("ignored", str(ignored)),
+    ]
+    assert [entry.entry for entry in omissions_of(catalog, name="broken")] == list(catalog.errors)
+    assert [entry.entry for entry in omissions_of(catalog, name="deploy")] == [
+        Shadowed("deploy", str(hidden), str(winner), same_file=False)
+    ]
+    folder = f"{SKILLS}/ignored"
+    assert [entry.entry for entry in omissions_of(catalog, path=folder, cwd=str(machine.repo))] == [
+        Filtered("ignored", str(ignored), "ignored")
+    ]
+    assert omissions_of(catalog, name="nowhere") == omissions_of(catalog, path="nowhere") == []
 
 
 @pytest.mark.parametrize("given", [{}, {"name": ""}, {"args": "x"}])

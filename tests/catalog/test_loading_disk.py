@@ -45,7 +45,7 @@ def test_a_load_reads_the_file_anew_and_says_that_it_changed(machine: Machine) -
     assert (before.warnings, before.body) == ((), "# deploy\n")
     assert (after.content, after.body, after.digest) == (TEXT, "# Deploy\n\nNew text.\n", digest_of(path))
     assert after.mtime_ms == 1_700_000_001_000
-    message = "the file changed since the catalog was made; this is its new text"
+    message = "the file changed since the catalog was built; this is its new text"
     assert after.warnings == (Diagnostic(str(path), "changed", message),)
     assert machine.shelf().load("deploy").warnings == ()
 

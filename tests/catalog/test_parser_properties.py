@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 from support.trees import write_skill
 
-from skillshelf.catalog.document import Document, Form, body, has_frontmatter_end, parse
+from skillshelf.catalog.document import Document, ParseOptions, body, has_frontmatter_end, parse
 from skillshelf.catalog.rules import check, hidden_text, placed, split_tools
 from skillshelf.config.profile import RULES
 from skillshelf.config.systems import SYSTEMS
@@ -134,7 +134,7 @@ def test_the_fields_are_json(data: bytes) -> None:
 @same_every_time
 @given(any_files)
 def test_simple_reading_gives_a_document_too(data: bytes) -> None:
-    document = parse(data, whole=True, form=Form("simple"))
+    document = parse(data, whole=True, options=ParseOptions("simple"))
     assert all(type(value) is str for value in document.fields.values())
 
 

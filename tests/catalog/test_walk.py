@@ -213,7 +213,7 @@ def test_a_walk_ends_at_its_limit_and_says_how_much_it_left(machine: Machine) ->
             str(root),
             "walk-limit",
             "stopped after 50 folders without a skill; 11 entries were not visited; "
-            "to look further, raise `max_directories` in a profile of your own",
+            "to visit more, raise `max_directories` in your own profile",
         ),
     )
     assert catalog.truncated

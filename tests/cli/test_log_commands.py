@@ -297,16 +297,24 @@ def test_an_open_end_is_a_note_and_no_fault(machine: Machine) -> None:
 # Mistakes -----------------------------------------------------------------------------------------
 
 MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
-    "no action": (("log",), 2, "something is missing; usage: skillshelf log ACTION FILE, with one of: "),
-    "unknown action": (("log", "sing", "run.jsonl"), 2, "no action 'sing'; usage: skillshelf log ACTION FILE"),
-    "no file": (("log", "verify"), 2, "something is missing; usage: skillshelf log verify FILE"),
+    "no action": (("log",), 2, "missing argument ACTION: show, verify, stats or replay (usage: skillshelf log "),
+    "unknown action": (
+        ("log", "sing", "run.jsonl"),
+        2,
+        "unknown action 'sing'; it is one of: show, verify, stats, replay",
+    ),
+    "no file": (("log", "verify"), 2, "missing argument FILE: the journal (usage: skillshelf log ACTION FILE)"),
     "no such file": (("log", "verify", "nothing.jsonl"), 3, "File not found: "),
     "no such file to show": (("log", "show", "nothing.jsonl"), 3, "File not found: "),
     "no such file to count": (("log", "stats", "nothing.jsonl"), 3, "File not found: "),
     "a folder": (("log", "show", "."), 5, "it is a folder, not a file"),
     "a pipe": (("log", "verify", "pipe"), 5, "it is a pipe, not a file; name the file itself"),
     "a device": (("log", "stats", "/dev/zero"), 5, "it is a device, not a file; name the file itself"),
-    "an option of another action": (("log", "verify", "run.jsonl", "--skill", "x"), 2, "log verify takes no --skill"),
+    "an option of another action": (
+        ("log", "verify", "run.jsonl", "--skill", "x"),
+        2,
+        "log verify takes no option --skill",
+    ),
     "a number that is none": (("log", "show", "run.jsonl", "--last", "x"), 2, "--last needs a number from 1 to"),
     "no number at all": (("log", "show", "run.jsonl", "--last", "0"), 2, "--last needs a number from 1 to"),
     "a sum that is none": (("log", "verify", "run.jsonl", "--head", "abc"), 2, "--head needs a sum of 64 hex digits"),

@@ -19,26 +19,28 @@ from support.trees import SOURCE, Machine, write_skill
 pytest.importorskip("textual", reason="needs textual: it is not installed")
 
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from skillshelf.cli.picker.app import Picker
 from skillshelf.cli.picker.model import PickerModel
 from skillshelf.cli.picker.rows import SkillRow
-from skillshelf.cli.picker.widgets import Bar, Pane, Rows, Search
+from skillshelf.cli.picker.widgets import Pane, Rows, Search
+from skillshelf.config.hosts import HOSTS
 
 Drive = Callable[[Picker, Pilot[Any]], Awaitable[None]]
 
 
 def driven(machine: Machine, drive: Drive, *, size: tuple[int, int] = (80, 24), **options: Any) -> tuple[str, int]:
     """Run the picker without a terminal; what was chosen, and the exit status."""
-    stock = PickerModel(machine.shelf)
-    app = Picker(stock, **options)
+    model = PickerModel(machine.shelf)
+    app = Picker(model, **options)
 
     async def run() -> None:
         async with app.run_test(size=size) as pilot:
-            await until(pilot, lambda: not app.query_one(Rows).empty.startswith("looking"))
+            await until(pilot, lambda: not app.query_one(Rows).empty.startswith("reading"))
             await drive(app, pilot)
 
-    with closing(stock):
+    with closing(model):
         asyncio.run(run())
     chosen: SkillRow | None = app.return_value
     return (chosen.name if chosen else "", app.return_code or 0)
@@ -55,7 +57,7 @@ async def until(pilot: Pilot[Any], ready: Callable[[], bool]) -> None:
 
 def said(app: Picker) -> str:
     """The last line."""
-    return app.query_one("#keys", Bar).line(0)[0].text
+    return str(app.query_one("#keys", Static).render())
 
 
 def names(app: Picker) -> list[str]:
@@ -126,7 +128,7 @@ def test_what_is_not_in_the_catalog_is_taken_only_where_its_folder_is_asked_for(
         await pilot.press("enter")
         await pilot.pause()
         if app.return_code is None:
-            assert said(app).startswith("broken is not in the catalog (error); pick --path gives its folder")
+            assert said(app).startswith("broken is not in the catalog (error); pick --path prints its folder")
             await pilot.press("escape")
 
     assert driven(place, drive) == ("", 1)
@@ -165,16 +167,16 @@ def test_markup_in_a_skill_is_text(machine: Machine) -> None:
 def test_a_host_is_asked_for_as_long_as_it_takes_and_a_later_choice_counts(place: Machine) -> None:
     async def drive(app: Picker, pilot: Pilot[Any]) -> None:
         gate = Event()
-        ask, first, second = app.stock.ask_host, *list(app.stock.hosts)[:2]
-        app.stock.ask_host = lambda host: (gate.wait(30), ask(host))  # type: ignore[method-assign,assignment]
+        ask, first, second = app.model.load_host, *list(HOSTS)[:2]
+        app.model.load_host = lambda host: (gate.wait(30), ask(host))  # type: ignore[method-assign,assignment]
 
         def status() -> str:
-            return app.query_one("#status", Bar).line(0)[0].text
+            return str(app.query_one("#status", Static).render())
 
         await pilot.press("ctrl+o", "down", "enter", "down")
-        await until(pilot, lambda: status().endswith(f"asking {first} …"))
+        await until(pilot, lambda: status().endswith(f"loading {first} …"))
         await pilot.press("ctrl+o", "down", "down", "enter")
-        await until(pilot, lambda: status().endswith(f"asking {second} …"))
+        await until(pilot, lambda: status().endswith(f"loading {second} …"))
         gate.set()
         await until(pilot, lambda: status().endswith(f"2 · {second}"))
         await pilot.press("escape")
@@ -193,13 +195,14 @@ def test_an_empty_place_says_where_to_look(machine: Machine) -> None:
 # The command --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_without_a_terminal_the_command_says_so_in_one_line(place: Machine) -> None:
     place.env["TERM"] = "xterm"
 
     done = place.run("pick", start_new_session=True, stdin=subprocess.DEVNULL)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "skillshelf: pick needs a terminal; without one there are: skillshelf list, search\n"
+    assert done.stderr == "skillshelf: pick needs a terminal; without one, use skillshelf list or search\n"
 
 
 def test_a_terminal_that_cannot_place_text_is_none(place: Machine) -> None:
@@ -208,9 +211,10 @@ def test_a_terminal_that_cannot_place_text_is_none(place: Machine) -> None:
     done = place.run("pick")
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "skillshelf: pick needs a terminal that can place text; TERM says there is none\n"
+    assert done.stderr == "skillshelf: pick cannot draw on this terminal (TERM is dumb or not set); use pick --plain\n"
 
 
+@pytest.mark.slow
 def test_without_the_extra_the_command_says_what_to_install(place: Machine, tmp_path: Path) -> None:
     (tmp_path / "textual.py").write_text("raise ModuleNotFoundError('No module named textual', name='textual')\n")
     done = subprocess.run(
@@ -223,7 +227,9 @@ def test_without_the_extra_the_command_says_what_to_install(place: Machine, tmp_
     )
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "skillshelf: pick needs the extra tui; install it: pip install 'skillshelf[tui]'\n"
+    assert (
+        done.stderr == "skillshelf: pick needs the extra tui: run pip install 'skillshelf[tui]', or use pick --plain\n"
+    )
 
 
 def test_a_wrong_configuration_is_said_before_anything_is_drawn(place: Machine) -> None:

@@ -1,7 +1,7 @@
-"""The picker in a real terminal: what stands on the screen, what keys do, what is left behind.
+"""The picker in a real terminal: the text on the screen, the effect of keys, and the state of the terminal afterwards.
 
-With `SKILLSHELF_REGENERATE=1` the screens are written anew; look at the difference before you keep it.
-`SKILLSHELF_PICK_SKILLS=10000` makes the large shelf as large as it says.
+With `SKILLSHELF_REGENERATE=1` the screens are written again; review the difference before you commit it.
+`SKILLSHELF_PICK_SKILLS=10000` sets the size of the large shelf.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from support.terminals import COMMAND, Terminal, terminal
 from support.trees import Machine, write_skill
 
 pytest.importorskip("textual", reason="needs textual: it is not installed")
-pytestmark = needs_tmux
+pytestmark = [needs_tmux, pytest.mark.slow]
 
 SCREENS = Path(__file__).parent / "screens"
 MANY = int(os.environ.get("SKILLSHELF_PICK_SKILLS", "2000"))
@@ -97,7 +97,7 @@ def test_typing_searches_keys_filter_switch_and_preview_and_enter_prints_the_nam
         opened.keys("o", "Down")
         compare("hosts", opened, place)
         opened.keys("Enter")
-        opened.wait("nothing here")
+        opened.wait("no skill matches this filter")
         opened.keys("Escape")
         assert opened.wait("exit 1").startswith("exit 1\n")
         assert opened.is_as_before
@@ -157,7 +157,7 @@ import sys
 from skillshelf.cli import main
 from skillshelf.cli.picker import model
 def crash(*words): raise ValueError("[red]boom")
-model.PickerModel.about = crash
+model.PickerModel.describe = crash
 sys.exit(main.main(sys.argv[1:]))
 """
 

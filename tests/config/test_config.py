@@ -12,6 +12,8 @@ import skillshelf
 from skillshelf import ConfigurationError
 from skillshelf.config.settings import KEYS, Settings
 
+COUNT = "must be a whole number of at least 1"
+
 
 def settings_of(machine: Machine, **options: Any) -> Settings:
     """The settings that hold in the repository, or in a folder of it."""
@@ -286,11 +288,26 @@ def test_an_unknown_key_is_an_error_with_file_line_and_key(
         ("[skills]\nenabled = 'yes'\n", 2, "skills.enabled", "must be true or false"),
         ("[skills]\nenabled = 1\n", 2, "skills.enabled", "must be true or false"),
         ("skills.disabled = 'deploy'\n", 1, "skills.disabled", "must be a list of texts"),
-        ("skills.ignored = ['a', 5]\n", 1, "skills.ignored", "must be a list of texts"),
-        ("[skills.initial]\nmax_bytes = 5\nmax_entries = 0\n", 3, "skills.initial.max_entries", "must be a positive"),
-        ("[skills.initial]\nmaxEntries = -1\n", 2, "skills.initial.max_entries", "must be a positive whole number"),
-        ("[skills.initial]\nmax_tokens = 1.5\n", 2, "skills.initial.max_tokens", "must be a positive whole number"),
-        ("[skills.search]\nmax_limit = true\n", 2, "skills.search.max_limit", "must be a positive whole number"),
+        ("skills.ignored = ['a', 5]\n", 1, "skills.ignored[1]", "must be text"),
+        (
+            "[skills.initial]\nmax_bytes = 5\nmax_entries = 0\n",
+            3,
+            "skills.initial.max_entries",
+            COUNT,
+        ),
+        (
+            "[skills.initial]\nmaxEntries = -1\n",
+            2,
+            "skills.initial.max_entries",
+            COUNT,
+        ),
+        (
+            "[skills.initial]\nmax_tokens = 1.5\n",
+            2,
+            "skills.initial.max_tokens",
+            COUNT,
+        ),
+        ("[skills.search]\nmax_limit = true\n", 2, "skills.search.max_limit", COUNT),
         ("[skills]\nenablePiUser = 'no'\n", 2, "skills.sources.enable_pi_user", "must be true or false"),
         ("permissions.deny = 'all'\n", 1, "permissions.deny", "must be a list of rules"),
         ("[permissions]\n# none\ndeny = ['all']\n", 3, "permissions.deny", "holds 'all'"),

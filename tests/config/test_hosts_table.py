@@ -70,11 +70,11 @@ def test_why_and_a_listing_with_the_profile_agree(case: PlaceCase, machine: Mach
     trust(machine, cwd)
     survey = take_survey(Environment(str(cwd), str(machine.home), {}), tuple(HOSTS))
 
-    for host, view in survey.views.items():
+    for host, state in survey.states.items():
         listed = {s.real_path for s in machine.catalog(f"host:{host}", cwd=cwd).skills if s.hidden is None}
-        for sighting in survey.sightings:
-            verdict = judge(sighting, view, survey)
-            assert verdict.visible is None or verdict.visible == (sighting.real_path in listed), verdict
+        for skill_file in survey.skill_files:
+            verdict = judge(skill_file, state, survey)
+            assert verdict.visible is None or verdict.visible == (skill_file.real_path in listed), verdict
 
 
 @pytest.mark.parametrize("case", PLACE_CASES, ids=lambda case: f"{case.number} {case.title}")
@@ -86,12 +86,12 @@ def test_a_glance_at_one_skill_and_its_rivals_gives_the_same_verdicts(case: Plac
     place = Environment(str(cwd), str(machine.home), {})
     whole = take_survey(place, tuple(HOSTS))
 
-    for sighting in whole.sightings:
-        rivals = [way for other in whole.sightings for way in other.ways]
-        quick = survey_one(place, tuple(HOSTS), sighting.path, rivals)
+    for skill_file in whole.skill_files:
+        rivals = [path for other in whole.skill_files for path in other.paths]
+        quick = survey_one(place, tuple(HOSTS), skill_file.path, rivals)
         for host in HOSTS:
-            got = judge(quick.by_path[sighting.real_path], quick.views[host], quick)
-            assert got == judge(sighting, whole.views[host], whole)
+            got = judge(quick.by_path[skill_file.real_path], quick.states[host], quick)
+            assert got == judge(skill_file, whole.states[host], whole)
 
 
 def test_a_glance_looks_at_nothing_else(machine: Machine) -> None:
@@ -103,8 +103,8 @@ def test_a_glance_looks_at_nothing_else(machine: Machine) -> None:
 
     seen = survey_one(place, ["codex"], str(path))
 
-    assert [sighting.path for sighting in seen.sightings] == [str(root / "deploy/SKILL.md"), str(path)]
-    assert judge(seen.by_path[str(path)], seen.views["codex"], seen).verdict == "ambiguous"
+    assert [skill_file.path for skill_file in seen.skill_files] == [str(root / "deploy/SKILL.md"), str(path)]
+    assert judge(seen.by_path[str(path)], seen.states["codex"], seen).verdict == "ambiguous"
 
 
 def test_a_host_can_be_the_start_of_a_profile_of_ones_own(machine: Machine) -> None:

@@ -298,12 +298,12 @@ def test_a_survey_of_hosts_tells_where_it_could_not_look_and_what_it_could_not_r
 
     with ordinary_user():
         survey = take_survey(place, ["codex"])
-        verdicts = [judge(sighting, survey.views["codex"], survey) for sighting in survey.sightings]
+        verdicts = [judge(skill_file, survey.states["codex"], survey) for skill_file in survey.skill_files]
 
     assert [(one.at, one.verdict, one.detail) for one in verdicts] == [
         (str(path), "unknown", "cannot be read: permission denied")
     ]
-    assert [remedy.what for remedy in ranked_fixes(survey.sightings[0], verdicts, survey)] == [
+    assert [fix.what for fix in ranked_fixes(survey.skill_files[0], verdicts, survey)] == [
         "make the file readable for yourself (permission denied)"
     ]
     assert [(one.path, one.message) for one in survey.unseen] == [(str(root / "secret-folder"), "permission denied")]

@@ -28,8 +28,8 @@ from test_host_help import TREES, Build, Seen, stray_path
 
 def advised(machine: Machine, host: str) -> list[str]:
     """The words of the command that makes a host see the one skill there is; none where it takes more than that."""
-    (sighting,) = Seen(machine, stray_path(machine)).sightings
-    (candidate,) = json.loads(machine.run("why", sighting.path, "--host", host, "--json").stdout)["candidates"]
+    (skill_file,) = Seen(machine, stray_path(machine)).skill_files
+    (candidate,) = json.loads(machine.run("why", skill_file.path, "--host", host, "--json").stdout)["candidates"]
     words = shlex.split(candidate["hosts"][0]["fix"] or "")
     return words[1:] if words[:2] == ["skillshelf", "link"] else []
 
@@ -44,7 +44,7 @@ def is_listed_then(build: Build, name: str, program: str, own: set[str]) -> bool
             return None
         machine.run(*words)
         listed = ask(host, program, machine.repo, machine.home) - own
-        keys = {key_of(host, sighting) for sighting in Seen(machine, stray_path(machine)).sightings}
+        keys = {key_of(host, skill_file) for skill_file in Seen(machine, stray_path(machine)).skill_files}
         return not keys.isdisjoint({os.path.realpath(one) for one in listed} if host.by == "path" else listed)
 
 

@@ -216,7 +216,8 @@ def compare(name: str, program: str) -> list[str]:
             cwd = build(machine)
             seen = take_survey(Environment(str(cwd), str(machine.home), env), [name])
             verdicts = [
-                (key_of(host, sighting), judge(sighting, seen.views[name], seen)) for sighting in seen.sightings
+                (key_of(host, skill_file), judge(skill_file, seen.states[name], seen))
+                for skill_file in seen.skill_files
             ]
             if all(verdict.verdict == "unknown" for _, verdict in verdicts):
                 continue
@@ -241,9 +242,9 @@ def own_skills(host: Host, program: str) -> set[str]:
         return ask(host, program, machine.repo, machine.home)
 
 
-def key_of(host: Host, sighting: SkillFile) -> str:
+def key_of(host: Host, skill_file: SkillFile) -> str:
     """What a host tells a skill by."""
-    return sighting.real_path if host.by == "path" else sighting.folder
+    return skill_file.real_path if host.by == "path" else skill_file.folder
 
 
 def main() -> int:

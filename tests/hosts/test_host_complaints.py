@@ -28,22 +28,22 @@ class Answers:
     ) -> None:
         place = Environment(str(cwd or machine.repo), str(machine.home), dict(env or {}))
         self.survey = take_survey(place, tuple(HOSTS), path=str(path))
-        ways = {str(path), str(path.resolve())}
-        (self.sighting,) = [s for s in self.survey.sightings if ways & {s.real_path, *s.ways}]
-        views = self.survey.views
-        self.verdicts = {host: judge(self.sighting, views[host], self.survey) for host in HOSTS}
+        paths = {str(path), str(path.resolve())}
+        (self.skill_file,) = [s for s in self.survey.skill_files if paths & {s.real_path, *s.paths}]
+        states = self.survey.states
+        self.verdicts = {host: judge(self.skill_file, states[host], self.survey) for host in HOSTS}
 
     def __getitem__(self, host: str) -> Verdict:
         return self.verdicts[host]
 
     def fix(self, host: str) -> str | None:
         """What to do for one host."""
-        return fix_for(self[host], self.sighting, self.survey.views[host], self.survey)
+        return fix_for(self[host], self.skill_file, self.survey.states[host], self.survey)
 
     @property
     def first_help(self) -> tuple[str, int]:
         """The most helpful thing to do, and how many hosts it helps."""
-        best = ranked_fixes(self.sighting, list(self.verdicts.values()), self.survey)[0]
+        best = ranked_fixes(self.skill_file, list(self.verdicts.values()), self.survey)[0]
         return best.what, len(best.hosts)
 
 

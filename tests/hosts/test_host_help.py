@@ -98,24 +98,24 @@ class Seen:
     def __init__(self, machine: Machine, path: str | None = None) -> None:
         place = Environment(str(machine.repo), str(machine.home), {})
         self.survey: Survey = take_survey(place, tuple(HOSTS), path=path)
-        named = [found for found in self.survey.sightings if {"probe-x", "probe x"} & {found.folder, found.declared}]
-        self.sightings = [found for found in named if b"Mine." not in found.head]
+        named = [found for found in self.survey.skill_files if {"probe-x", "probe x"} & {found.folder, found.declared}]
+        self.skill_files = [found for found in named if b"Mine." not in found.head]
 
-    def of(self, sighting: SkillFile) -> list[Verdict]:
+    def of(self, skill_file: SkillFile) -> list[Verdict]:
         """What all hosts make of one file."""
-        return [judge(sighting, view, self.survey) for view in self.survey.views.values()]
+        return [judge(skill_file, state, self.survey) for state in self.survey.states.values()]
 
     @property
     def best(self) -> dict[str, Verdict]:
         """The best verdict of each host on any of the files."""
         rank = {True: 2, None: 1, False: 0}
-        rows = zip(*(self.of(sighting) for sighting in self.sightings), strict=True)
+        rows = zip(*(self.of(skill_file) for skill_file in self.skill_files), strict=True)
         return {row[0].host: max(row, key=lambda verdict: rank[verdict.visible]) for row in rows}
 
     def helping(self) -> list[Fix]:
         """What helps the one file there is."""
-        (sighting,) = self.sightings
-        return ranked_fixes(sighting, self.of(sighting), self.survey)
+        (skill_file,) = self.skill_files
+        return ranked_fixes(skill_file, self.of(skill_file), self.survey)
 
 
 def stray_path(machine: Machine) -> str | None:
@@ -137,8 +137,8 @@ def rebuild(machine: Machine, build: Build) -> None:
 def test_every_command_that_is_advised_works_as_it_stands(machine: Machine, run: Run, tree: str) -> None:
     TREES[tree](machine)
     path = stray_path(machine)
-    (sighting,) = Seen(machine, path).sightings
-    (candidate,) = asked(run, "why", sighting.path, schema="why")["candidates"]
+    (skill_file,) = Seen(machine, path).skill_files
+    (candidate,) = asked(run, "why", skill_file.path, schema="why")["candidates"]
     fixes = {row["host"]: row["fix"] for row in candidate["hosts"] if row["fix"]}
 
     for host, fix in fixes.items():
@@ -154,28 +154,28 @@ def test_what_helps_counts_the_hosts_that_see_the_skill_afterwards(machine: Mach
     TREES[tree](machine)
     path = stray_path(machine)
     before = Seen(machine, path).best
-    promised = [remedy for remedy in Seen(machine, path).helping() if remedy.put]
+    promised = [fix for fix in Seen(machine, path).helping() if fix.put]
     met: set[str] = set()
 
-    for remedy in promised:
+    for fix in promised:
         rebuild(machine, TREES[tree])
-        status, out, _ = run(*shlex.split(remedy.what)[1:])
+        status, out, _ = run(*shlex.split(fix.what)[1:])
         after = Seen(machine, path).best
         gained = {host for host in HOSTS if after[host].visible and not before[host].visible}
         lost = {host for host in HOSTS if before[host].visible and not after[host].visible}
-        assert status == 0, (remedy, out)
-        assert {*remedy.hosts} <= gained
-        assert gained - met <= {*remedy.hosts, *(host for one in promised for host in one.hosts)}
-        assert {after[host].verdict for host in remedy.asking} <= {"untrusted"}
-        assert {after[host].verdict for host in remedy.calling} <= {"hidden-from-model"}
-        assert lost == {*remedy.doubtful}
-        met |= {*remedy.hosts}
+        assert status == 0, (fix, out)
+        assert {*fix.hosts} <= gained
+        assert gained - met <= {*fix.hosts, *(host for one in promised for host in one.hosts)}
+        assert {after[host].verdict for host in fix.asking} <= {"untrusted"}
+        assert {after[host].verdict for host in fix.calling} <= {"hidden-from-model"}
+        assert lost == {*fix.doubtful}
+        met |= {*fix.hosts}
 
 
 def test_all_that_is_advised_can_be_done_one_after_the_other(machine: Machine, run: Run) -> None:
     in_root("repo/.claude/skills")(machine)
     trust(machine, machine.repo)
-    commands = [remedy.what for remedy in Seen(machine).helping()]
+    commands = [fix.what for fix in Seen(machine).helping()]
 
     statuses = [run(*shlex.split(command)[1:])[0] for command in commands]
 
@@ -244,36 +244,36 @@ def test_a_change_of_the_text_counts_where_nothing_else_is_wrong(
     path = write_skill(machine.repo / ".agents/skills", "probe-x", text)
     trust(machine, machine.repo)
     before = Seen(machine)
-    (remedy,) = [one for one in before.helping() if one.what.startswith(what)]
+    (fix,) = [one for one in before.helping() if one.what.startswith(what)]
 
     path.write_bytes(mended or skill().encode())
 
     after = Seen(machine).best
     now = {host for host in HOSTS if after[host].visible and before.best[host].visible is False}
-    assert {*remedy.hosts} == now
+    assert {*fix.hosts} == now
 
 
 def test_a_file_of_another_name_counts_where_hosts_look(machine: Machine) -> None:
     path = write_skill(machine.repo / ".agents/skills", "probe-x", skill())
     path.rename(path.with_name("skill.md"))
     before = Seen(machine)
-    (remedy,) = [one for one in before.helping() if one.what == "rename the file to SKILL.md"]
+    (fix,) = [one for one in before.helping() if one.what == "rename the file to SKILL.md"]
 
     path.with_name("skill.md").rename(path)
 
     now = {host for host, verdict in Seen(machine).best.items() if verdict.visible and not before.best[host].visible}
-    assert {*remedy.hosts} == now
+    assert {*fix.hosts} == now
 
 
 def test_a_folder_whose_name_is_nearly_right_is_to_be_renamed(machine: Machine) -> None:
     write_skill(machine.repo / ".claude/skill", "probe-x", skill())
     before = Seen(machine, path=stray_path(machine))
-    (remedy,) = before.helping()
+    (fix,) = before.helping()
 
     (machine.repo / ".claude/skill").rename(machine.repo / ".claude/skills")
 
     now = {host for host, verdict in Seen(machine).best.items() if verdict.visible}
-    assert (remedy.what, {*remedy.hosts}) == ("mv .claude/skill .claude/skills", now)
+    assert (fix.what, {*fix.hosts}) == ("mv .claude/skill .claude/skills", now)
 
 
 def test_a_key_that_stands_twice_is_told_with_its_line_and_trust_alone_promises_nothing(machine: Machine) -> None:
@@ -299,8 +299,8 @@ def test_trust_counts_where_the_host_sees_the_skill_then(machine: Machine, host:
     trust(machine, machine.repo)
 
     sees = Seen(machine).best[host].visible
-    assert any(host in remedy.hosts for remedy in helping if remedy.what.startswith("trust ")) is sees
-    (quoting,) = [remedy for remedy in helping if remedy.kind == "text"]
+    assert any(host in fix.hosts for fix in helping if fix.what.startswith("trust ")) is sees
+    (quoting,) = [fix for fix in helping if fix.kind == "text"]
     assert (host in quoting.needing) is not sees
 
 
@@ -308,9 +308,9 @@ def test_trust_counts_where_the_host_sees_the_skill_then(machine: Machine, host:
 def test_a_skill_that_its_author_holds_back_is_promised_to_people_only(machine: Machine, root: str) -> None:
     in_root(f"repo/{root}", HELD_BACK)(machine)
 
-    (remedy,) = [remedy for remedy in Seen(machine).helping() if remedy.what.startswith("trust this folder in pi")]
+    (fix,) = [fix for fix in Seen(machine).helping() if fix.what.startswith("trust this folder in pi")]
 
-    assert (remedy.hosts, remedy.calling) == ((), ("pi",))
+    assert (fix.hosts, fix.calling) == ((), ("pi",))
 
 
 def test_hosts_that_would_only_ask_for_trust_are_counted_apart(machine: Machine, run: Run) -> None:

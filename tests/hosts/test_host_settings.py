@@ -33,9 +33,9 @@ def verdict_on(
 ) -> tuple[Verdict, str | None]:
     """What a host makes of the skill in a folder, and what would help."""
     survey: Survey = take_survey(Environment(str(cwd or machine.repo), str(machine.home), env or {}), [host])
-    sighting = survey.by_path[str(file)]
-    verdict = judge(sighting, survey.views[host], survey)
-    return verdict, fix_for(verdict, sighting, survey.views[host], survey)
+    skill_file = survey.by_path[str(file)]
+    verdict = judge(skill_file, survey.states[host], survey)
+    return verdict, fix_for(verdict, skill_file, survey.states[host], survey)
 
 
 # Trust --------------------------------------------------------------------------------------------
@@ -170,9 +170,9 @@ def test_what_is_off_takes_no_room_in_the_list_of_a_model(machine: Machine) -> N
         write_skill(machine.repo / ".agents/skills", name, text)
     place = Environment(str(machine.repo), str(machine.home), {})
 
-    before = take_survey(place, ["codex"]).views["codex"].text
+    before = take_survey(place, ["codex"]).states["codex"].text
     put(machine, CODEX, CODEX_OFF)
-    after = take_survey(place, ["codex"]).views["codex"].text
+    after = take_survey(place, ["codex"]).states["codex"].text
 
     assert (before.entries, after.entries) == (2, 1)
     assert before.chars - after.chars > 600

@@ -22,8 +22,10 @@ def survey(machine: Machine, cwd: Path, *hosts: str) -> Survey:
 def verdict_on(path: Path, host: str, seen: Survey) -> Verdict:
     """The verdict on the file at a path or on the SKILL.md of a folder."""
     paths = (str(path), str(path / "SKILL.md"))
-    (sighting,) = [sighting for sighting in seen.sightings if set(paths) & {*sighting.ways, sighting.real_path}]
-    return judge(sighting, seen.views[host], seen)
+    (skill_file,) = [
+        skill_file for skill_file in seen.skill_files if set(paths) & {*skill_file.paths, skill_file.real_path}
+    ]
+    return judge(skill_file, seen.states[host], seen)
 
 
 def letter(verdict: Verdict) -> str:

@@ -168,7 +168,7 @@ def test_a_root_that_is_a_link_is_open_where_nobody_knows_whether_links_are_foll
     hosts = ["kiro", "cursor", "goose", "vscode"]
     survey = take_survey(place_of(machine), hosts)
 
-    found = [judge(survey.by_path[str(file)], survey.views[host], survey) for host in hosts]
+    found = [judge(survey.by_path[str(file)], survey.states[host], survey) for host in hosts]
 
     assert [verdict.verdict for verdict in found] == ["unknown", "unknown", "visible", "visible"]
     assert found[0].detail == "nobody has tried it: the root is a link"
@@ -179,4 +179,4 @@ def test_a_link_above_the_folder_of_the_roots_is_no_linked_root(machine: Machine
     (machine.base / "way").symlink_to(machine.home)
     survey = take_survey(Environment(str(machine.repo), f"{machine.base}/way", {}), ["kiro"])
 
-    assert [judge(one, survey.views["kiro"], survey).verdict for one in survey.sightings] == ["visible"]
+    assert [judge(one, survey.states["kiro"], survey).verdict for one in survey.skill_files] == ["visible"]

@@ -21,7 +21,7 @@ from skillshelf.catalog.load import digest_of
 from skillshelf.journal.events import EVENTS, MEMBERS, NotAnEvent, parse_event, payload_of, type_of
 from skillshelf.journal.file import read
 
-DOCS = Path(__file__).parents[2] / "docs" / "events.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "events.md"
 
 
 def record(machine: Machine, act: Callable[[Session], object], profile: str = "standard", **options: Any) -> list[Any]:

@@ -161,7 +161,7 @@ def test_a_cloned_repository_cannot_lead_it_elsewhere(machine: Machine) -> None:
 
 
 HIDDEN = (
-    "skillshelf: --description: the description holds 1 bidirectional character(s) (U+202E RIGHT-TO-LEFT OVERRIDE)\n"
+    "skillshelf: --description: the description contains 1 bidirectional character(s) (U+202E RIGHT-TO-LEFT OVERRIDE)\n"
 )
 NO_WHEN = 'skillshelf: description: no word about when to use it; add a sentence such as "Use when ..."\n'
 

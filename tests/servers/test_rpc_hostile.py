@@ -8,15 +8,13 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Literal, NotRequired, TypedDict, get_type_hints
+from typing import Any, get_type_hints
 
-import pytest
 from support.policies import put
 from support.rpcclient import RpcClient, rpc_in_process, rpc_process
 from support.trees import Machine, write_skill
 
 from skillshelf.core import limits
-from skillshelf.core.validation import misfit
 from skillshelf.servers.rpc.methods import METHODS
 
 MESSAGES = int(os.environ.get("SKILLSHELF_HOSTILE_MESSAGES", "1500"))
@@ -208,45 +206,3 @@ def test_requests_after_a_close_are_all_answered(machine: Machine) -> None:
             waits = [client.start(f"session.{what}", session=name) for what in ("close", "tools", "close", "compact")]
             answers = [wait() for wait in waits]
             assert ["result" in answer for answer in answers] == [True, False, False, False]
-
-
-# Types --------------------------------------------------------------------------------------------
-
-
-class Inner(TypedDict):
-    """A part."""
-
-    size: int
-
-
-class Outer(TypedDict):
-    """A whole."""
-
-    name: str
-    kind: NotRequired[Literal["a", "b"]]
-    parts: NotRequired[list[Inner]]
-    texts: NotRequired[dict[str, str]]
-    either: NotRequired[str | dict[str, Any]]
-
-
-@pytest.mark.parametrize(
-    ("value", "problem"),
-    [
-        ({"name": "x"}, None),
-        ({"name": "x", "kind": "a", "parts": [{"size": 1}], "texts": {"a": "b"}, "either": {"x": 1}}, None),
-        ([], "it must be an object"),
-        ({}, "the member name is missing"),
-        ({"name": 1}, "name must be text"),
-        ({"name": "x", "nam": 1}, "there is no member nam; there are: name, kind, parts, texts, either"),
-        ({"name": "x", "kind": "c"}, "kind must be one of a, b"),
-        ({"name": "x", "kind": ["a"]}, "kind must be one of a, b"),
-        ({"name": "x", "parts": {}}, "parts must be a list"),
-        ({"name": "x", "parts": [{"size": 1}, {"size": True}]}, "parts[1].size must be a whole number"),
-        ({"name": "x", "parts": [{"size": 1.0}]}, "parts[0].size must be a whole number"),
-        ({"name": "x", "parts": [{}]}, "the member parts[0].size is missing"),
-        ({"name": "x", "texts": {"a": None}}, "texts.a must be text"),
-        ({"name": "x", "either": 1}, "either must be text or an object"),
-    ],
-)
-def test_a_value_that_fits_no_type_is_told_where_and_why(value: Any, problem: str | None) -> None:
-    assert misfit(value, Outer) == problem

@@ -7,8 +7,8 @@ from inspect import isawaitable
 from typing import Any
 
 from skillshelf.catalog.prompt import visible_to_model
-from skillshelf.errors import SkillError
-from skillshelf.session.results import clean, code_of, failure
+from skillshelf.errors import SkillError, kind_of
+from skillshelf.session.results import clean, failure
 from skillshelf.session.session import Session
 from skillshelf.session.tools import Tool, ToolResult
 
@@ -110,7 +110,7 @@ async def run_task(session: Session, arguments: Any, start: Start) -> ToolResult
         # In a thread: loading a skill may need a confirmation that is answered in this one.
         child = await asyncio.to_thread(session.child, [clean(name) for name in names])
     except SkillError as error:
-        return failure(code_of(error), str(error))
+        return failure(kind_of(error).code, str(error))
     with child:
         answer = start(child, clean(prompt))
         return ToolResult(True, await answer if isawaitable(answer) else answer, {"skills": names})

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from skillshelf.adapters.loaders import Skill, SkillDiscovery, SkillLoader
-from skillshelf.catalog.build_context import vouched_for
+from skillshelf.catalog.build_context import registered_skill
 from skillshelf.catalog.prompt import available_skills_with_location
 from skillshelf.core.text import attribute, sealed
 from skillshelf.core.values import Catalog, Shadowed
@@ -202,7 +202,7 @@ class RegisteredShelf(Shelf):
         found = {skill.path: skill for skill in below.skills}
         kept = tuple(
             found.get(skill.skill_file_path)
-            or vouched_for(skill.metadata, skill.skill_file_path, self.profile, self.settings)
+            or registered_skill(skill.metadata, skill.skill_file_path, self.profile, self.settings)
             for skill in self._registry.all_skills
         )
         by_name = {skill.name: skill.path for skill in kept}

@@ -1,10 +1,10 @@
-"""What was found to the skills whose text the profile accepts; everything else goes to where it is explained."""
+"""Build the catalog: accept candidates, filter them, resolve collisions of names, and sort."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal
 
-from skillshelf.catalog.build_context import BuildContext, CacheEntries, Diagnostics, Documents, hidden_by, report
+from skillshelf.catalog.build_context import BuildContext, CacheEntries, Diagnostics, Documents, make_skill
 from skillshelf.catalog.discovery import Found, Repeat
 from skillshelf.catalog.search_roots import Roots
 from skillshelf.config.profile import Filter as FilterName
@@ -24,46 +24,104 @@ from skillshelf.core.values import (
     Shadowed,
 )
 
-__all__ = ["accept", "build", "empty"]
+__all__ = ["build", "empty"]
 
 
-def accept(found: Iterable[Found], ground: BuildContext) -> list[CatalogSkill]:
-    """The skills among what was found, in the same order."""
+def build(
+    found: Iterable[Found],
+    roots: Roots,
+    profile: Profile,
+    settings: Settings,
+    cache_entries: CacheEntries | None = None,
+    documents: Documents | None = None,
+) -> Catalog:
+    """Return the catalog of everything that was found below the roots.
+
+    `cache_entries` is filled for the next scan; `documents` keeps what was parsed for other profiles.
+    """
+    diagnostics = Diagnostics([], list(settings.warnings), [], [])
+    for problem in roots.problems:
+        diagnostics.report(problem, profile)
+    parsed = {} if documents is None else documents
+    context = BuildContext(roots.roots, profile, settings, diagnostics, cache_entries, parsed)
+    skills = SELECTIONS[profile.filter_order](_accept(found, context), context)
+    skills.sort(key=_order_key(profile, roots.roots))
+    return _catalog(skills, roots, profile, diagnostics)
+
+
+def empty(roots: Roots, profile: Profile, settings: Settings) -> Catalog:
+    """Return the catalog where the settings disable skills."""
+    diagnostics = Diagnostics([], list(settings.warnings), [], [])
+    message = "skills are disabled by `skills.enabled = false`; no folder was scanned"
+    diagnostics.warnings.append(Diagnostic(settings.switched_off_by, "skills-disabled", message))
+    return _catalog([], roots, profile, diagnostics)
+
+
+def _catalog(skills: list[CatalogSkill], roots: Roots, profile: Profile, diagnostics: Diagnostics) -> Catalog:
+    paths = {skill.path for skill in skills}
+    counts = [0] * len(roots.roots)
+    for skill in skills:
+        counts[skill.root] += 1
+    return Catalog(
+        profile=profile.name,
+        roots=tuple(
+            RootReport(root.path, root.scope, root.exists, count)
+            for root, count in zip(roots.roots, counts, strict=True)
+        ),
+        skills=tuple(skills),
+        errors=tuple(sorted(dict.fromkeys(diagnostics.errors), key=_diagnostic_key)),
+        warnings=tuple(sorted(dict.fromkeys(diagnostics.warnings), key=_diagnostic_key)),
+        shadowed=tuple(sorted(diagnostics.shadowed, key=lambda loser: (loser.name, loser.path))),
+        # Where one root lies inside another, one may accept what the other leaves out.
+        filtered=tuple(sorted(entry for entry in dict.fromkeys(diagnostics.filtered) if entry.path not in paths)),
+        truncated=any(error.rule == "walk-limit" for error in diagnostics.errors),
+    )
+
+
+def _diagnostic_key(diagnostic: Diagnostic) -> tuple[str, int, str, str]:
+    return (diagnostic.path, diagnostic.line or 0, diagnostic.rule, diagnostic.message)
+
+
+# Accepting ----------------------------------------------------------------------------------------
+
+
+def _accept(found: Iterable[Found], context: BuildContext) -> list[CatalogSkill]:
+    """Return the skills among what was found, in the same order; report the rest."""
     accepted: list[CatalogSkill] = []
     by_file: dict[str, CatalogSkill] = {}
-    refused: dict[str, Candidate] = {}
-    parts, notes = ground.parts, ground.notes
+    rejected: dict[str, Candidate] = {}
+    diagnostics, cache_entries = context.diagnostics, context.cache_entries
     for item in found:
         if isinstance(item, Kept):
-            kept = _remembered(item, ground)
+            kept = _from_cache(item, context)
             accepted.append(kept)
             by_file[kept.real_path] = kept
-            if notes:
-                notes[item.root][item.path] = item.entry
+            if cache_entries:
+                cache_entries[item.root][item.path] = item.entry
         elif isinstance(item, Candidate):
-            # Imported here: the parser and its rules take longer to load than a thousand entries of the cache.
+            # Imported here: loading the parser and its rules takes longer than reading a thousand cache entries.
             from skillshelf.catalog.parse import parse_candidate
 
-            told = len(parts.warnings)
-            skill = parse_candidate(item, ground)
+            warned = len(diagnostics.warnings)
+            skill = parse_candidate(item, context)
             if skill is None:
-                refused[item.real_path] = item
+                rejected[item.real_path] = item
             else:
                 accepted.append(skill)
                 by_file[item.real_path] = skill
-                if notes:
-                    notes[item.root][item.path] = _entry(skill, item, parts.warnings[told:])
+                if cache_entries:
+                    cache_entries[item.root][item.path] = _entry(skill, item, diagnostics.warnings[warned:])
         elif isinstance(item, Repeat):
             from skillshelf.catalog.parse import parse_repeat
 
-            again = parse_repeat(item, by_file, refused, ground)
+            again = parse_repeat(item, by_file, rejected, context)
             if again is not None:
                 accepted.append(again)
                 by_file.setdefault(item.real_path, again)
         elif isinstance(item, Filtered):
-            parts.filtered.append(item)
+            diagnostics.filtered.append(item)
         else:
-            report(parts, item, ground.profile)
+            diagnostics.report(item, context.profile)
     return accepted
 
 
@@ -78,91 +136,30 @@ def _entry(skill: CatalogSkill, candidate: Candidate, warnings: Sequence[Diagnos
     )
 
 
-def _remembered(kept: Kept, ground: BuildContext) -> CatalogSkill:
-    """The skill that an unchanged file is: what the rules said stands, what the settings say is asked anew."""
+def _from_cache(kept: Kept, context: BuildContext) -> CatalogSkill:
+    """Return the skill of an unchanged file: findings come from the cache, the settings are applied again."""
     entry = kept.entry
-    root = ground.roots[kept.root]
     for rule, message, line in entry.warnings:
-        ground.parts.warnings.append(Diagnostic(kept.path, rule, message, line))
-    _, _, size, mtime_ns, _ = entry.stamp
-    hidden = hidden_by(entry.name, kept.path, entry.real_path, entry.fields, root, ground.settings, ground.profile)
-    return CatalogSkill(
-        name=entry.name,
-        description=entry.description,
-        path=kept.path,
+        context.diagnostics.warnings.append(Diagnostic(kept.path, rule, message, line))
+    return make_skill(
+        entry.name,
+        entry.description,
+        kept.path,
         real_path=entry.real_path,
         real_dir=kept.real_dir,
-        scope=root.scope,
-        source=root.source,
-        root=kept.root,
-        mtime_ns=mtime_ns,
-        size=size,
-        enabled=hidden != "disabled",
-        trusted=root.trusted,
-        hidden=hidden,
-        frontmatter=entry.fields,
+        root=context.roots[kept.root],
+        root_index=kept.root,
+        stamp=entry.stamp,
+        fields=entry.fields,
+        settings=context.settings,
+        profile=context.profile,
     )
-
-
-def build(
-    found: Iterable[Found],
-    roots: Roots,
-    profile: Profile,
-    settings: Settings,
-    notes: CacheEntries | None = None,
-    documents: Documents | None = None,
-) -> Catalog:
-    """The catalog of everything that was found below the roots.
-
-    `notes` are taken for the next look, `documents` keeps what was parsed for other profiles.
-    """
-    parts = Diagnostics([], list(settings.warnings), [], [])
-    for problem in roots.problems:
-        report(parts, problem, profile)
-    read = {} if documents is None else documents
-    accepted = accept(found, BuildContext(roots.roots, profile, settings, parts, notes, read))
-    kept = SETTLEMENTS[profile.filter_order](accepted, roots.roots, profile, settings, parts)
-    kept.sort(key=_order_key(profile, roots.roots))
-    return _catalog(kept, roots, profile, parts)
-
-
-def empty(roots: Roots, profile: Profile, settings: Settings) -> Catalog:
-    """The catalog of a machine on which skills are switched off."""
-    parts = Diagnostics([], list(settings.warnings), [], [])
-    message = "skills are switched off here by `skills.enabled = false`; nothing was looked into"
-    parts.warnings.append(Diagnostic(settings.switched_off_by, "skills-disabled", message))
-    return _catalog([], roots, profile, parts)
-
-
-def _catalog(skills: list[CatalogSkill], roots: Roots, profile: Profile, parts: Diagnostics) -> Catalog:
-    paths = {skill.path for skill in skills}
-    counts = [0] * len(roots.roots)
-    for skill in skills:
-        counts[skill.root] += 1
-    return Catalog(
-        profile=profile.name,
-        roots=tuple(
-            RootReport(root.path, root.scope, root.exists, count)
-            for root, count in zip(roots.roots, counts, strict=True)
-        ),
-        skills=tuple(skills),
-        errors=tuple(sorted(dict.fromkeys(parts.errors), key=_diagnostic_key)),
-        warnings=tuple(sorted(dict.fromkeys(parts.warnings), key=_diagnostic_key)),
-        shadowed=tuple(sorted(parts.shadowed, key=lambda loser: (loser.name, loser.path))),
-        # With one root inside another, what one of them leaves out the other may have found.
-        filtered=tuple(sorted(left_out for left_out in dict.fromkeys(parts.filtered) if left_out.path not in paths)),
-        truncated=any(error.rule == "walk-limit" for error in parts.errors),
-    )
-
-
-def _diagnostic_key(diagnostic: Diagnostic) -> tuple[str, int, str, str]:
-    return (diagnostic.path, diagnostic.line or 0, diagnostic.rule, diagnostic.message)
 
 
 # Filtering ----------------------------------------------------------------------------------------
 
 Filter = Callable[[CatalogSkill, Root, Settings], FilterReason | None]
-"""Why a skill is left out, or None if this filter lets it pass."""
+"""Return why a skill is left out, or None if this filter lets it pass."""
 
 FILTERS: Mapping[FilterName, Filter] = {
     "source": lambda skill, root, settings: "source-off" if root.switched_off else None,
@@ -173,9 +170,8 @@ FILTERS: Mapping[FilterName, Filter] = {
 }
 
 
-def _filter(
-    skills: Iterable[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: Diagnostics
-) -> list[CatalogSkill]:
+def _filter(skills: Iterable[CatalogSkill], context: BuildContext) -> list[CatalogSkill]:
+    roots, profile, settings, diagnostics = context[:4]
     if not (settings.ignored or settings.include or any(root.switched_off for root in roots)):
         return list(skills)
     kept = []
@@ -185,7 +181,7 @@ def _filter(
         if reason is None:
             kept.append(skill)
         else:
-            parts.filtered.append(Filtered(skill.name, skill.path, reason))
+            diagnostics.filtered.append(Filtered(skill.name, skill.path, reason))
     return kept
 
 
@@ -197,7 +193,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-# Settling names -----------------------------------------------------------------------------------
+# Collisions ---------------------------------------------------------------------------------------
 
 Resolver = Callable[[Sequence[CatalogSkill]], Sequence[CatalogSkill]]
 """Given all skills of one name in search order, return those that keep it."""
@@ -206,17 +202,29 @@ RESOLVERS: Mapping[Literal["first", "last", "keep-all", "race"], Resolver] = {
     "first": lambda same_name: same_name[:1],
     "last": lambda same_name: same_name[-1:],
     "keep-all": lambda same_name: same_name,
-    # Nobody can say who wins; the warning about the name does.
+    # The winner cannot be predicted; the warning about the name says so.
     "race": lambda same_name: same_name[:1],
 }
 
 
-def _settle(skills: Sequence[CatalogSkill], profile: Profile, parts: Diagnostics) -> list[CatalogSkill]:
-    """The skills that keep their file and their name; the others are shadowed."""
-    return _settle_names(_settle_files(skills, profile, parts), profile, parts)
+def _folded(name: str) -> str:
+    """Return the name without differences of case and compatibility form, which a reader overlooks."""
+    if name.isascii():
+        return name.lower()
+    from unicodedata import normalize
+
+    return normalize("NFKC", normalize("NFKC", name).casefold())
 
 
-def _settle_files(skills: Sequence[CatalogSkill], profile: Profile, parts: Diagnostics) -> list[CatalogSkill]:
+COLLISION_KEYS: Mapping[Literal["exact", "folded"], Callable[[str], str]] = {"exact": str, "folded": _folded}
+
+
+def _resolve_collisions(skills: Sequence[CatalogSkill], context: BuildContext) -> list[CatalogSkill]:
+    """Return the skills that keep their file and their name; the others are shadowed."""
+    return _resolve_names(_resolve_files(skills, context), context)
+
+
+def _resolve_files(skills: Sequence[CatalogSkill], context: BuildContext) -> list[CatalogSkill]:
     if len({skill.real_path for skill in skills}) == len(skills):
         return list(skills)
     by_file: dict[str, list[CatalogSkill]] = {}
@@ -224,16 +232,18 @@ def _settle_files(skills: Sequence[CatalogSkill], profile: Profile, parts: Diagn
         by_file.setdefault(skill.real_path, []).append(skill)
     kept = []
     for same_file in by_file.values():
-        winner = _rivals(same_file, profile)[0]
+        winner = _eligible(same_file, context.profile)[0]
         kept.append(winner)
         for loser in same_file:
             # Two roots, one inside the other, can lead to a file by one and the same path.
             if loser.path != winner.path:
-                parts.shadowed.append(Shadowed(loser.name, loser.path, winner.path, same_file=True))
+                shadowed = Shadowed(loser.name, loser.path, winner.path, same_file=True)
+                context.diagnostics.shadowed.append(shadowed)
     return kept
 
 
-def _settle_names(skills: Sequence[CatalogSkill], profile: Profile, parts: Diagnostics) -> list[CatalogSkill]:
+def _resolve_names(skills: Sequence[CatalogSkill], context: BuildContext) -> list[CatalogSkill]:
+    profile, diagnostics = context.profile, context.diagnostics
     key = COLLISION_KEYS[profile.collision_key]
     if len({key(skill.name) for skill in skills}) == len(skills):
         return list(skills)
@@ -245,21 +255,21 @@ def _settle_names(skills: Sequence[CatalogSkill], profile: Profile, parts: Diagn
         if len(same_name) == 1:
             kept.append(same_name[0])
             continue
-        winners = RESOLVERS[profile.collision](_rivals(same_name, profile))
+        winners = RESOLVERS[profile.collision](_eligible(same_name, profile))
         kept.extend(winners)
         for loser in same_name:
             if not any(loser is winner for winner in winners):
-                parts.shadowed.append(Shadowed(loser.name, loser.path, winners[0].path, same_file=False))
+                diagnostics.shadowed.append(Shadowed(loser.name, loser.path, winners[0].path, same_file=False))
         for diagnostic in _collisions(same_name, winners):
-            report(parts, diagnostic, profile)
+            diagnostics.report(diagnostic, profile)
     return kept
 
 
-def _rivals(skills: Sequence[CatalogSkill], profile: Profile) -> Sequence[CatalogSkill]:
-    """Who may win a name: one that is held back, disabled or denied never shadows one that is not.
+def _eligible(skills: Sequence[CatalogSkill], profile: Profile) -> Sequence[CatalogSkill]:
+    """Return the skills that may win a name: one that is untrusted, disabled or denied never shadows one that is not.
 
-    A skill that only its author hides from models keeps its place. Where all are hidden a stranger's skill gives way:
-    a project that disables one of the user's must not get its name, and with it the rules for that name.
+    A skill that only its author hides from models stays eligible. If all are hidden, trusted skills come first:
+    a project that disables a skill of the user must not get its name, and with it the rules for that name.
     """
     if profile.filter_order == "after-collisions" or profile.collision == "keep-all":
         return skills
@@ -269,7 +279,7 @@ def _rivals(skills: Sequence[CatalogSkill], profile: Profile) -> Sequence[Catalo
 
 def _collisions(same_name: Sequence[CatalogSkill], winners: Sequence[CatalogSkill]) -> list[Diagnostic]:
     if len(winners) > 1:
-        message = f"{len(winners)} skills are named {winners[0].name!r}; by name alone this one is ambiguous"
+        message = f"{len(winners)} skills are named {winners[0].name!r}; the name alone is ambiguous"
         return [Diagnostic(skill.path, "name-collision", message) for skill in winners]
     winner = winners[0]
     return [
@@ -279,37 +289,24 @@ def _collisions(same_name: Sequence[CatalogSkill], winners: Sequence[CatalogSkil
     ]
 
 
-def _folded(name: str) -> str:
-    """The name as a reader would mistake it: without case and compatibility forms."""
-    if name.isascii():
-        return name.lower()
-    from unicodedata import normalize
-
-    return normalize("NFKC", normalize("NFKC", name).casefold())
+def _filter_first(skills: list[CatalogSkill], context: BuildContext) -> list[CatalogSkill]:
+    return _resolve_collisions(_filter(skills, context), context)
 
 
-COLLISION_KEYS: Mapping[Literal["exact", "folded"], Callable[[str], str]] = {"exact": str, "folded": _folded}
+def _filter_last(skills: list[CatalogSkill], context: BuildContext) -> list[CatalogSkill]:
+    """Resolve collisions among providers, then filter, then add the skills of custom directories."""
+    provided = [skill for skill in skills if context.roots[skill.root].kind != "custom"]
+    custom = [skill for skill in skills if context.roots[skill.root].kind == "custom"]
+    kept = _filter(_resolve_collisions(provided, context), context)
+    return _resolve_collisions([*kept, *_filter(custom, context)], context)
 
 
-def _filter_then_settle(
-    skills: list[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: Diagnostics
-) -> list[CatalogSkill]:
-    return _settle(_filter(skills, roots, profile, settings, parts), profile, parts)
+Selection = Callable[[list[CatalogSkill], BuildContext], list[CatalogSkill]]
+"""Return the accepted skills that stay in the catalog; report the others as filtered or shadowed."""
 
-
-def _settle_then_filter(
-    skills: list[CatalogSkill], roots: Sequence[Root], profile: Profile, settings: Settings, parts: Diagnostics
-) -> list[CatalogSkill]:
-    """Names are settled among providers, then filters apply, then custom directories join."""
-    provided = [skill for skill in skills if roots[skill.root].kind != "custom"]
-    custom = [skill for skill in skills if roots[skill.root].kind == "custom"]
-    kept = _filter(_settle(provided, profile, parts), roots, profile, settings, parts)
-    return _settle([*kept, *_filter(custom, roots, profile, settings, parts)], profile, parts)
-
-
-SETTLEMENTS: Mapping[Literal["before-collisions", "after-collisions"], Callable[..., list[CatalogSkill]]] = {
-    "before-collisions": _filter_then_settle,
-    "after-collisions": _settle_then_filter,
+SELECTIONS: Mapping[Literal["before-collisions", "after-collisions"], Selection] = {
+    "before-collisions": _filter_first,
+    "after-collisions": _filter_last,
 }
 
 
@@ -317,10 +314,10 @@ SETTLEMENTS: Mapping[Literal["before-collisions", "after-collisions"], Callable[
 
 
 def _order_key(profile: Profile, roots: Sequence[Root]) -> Callable[[CatalogSkill], Any]:
-    """What to sort by; scopes come in the order of the roots that have them."""
+    """Return the sort key of the profile; scopes come in the order of their first roots."""
     fields = attrgetter(*profile.order)
     if "scope" not in profile.order:
         return fields
-    first_root = {root.scope: place for place, root in reversed(list(enumerate(roots)))}
+    first_root = {root.scope: index for index, root in reversed(list(enumerate(roots)))}
     scope = profile.order.index("scope")
     return lambda skill: (*(key := fields(skill))[:scope], first_root[skill.scope], *key[scope + 1 :])

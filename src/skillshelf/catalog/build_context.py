@@ -1,4 +1,4 @@
-"""What a look at skills goes by, and how a skill stands with the person: disabled, held back, denied or told of."""
+"""Hold the inputs for building a catalog, and decide which skills are hidden from a model."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -7,54 +7,117 @@ from typing import Any, NamedTuple
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings
 from skillshelf.core import files
-from skillshelf.core.values import CatalogSkill, Diagnostic, Entry, Filtered, Hidden, Root, Shadowed, SkillMetadata
+from skillshelf.core.text import is_true
+from skillshelf.core.values import (
+    CatalogSkill,
+    Diagnostic,
+    Entry,
+    Filtered,
+    Hidden,
+    Root,
+    Shadowed,
+    SkillMetadata,
+    Stamp,
+)
 
 __all__ = [
     "BuildContext",
     "CacheEntries",
     "Diagnostics",
     "Documents",
-    "held_back_by",
     "hidden_by",
-    "is_disabled",
-    "report",
-    "vouched_for",
+    "hidden_by_author",
+    "make_skill",
+    "registered_skill",
+    "spellings",
 ]
 
 Documents = dict[tuple[str, Any], Any]
-"""What was parsed so far, a `Document` by real path and `Form`, which are not imported before something is parsed."""
+"""Each parsed `Document` by real path and `ParseOptions`; neither type is imported before something is parsed."""
 
 CacheEntries = Sequence[dict[str, Entry]]
-"""For each root, the entries of its skills by their paths."""
+"""For each root, the entries of its skills by path."""
 
 
 class Diagnostics(NamedTuple):
-    """What is told of a catalog beside its skills."""
+    """The lists that collect what a catalog reports beside its skills."""
 
     errors: list[Diagnostic]
     warnings: list[Diagnostic]
     shadowed: list[Shadowed]
     filtered: list[Filtered]
 
+    def report(self, diagnostic: Diagnostic, profile: Profile) -> None:
+        """Add a diagnostic as an error or a warning, or drop it, by its severity in the profile."""
+        severity = profile.rules[diagnostic.rule]
+        if severity == "reject":
+            self.errors.append(diagnostic)
+        elif severity == "warn":
+            self.warnings.append(diagnostic)
+
 
 class BuildContext(NamedTuple):
-    """By what skills are judged, and where it is told what became of them."""
+    """Inputs for building a catalog, plus the lists that collect diagnostics and cache entries."""
 
     roots: Sequence[Root]
     profile: Profile
     settings: Settings
-    parts: Diagnostics
-    notes: CacheEntries | None
+    diagnostics: Diagnostics
+    cache_entries: CacheEntries | None
     documents: Documents
 
 
-def report(parts: Diagnostics, diagnostic: Diagnostic, profile: Profile) -> None:
-    """Tell of something as the profile weighs it."""
-    weight = profile.rules[diagnostic.rule]
-    if weight == "reject":
-        parts.errors.append(diagnostic)
-    elif weight == "warn":
-        parts.warnings.append(diagnostic)
+def make_skill(
+    name: str,
+    description: str,
+    path: str,
+    *,
+    real_path: str,
+    real_dir: str,
+    root: Root,
+    root_index: int,
+    stamp: Stamp | None,
+    fields: Mapping[str, Any],
+    settings: Settings,
+    profile: Profile,
+) -> CatalogSkill:
+    """Return the skill of an accepted file, hidden or not as its root, the settings and its author say."""
+    hidden = hidden_by(name, path, real_path, fields, root, settings, profile)
+    return CatalogSkill(
+        name=name,
+        description=description,
+        path=path,
+        real_path=real_path,
+        real_dir=real_dir,
+        scope=root.scope,
+        source=root.source,
+        root=root_index,
+        mtime_ns=stamp[3] if stamp else 0,
+        size=stamp[2] if stamp else 0,
+        enabled=hidden != "disabled",
+        trusted=root.trusted,
+        hidden=hidden,
+        frontmatter=fields,
+    )
+
+
+def registered_skill(metadata: SkillMetadata, path: str, profile: Profile, settings: Settings) -> CatalogSkill:
+    """Return a skill that a program registered: trusted, and subject to the user's settings like any other."""
+    real_path = files.real_path(path)
+    folder = os.path.dirname(path)
+    return make_skill(
+        metadata.name,
+        metadata.description,
+        path,
+        real_path=real_path,
+        real_dir=os.path.dirname(real_path),
+        root=Root(folder, None, "custom", metadata.scope or "custom", "registered", "follow", trusted=True),
+        root_index=0,
+        stamp=files.stamp_at(real_path),
+        fields=metadata.frontmatter,
+        settings=settings,
+        profile=profile,
+    )
 
 
 def hidden_by(
@@ -66,53 +129,27 @@ def hidden_by(
     settings: Settings,
     profile: Profile,
 ) -> Hidden | None:
-    """Why a model is not told of a skill; the person's own choice is named first."""
-    if settings.disabled and is_disabled(name, path, real_path, settings):
+    """Return why a skill is hidden from models, or None; the user's own choice comes first."""
+    if settings.disabled and not spellings(name, path, real_path).isdisjoint(settings.disabled):
         return "disabled"
     if not root.trusted:
         return "untrusted"
     if settings.deny and any(r.tool == "skill_load" and r.skill_name in (None, name) for r in settings.deny):
         return "denied"
-    return held_back_by(fields, profile)
+    return hidden_by_author(fields, profile)
 
 
-def held_back_by(fields: Mapping[str, Any], profile: Profile) -> Hidden | None:
-    """Why a model is not told of a skill, as far as its author decides that."""
+def hidden_by_author(fields: Mapping[str, Any], profile: Profile) -> Hidden | None:
+    """Return why a skill is hidden from models by its own frontmatter, or None."""
     for field in profile.hides_on:
         # Several agents read these words as true; a deploy skill must not slip through on spelling.
-        if field in fields and str(fields[field]).strip().lower() in ("true", "yes", "on", "1"):
+        if is_true(fields.get(field)):
             return "disable-model-invocation"
     if profile.description_from == "or-hide" and not fields.get("description"):
         return "no-description"
     return None
 
 
-def is_disabled(name: str, path: str, real_path: str, settings: Settings) -> bool:
-    """Whether the person switched a skill off, by its name or by its place."""
-    names = {name, path, real_path, os.path.dirname(path), os.path.dirname(real_path)}
-    return any(entry in names for entry in settings.disabled)
-
-
-def vouched_for(metadata: SkillMetadata, path: str, profile: Profile, settings: Settings) -> CatalogSkill:
-    """A skill that a program registered by itself: trusted, and under the user's choices like any other."""
-    real_path = files.real_path(path)
-    stamp = files.stamp_at(real_path)
-    folder = os.path.dirname(path)
-    root = Root(folder, None, "custom", metadata.scope or "custom", "registered", "follow", trusted=True)
-    hidden = hidden_by(metadata.name, path, real_path, metadata.frontmatter, root, settings, profile)
-    return CatalogSkill(
-        name=metadata.name,
-        description=metadata.description,
-        path=path,
-        real_path=real_path,
-        real_dir=os.path.dirname(real_path),
-        scope=root.scope,
-        source=root.source,
-        root=0,
-        mtime_ns=stamp[3] if stamp else 0,
-        size=stamp[2] if stamp else 0,
-        enabled=hidden != "disabled",
-        trusted=True,
-        hidden=hidden,
-        frontmatter=metadata.frontmatter,
-    )
+def spellings(name: str, path: str, real_path: str) -> set[str]:
+    """Return everything that a list in the settings may call a skill: its name, its file and its folder."""
+    return {name, path, real_path, os.path.dirname(path), os.path.dirname(real_path)}

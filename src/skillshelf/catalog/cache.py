@@ -1,8 +1,8 @@
-"""What earlier looks at the disk made of its files, kept in one SQLite file.
+"""Cache accepted SKILL.md files of earlier scans in one SQLite file.
 
-An entry counts only for a file in exactly the state it was read in, so a cache that is old, shared by many
+An entry counts only while its file has the stamp it was read with, so a cache that is old, shared by many
 processes, damaged, locked or gone makes a listing slower and never wrong. All skills of one root are one row:
-a row for each would take longer to fetch than to check. A sum guards each row, because `marshal`
+a row for each would take longer to fetch than to check. A checksum guards each row, because `marshal`
 must not be given damaged bytes.
 """
 
@@ -28,50 +28,50 @@ _TABLE = (
     "CREATE TABLE IF NOT EXISTS roots "
     "(root TEXT, reading TEXT, written INTEGER, data BLOB, PRIMARY KEY (root, reading)) WITHOUT ROWID"
 )
-_FORGET = "DELETE FROM roots WHERE written < (SELECT written FROM roots ORDER BY written DESC LIMIT 1 OFFSET ?)"
+_DELETE_OLD = "DELETE FROM roots WHERE written < (SELECT written FROM roots ORDER BY written DESC LIMIT 1 OFFSET ?)"
 
 _FORMAT = 1
-"""The format of an entry. Raise it whenever the entry that a given file leads to changes within one version."""
+"""The format of an entry. Raise it whenever a file gives another entry than before within one version."""
 
 
 class Cache:
-    """The entries of each root, as one profile made them. `folder` None keeps them in memory alone."""
+    """The entries of each root under one profile. Without a `folder` they stay in memory."""
 
     def __init__(self, folder: str | None, profile: Profile) -> None:
         self._folder = folder
         self._profile = profile
         self._rows: dict[str, bytes] = {}
-        self._recalled: dict[str, dict[str, Entry]] = {}
+        self._fetched: dict[str, dict[str, Entry]] = {}
 
     def entries(self, root: Root) -> Mapping[str, Entry]:
-        """What is remembered of the skills below a root, by their paths."""
+        """Return the entries of the skills below a root, by path."""
         key = _key(root)
         if key not in self._rows:
             self._rows[key] = self._fetch(key)
-        self._recalled[key] = _decode(self._rows[key])
-        return self._recalled[key]
+        self._fetched[key] = _decode(self._rows[key])
+        return self._fetched[key]
 
-    def keep(self, root: Root, entries: Mapping[str, Entry], *, looked_at_ns: int) -> None:
-        """Remember the skills that were found below a root by a look that began then.
+    def keep(self, root: Root, entries: Mapping[str, Entry], *, scanned_at_ns: int) -> None:
+        """Store the skills that a scan, begun at that time, found below a root.
 
         A file that had just changed is left out: another change within the same tick of the clock would not show.
         """
-        key, latest = _key(root), looked_at_ns - SETTLED_NS
-        recalled = self._recalled.pop(key, {})
+        key, latest = _key(root), scanned_at_ns - SETTLED_NS
+        fetched = self._fetched.pop(key, {})
         settled = {path: entry for path, entry in entries.items() if entry.stamp[4] <= latest}
-        is_known = len(settled) == len(recalled) and all(recalled.get(path) is settled[path] for path in settled)
+        is_known = len(settled) == len(fetched) and all(fetched.get(path) is settled[path] for path in settled)
         if is_known or len(settled) < CACHE_FROM:
             return
         self._rows[key] = _encode(settled)
-        self._store(key, looked_at_ns)
+        self._store(key, scanned_at_ns)
 
     @cached_property
     def _reading(self) -> str:
-        """Everything but the file that decides an entry: our version, the parser, the reader and the profile."""
+        """Everything besides the file that decides an entry: our version, the parser, the user and the profile."""
         # Which files may be read depends on the groups that a login, `sg` or `sudo` gave this process.
-        reader = (os.geteuid(), os.getegid(), os.getgroups())
+        user = (os.geteuid(), os.getegid(), os.getgroups())
         versions = (_FORMAT, __version__, sys.implementation.cache_tag, marshal.version, _parser_stamp())
-        return repr((versions, reader, self._profile))
+        return repr((versions, user, self._profile))
 
     def _fetch(self, key: str) -> bytes:
         path = self._path()
@@ -104,7 +104,7 @@ class Cache:
         except OSError:
             return
         except sqlite3.OperationalError as error:
-            # Locked, full or read-only: somebody else will remember it, or nobody. Only the general error is damage.
+            # Locked, full or read-only is no damage: the next scan tries again. Only the general error is.
             if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:
                 remove(path)
         except (sqlite3.DatabaseError, UnicodeDecodeError):
@@ -113,7 +113,7 @@ class Cache:
     def _write(self, path: str, key: str, now_ns: int) -> None:
         connection = _connect(path, "rwc")
         try:
-            # What a power failure damages is noticed and made anew; waiting for the disk would cost more.
+            # Damage by a power failure is detected and repaired; waiting for the disk would cost more.
             connection.execute("PRAGMA synchronous = OFF")
             with connection:
                 connection.execute(_TABLE)
@@ -121,7 +121,7 @@ class Cache:
                 connection.execute(
                     "INSERT OR REPLACE INTO roots (root, reading, written, data) VALUES (?, ?, ?, ?)", row
                 )
-                connection.execute(_FORGET, (CACHE_ROWS - 1,))
+                connection.execute(_DELETE_OLD, (CACHE_ROWS - 1,))
         finally:
             connection.close()
 
@@ -137,13 +137,13 @@ def _connect(path: str, mode: str) -> Any:
 
 
 def _key(root: Root) -> str:
-    """A name for a root with everything its place in the profile decides."""
-    # Written as Python writes it: a path that is no UTF-8 cannot be stored as it is.
+    """Return the key of a root, with everything that its place in the profile decides."""
+    # As repr: SQLite cannot store a path that is not UTF-8.
     return repr(root)
 
 
 def _parser_stamp() -> Stamp | None:
-    """The state of the YAML parser, found without the cost of importing it or what would find it."""
+    """Return the stamp of the YAML parser, without the cost of importing it or `importlib.util`."""
     stamps = (files.stamp_at(f"{folder}/ryaml/__init__.py") for folder in sys.path)
     return next((stamp for stamp in stamps if stamp is not None), None)
 

@@ -1,7 +1,7 @@
-"""Roots to candidates: a bounded walk that reads the head of each SKILL.md and nothing else.
+"""Discover candidates: walk each root within limits and read the head of each SKILL.md, nothing else.
 
 `<child>/SKILL.md` is probed before a folder is listed, because listing every skill's folder would cost twice
-the whole scan. A folder that holds no SKILL.md is listed and walked.
+the whole scan. A folder without a SKILL.md is listed and walked.
 """
 
 import errno
@@ -21,7 +21,7 @@ NEAR_MISSES = frozenset({"skill.md", "skills.md", "skill.txt", "skill"})
 
 
 class Repeat(NamedTuple):
-    """A SKILL.md that was already found by another way."""
+    """A SKILL.md that was already found by another path."""
 
     root: int
     path: str
@@ -31,8 +31,8 @@ class Repeat(NamedTuple):
 
 Found = Candidate | Kept | Repeat | Filtered | Diagnostic
 
-Remembered = Callable[[Root], Mapping[str, Entry]]
-"""What is remembered of the skills below a root, by their paths."""
+CachedEntries = Callable[[Root], Mapping[str, Entry]]
+"""Return the cached entries of the skills below a root, by path."""
 
 
 def discover(
@@ -41,28 +41,25 @@ def discover(
     *,
     repository: str,
     account: bool = False,
-    remembered: Remembered = lambda root: {},
+    cached: CachedEntries = lambda root: {},
     heads: dict[str, files.Head] | None = None,
     only: Mapping[str, Collection[str]] | None = None,
 ) -> Iterator[Found]:
-    """Everything the roots hold, root by root in order; `account` also tells what lies where no skill is looked for.
+    """Yield everything below the roots, root by root in order.
 
-    A file of which an entry is `remembered`, and which has not changed since, is not read again. `heads` keeps what
-    was read by real path, for looks of several profiles at one disk. With `only` nothing is listed: it has the names to
-    look at in each folder, by the folder's path.
+    `account` also reports files in folders that no skill counts in. A file with a `cached` entry that has not changed
+    since is not read again. `heads` keeps what was read, by real path, so that several profiles can scan one disk.
+    With `only`, no folder is listed: it gives the names to visit in each folder, by the folder's path.
     """
     reachable = [repository, *(root.real_path for root in roots if root.real_path)]
     seen: set[str] = set()
     for index, root in enumerate(roots):
         if root.real_path is not None:
-            walk = _Walk(index, root, profile, reachable, seen, account, remembered)
-            walk.heads = heads
-            walk.only = only
-            yield from walk.run()
+            yield from _Walk(index, root, profile, reachable, seen, account, cached, heads, only).run()
 
 
 def probe(root: Root, profile: Profile, *, repository: str) -> Iterator[Found]:
-    """The SKILL.md of one folder; nothing below it is looked at."""
+    """Yield the SKILL.md of one folder, and nothing below it."""
     assert root.real_path is not None
     try:
         folder = files.open_folder(root.real_path)
@@ -77,12 +74,12 @@ def probe(root: Root, profile: Profile, *, repository: str) -> Iterator[Found]:
 
 
 class _WalkFrame(NamedTuple):
-    """A folder under way: how it was reached, where it really is, how deep, and why its skills do not count."""
+    """One folder of the walk: the path it was reached by, its real path and depth, and why its skills do not count."""
 
     path: str
     real_path: str
     depth: int
-    verdict: FilterReason | None
+    filtered_as: FilterReason | None
 
 
 class _Walk:
@@ -96,7 +93,9 @@ class _Walk:
         reachable: list[str],
         seen: set[str],
         account: bool,
-        remembered: Remembered = lambda root: {},
+        cached: CachedEntries = lambda root: {},
+        heads: dict[str, files.Head] | None = None,
+        only: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         self.index = index
         self.root = root
@@ -105,31 +104,31 @@ class _Walk:
         self.seen = seen
         self.account = account
         self.depth_limit = WALK_DEPTH if profile.max_depth is None else profile.max_depth
-        # Two budgets: looking where no skill counts must not end the search where one does.
+        # Two budgets: reporting folders where no skill counts must not end the walk where skills do count.
         self.budget = {True: profile.max_directories, False: profile.max_directories}
         self.others = {True: 0, False: 0}
         self.left = {True: 0, False: 0}
         self.too_deep = 0
         self.followed: set[str] = set()
-        self.heads: dict[str, files.Head] | None = None
-        self.only: Mapping[str, Collection[str]] | None = None
-        self.remembered = remembered
+        self.heads = heads
+        self.only = only
+        self.cached = cached
         self.entries: Mapping[str, Entry] | None = None
         self.files = 0
 
     def run(self) -> Iterator[Found]:
-        """Everything below the root."""
+        """Yield everything below the root."""
         assert self.root.real_path is not None
         try:
             folder = files.open_folder(self.root.real_path)
         except OSError as error:
             yield Diagnostic(self.root.path, "root-unreadable", _reason(error))
             return
-        place = _WalkFrame(self.root.path, self.root.real_path, 0, None)
+        frame = _WalkFrame(self.root.path, self.root.real_path, 0, None)
         try:
             if self.profile.root_file == "skill":
-                yield from self._probe(folder, place)
-            yield from self._children(folder, place)
+                yield from self._probe(folder, frame)
+            yield from self._children(folder, frame)
         finally:
             files.close(folder)
         yield from self._limits_hit()
@@ -139,86 +138,86 @@ class _Walk:
         if self.left[True]:
             message = (
                 f"stopped after {limit} folders without a skill; {self.left[True]} entries were not visited; "
-                "to look further, raise `max_directories` in a profile of your own"
+                "to visit more, raise `max_directories` in your own profile"
             )
             yield Diagnostic(self.root.path, "walk-limit", message)
         if self.left[False]:
-            message = f"did not look further where no skill counts; {self.left[False]} entries were not visited"
+            message = f"stopped in folders where no skill counts; {self.left[False]} entries were not visited"
             yield Diagnostic(self.root.path, "walk-limit", message)
         if self.too_deep:
             message = f"{self.too_deep} entries lie deeper than {WALK_DEPTH} levels and were not visited"
             yield Diagnostic(self.root.path, "walk-limit", message)
 
-    def _children(self, folder: int, place: _WalkFrame) -> Iterator[Found]:
-        """What lies below a folder that is itself no skill, or below a skill where that counts."""
-        counts = place.verdict is None
+    def _children(self, folder: int, frame: _WalkFrame) -> Iterator[Found]:
+        """Yield what lies below a folder that is not a skill, or below a skill where that counts."""
+        counts = frame.filtered_as is None
         try:
-            entries = files.entries_in(folder) if self.only is None else self._named(folder, self.only, place)
+            entries = files.entries_in(folder) if self.only is None else self._named(folder, self.only, frame)
         except OSError as error:
-            rule = "unreadable" if place.depth else "root-unreadable"
-            yield Diagnostic(place.path, rule, _reason(error))
+            rule = "unreadable" if frame.depth else "root-unreadable"
+            yield Diagnostic(frame.path, rule, _reason(error))
             return
         if counts:
             names = [name for name, _ in entries]
-            yield from self._odd_names(place, names)
-            yield from self._loose_files(folder, place, names)
-        recall = counts and self._is_worth_recalling(len(entries))
+            yield from self._odd_names(frame, names)
+            yield from self._loose_files(folder, frame, names)
+        may_be_cached = counts and self._uses_cache(len(entries))
         ordered = entries if self.profile.folder_order == "sorted" else entries[::-1]
         for position, (name, is_folder) in enumerate(ordered):
             if self.budget[counts] <= 0:
                 self.left[counts] += len(entries) - position
                 return
-            if recall and is_folder:
+            if may_be_cached and is_folder:
                 below = f"{name}/{SKILL_FILE}"
-                kept = self._unchanged(folder, below, f"{place.path}/{below}", f"{place.real_path}/{below}")
+                kept = self._unchanged(folder, below, f"{frame.path}/{below}", f"{frame.real_path}/{below}")
                 if kept is not None:
                     yield kept
                     continue
-            if counts and is_folder and (known := self._known_skill(place, name)) is not None:
+            if counts and is_folder and (known := self._known_skill(frame, name)) is not None:
                 yield from self._read(folder, SKILL_FILE, known, f"{known.real_path}/{SKILL_FILE}")
                 continue
-            if self.heads and name == SKILL_FILE and f"{place.real_path}/{name}" in self.heads:
-                self._charge(place, "file")
+            if self.heads and name == SKILL_FILE and f"{frame.real_path}/{name}" in self.heads:
+                self._charge(frame, "file")
                 continue
-            yield from self._child(folder, place, name)
+            yield from self._child(folder, frame, name)
 
-    def _named(self, folder: int, only: Mapping[str, Collection[str]], place: _WalkFrame) -> list[tuple[str, bool]]:
-        """Those of the names to look at that a folder holds, each with whether it is a folder itself."""
+    def _named(self, folder: int, only: Mapping[str, Collection[str]], frame: _WalkFrame) -> list[tuple[str, bool]]:
+        """Return those of the names in `only` that exist in a folder, each with whether it is a folder."""
         found = []
-        for name in sorted(only.get(place.path, ()), key=os.fsencode):
+        for name in sorted(only.get(frame.path, ()), key=os.fsencode):
             try:
                 found.append((name, files.kind_of(files.stat_at(folder, name).st_mode) == "folder"))
             except FileNotFoundError:
                 continue
         return found
 
-    def _known_skill(self, place: _WalkFrame, name: str) -> _WalkFrame | None:
-        """The place of a child whose SKILL.md another walk of the same look has read, where nothing below it counts."""
+    def _known_skill(self, frame: _WalkFrame, name: str) -> _WalkFrame | None:
+        """Return the frame of a child whose SKILL.md another walk has read, if nothing below it needs a visit."""
         if not self.heads or self.profile.below_skill == "enter" or self.account:
             return None
-        head = self.heads.get(f"{place.real_path}/{name}/{SKILL_FILE}")
-        below = self._below(place, name) if head is not None and head.data is not None else None
-        return below if below is not None and below.verdict is None else None
+        head = self.heads.get(f"{frame.real_path}/{name}/{SKILL_FILE}")
+        below = self._below(frame, name) if head is not None and head.data is not None else None
+        return below if below is not None and below.filtered_as is None else None
 
-    def _loose_files(self, folder: int, place: _WalkFrame, names: list[str]) -> Iterator[Found]:
-        """Markdown files that count as skills without being called SKILL.md, where a root has such."""
+    def _loose_files(self, folder: int, frame: _WalkFrame, names: list[str]) -> Iterator[Found]:
+        """Yield Markdown files that count as skills without being called SKILL.md, if the root allows them."""
         least_depth = {"none": WALK_DEPTH, "in-folders": 1, "everywhere": 0}[self.root.loose_files]
-        if place.depth < least_depth or SKILL_FILE in names:
+        if frame.depth < least_depth or SKILL_FILE in names:
             return
         for name in names:
             if name.endswith(".md") and files.kind_of(files.stat_at(folder, name).st_mode) == "file":
-                yield from self._read(folder, name, place, f"{place.real_path}/{name}", shown=name)
+                yield from self._read(folder, name, frame, f"{frame.real_path}/{name}", shown=name)
 
-    # Remembering ----------------------------------------------------------------------------------
+    # Cache ----------------------------------------------------------------------------------------
 
-    def _is_worth_recalling(self, coming: int) -> bool:
-        """Whether files can be told by what is remembered; that is asked for once there are enough of them."""
+    def _uses_cache(self, coming: int) -> bool:
+        """Return whether cached entries can be used; they are fetched once there are enough files."""
         if self.entries is None and self.files + coming >= CACHE_FROM:
-            self.entries = self.remembered(self.root)
+            self.entries = self.cached(self.root)
         return bool(self.entries) and self.profile.below_skill == "skip" and not self.account
 
     def _unchanged(self, folder: int, name: str, path: str, real_path: str) -> Kept | None:
-        """The skill of a SKILL.md by one look at it, if it is as it is remembered."""
+        """Return the cached entry of a SKILL.md if its stamp is unchanged."""
         entry = self.entries.get(path) if self.entries else None
         if entry is None or entry.real_path != real_path or real_path in self.seen:
             return None
@@ -229,19 +228,19 @@ class _Walk:
 
     # Walking --------------------------------------------------------------------------------------
 
-    def _odd_names(self, place: _WalkFrame, names: list[str]) -> Iterator[Diagnostic]:
-        if place.depth == 0 and SKILL_FILE in names and self.profile.root_file == "report":
-            message = "a SKILL.md in the root itself is no skill; give it a folder of its own, or name the folder above"
-            yield Diagnostic(f"{place.path}/{SKILL_FILE}", "root-file", message)
+    def _odd_names(self, frame: _WalkFrame, names: list[str]) -> Iterator[Diagnostic]:
+        if frame.depth == 0 and SKILL_FILE in names and self.profile.root_file == "report":
+            message = "a SKILL.md in the root itself is not a skill; move it to a folder, or make the parent a root"
+            yield Diagnostic(f"{frame.path}/{SKILL_FILE}", "root-file", message)
         for name in names if self.root.loose_files == "none" else ():
             if name == SKILL_FILE or name.lower() not in NEAR_MISSES or SKILL_FILE in names:
                 continue
-            # A folder may well be called so.
-            if "." in name or files.kind_at(f"{place.real_path}/{name}") == "file":
-                yield Diagnostic(f"{place.path}/{name}", "file-name", f"{name!r} is not read; rename it to SKILL.md")
+            # A folder may well have such a name.
+            if "." in name or files.kind_at(f"{frame.real_path}/{name}") == "file":
+                yield Diagnostic(f"{frame.path}/{name}", "file-name", f"{name!r} is not read; rename it to SKILL.md")
 
-    def _child(self, parent: int, place: _WalkFrame, name: str) -> Iterator[Found]:
-        below = self._below(place, name)
+    def _child(self, parent: int, frame: _WalkFrame, name: str) -> Iterator[Found]:
+        below = self._below(frame, name)
         if below is None:
             return
         try:
@@ -254,36 +253,36 @@ class _Walk:
         finally:
             files.close(folder)
 
-    def _below(self, place: _WalkFrame, name: str) -> _WalkFrame | None:
-        """The place of a child, with the reason why skills in it do not count; None where nobody looks."""
-        verdict = place.verdict
-        depth = place.depth + 1
-        if verdict is None:
+    def _below(self, frame: _WalkFrame, name: str) -> _WalkFrame | None:
+        """Return the frame of a child, with the reason why skills in it do not count; None if it is not visited."""
+        filtered_as = frame.filtered_as
+        depth = frame.depth + 1
+        if filtered_as is None:
             skipped = name in self.profile.skip_directories
             if skipped or (self.root.hidden == "skip" and name.startswith(".")):
                 if not self.account:
                     return None
-                verdict = "ignored"
+                filtered_as = "ignored"
             elif depth > self.depth_limit:
-                verdict = "too-deep"
+                filtered_as = "too-deep"
         if depth > WALK_DEPTH:
             self.too_deep += 1
             return None
-        return _WalkFrame(f"{place.path}/{name}", f"{place.real_path}/{name}", depth, verdict)
+        return _WalkFrame(f"{frame.path}/{name}", f"{frame.real_path}/{name}", depth, filtered_as)
 
-    def _folder(self, folder: int, place: _WalkFrame) -> Iterator[Found]:
-        is_skill = yield from self._probe(folder, place)
-        if is_skill and self.profile.below_skill == "skip" and place.verdict is None:
+    def _folder(self, folder: int, frame: _WalkFrame) -> Iterator[Found]:
+        is_skill = yield from self._probe(folder, frame)
+        if is_skill and self.profile.below_skill == "skip" and frame.filtered_as is None:
             if not self.account:
                 return
-            place = place._replace(verdict="inside-skill")
+            frame = frame._replace(filtered_as="inside-skill")
         elif not is_skill:
-            self.budget[place.verdict is None] -= 1
-        yield from self._children(folder, place)
+            self.budget[frame.filtered_as is None] -= 1
+        yield from self._children(folder, frame)
 
-    def _probe(self, folder: int, place: _WalkFrame) -> Generator[Found, None, bool]:
-        """The SKILL.md of a folder, if it has one; returns whether it has."""
-        path = f"{place.path}/{SKILL_FILE}"
+    def _probe(self, folder: int, frame: _WalkFrame) -> Generator[Found, None, bool]:
+        """Yield the SKILL.md of a folder, if it has one; return whether it has."""
+        path = f"{frame.path}/{SKILL_FILE}"
         try:
             status = files.stat_at(folder, SKILL_FILE)
         except FileNotFoundError:
@@ -291,35 +290,35 @@ class _Walk:
         except OSError as error:
             yield Diagnostic(path, "unreadable", _reason(error))
             return True
-        if place.verdict is not None:
-            yield Filtered(os.path.basename(place.path), path, place.verdict)
+        if frame.filtered_as is not None:
+            yield Filtered(os.path.basename(frame.path), path, frame.filtered_as)
             return True
         kind = files.kind_of(status.st_mode)
         if kind == "link":
             if self.profile.linked_file == "skip":
                 yield Diagnostic(path, "link-skipped", "SKILL.md is a link; this profile reads only real files")
             else:
-                yield from self._linked_file(place, path)
+                yield from self._linked_file(frame, path)
             return True
         if kind != "file":
             yield Diagnostic(path, "not-a-file", f"SKILL.md is a {kind}, not a file")
             return kind != "folder"
-        yield from self._read(folder, SKILL_FILE, place, f"{place.real_path}/{SKILL_FILE}")
+        yield from self._read(folder, SKILL_FILE, frame, f"{frame.real_path}/{SKILL_FILE}")
         return True
 
     def _read(
-        self, folder: int, name: str, place: _WalkFrame, real_path: str, *, shown: str = SKILL_FILE
+        self, folder: int, name: str, frame: _WalkFrame, real_path: str, *, shown: str = SKILL_FILE
     ) -> Iterator[Found]:
-        path = f"{place.path}/{shown}"
+        path = f"{frame.path}/{shown}"
         if not _is_text(path):
             yield Diagnostic(path, "path-encoding", "the path is not UTF-8 or holds a control character")
             return
         if real_path in self.seen:
-            yield Repeat(self.index, path, real_path, place.real_path)
+            yield Repeat(self.index, path, real_path, frame.real_path)
             return
         self.files += 1
         if (kept := self._unchanged(folder, name, path, real_path)) is not None:
-            yield kept._replace(real_dir=place.real_path)
+            yield kept._replace(real_dir=frame.real_path)
             return
         try:
             head = self._head(folder, name, real_path)
@@ -330,7 +329,7 @@ class _Walk:
             return
         if head.data is not None:
             self.seen.add(real_path)
-            yield Candidate(self.index, path, real_path, place.real_path, head.data, head.stamp)
+            yield Candidate(self.index, path, real_path, frame.real_path, head.data, head.stamp)
         elif head.kind != "file":
             yield Diagnostic(path, "not-a-file", f"SKILL.md is a {head.kind}, not a file")
         else:
@@ -340,7 +339,7 @@ class _Walk:
         known = self.heads.get(real_path) if self.heads is not None else None
         if known is not None:
             return known
-        # Imported here, as in the catalog: where nothing changed nothing is parsed.
+        # Imported here: a scan that finds everything in the cache parses nothing.
         from skillshelf.catalog.document import has_frontmatter_end
 
         head = files.read_head(folder, name, limit=SKILL_FILE_BYTES, enough=has_frontmatter_end)
@@ -350,65 +349,65 @@ class _Walk:
 
     # Links ----------------------------------------------------------------------------------------
 
-    def _not_a_folder(self, parent: int, place: _WalkFrame, name: str, error: OSError) -> Iterator[Found]:
-        """What to do with a child that could not be opened as a folder."""
+    def _not_a_folder(self, parent: int, frame: _WalkFrame, name: str, error: OSError) -> Iterator[Found]:
+        """Handle a child that could not be opened as a folder."""
         try:
             kind = files.kind_of(files.stat_at(parent, name).st_mode)
         except OSError:
             return
-        self._charge(place, kind)
-        if kind == "link" and place.verdict is None:
-            yield from self._linked_folder(place)
+        self._charge(frame, kind)
+        if kind == "link" and frame.filtered_as is None:
+            yield from self._linked_folder(frame)
         elif kind == "folder":
-            yield Diagnostic(place.path, "unreadable", _reason(error))
+            yield Diagnostic(frame.path, "unreadable", _reason(error))
 
-    def _charge(self, place: _WalkFrame, kind: files.Kind) -> None:
-        """Count what is no folder too: a link costs as much as a folder, five files as much as one."""
-        counts = place.verdict is None
+    def _charge(self, frame: _WalkFrame, kind: files.Kind) -> None:
+        """Charge the budget for what is not a folder: a link costs as much as a folder, five files as much as one."""
+        counts = frame.filtered_as is None
         self.others[counts] += 5 if kind == "link" else 1
         if self.others[counts] >= 5:
             self.others[counts] -= 5
             self.budget[counts] -= 1
 
-    def _linked_folder(self, place: _WalkFrame) -> Iterator[Found]:
+    def _linked_folder(self, frame: _WalkFrame) -> Iterator[Found]:
         try:
-            target = files.resolve_link(place.path)
+            target = files.resolve_link(frame.path)
         except OSError as error:
-            # A SKILL.md that leads nowhere was told of when its folder was looked at.
-            if os.path.basename(place.path) != SKILL_FILE:
-                yield _nowhere(place.path, error)
+            # A broken SKILL.md link was reported when its folder was probed.
+            if os.path.basename(frame.path) != SKILL_FILE:
+                yield _nowhere(frame.path, error)
             return
         if files.kind_at(target) != "folder":
             return
         is_skill = files.kind_at(f"{target}/{SKILL_FILE}") is not None
-        if (refusal := self._refusal(place.path, target, os.path.dirname(target) if is_skill else None)) is not None:
+        if (refusal := self._refusal(frame.path, target, os.path.dirname(target) if is_skill else None)) is not None:
             yield refusal
             return
-        if files.is_inside(os.path.dirname(place.real_path), target):
-            yield Diagnostic(place.path, "link-loop", "the link leads back to a folder above it")
+        if files.is_inside(os.path.dirname(frame.real_path), target):
+            yield Diagnostic(frame.path, "link-loop", "the link leads back to a folder above it")
             return
         try:
             folder = files.open_folder(target)
         except OSError as error:
-            yield Diagnostic(place.path, "unreadable", _reason(error))
+            yield Diagnostic(frame.path, "unreadable", _reason(error))
             return
         try:
-            yield from self._followed(folder, place._replace(real_path=target))
+            yield from self._followed(folder, frame._replace(real_path=target))
         finally:
             files.close(folder)
 
-    def _followed(self, folder: int, place: _WalkFrame) -> Iterator[Found]:
-        """A folder reached by a link: a skill, or a folder of skills that is walked once."""
+    def _followed(self, folder: int, frame: _WalkFrame) -> Iterator[Found]:
+        """Yield what a linked folder holds: a skill, or a folder of skills that is walked once."""
         try:
             files.stat_at(folder, SKILL_FILE)
         except OSError:
-            if place.real_path in self.followed:
-                yield Diagnostic(place.path, "link-loop", "another link led to the same folder; it is walked once")
+            if frame.real_path in self.followed:
+                yield Diagnostic(frame.path, "link-loop", "another link led to the same folder; it is walked once")
                 return
-            self.followed.add(place.real_path)
-        yield from self._folder(folder, place)
+            self.followed.add(frame.real_path)
+        yield from self._folder(folder, frame)
 
-    def _linked_file(self, place: _WalkFrame, path: str) -> Iterator[Found]:
+    def _linked_file(self, frame: _WalkFrame, path: str) -> Iterator[Found]:
         try:
             target = files.resolve_link(path)
         except OSError as error:
@@ -421,7 +420,7 @@ class _Walk:
             return
         kind = files.kind_at(target)
         if kind != "file":
-            yield Diagnostic(path, "not-a-file", f"SKILL.md leads to a {kind}, not a file")
+            yield Diagnostic(path, "not-a-file", f"SKILL.md is a link to a {kind}, not a file")
             return
         try:
             folder = files.open_folder(os.path.dirname(target))
@@ -429,19 +428,19 @@ class _Walk:
             yield Diagnostic(path, "unreadable", _reason(error))
             return
         try:
-            yield from self._read(folder, os.path.basename(target), place, target)
+            yield from self._read(folder, os.path.basename(target), frame, target)
         finally:
             files.close(folder)
 
     def _refusal(self, path: str, target: str, root: str | None) -> Diagnostic | None:
-        """Why a link is not followed, decided on where it really leads; `root` would allow it as a root.
+        """Return why a link is not followed, decided on its real target; `root` is the folder to suggest as a root.
 
-        No root is advised where there is no skill: a stranger's link must not talk anybody into naming `/etc`.
+        No root is suggested where there is no skill: an untrusted link must not talk the user into adding `/etc`.
         """
         if self.root.links == "follow":
             return None
         if self.root.links == "never":
-            return Diagnostic(path, "link-skipped", f"a link (to {target}); this profile follows none")
+            return Diagnostic(path, "link-skipped", f"a link (to {target}); this profile follows no links")
         if any(files.is_inside(target, folder) for folder in self.reachable):
             return None
         message = f"a link to {target}, outside the repository and every root"
@@ -453,7 +452,7 @@ def _nowhere(path: str, error: OSError) -> Diagnostic:
     try:
         target = files.link_target(path)
     except OSError:
-        # It was taken away in the meantime.
+        # The link was removed in the meantime.
         return Diagnostic(path, "link-broken", _reason(error))
     why = "" if isinstance(error, FileNotFoundError) else f" ({_reason(error)})"
     rule = "link-loop" if error.errno == errno.ELOOP else "link-broken"
@@ -465,7 +464,7 @@ def _reason(error: OSError) -> str:
 
 
 def _is_text(path: str) -> bool:
-    """Whether a path can be printed, stored and sent as it is."""
+    """Return whether a path can be printed, stored and sent as it is."""
     if path.isascii():
         return path.isprintable()
     try:

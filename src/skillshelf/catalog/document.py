@@ -1,4 +1,4 @@
-"""Bytes of a SKILL.md to a Document: where the fences are, what stands between them, what had to be repaired."""
+"""Parse the bytes of a SKILL.md into a Document: find the fences, read the frontmatter, repair common mistakes."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
@@ -10,38 +10,38 @@ from skillshelf.core.values import Finding
 
 __all__ = [
     "BOM",
+    "DEFAULT_OPTIONS",
     "FENCE",
-    "PLAIN_FORM",
     "Document",
-    "Form",
-    "Reading",
+    "ParseOptions",
+    "YamlMode",
     "body",
     "body_problem",
-    "form_of",
     "frontmatter_span",
     "has_frontmatter_end",
-    "mended",
     "parse",
+    "parse_options",
     "reads_alike",
+    "repaired_lines",
 ]
 
 FENCE = b"---"
 BOM = b"\xef\xbb\xbf"
 _BLANKS = b" \t\r"
 
-Reading = Literal["full", "simple", "lines"]
-READINGS: Mapping[Reading, Callable[[str], Any]] = {
+YamlMode = Literal["full", "simple", "lines"]
+YAML_MODES: Mapping[YamlMode, Callable[[str], Any]] = {
     "full": load_yaml,
     "simple": load_lines,
     "lines": load_colon_lines,
 }
-"""`full` is YAML; `simple` is `key: value` lines and nothing else; `lines` are those among others."""
+"""`full` is YAML; `simple` takes `key: value` lines only; `lines` takes those and skips all others."""
 
 
-class Form(NamedTuple):
-    """How a profile takes a SKILL.md apart; the fields are those of the profile."""
+class ParseOptions(NamedTuple):
+    """The fields of a profile that decide how a SKILL.md is parsed."""
 
-    yaml_mode: Reading = "full"
+    yaml_mode: YamlMode = "full"
     yaml_fallback: Literal["none", "lines"] = "none"
     repaired_keys: Literal["any", "words"] = "any"
     opening_fence: Literal["first-line", "anywhere"] = "first-line"
@@ -49,9 +49,9 @@ class Form(NamedTuple):
     body_text: Literal["any", "utf-8"] = "any"
 
 
-def form_of(profile: Profile) -> Form:
-    """How this profile takes a SKILL.md apart."""
-    return Form(
+def parse_options(profile: Profile) -> ParseOptions:
+    """Return the options that a profile parses with."""
+    return ParseOptions(
         profile.yaml_mode,
         profile.yaml_fallback,
         profile.repaired_keys,
@@ -62,9 +62,9 @@ def form_of(profile: Profile) -> Form:
 
 
 class Document(NamedTuple):
-    """The fields of a frontmatter, with what was found while reading it.
+    """The fields of a frontmatter, with the findings of parsing it.
 
-    `text` is the frontmatter as the author wrote it; `fields` is empty where it could not be read.
+    `text` is the frontmatter as the author wrote it; `fields` is empty if it could not be parsed.
     """
 
     fields: dict[str, Any]
@@ -72,14 +72,14 @@ class Document(NamedTuple):
     findings: tuple[Finding, ...]
 
     def place(self, field: str) -> tuple[int | None, int | None]:
-        """Line and column of a top-level field in the file, from 1."""
+        """Return line and column of a top-level field in the file, from 1."""
         for number, line in enumerate(self.text.split("\n"), 2):
             if line.startswith(field) and line[len(field) :].lstrip().startswith(":"):
                 return number, 1
         return None, None
 
 
-PLAIN_FORM = Form()
+DEFAULT_OPTIONS = ParseOptions()
 
 
 class _Fences(NamedTuple):
@@ -89,19 +89,19 @@ class _Fences(NamedTuple):
 
 
 def has_frontmatter_end(head: bytes) -> bool:
-    """Whether reading further could not change where the frontmatter ends."""
+    """Return whether more bytes could not change where the frontmatter ends."""
     first = _first_line_end(head)
     return first is None or _closing(head, first, whole=False) is not None
 
 
-def parse(head: bytes, *, whole: bool, form: Form = PLAIN_FORM) -> Document:
-    """The document whose first bytes these are; `whole` says that there are no more."""
-    if form.opening_fence == "anywhere":
+def parse(head: bytes, *, whole: bool, options: ParseOptions = DEFAULT_OPTIONS) -> Document:
+    """Return the document that begins with these bytes; `whole` says that there are no more."""
+    if options.opening_fence == "anywhere":
         head = head[max(0, head.find(FENCE)) :]
     first = _first_line_end(head)
     if first is None:
         return _broken(_why_no_frontmatter(head))
-    fences = CLOSINGS[form.closing_fence](head, first, whole=whole)
+    fences = CLOSINGS[options.closing_fence](head, first, whole=whole)
     if fences is None:
         return _broken(_why_unclosed(head, whole=whole))
     block = head[fences.start : fences.end]
@@ -111,43 +111,43 @@ def parse(head: bytes, *, whole: bool, form: Form = PLAIN_FORM) -> Document:
         text = block.decode("utf-8")
     except UnicodeDecodeError as error:
         return _broken(_not_utf8(head, fences.start + error.start))
-    findings = _form(head[: fences.after], first) if first != 4 or b"\r" in block else ()
+    findings = _format_findings(head[: fences.after], first) if first != 4 or b"\r" in block else ()
     if "\r" in text:
         text = text.replace("\r\n", "\n")
-    if form.body_text == "utf-8" and (broken := _body_not_utf8(head, fences.after, whole=whole)):
+    if options.body_text == "utf-8" and (broken := _body_not_utf8(head, fences.after, whole=whole)):
         findings = (*findings, broken)
-    document = _read(text, findings, form)
-    return _read_as_lines(document) if form.yaml_fallback == "lines" and _needs_lines(document) else document
+    document = _read(text, findings, options)
+    return _read_as_lines(document) if options.yaml_fallback == "lines" and _needs_lines(document) else document
 
 
-def reads_alike(head: bytes, plain: Document, form: Form) -> bool:
-    """Whether a form must give what the plain one gave, as it does for nearly every file: nothing is odd about it."""
+def reads_alike(head: bytes, plain: Document, options: ParseOptions) -> bool:
+    """Return whether other options must give the same document, as they do for nearly every file."""
     return (
-        form.yaml_mode == "full"
+        options.yaml_mode == "full"
         and not plain.findings
         and head.startswith(b"---\n")
         and "---" not in plain.text
-        and (form.body_text == "any" or head.isascii())
-        and not (form.yaml_fallback == "lines" and _needs_lines(plain))
+        and (options.body_text == "any" or head.isascii())
+        and not (options.yaml_fallback == "lines" and _needs_lines(plain))
     )
 
 
 def body(data: bytes) -> bytes:
-    """What stands after the closing fence; everything where there is no frontmatter."""
+    """Return what follows the closing fence; everything if there is no frontmatter."""
     first = _first_line_end(data)
     fences = _closing(data, first, whole=True) if first is not None else None
     return data[fences.after :] if fences else data
 
 
 def frontmatter_span(data: bytes) -> tuple[int, int] | None:
-    """Where the text between the fences begins and ends."""
+    """Return where the text between the fences begins and ends; None if there is no frontmatter."""
     first = _first_line_end(data)
     fences = _closing(data, first, whole=True) if first is not None else None
     return (fences.start, fences.end) if fences else None
 
 
-def mended(text: str) -> list[str] | None:
-    """The lines of a frontmatter as they were read, where some had to be put right for that."""
+def repaired_lines(text: str) -> list[str] | None:
+    """Return the lines of a frontmatter after repair; None if nothing needed repair or it failed."""
     try:
         load_yaml(text)
     except YamlProblem as problem:
@@ -157,12 +157,12 @@ def mended(text: str) -> list[str] | None:
 
 
 def body_problem(data: bytes) -> Finding | None:
-    """Where the text after the frontmatter of a whole file is not UTF-8."""
+    """Return a finding if the text after the frontmatter of a whole file is not UTF-8."""
     return _body_not_utf8(data, len(data) - len(body(data)), whole=True)
 
 
 def _body_not_utf8(data: bytes, start: int, *, whole: bool) -> Finding | None:
-    """Where the text from there on is not UTF-8; where it is cut off, its last character may be in halves."""
+    """Return a finding if the text from `start` is not UTF-8; in a partial file the last character may be cut."""
     try:
         data[start:].decode("utf-8")
     except UnicodeDecodeError as error:
@@ -172,7 +172,7 @@ def _body_not_utf8(data: bytes, start: int, *, whole: bool) -> Finding | None:
 
 
 def _needs_lines(document: Document) -> bool:
-    """Whether YAML gave no text for the two fields that every reader needs."""
+    """Return whether YAML gave no text for the two fields that every reader needs."""
     if any(finding.rule == "yaml" for finding in document.findings):
         return True
     return any(not isinstance(document.fields.get(field, ""), str) for field in ("name", "description"))
@@ -180,16 +180,16 @@ def _needs_lines(document: Document) -> bool:
 
 def _read_as_lines(document: Document) -> Document:
     findings = tuple(finding for finding in document.findings if finding.rule != "yaml")
-    said = Finding("yaml-lines", "no readable YAML, or a field that is not text; read line by line", 2, 1)
-    return Document({**document.fields, **load_colon_lines(document.text)}, document.text, (*findings, said))
+    fallback = Finding("yaml-lines", "no readable YAML, or a field that is not text; read line by line", 2, 1)
+    return Document({**document.fields, **load_colon_lines(document.text)}, document.text, (*findings, fallback))
 
 
-def _read(text: str, findings: tuple[Finding, ...], form: Form) -> Document:
-    load = READINGS[form.yaml_mode]
+def _read(text: str, findings: tuple[Finding, ...], options: ParseOptions) -> Document:
+    load = YAML_MODES[options.yaml_mode]
     try:
         value = load(text)
     except YamlProblem as problem:
-        if problem.rule == "yaml" and (repaired := _repaired(text, problem, load, form.repaired_keys)):
+        if problem.rule == "yaml" and (repaired := _repaired(text, problem, load, options.repaired_keys)):
             value = repaired.value
             findings += repaired.findings
         else:
@@ -212,7 +212,7 @@ def _broken(finding: Finding) -> Document:
 
 
 def _first_line_end(head: bytes) -> int | None:
-    """Where the line after the opening fence starts, or None if the file has no such fence."""
+    """Return where the line after the opening fence starts, or None if the file has no such fence."""
     if head.startswith(b"---\n"):
         return 4
     start = 3 if head.startswith(BOM) else 0
@@ -240,7 +240,7 @@ def _closing(head: bytes, start: int, *, whole: bool) -> _Fences | None:
 
 
 def _closing_anywhere(head: bytes, start: int, *, whole: bool) -> _Fences | None:
-    """The next three hyphens, wherever they stand: several hosts split a file there."""
+    """Return the next three hyphens, wherever they stand: several hosts split a file there."""
     end = head.find(FENCE, start)
     return _Fences(start, end, end + len(FENCE)) if end >= 0 else None
 
@@ -276,8 +276,8 @@ def _not_utf8(head: bytes, offset: int) -> Finding:
     return Finding("encoding", f"not UTF-8: byte 0x{head[offset]:02x} at offset {offset}", line, column)
 
 
-def _form(head: bytes, first: int) -> tuple[Finding, ...]:
-    """What is unusual about the form of a file that can be read all the same."""
+def _format_findings(head: bytes, first: int) -> tuple[Finding, ...]:
+    """Return what is unusual about a file that can be parsed anyway: byte order mark, line ends, blanks."""
     findings = []
     if head.startswith(BOM):
         findings.append(
@@ -302,7 +302,7 @@ _MISTAKES = {
 
 
 class _Repaired(NamedTuple):
-    """What a text says once its usual mistakes are put right, and a finding for each line changed."""
+    """The value of a text after its common mistakes were repaired, with a finding for each changed line."""
 
     value: Any
     lines: list[str]
@@ -312,9 +312,9 @@ class _Repaired(NamedTuple):
 def _repaired(
     text: str, problem: YamlProblem, load: Callable[[str], Any], keys: Literal["any", "words"] = "any"
 ) -> _Repaired | None:
-    """The text with its usual mistakes put right.
+    """Repair common mistakes; return None if the text cannot be repaired.
 
-    Only the line where the parser stopped is touched, then it is asked again: a line that is right stays as it is.
+    Only the line where the parser stopped is changed, then it parses again: a correct line is never touched.
     """
     lines = text.split("\n")
     findings: dict[int, Finding] = {}
@@ -337,7 +337,7 @@ def _repaired(
 
 
 def _rewritten(line: str) -> tuple[str | None, str]:
-    """The rule a line breaks and the line put right; no rule where it cannot be."""
+    """Return the rule that a line breaks and the repaired line; no rule if it cannot be repaired."""
     bare = line.lstrip(" \t")
     indent = line[: len(line) - len(bare)]
     if "\t" in indent:
@@ -346,7 +346,7 @@ def _rewritten(line: str) -> tuple[str | None, str]:
     value = value.strip(" \t")
     if not colon or not value or not _is_key(key.removeprefix("- ")):
         return None, line
-    # A comment is part of the value here: nobody who forgot the quotes meant one.
+    # A `#` is part of the value here: an author who forgot the quotes meant no comment.
     start = line.index(value, len(indent + key) + 1)
     gap = "" if line[start - 1] in " \t" else " "
     quoted = line[:start] + gap + "'" + value.replace("'", "''") + "'" + line[start + len(value) :]
@@ -358,7 +358,7 @@ def _rewritten(line: str) -> tuple[str | None, str]:
 
 
 def _is_key(text: str) -> bool:
-    """Whether a text is one word of letters, digits, hyphens, dots and underscores."""
+    """Return whether a text is one word of letters, digits, hyphens, dots and underscores."""
     return bool(text) and text.replace("-", "").replace("_", "").replace(".", "").isalnum()
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from skillshelf.config.profile import Profile, SettingForm, SettingRule, Syntax
 from skillshelf.core import files
+from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import Environment
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.values import Diagnostic, VerdictName
@@ -151,9 +152,7 @@ def _under(keys: list[str], value: Any) -> Iterator[Any]:
 
 
 def _shown(path: str, environment: Environment) -> str:
-    if path.startswith(f"{environment.cwd}/"):
-        return path[len(environment.cwd) + 1 :]
-    return "~" + path[len(environment.home) :] if environment.home and path.startswith(f"{environment.home}/") else path
+    return PathDisplay(environment.cwd, environment.home).short(path)
 
 
 # Trust --------------------------------------------------------------------------------------------

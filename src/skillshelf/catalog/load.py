@@ -1,4 +1,4 @@
-"""Addresses `skill://name/path` to bytes inside that skill, and nowhere else."""
+"""Resolve names, paths and `skill://` addresses to skills, and read files inside a skill and nowhere else."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,7 +7,8 @@ from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from skillshelf.catalog.document import body, form_of, parse
+from skillshelf.catalog.discovery import SKILL_FILE
+from skillshelf.catalog.document import body, parse, parse_options
 from skillshelf.catalog.rules import check, placed
 from skillshelf.config.profile import Profile
 from skillshelf.core import files
@@ -20,7 +21,7 @@ from skillshelf.core.limits import (
     SKILL_FILE_BYTES,
 )
 from skillshelf.core.text import visible
-from skillshelf.core.values import CatalogSkill, Diagnostic
+from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, Filtered, Shadowed
 from skillshelf.errors import (
     AmbiguousSkill,
     FileReadError,
@@ -33,8 +34,10 @@ from skillshelf.errors import (
 )
 
 __all__ = [
+    "SKILL_FILE",
     "Listing",
     "LoadedSkill",
+    "Omission",
     "Resource",
     "ResourceAddress",
     "digest_of",
@@ -42,6 +45,8 @@ __all__ = [
     "load",
     "loaded_from",
     "near_names",
+    "omissions",
+    "omissions_of",
     "parse_address",
     "read_resource",
     "read_skill",
@@ -52,18 +57,17 @@ __all__ = [
 
 
 SCHEME = "skill://"
-SKILL_FILE = "SKILL.md"
 
 
 class ResourceAddress(NamedTuple):
-    """A skill's name and the names on the way to one of its files, decoded and found harmless."""
+    """The name of a skill and the path segments of one of its files, decoded and checked."""
 
     name: str
     segments: tuple[str, ...]
 
 
 class Resource(NamedTuple):
-    """One file of a skill; `content` is text, or base64 where the bytes are no UTF-8."""
+    """One file of a skill; `content` is text, or base64 if the bytes are not UTF-8."""
 
     uri: str
     path: str
@@ -75,7 +79,7 @@ class Resource(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """The files of a skill by relative path, how many there are, and whether some are left out."""
+    """The files of a skill by relative path, their total number, and whether some are left out."""
 
     files: tuple[str, ...]
     total: int
@@ -83,7 +87,7 @@ class Listing(NamedTuple):
 
 
 def digest_of(data: bytes) -> str:
-    """The digest of some bytes, as it is written everywhere."""
+    """Return the digest of some bytes in the form that is used everywhere."""
     return "sha256:" + sha256(data).hexdigest()
 
 
@@ -91,7 +95,7 @@ def digest_of(data: bytes) -> str:
 
 
 def parse_address(uri: str) -> ResourceAddress:
-    """The address a text is; PathEscape, with the reason, for everything that is none."""
+    """Return the parsed address; raise PathEscape with the reason if it is not valid."""
     if len(uri) > ADDRESS_CHARS:
         raise LimitExceeded(f"an address has at most {ADDRESS_CHARS} characters")
     if any("\ud800" <= c <= "\udfff" for c in uri):
@@ -110,7 +114,7 @@ def parse_address(uri: str) -> ResourceAddress:
 
 
 def _decoded(text: str) -> str:
-    """The text with its percent-encoding undone, once."""
+    """Return the text with its percent-encoding undone, once."""
     position = text.find("%")
     while position >= 0:
         if len(text[position + 1 : position + 3]) != 2 or not all(c in _HEX for c in text[position + 1 : position + 3]):
@@ -126,7 +130,7 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 
 def _segment(raw: str) -> str:
-    """One name of a path, decoded; a name that means another folder is refused."""
+    """Return one segment of a path, decoded; raise PathEscape if it leads to another folder."""
     name = _decoded(raw)
     if not name or name.startswith("/"):
         raise PathEscape(f"Absolute paths are not allowed in {SCHEME} addresses")
@@ -138,11 +142,89 @@ def _segment(raw: str) -> str:
     return name
 
 
+# Names --------------------------------------------------------------------------------------------
+
+
+class Omission(NamedTuple):
+    """A file that the catalog reports without holding it as a skill, and the entry that says why."""
+
+    name: str
+    path: str
+    entry: Diagnostic | Shadowed | Filtered
+
+
+def resolve(
+    skills: Sequence[CatalogSkill], *, name: str | None = None, path: str | None = None, cwd: str = "/"
+) -> CatalogSkill:
+    """Return the one skill that a path, or else a name, refers to.
+
+    Raise SkillNotFound with names that are close, or AmbiguousSkill with the paths of all skills of that name.
+    """
+    found = [skill for skill in skills if skill.name == name] if path is None else _at_path(skills, path, cwd)
+    if len(found) > 1:
+        raise AmbiguousSkill(found[0].name, [skill.path for skill in found])
+    if found:
+        return found[0]
+    missing = SkillNotFound((name if path is None else path) or "")
+    missing.near = tuple(near_names(missing.name, skills))
+    raise missing
+
+
+def _at_path(skills: Sequence[CatalogSkill], path: str, cwd: str) -> list[CatalogSkill]:
+    """Return the skill at a folder or SKILL.md, compared as found first and by its real path second."""
+    wanted = _skill_file(path, cwd)
+    if wanted is None:
+        return []
+    found = [skill for skill in skills if skill.path == wanted]
+    if not found:
+        real = files.real_path(wanted)
+        found = [skill for skill in skills if skill.real_path == real]
+    return found[:1]
+
+
+def _skill_file(path: str, cwd: str) -> str | None:
+    """Return the absolute path of the SKILL.md that a path names; None if no file can have that path."""
+    if len(path) > ADDRESS_CHARS or "\0" in path or any("\ud800" <= c <= "\udfff" for c in path):
+        return None
+    wanted = os.path.normpath(os.path.join(cwd, path))
+    return wanted if os.path.basename(wanted) == SKILL_FILE else os.path.join(wanted, SKILL_FILE)
+
+
+def omissions(catalog: Catalog) -> Iterator[Omission]:
+    """Yield everything that was rejected, shadowed or filtered; a rejected file goes by the name of its folder."""
+    for error in catalog.errors:
+        is_skill_file = os.path.basename(error.path).lower() == SKILL_FILE.lower()
+        folder = os.path.dirname(error.path) if is_skill_file else error.path
+        yield Omission(os.path.basename(folder), error.path, error)
+    yield from (Omission(loser.name, loser.path, loser) for loser in catalog.shadowed)
+    yield from (Omission(entry.name, entry.path, entry) for entry in catalog.filtered)
+
+
+def omissions_of(
+    catalog: Catalog, *, name: str | None = None, path: str | None = None, cwd: str = "/"
+) -> list[Omission]:
+    """Return what became of a path, or else a name, that `resolve` does not find."""
+    if path is None:
+        return [omission for omission in omissions(catalog) if omission.name == name]
+    wanted = _skill_file(path, cwd)
+    return [omission for omission in omissions(catalog) if wanted in (omission.path, f"{omission.path}/{SKILL_FILE}")]
+
+
+def near_names(name: str, skills: Sequence[CatalogSkill]) -> list[str]:
+    """Return names of skills that resemble a misspelt one."""
+    from difflib import get_close_matches
+
+    if len(name) > 200:
+        return []
+    known = {skill.name.lower(): skill.name for skill in skills}
+    return [known[near] for near in get_close_matches(name.lower(), list(known), 3, 0.6)]
+
+
 # Reading ------------------------------------------------------------------------------------------
 
 
 def read_skill(skill: CatalogSkill, *, limit: int) -> files.Contents:
-    """A skill's SKILL.md, where it was when the catalog was made."""
+    """Read the SKILL.md of a skill at its path in the catalog."""
     folder, name = os.path.split(skill.real_path)
     return _read(folder, (name,), limit=limit, shown=skill.path)
 
@@ -150,9 +232,9 @@ def read_skill(skill: CatalogSkill, *, limit: int) -> files.Contents:
 def read_resource(
     uri: str, skills: Sequence[CatalogSkill], profile: Profile, *, limit: int = RESOURCE_BYTES
 ) -> tuple[CatalogSkill, Resource]:
-    """The file an address names, with its skill; an address of a folder gives the names in it."""
+    """Return the skill and the file of an address; for a folder, a text with the names in it."""
     address = parse_address(uri)
-    skill = _named(address.name, skills)
+    skill = resolve(skills, name=address.name)
     shown = "/".join(address.segments) or SKILL_FILE
     if not address.segments:
         return skill, resource_of(uri, skill.path, shown, read_skill(skill, limit=limit).data, profile)
@@ -165,17 +247,8 @@ def read_resource(
     return skill, resource_of(uri, path, shown, data, profile)
 
 
-def _named(name: str, skills: Sequence[CatalogSkill]) -> CatalogSkill:
-    named = [skill for skill in skills if skill.name == name]
-    if not named:
-        raise SkillNotFound(name)
-    if len(named) > 1:
-        raise AmbiguousSkill(name, [skill.path for skill in named])
-    return named[0]
-
-
 def resource_of(uri: str, path: str, shown: str, data: bytes, profile: Profile) -> Resource:
-    """The resource that these bytes are; `shown` is the path in the skill, which decides its type."""
+    """Return the resource with these bytes; `shown` is the path in the skill, which decides its content type."""
     kind = CONTENT_TYPES[profile.content_types](shown)
     try:
         return Resource(uri, path, data.decode("utf-8"), "utf-8", kind, len(data), digest_of(data))
@@ -186,7 +259,7 @@ def resource_of(uri: str, path: str, shown: str, data: bytes, profile: Profile) 
 
 
 def _read(folder: str, segments: Sequence[str], *, limit: int, shown: str) -> files.Contents:
-    """A regular file below a folder, opened name by name and never through a link."""
+    """Read a regular file below a folder, opened segment by segment and never through a link."""
     with refusing(shown, limit), files.Folder(folder) as here:
         return here.read(segments, limit=limit)
 
@@ -201,7 +274,7 @@ def _children(folder: str, segments: Sequence[str], shown: str) -> list[str]:
 
 @contextmanager
 def refusing(shown: str, limit: int) -> Iterator[None]:
-    """Failures of the door as errors that name what was asked for; a folder stays a folder's error."""
+    """Turn failures of file access into errors that name the requested path; IsADirectoryError passes."""
     try:
         yield
     except FileNotFoundError:
@@ -217,7 +290,7 @@ def refusing(shown: str, limit: int) -> Iterator[None]:
 
 
 def list_files(skill: CatalogSkill, *, most: int, most_bytes: int | None) -> Listing:
-    """The regular files of a skill but its SKILL.md, sorted before anything is cut."""
+    """List the regular files of a skill except its SKILL.md, sorted before anything is cut."""
     try:
         with files.Folder(skill.real_dir) as here:
             found, complete = here.files(LISTED_ENTRIES)
@@ -244,8 +317,7 @@ def _markdown_or_plain(path: str) -> str:
 def _by_extension(path: str) -> str:
     if path.lower().endswith((".md", ".markdown")):
         return "text/markdown"
-    known = _TYPES.get(path.lower().rpartition(".")[2])
-    return known or "text/plain"
+    return _TYPES.get(path.lower().rpartition(".")[2], "text/plain")
 
 
 # The platform's table differs between machines; the same file must have the same type on all of them.
@@ -281,7 +353,7 @@ CONTENT_TYPES = {"markdown-or-plain": _markdown_or_plain, "by-extension": _by_ex
 class LoadedSkill(NamedTuple):
     """A skill whose bytes were read and digested just now.
 
-    `data` is the whole file, `content` the same as text, `body` what follows its frontmatter.
+    `data` is the whole file, `content` the same as text, `body` the text after the frontmatter.
     """
 
     skill: CatalogSkill
@@ -300,60 +372,19 @@ class LoadedSkill(NamedTuple):
     frontmatter: Mapping[str, Any] = {}
 
 
-def resolve(
-    skills: Sequence[CatalogSkill], *, name: str | None = None, path: str | None = None, cwd: str
-) -> CatalogSkill:
-    """The one skill of the catalog that a path, or else a name, means; a path wins."""
-    if path is not None:
-        return _by_path(skills, path, cwd)
-    named = [skill for skill in skills if skill.name == name]
-    if not named:
-        raise SkillNotFound(name or "")
-    if len(named) > 1:
-        raise AmbiguousSkill(named[0].name, [skill.path for skill in named])
-    return named[0]
-
-
-def _by_path(skills: Sequence[CatalogSkill], path: str, cwd: str) -> CatalogSkill:
-    """A folder or its SKILL.md, relative to the working directory, as found or by its real path."""
-    if len(path) > ADDRESS_CHARS or "\0" in path or any("\ud800" <= c <= "\udfff" for c in path):
-        raise SkillNotFound(path)
-    wanted = os.path.normpath(os.path.join(cwd, path))
-    if os.path.basename(wanted) != SKILL_FILE:
-        wanted = os.path.join(wanted, SKILL_FILE)
-    for skill in skills:
-        if skill.path == wanted:
-            return skill
-    real = files.real_path(wanted)
-    for skill in skills:
-        if skill.real_path == real:
-            return skill
-    raise SkillNotFound(path)
-
-
-def near_names(name: str, skills: Sequence[CatalogSkill]) -> list[str]:
-    """Names that somebody who wrote this one may have meant."""
-    from difflib import get_close_matches
-
-    if len(name) > 200:
-        return []
-    known = {skill.name.lower(): skill.name for skill in skills}
-    return [known[near] for near in get_close_matches(name.lower(), list(known), 3, 0.6)]
-
-
 def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
-    """The skill as it is on disk now; an error where it is gone or no longer valid."""
+    """Return the skill as it is on disk now; raise if it is gone or no longer valid."""
     try:
         data, mtime_ns, _ = read_skill(skill, limit=SKILL_FILE_BYTES)
     except ResourceNotFound:
         raise SkillFileNotFound(skill.path) from None
     except (IsADirectoryError, PathEscape):
-        raise InvalidFormat(f"SKILL.md is no regular file any more: {skill.path}") from None
+        raise InvalidFormat(f"SKILL.md is no longer a regular file: {skill.path}") from None
     return loaded_from(skill, data, mtime_ns, profile)
 
 
 def loaded_from(skill: CatalogSkill, data: bytes, mtime_ns: int, profile: Profile) -> LoadedSkill:
-    """The skill that these bytes of its SKILL.md make, checked once more."""
+    """Return the skill with these bytes as its SKILL.md, checked again."""
     fields = _recheck(skill, data, profile)
     try:
         content = data.decode("utf-8-sig")
@@ -361,6 +392,8 @@ def loaded_from(skill: CatalogSkill, data: bytes, mtime_ns: int, profile: Profil
     except UnicodeDecodeError as error:
         raise InvalidFormat(f"not UTF-8 at byte {error.start}: {skill.path}") from None
     listing = list_files(skill, most=profile.listed_files, most_bytes=profile.listed_bytes)
+    folders = ("scripts", "references", "assets")
+    changed = Diagnostic(skill.path, "changed", "the file changed since the catalog was built; this is its new text")
     return LoadedSkill(
         skill=skill,
         data=data,
@@ -371,21 +404,15 @@ def loaded_from(skill: CatalogSkill, data: bytes, mtime_ns: int, profile: Profil
         files=listing.files,
         files_total=listing.total,
         files_truncated=listing.truncated,
-        **{f"has_{name}": _has_folder(skill, name) for name in ("scripts", "references", "assets")},
-        warnings=_changes(skill, len(data), mtime_ns),
+        **{f"has_{name}": files.kind_at(os.path.join(skill.real_dir, name)) == "folder" for name in folders},
+        warnings=() if (len(data), mtime_ns) == (skill.size, skill.mtime_ns) else (changed,),
         frontmatter=fields,
     )
 
 
-def _changes(skill: CatalogSkill, size: int, mtime_ns: int) -> tuple[Diagnostic, ...]:
-    if (size, mtime_ns) == (skill.size, skill.mtime_ns):
-        return ()
-    return (Diagnostic(skill.path, "changed", "the file changed since the catalog was made; this is its new text"),)
-
-
 def _recheck(skill: CatalogSkill, data: bytes, profile: Profile) -> Mapping[str, Any]:
-    """The fields of the frontmatter as they are now; raises if the file would not be in the catalog any more."""
-    document = parse(data, whole=True, form=form_of(profile))
+    """Return the current frontmatter fields; raise if the profile would now reject the file."""
+    document = parse(data, whole=True, options=parse_options(profile))
     directory = os.path.basename(os.path.dirname(skill.path))
     for finding in check(document, directory, profile):
         optional = finding.rule == "description-missing" and not skill.description
@@ -393,9 +420,5 @@ def _recheck(skill: CatalogSkill, data: bytes, profile: Profile) -> Mapping[str,
             finding = placed(finding, document)
             raise InvalidFormat(f"{finding.message} ({finding.rule}, line {finding.line}): {skill.path}")
     if document.fields.get("disable-model-invocation") and not skill.frontmatter.get("disable-model-invocation"):
-        raise InvalidFormat(f"the file was closed to models since the catalog was made; look again: {skill.path}")
+        raise InvalidFormat(f"the file was hidden from models after the catalog was built; refresh it: {skill.path}")
     return document.fields
-
-
-def _has_folder(skill: CatalogSkill, name: str) -> bool:
-    return files.kind_at(os.path.join(skill.real_dir, name)) == "folder"

@@ -1,11 +1,11 @@
-"""Candidates to skills: read, checked and weighed by the profile; what is none gets an error that says why."""
+"""Parse candidates into skills: read, check and apply severities; every rejected file gets an error that says why."""
 
 import os
 from collections.abc import Mapping, Sequence
 
-from skillshelf.catalog.build_context import BuildContext, Diagnostics, Documents, hidden_by, is_disabled
+from skillshelf.catalog.build_context import BuildContext, Diagnostics, Documents, hidden_by, make_skill
 from skillshelf.catalog.discovery import Repeat
-from skillshelf.catalog.document import PLAIN_FORM, Document, body, form_of, parse, reads_alike
+from skillshelf.catalog.document import DEFAULT_OPTIONS, Document, body, parse, parse_options, reads_alike
 from skillshelf.catalog.rules import check, description_of, name_of, placed
 from skillshelf.config.profile import Profile
 from skillshelf.core.values import Candidate, CatalogSkill, Diagnostic, Finding, Root, Shadowed
@@ -14,74 +14,72 @@ __all__ = ["parse_candidate", "parse_repeat", "read_document"]
 
 
 def read_document(candidate: Candidate, profile: Profile, documents: Documents) -> Document:
-    """The candidate as this profile takes it apart, parsed once for all profiles that do it alike."""
-    key = (candidate.real_path, form_of(profile))
+    """Return the candidate as this profile parses it; profiles that parse alike share one document."""
+    key = (candidate.real_path, parse_options(profile))
     document: Document | None = documents.get(key)
     if document is None:
-        plain = documents.get((candidate.real_path, PLAIN_FORM))
+        plain = documents.get((candidate.real_path, DEFAULT_OPTIONS))
         if plain is not None and reads_alike(candidate.head, plain, key[1]):
             document = plain
         else:
-            document = parse(candidate.head, whole=len(candidate.head) >= candidate.size, form=key[1])
+            document = parse(candidate.head, whole=len(candidate.head) >= candidate.size, options=key[1])
         documents[key] = document
     return document
 
 
-def parse_candidate(candidate: Candidate, ground: BuildContext) -> CatalogSkill | None:
-    """The skill a candidate is, or None with an error that says why it is none."""
-    _, profile, settings, parts, _, documents = ground
-    root = ground.roots[candidate.root]
+def parse_candidate(candidate: Candidate, context: BuildContext) -> CatalogSkill | None:
+    """Return the skill of a candidate; None, with an error reported, if the profile rejects it."""
+    _, profile, settings, diagnostics, _, documents = context
+    root = context.roots[candidate.root]
     directory = os.path.basename(os.path.dirname(candidate.path))
     try:
         document = read_document(candidate, profile, documents)
         findings = check(document, directory, profile)
     except Exception as error:
         # One file must never cost the listing, not even by a mistake of ours.
-        parts.errors.append(Diagnostic(candidate.path, "internal", f"{type(error).__name__}: {error}"))
+        diagnostics.errors.append(Diagnostic(candidate.path, "internal", f"{type(error).__name__}: {error}"))
         return None
-    if findings and not _weigh(findings, document, candidate.path, root, profile, parts):
+    if findings and not _apply_severities(findings, document, candidate.path, root, profile, diagnostics):
         return None
     fields = document.fields
-    name = root.prefix + name_of(fields, directory, profile)
     description = description_of(fields)
     if not description and profile.description_from == "or-body":
-        description = _first_line(candidate.head)
-    hidden = hidden_by(name, candidate.path, candidate.real_path, fields, root, settings, profile)
-    return CatalogSkill(
-        name=name,
-        description=description,
-        path=candidate.path,
+        lines = body(candidate.head).decode("utf-8", "replace").splitlines()
+        description = next((text for line in lines if (text := line.strip().lstrip("#").strip())), "")
+    return make_skill(
+        root.prefix + name_of(fields, directory, profile),
+        description,
+        candidate.path,
         real_path=candidate.real_path,
         real_dir=candidate.real_dir,
-        scope=root.scope,
-        source=root.source,
-        root=candidate.root,
-        mtime_ns=candidate.stamp[3],
-        size=candidate.size,
-        enabled=hidden != "disabled",
-        trusted=root.trusted,
-        hidden=hidden,
-        frontmatter=fields,
+        root=root,
+        root_index=candidate.root,
+        stamp=candidate.stamp,
+        fields=fields,
+        settings=settings,
+        profile=profile,
     )
 
 
 def parse_repeat(
-    repeat: Repeat, by_file: Mapping[str, CatalogSkill], refused: Mapping[str, Candidate], ground: BuildContext
+    repeat: Repeat, by_file: Mapping[str, CatalogSkill], rejected: Mapping[str, Candidate], context: BuildContext
 ) -> CatalogSkill | None:
-    """The same file by another way: its folder, and so the verdict on it, may be another one."""
-    _, profile, settings, parts, _, _ = ground
-    root = ground.roots[repeat.root]
+    """Return the skill of a file reached by a second path: its folder, and so what the rules say, may differ."""
+    _, profile, settings, diagnostics, _, _ = context
+    root = context.roots[repeat.root]
     known = by_file.get(repeat.real_path)
     if known is None:
-        candidate = refused[repeat.real_path]
-        return parse_candidate(candidate._replace(root=repeat.root, path=repeat.path, real_dir=repeat.real_dir), ground)
+        candidate = rejected[repeat.real_path]
+        moved = candidate._replace(root=repeat.root, path=repeat.path, real_dir=repeat.real_dir)
+        return parse_candidate(moved, context)
     directory = os.path.basename(os.path.dirname(repeat.path))
     document = Document(dict(known.frontmatter), "", ())
-    # What it is warned about was said where it was found first; and it is in the catalog, so this way is no loss.
-    unsaid = parts._replace(errors=[], warnings=[])
-    if not _weigh(check(document, directory, profile), document, repeat.path, root, profile, unsaid):
-        parts.shadowed.append(Shadowed(known.name, repeat.path, known.path, same_file=True))
+    # Its warnings were reported for the first path; and the skill is in the catalog, so nothing is lost here.
+    unreported = diagnostics._replace(errors=[], warnings=[])
+    if not _apply_severities(check(document, directory, profile), document, repeat.path, root, profile, unreported):
+        diagnostics.shadowed.append(Shadowed(known.name, repeat.path, known.path, same_file=True))
         return None
+    hidden = hidden_by(known.name, repeat.path, known.real_path, known.frontmatter, root, settings, profile)
     return known._replace(
         name=root.prefix + name_of(known.frontmatter, directory, profile),
         path=repeat.path,
@@ -89,33 +87,27 @@ def parse_repeat(
         scope=root.scope,
         source=root.source,
         root=repeat.root,
-        enabled=not is_disabled(known.name, repeat.path, known.real_path, settings),
+        enabled=hidden != "disabled",
         trusted=root.trusted,
-        hidden=hidden_by(known.name, repeat.path, known.real_path, known.frontmatter, root, settings, profile),
+        hidden=hidden,
     )
 
 
-def _weigh(
-    findings: Sequence[Finding], document: Document, path: str, root: Root, profile: Profile, parts: Diagnostics
+def _apply_severities(
+    findings: Sequence[Finding], document: Document, path: str, root: Root, profile: Profile, diagnostics: Diagnostics
 ) -> bool:
-    """Report the findings as the profile weighs them; False if one of them rejects the skill."""
+    """Report findings by their severity in the profile; return False if one of them rejects the skill."""
     warnings = []
     for finding in findings:
-        weight = profile.rules[finding.rule]
-        if weight not in ("reject", "warn") or (
+        severity = profile.rules[finding.rule]
+        if severity not in ("reject", "warn") or (
             finding.rule == "description-missing" and not root.description_required
         ):
             continue
         _, message, line, _ = finding if finding.line is not None else placed(finding, document)
-        if weight == "reject":
-            parts.errors.append(Diagnostic(path, finding.rule, message, line))
+        if severity == "reject":
+            diagnostics.errors.append(Diagnostic(path, finding.rule, message, line))
             return False
         warnings.append(Diagnostic(path, finding.rule, message, line))
-    parts.warnings.extend(warnings)
+    diagnostics.warnings.extend(warnings)
     return True
-
-
-def _first_line(head: bytes) -> str:
-    """The first line of the body that says something, without the marks of a heading."""
-    lines = body(head).decode("utf-8", "replace").splitlines()
-    return next((text for line in lines if (text := line.strip().lstrip("#").strip())), "")

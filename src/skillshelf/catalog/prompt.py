@@ -1,8 +1,8 @@
-"""Skills to a list with one line each, kept within a number of characters the way hosts do it."""
+"""Write the catalog as text for a model, in the form and within the budget of a profile."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from skillshelf.config.profile import Budget, CatalogForm, Profile
 from skillshelf.config.settings import Settings
@@ -12,109 +12,16 @@ from skillshelf.core.values import CatalogSkill, tools_text
 
 __all__ = [
     "SYSTEM_RULES",
-    "Bullets",
     "CatalogText",
     "available_skills_with_location",
-    "bullets",
     "catalog_text",
     "tokens_in",
     "visible_to_model",
 ]
 
 
-class Bullets(NamedTuple):
-    """The lines, how many skills are not among them, and the paths of those that lost some of their description."""
-
-    lines: list[str]
-    omitted: int
-    cut: tuple[str, ...] = ()
-
-
-def bullets(
-    skills: Sequence[CatalogSkill],
-    *,
-    most: float,
-    overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"],
-    shown: int | None,
-    with_file: bool,
-) -> Bullets:
-    """One line a skill; what does not fit is settled as `overflow` says."""
-    entries = [_Entry(skill, _description(skill, shown), skill.path if with_file else "") for skill in skills]
-    lines = [entry.line() for entry in entries]
-    if _size(lines) <= most:
-        return Bullets(lines, 0)
-    return OVERFLOWS[overflow](entries, most)
-
-
-class _Entry(NamedTuple):
-    skill: CatalogSkill
-    description: str
-    file: str
-
-    def line(self, length: int | None = None) -> str:
-        """The line of a skill with so much of its description; nothing of it at 0."""
-        text = self.description if length is None else cut(self.description, length) if length else ""
-        file = f" (file: {self.file})" if self.file else ""
-        return f"- {fold(self.skill.name)}{': ' if text else ''}{text}{file}"
-
-
-def _description(skill: CatalogSkill, shown: int | None) -> str:
-    text = fold(skill.description)
-    return text if shown is None else cut(text, shown)
-
-
-def _size(lines: Sequence[str]) -> int:
-    return sum(len(line) + 1 for line in lines)
-
-
-def _everything(entries: Sequence[_Entry], most: float) -> Bullets:
-    return Bullets([entry.line() for entry in entries], 0)
-
-
-def _shortened(entries: Sequence[_Entry], most: float) -> Bullets:
-    """Paths from their root, then all descriptions cut to one length; if even none fit, the last entries go."""
-    entries = [entry._replace(file="/".join(["r", *entry.file.split("/")[-2:]])) for entry in entries]
-    low, high = 0, max((len(entry.description) for entry in entries), default=0)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if _size([e.line(middle) for e in entries]) <= most else (low, middle - 1)
-    lines = [entry.line(low) for entry in entries]
-    kept = 0
-    room = most
-    while kept < len(lines) and room >= len(lines[kept]) + 1:
-        room -= len(lines[kept]) + 1
-        kept += 1
-    shorter = [entry.skill.path for entry in entries[:kept] if len(entry.description) > low]
-    return Bullets(lines[:kept], len(lines) - kept, tuple(shorter))
-
-
-def _without_descriptions(entries: Sequence[_Entry], most: float) -> Bullets:
-    """Every name stays; descriptions stay in order as long as there is room."""
-    room = most - _size([entry.line(0) for entry in entries])
-    lines = []
-    lost = []
-    for entry in entries:
-        needed = len(entry.line()) - len(entry.line(0))
-        if needed <= room:
-            room -= needed
-            lines.append(entry.line())
-        else:
-            room = min(room, 0)
-            lost += [entry.skill.path] if entry.description else []
-            lines.append(entry.line(0))
-    return Bullets(lines, 0, tuple(lost))
-
-
-OVERFLOWS: Mapping[str, Callable[[Sequence[_Entry], float], Bullets]] = {
-    "none": _everything,
-    "shorten": _shortened,
-    "drop-descriptions": _without_descriptions,
-    "drop-least-used": _without_descriptions,
-}
-
-
 class CatalogText(NamedTuple):
-    """The text, how many skills are in it, how many are not, whether anything was cut for the budget, and in which."""
+    """A catalog text: skills listed and omitted, whether the budget cut anything, and the paths of cut descriptions."""
 
     text: str
     entries: int
@@ -124,32 +31,32 @@ class CatalogText(NamedTuple):
 
     @property
     def chars(self) -> int:
-        """Characters of the text."""
+        """The length of the text."""
         return len(self.text)
 
     @property
     def tokens(self) -> int:
-        """An estimate of its tokens."""
+        """The estimated number of tokens."""
         return tokens_in(self.text)
 
 
 def tokens_in(text: str) -> int:
-    """UTF-8 bytes by four, rounded up."""
+    """Estimate tokens: UTF-8 bytes divided by four, rounded up."""
     return (len(text.encode("utf-8", "surrogatepass")) + 3) // 4
 
 
 def _shown(description: str, most: int | None = DESCRIPTION_SHOWN) -> str:
-    """As much of a description as a model is shown, on one line."""
+    """Return as much of a description as a model is shown, on one line."""
     return fold(description) if most is None else cut(fold(description), most)
 
 
 def visible_to_model(skills: Sequence[CatalogSkill]) -> list[CatalogSkill]:
-    """The skills a model may know of."""
+    """Return the skills that are not hidden from models."""
     return [skill for skill in skills if skill.hidden is None]
 
 
-class Told(NamedTuple):
-    """What a form is given: the skills, the settings that bound them, and which gated fields are open."""
+class PromptContext(NamedTuple):
+    """Inputs of a catalog form: visible skills, settings with budgets, and the extra fields that the policy allows."""
 
     skills: Sequence[CatalogSkill]
     settings: Settings
@@ -157,7 +64,7 @@ class Told(NamedTuple):
     extra_fields: tuple[str, ...]
 
     def most(self, kind: Budget) -> float:
-        """The number that bounds the text, if the profile has that budget."""
+        """Return the limit of a budget; infinity if the profile does not have it."""
         numbers = {
             "entries": self.settings.max_entries,
             "bytes": self.settings.max_bytes,
@@ -170,14 +77,14 @@ class Told(NamedTuple):
 def catalog_text(
     skills: Sequence[CatalogSkill], profile: Profile, settings: Settings, *, extra_fields: tuple[str, ...] = ()
 ) -> CatalogText:
-    """The catalog as the profile writes it; empty where there is no skill to tell of."""
-    told = visible_to_model(skills)
-    if not told:
+    """Return the catalog in the form of the profile; empty if no skill is visible."""
+    shown = visible_to_model(skills)
+    if not shown:
         return CatalogText("", 0, 0, truncated=False)
-    return FORMS[profile.catalog_form](Told(told, settings, profile, extra_fields))
+    return FORMS[profile.catalog_form](PromptContext(shown, settings, profile, extra_fields))
 
 
-# The standard's form, which degrades in steps -----------------------------------------------------
+# The standard's form, which is cut in steps -------------------------------------------------------
 
 _USE = (
     "Skills hold instructions for particular tasks. "
@@ -188,36 +95,38 @@ _MORE = " This list was shortened to fit: find skills with `skill_search`."
 _SHORTEST = 60
 
 
-def _available_skills(told: Told) -> CatalogText:
-    hint = _MORE if "skill_search" in told.profile.tools else " This list was shortened to fit."
-    return _whole(told) or _shortened_prompt(told, hint) or _names_only(told, hint)
+def _available_skills(context: PromptContext) -> CatalogText:
+    hint = _MORE if "skill_search" in context.profile.tools else " This list was shortened to fit."
+    return _whole(context) or _shortened(context, hint) or _names_only(context, hint)
 
 
-def _whole(told: Told) -> CatalogText | None:
-    if _least(told, DESCRIPTION_SHOWN) > told.most("tokens") * 4:
+def _whole(context: PromptContext) -> CatalogText | None:
+    if _least(context, DESCRIPTION_SHOWN) > context.most("tokens") * 4:
         return None
-    text = _element(told, DESCRIPTION_SHOWN, len(told.skills), hint="")
-    fits = tokens_in(text) <= told.most("tokens")
-    return CatalogText(text, len(told.skills), 0, truncated=False) if fits else None
+    text = _element(context, DESCRIPTION_SHOWN, len(context.skills), hint="")
+    fits = tokens_in(text) <= context.most("tokens")
+    return CatalogText(text, len(context.skills), 0, truncated=False) if fits else None
 
 
-def _shortened_prompt(told: Told, hint: str) -> CatalogText | None:
-    """All descriptions cut to the largest length that fits, if that is not too short to be of use."""
-    if _least(told, _SHORTEST) > told.most("tokens") * 4:
+def _shortened(context: PromptContext, hint: str) -> CatalogText | None:
+    """Cut all descriptions to the largest length that fits; return None if that is too short to be useful."""
+    if _least(context, _SHORTEST) > context.most("tokens") * 4:
         return None
-    texts = [fold(skill.description) for skill in told.skills]
-    frame = len(_element(told, 0, len(told.skills), hint=hint).encode()) - sum(_bytes_at(text)[0] for text in texts)
+    texts = [fold(skill.description) for skill in context.skills]
+    frame = len(_element(context, 0, len(context.skills), hint=hint).encode()) - sum(
+        _bytes_at(text)[0] for text in texts
+    )
     sizes = [_bytes_at(text) for text in texts]
     for length in range(DESCRIPTION_SHOWN - 1, _SHORTEST - 1, -1):
-        # Not a search by halves: an ellipsis has three bytes, so that a longer text may be the smaller one.
-        if (frame + sum(size[min(length, len(size) - 1)] for size in sizes) + 3) // 4 <= told.most("tokens"):
-            text = _element(told, length, len(told.skills), hint=hint)
-            return CatalogText(text, len(told.skills), 0, truncated=True)
+        # Not a binary search: an ellipsis has three bytes, so a longer text may take fewer bytes.
+        if (frame + sum(size[min(length, len(size) - 1)] for size in sizes) + 3) // 4 <= context.most("tokens"):
+            text = _element(context, length, len(context.skills), hint=hint)
+            return CatalogText(text, len(context.skills), 0, truncated=True)
     return None
 
 
 def _bytes_at(text: str) -> list[int]:
-    """The bytes of a description cut to each length, up to its own or the most that is shown."""
+    """Return the bytes of a description cut to each length, up to its own or the maximum."""
     ellipsis = len("…".encode())
     whole = [0, *accumulate(len(field(c).encode()) if c != " " else 1 for c in text[:DESCRIPTION_SHOWN])]
     lengths = range(1, min(len(text), DESCRIPTION_SHOWN + 1))
@@ -225,29 +134,29 @@ def _bytes_at(text: str) -> list[int]:
     return [*cuts, whole[-1]] if len(text) <= DESCRIPTION_SHOWN else cuts
 
 
-def _names_only(told: Told, hint: str) -> CatalogText:
-    """As many names as fit, in order."""
+def _names_only(context: PromptContext, hint: str) -> CatalogText:
+    """List as many names as fit, in order."""
     frame = len("  <skill>\n    <name></name>\n  </skill>\n")
-    most = int(min(len(told.skills), told.most("tokens") * 4 // frame + 1))
+    most = int(min(len(context.skills), context.most("tokens") * 4 // frame + 1))
 
     def fits(count: int) -> bool:
-        return tokens_in(_element(told, None, count, hint=hint)) <= told.most("tokens")
+        return tokens_in(_element(context, None, count, hint=hint)) <= context.most("tokens")
 
-    count = _longest(0, most, fits)
+    count = _largest(0, most, fits)
     if count is None:
-        return CatalogText("", 0, len(told.skills), truncated=True)
-    text = _element(told, None, count, hint=hint)
-    return CatalogText(text, count, len(told.skills) - count, truncated=True)
+        return CatalogText("", 0, len(context.skills), truncated=True)
+    text = _element(context, None, count, hint=hint)
+    return CatalogText(text, count, len(context.skills) - count, truncated=True)
 
 
-def _least(told: Told, length: int) -> int:
-    """Bytes that the entries take at the least, to see at once that thousands of them do not fit."""
+def _least(context: PromptContext, length: int) -> int:
+    """Return a lower bound of the bytes of all entries, to reject thousands of them at once."""
     frame = len("  <skill>\n    <name></name>\n    <description></description>\n  </skill>\n")
-    return sum(frame + max(0, min(length, len(fold(skill.description))) - 2) for skill in told.skills)
+    return sum(frame + max(0, min(length, len(fold(skill.description))) - 2) for skill in context.skills)
 
 
-def _longest(low: int, high: int, fits: Callable[[int], bool]) -> int | None:
-    """The largest number in the range that fits, where every smaller one fits too; None if none does."""
+def _largest(low: int, high: int, fits: Callable[[int], bool]) -> int | None:
+    """Return the largest number in a range that fits, if every smaller one fits too; None if none does."""
     if not fits(low):
         return None
     while low < high:
@@ -256,22 +165,22 @@ def _longest(low: int, high: int, fits: Callable[[int], bool]) -> int | None:
     return low
 
 
-def _element(told: Told, length: int | None, count: int, *, hint: str) -> str:
-    """The first skills with descriptions of at most that length, or with none."""
+def _element(context: PromptContext, length: int | None, count: int, *, hint: str) -> str:
+    """Return the element with the first `count` skills, descriptions cut to `length` or left out."""
     lines = [_USE + hint, f'<available_skills truncated="{"true" if hint else "false"}">']
-    for skill in told.skills[:count]:
+    for skill in context.skills[:count]:
         lines += ["  <skill>", f"    <name>{field(skill.name)}</name>"]
         if length is not None:
             lines.append(f"    <description>{field(cut(fold(skill.description), length))}</description>")
-            lines += _extra(skill, told.extra_fields)
+            lines += _extra(skill, context.extra_fields)
         lines.append("  </skill>")
-    if count < len(told.skills):
-        lines.append(f'  <omitted count="{len(told.skills) - count}"/>')
+    if count < len(context.skills):
+        lines.append(f'  <omitted count="{len(context.skills) - count}"/>')
     return "\n".join([*lines, "</available_skills>"])
 
 
 def _extra(skill: CatalogSkill, names: tuple[str, ...]) -> list[str]:
-    """Fields that are told only where the policy opened them."""
+    """Return the extra fields that the policy allows."""
     values = {
         "compatibility": skill.metadata.compatibility,
         "allowed-tools": tools_text(skill.frontmatter.get("allowed-tools")),
@@ -292,11 +201,11 @@ _RULES = (
 )
 
 
-def _skills_context(told: Told) -> CatalogText:
+def _skills_context(context: PromptContext) -> CatalogText:
     blocks: list[str] = []
     used = 0
-    for skill in told.skills:
-        if len(blocks) >= told.most("entries"):
+    for skill in context.skills:
+        if len(blocks) >= context.most("entries"):
             break
         block = "\n".join(
             [
@@ -309,10 +218,10 @@ def _skills_context(told: Told) -> CatalogText:
             ]
         )
         used += len(block.encode("utf-8", "surrogatepass")) + 1
-        if used > told.most("bytes"):
+        if used > context.most("bytes"):
             break
         blocks.append(block)
-    omitted = len(told.skills) - len(blocks)
+    omitted = len(context.skills) - len(blocks)
     note = [f"  <note>{omitted} more skills are not listed; find them with skill_search.</note>"] if omitted else []
     lines = [
         "<skills_context>",
@@ -328,16 +237,16 @@ def _skills_context(told: Told) -> CatalogText:
     return CatalogText("\n".join(lines), len(blocks), omitted, truncated=omitted > 0)
 
 
-def _with_location(told: Told) -> CatalogText:
-    skills = [(skill.name, skill.description, skill.path) for skill in told.skills]
-    text = available_skills_with_location(skills, shown=told.profile.description_shown)
-    return CatalogText(text, len(told.skills), 0, truncated=False)
+def _with_location(context: PromptContext) -> CatalogText:
+    skills = [(skill.name, skill.description, skill.path) for skill in context.skills]
+    text = available_skills_with_location(skills, shown=context.profile.description_shown)
+    return CatalogText(text, len(context.skills), 0, truncated=False)
 
 
 def available_skills_with_location(
     skills: Iterable[tuple[str, str, str]], *, shown: int | None = DESCRIPTION_SHOWN
 ) -> str:
-    """Name, description and path of each skill; empty where there is none."""
+    """Return name, description and path of each skill; empty if there are no skills."""
     lines = []
     for name, description, path in skills:
         lines += [
@@ -373,48 +282,109 @@ SYSTEM_RULES: Mapping[CatalogForm, str] = {
     "- When a task clearly matches the description of a skill, consider loading that skill.\n"
     "- Load a skill only when it is needed; never load all skills in advance."
 }
-"""What a system prompt says besides the catalog, in forms whose catalog is part of a tool."""
+"""Text of the system prompt besides the catalog, for forms whose catalog is part of a tool."""
 
 
-def _tool_prompt(told: Told) -> CatalogText:
+def _tool_prompt(context: PromptContext) -> CatalogText:
     lines: list[str] = []
     used = 0
-    for skill in told.skills:
+    for skill in context.skills:
         line = f"- {fold(skill.name)}: {_shown(skill.description)}"
         used += len(line) + 1
-        if used > told.most("chars"):
+        if used > context.most("chars"):
             break
         lines.append(line)
-    omitted = len(told.skills) - len(lines)
+    omitted = len(context.skills) - len(lines)
     note = [f"({omitted} more are not listed: ask for one by its name)"] if omitted else []
     text = _TOOL_PROMPT.format(skills="\n".join([*(lines or ["(none)"]), *note]))
     return CatalogText(text, len(lines), omitted, truncated=omitted > 0)
 
 
-def _skills_list(told: Told) -> CatalogText:
+def _skills_list(context: PromptContext) -> CatalogText:
     lines = [
         "Skills hold instructions for particular tasks. When a task matches one, read skill://<name> first.",
         "<skills>",
     ]
-    for skill in told.skills:
+    for skill in context.skills:
         lines += [f'<skill name="{field(skill.name)}">', field(_shown(skill.description)), "</skill>"]
-    return CatalogText("\n".join([*lines, "</skills>"]), len(told.skills), 0, truncated=False)
+    return CatalogText("\n".join([*lines, "</skills>"]), len(context.skills), 0, truncated=False)
 
 
-def _bullets(told: Told) -> CatalogText:
-    profile = told.profile
-    made = bullets(
-        told.skills,
-        most=told.most("chars"),
-        overflow=profile.overflow,
-        shown=profile.description_shown,
-        with_file=profile.catalog_form == "bullets-with-file",
-    )
-    entries = len(made.lines)
-    return CatalogText("\n".join(made.lines), entries, made.omitted, bool(made.omitted or made.cut), made.cut)
+# Bullet lists, one line for each skill ------------------------------------------------------------
 
 
-FORMS: Mapping[CatalogForm, Callable[[Told], CatalogText]] = {
+def _bullets(context: PromptContext) -> CatalogText:
+    profile = context.profile
+    with_file = profile.catalog_form == "bullets-with-file"
+    bullets = [
+        _Bullet(skill, _shown(skill.description, profile.description_shown), skill.path if with_file else "")
+        for skill in context.skills
+    ]
+    lines = [bullet.line() for bullet in bullets]
+    cut_paths: tuple[str, ...] = ()
+    if _size(lines) > context.most("chars"):
+        lines, cut_paths = OVERFLOWS[profile.overflow](bullets, context.most("chars"))
+    omitted = len(bullets) - len(lines)
+    return CatalogText("\n".join(lines), len(lines), omitted, bool(omitted or cut_paths), cut_paths)
+
+
+_Overflowed = tuple[list[str], tuple[str, ...]]
+"""The lines that are left, and the paths of skills whose description was cut."""
+
+
+class _Bullet(NamedTuple):
+    skill: CatalogSkill
+    description: str
+    file: str
+
+    def line(self, length: int | None = None) -> str:
+        """Return the line of a skill with its description cut to a length; without description at 0."""
+        text = self.description if length is None else cut(self.description, length) if length else ""
+        file = f" (file: {self.file})" if self.file else ""
+        return f"- {fold(self.skill.name)}{': ' if text else ''}{text}{file}"
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(len(line) + 1 for line in lines)
+
+
+def _shorten_all(bullets: Sequence[_Bullet], most: float) -> _Overflowed:
+    """Shorten paths, then cut all descriptions to one length; if even that is too much, drop the last lines."""
+    bullets = [bullet._replace(file="/".join(["r", *bullet.file.split("/")[-2:]])) for bullet in bullets]
+    longest = max((len(bullet.description) for bullet in bullets), default=0)
+    length = _largest(0, longest, lambda length: _size([bullet.line(length) for bullet in bullets]) <= most) or 0
+    lines = [bullet.line(length) for bullet in bullets]
+    kept = sum(size <= most for size in accumulate(len(line) + 1 for line in lines))
+    shorter = [bullet.skill.path for bullet in bullets[:kept] if len(bullet.description) > length]
+    return lines[:kept], tuple(shorter)
+
+
+def _drop_descriptions(bullets: Sequence[_Bullet], most: float) -> _Overflowed:
+    """Keep every name, and descriptions in order as long as there is room."""
+    room = most - _size([bullet.line(0) for bullet in bullets])
+    lines = []
+    dropped = []
+    for bullet in bullets:
+        needed = len(bullet.line()) - len(bullet.line(0))
+        if needed <= room:
+            room -= needed
+            lines.append(bullet.line())
+        else:
+            room = min(room, 0)
+            dropped += [bullet.skill.path] if bullet.description else []
+            lines.append(bullet.line(0))
+    return lines, tuple(dropped)
+
+
+OVERFLOWS: Mapping[str, Callable[[Sequence[_Bullet], float], _Overflowed]] = {
+    "none": lambda bullets, most: ([bullet.line() for bullet in bullets], ()),
+    "shorten": _shorten_all,
+    "drop-descriptions": _drop_descriptions,
+    "drop-least-used": _drop_descriptions,
+}
+
+
+FORMS: Mapping[CatalogForm, Callable[[PromptContext], CatalogText]] = {
     "available-skills": _available_skills,
     "skills-context": _skills_context,
     "with-location": _with_location,

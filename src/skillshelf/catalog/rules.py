@@ -1,7 +1,7 @@
-"""Text to what a reader cannot see in it: invisible, bidirectional, tag and control characters.
+"""Check documents against the rules, including text that a reader cannot see.
 
-Emoji, and scripts that need joiners or marks of direction, are not accused: a character counts only where
-its script gives it no work to do.
+Every rule always runs and yields findings; the profile decides their severity. Invisible characters are reported only
+where they have no function: emoji, and scripts that need joiners or direction marks, are not.
 """
 
 import re
@@ -34,7 +34,7 @@ _ANY = re.compile(f"[{''.join(_CLASSES.values())}]")
 
 
 def hidden_text(text: str) -> str | None:
-    """A sentence part that names each class with its count and first code point, or None."""
+    """Return a phrase that names each class of hidden characters with count and first code point, or None."""
     if not _ANY.search(text):
         return None
     text = _FLAG.sub("", text)
@@ -46,10 +46,10 @@ def hidden_text(text: str) -> str | None:
         ("variation selector", _idle_selectors(text)),
         ("tag", _EACH["tag"].findall(text)),
     ]
-    told = [f"{len(marks)} {kind} character(s) ({_code(marks[0])})" for kind, marks in found if marks]
-    if not told:
+    classes = [f"{len(marks)} {kind} character(s) ({_code(marks[0])})" for kind, marks in found if marks]
+    if not classes:
         return None
-    return ", ".join(told) + _decoded(text)
+    return ", ".join(classes) + _decoded(text)
 
 
 def _code(character: str) -> str:
@@ -58,21 +58,21 @@ def _code(character: str) -> str:
 
 
 def _decoded(text: str) -> str:
-    """What the tag characters spell, since that is what they are misused for."""
+    """Return the text that tag characters spell, since that is what they are misused for."""
     spelled = "".join(chr(ord(mark) - 0xE0000) for mark in _EACH["tag"].findall(text))
     readable = "".join(c for c in spelled if c.isprintable())
     return f" spelling {readable[:80]!r}" if readable else ""
 
 
 def _idle_marks(text: str) -> list[str]:
-    """Direction marks in a text without a letter that is written from right to left."""
+    """Return direction marks in a text without a letter that is written from right to left."""
     if any(bidirectional(c) in ("R", "AL") and c not in "\u061c\u200f" for c in text):
         return []
     return _EACH["mark"].findall(text)
 
 
 def _idle_invisible(text: str) -> list[str]:
-    """Invisible characters; a zero-width space between words of a script without blanks has work to do."""
+    """Return invisible characters; a zero-width space between words of a script without blanks has a function."""
     return [
         match[0]
         for match in _EACH["invisible"].finditer(text)
@@ -81,7 +81,7 @@ def _idle_invisible(text: str) -> list[str]:
 
 
 def _is_unspaced(left: str, right: str) -> bool:
-    """Whether Thai, Lao, Myanmar or Khmer stands on both sides."""
+    """Return whether Thai, Lao, Myanmar or Khmer stands on both sides."""
     return all(
         c and (0x0E00 <= ord(c) <= 0x0EFF or 0x1000 <= ord(c) <= 0x109F or 0x1780 <= ord(c) <= 0x17FF)
         for c in (left, right)
@@ -93,7 +93,7 @@ def _idle_joiners(text: str) -> list[str]:
 
 
 def _joins(before: str, after: str) -> bool:
-    """Whether a joiner stands where emoji or a joining script needs one."""
+    """Return whether a joiner stands where emoji or a joining script needs one."""
     left = before.rstrip("\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")[-1:]
     right = after[:1]
     if not left:
@@ -104,7 +104,7 @@ def _joins(before: str, after: str) -> bool:
 
 
 def _is_joining_script(character: str) -> bool:
-    """Letters and marks of Arabic to Tibetan, Myanmar, Khmer and Mongolian."""
+    """Return whether a character belongs to Arabic to Tibetan, Myanmar, Khmer or Mongolian."""
     point = ord(character)
     return (
         0x0600 <= point <= 0x109F or 0x1780 <= point <= 0x18AF or 0xA840 <= point <= 0xABFF or 0xFB50 <= point <= 0xFEFC
@@ -112,7 +112,7 @@ def _is_joining_script(character: str) -> bool:
 
 
 def _idle_selectors(text: str) -> list[str]:
-    """Variation selectors after something that has no variants."""
+    """Return variation selectors after a character that has no variants."""
     return [m[0] for m in _EACH["selector"].finditer(text) if not _has_variants(text[: m.start()][-1:], m[0])]
 
 
@@ -135,30 +135,29 @@ def _has_variants(left: str, selector: str) -> bool:
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029/\\]")
 
 FieldRule = Callable[[Any, Profile], Iterator[Finding]]
-"""Given the value of a field and the profile's measures, say what is wrong with it."""
+"""Yield what is wrong with the value of a field under a profile."""
 
 
 def check(document: Document, directory: str, profile: Profile) -> list[Finding]:
-    """What the rules say about one document in that folder; `placed` tells the line of each."""
-    findings = document.findings
+    """Return the findings for one document in that folder; `placed` adds the line of each."""
     fields = document.fields
-    found = [*_name(fields, directory, profile), *_description(fields, profile)]
+    found = [*document.findings, *_name(fields, directory, profile), *_description(fields, profile)]
     for field, value in fields.items():
         rule = FIELD_RULES.get(field)
         if rule is not None and value is not None:
             found.extend(rule(value, profile))
     found.extend(
-        Finding("field-type", f"`{field}` {_as_it_is(fields[field])}")
+        Finding("field-type", f"`{field}` {_not_text(fields[field])}")
         for field in profile.text_fields
         if field in fields and not isinstance(fields[field], str)
     )
     if unknown := [field for field in fields if field not in profile.fields]:
         found.append(Finding("unknown-field", f"not a field of this profile: {', '.join(sorted(unknown))}"))
-    return [*findings, *found]
+    return found
 
 
 def placed(finding: Finding, document: Document) -> Finding:
-    """The finding with the line of the field it is about, or of the file's first line."""
+    """Return the finding with the line of its field, or else with line 1."""
     if finding.line is not None:
         return finding
     line, column = document.place(_field_of(finding))
@@ -166,7 +165,7 @@ def placed(finding: Finding, document: Document) -> Finding:
 
 
 def name_of(fields: Mapping[str, Any], directory: str, profile: Profile) -> str:
-    """The name a skill goes by: what it declares, or its folder's name."""
+    """Return the name of a skill: the declared one, or the name of its folder."""
     declared = fields.get("name")
     if declared is None or profile.name_source == "directory":
         return directory
@@ -180,11 +179,11 @@ NAME_FORMS: Mapping[Literal["one-blank", "hyphens", "file-name"], Callable[[str]
     "hyphens": lambda name: "-".join(name.split()),
     "file-name": lambda name: re.sub(r'[:\\/<>*?"|]', "-", name),
 }
-"""What some hosts make of a declared name."""
+"""Return the name that some hosts derive from a declared name."""
 
 
 def description_of(fields: Mapping[str, Any]) -> str:
-    """The description without blanks around it; empty where there is none."""
+    """Return the description without blanks around it; empty if there is none."""
     value = fields.get("description")
     if value is None or isinstance(value, dict | list):
         return ""
@@ -192,7 +191,7 @@ def description_of(fields: Mapping[str, Any]) -> str:
 
 
 def split_tools(text: str) -> tuple[str, ...]:
-    """The patterns of an `allowed-tools` text; blanks and commas inside parentheses do not split."""
+    """Return the patterns of an `allowed-tools` text; blanks and commas inside parentheses do not split."""
     patterns = [""]
     depth = 0
     for character in text:
@@ -211,7 +210,7 @@ def _scalar_text(value: object) -> str:
 
 
 def _field_of(finding: Finding) -> str:
-    """The field a finding is about, from its rule id or, for a general rule, its message."""
+    """Return the field of a finding, from its rule id or, for a general rule, from its message."""
     for field in (
         "name",
         "description",
@@ -275,10 +274,8 @@ def _description(fields: Mapping[str, Any], profile: Profile) -> Iterator[Findin
 
 
 def _hidden_text(field: str, text: str) -> Iterator[Finding]:
-    # Imported here: the tables are large, and nearly all text is plain.
-
-    if told := hidden_text(text):
-        yield Finding("hidden-text", f"the {field} holds {told}")
+    if hidden := hidden_text(text):
+        yield Finding("hidden-text", f"the {field} contains {hidden}")
 
 
 # The other fields ---------------------------------------------------------------------------------
@@ -338,10 +335,10 @@ FIELD_RULES: Mapping[str, FieldRule] = {
 }
 
 
-def _as_it_is(value: object) -> str:
+def _not_text(value: object) -> str:
     return "has no value; write one, or remove it" if value is None else f"is {_kind(value)}; put quotes around it"
 
 
 def _kind(value: object) -> str:
     kinds = {str: "text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a map"}
-    return kinds.get(type(value), "no text")
+    return kinds.get(type(value), "not text")

@@ -1,4 +1,4 @@
-"""A profile and a place to roots: which folders are looked into, in which order, and what each may do."""
+"""Resolve the search roots of a profile: which folders, in which order, and how far to trust each."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -9,6 +9,7 @@ from skillshelf.config.settings import Settings, Trust, is_trusted
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, expand, find_repository
 from skillshelf.core.limits import CONFIG_BYTES
+from skillshelf.core.text import is_true
 from skillshelf.core.values import Diagnostic, Root
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ __all__ = ["Roots", "is_on", "resolve_roots"]
 
 
 class Roots(NamedTuple):
-    """The roots in order of precedence, the repository that bounds them, what was wrong, and what a host turned off."""
+    """The roots by precedence, the repository that bounds them, problems, and switches in a host's own settings."""
 
     roots: tuple[Root, ...]
     repository: str
@@ -27,7 +28,7 @@ class Roots(NamedTuple):
 
 
 class _RootName(NamedTuple):
-    """A folder that a rule names, before anybody has looked whether it exists."""
+    """A folder that a rule names; it may not exist."""
 
     path: str
     rule: RootRule
@@ -35,7 +36,7 @@ class _RootName(NamedTuple):
 
 
 class _RootContext(NamedTuple):
-    """What root rules start from."""
+    """Inputs for the root rules, plus the list that collects problems."""
 
     environment: Environment
     settings: Settings
@@ -48,21 +49,21 @@ class _RootContext(NamedTuple):
 
 
 def resolve_roots(profile: Profile, environment: Environment, settings: Settings, *, trust: Trust) -> Roots:
-    """Every root of the profile at this place; a folder named twice counts where it stands first."""
-    ground = _ground(profile, environment, settings)
+    """Return every root of the profile in this environment; a folder named twice keeps its first position."""
+    context = _root_context(profile, environment, settings)
     named: dict[str, _RootName] = {}
     homes = _home_roots(profile, environment)
     for rule in sorted(profile.roots, key=lambda rule: -rule.priority):
-        for folder in BASES[rule.base](rule, ground):
+        for folder in BASES[rule.base](rule, context):
             if rule.base == "chain" and profile.home_in_chain == "user" and _unlinked(folder) in homes:
                 continue
             named.setdefault(folder.path, folder)
-    roots = [_root(folder, ground, trust, homes) for folder in named.values()]
-    linked = tuple(_linked(roots, ground))
-    return Roots(linked, files.real_path(ground.repository), tuple(ground.problems), ground.switches)
+    roots = [_root(folder, context, trust, homes) for folder in named.values()]
+    bounded = tuple(_bounded(roots, context))
+    return Roots(bounded, files.real_path(context.repository), tuple(context.problems), context.switches)
 
 
-def _ground(profile: Profile, environment: Environment, settings: Settings) -> _RootContext:
+def _root_context(profile: Profile, environment: Environment, settings: Settings) -> _RootContext:
     problems: list[Diagnostic] = []
     markers = profile.markers
     if profile.markers_env and (given := environment.env.get(profile.markers_env, "").strip()):
@@ -76,7 +77,7 @@ def _ground(profile: Profile, environment: Environment, settings: Settings) -> _
         )
     if environment.home is None and any(rule.base == "home" for rule in profile.roots):
         problems.append(
-            Diagnostic("", "home-missing", "HOME is not an absolute path; your own skills are not looked for")
+            Diagnostic("", "home-missing", "HOME is not an absolute path; skills in your home folder are not read")
         )
     chain = _chain(environment.cwd, top)
     if not chain:
@@ -90,7 +91,7 @@ def _ground(profile: Profile, environment: Environment, settings: Settings) -> _
 def _host_settings(
     profile: Profile, environment: Environment, chain: tuple[str, ...], problems: list[Diagnostic]
 ) -> tuple[bool, tuple["Switch", ...]]:
-    """What a host's own files say: whether it trusts the working directory, and what is turned off."""
+    """Return whether the host trusts the working directory, and the switches in its own settings."""
     if profile.trust_file is None and not profile.settings:
         return True, ()
     from skillshelf.catalog.host_settings import SettingsPlace, host_trust, switches_of
@@ -102,7 +103,7 @@ def _host_settings(
 
 
 def _chain(cwd: str, top: str) -> tuple[str, ...]:
-    """The folders from here up to the top, both included; none if the top is not above here."""
+    """Return the folders from `cwd` up to `top`, both included; none if `top` is not above `cwd`."""
     if not files.is_inside(cwd, top):
         return ()
     folders = [cwd]
@@ -112,30 +113,30 @@ def _chain(cwd: str, top: str) -> tuple[str, ...]:
 
 
 def _home_roots(profile: Profile, environment: Environment) -> set[str]:
-    """The user's own roots, by where they really are: the way to the home folder may lead through a link."""
+    """Return the user's own roots, also by real path: the home folder may be a link."""
     homes = {environment.home, files.real_path(environment.home)} if environment.home else set()
     paths = [path for rule in profile.roots if rule.base == "home" for path in rule.paths]
     return {os.path.join(home, path) for home in homes for path in paths}
 
 
 def _unlinked(folder: _RootName) -> str:
-    """The path of a root of a chain, by where the folder of the chain really is."""
+    """Return the path of a chain root, with the real path of its folder in the chain."""
     return os.path.join(files.real_path(folder.path.removesuffix("/" + folder.label)), folder.label)
 
 
-# Where rules start from ---------------------------------------------------------------------------
+# Bases of rules ---------------------------------------------------------------------------------
 
 
-def _from_env(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
+def _from_env(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
     for variable in rule.paths:
-        for entry in ground.environment.env.get(variable, "").split(":"):
+        for entry in context.environment.env.get(variable, "").split(":"):
             if entry:
-                yield _RootName(expand(entry, ground.environment, base=ground.environment.cwd), rule, "")
+                yield _RootName(expand(entry, context.environment, base=context.environment.cwd), rule, "")
 
 
-def _from_chain(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
-    for folder in ground.chain:
-        if ground.profile.home_in_chain == "skip" and _is_home(folder, ground.environment):
+def _from_chain(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
+    for folder in context.chain:
+        if context.profile.home_in_chain == "skip" and _is_home(folder, context.environment):
             continue
         for path in rule.paths:
             yield _RootName(os.path.join(folder, path), rule, path)
@@ -145,47 +146,49 @@ def _is_home(folder: str, environment: Environment) -> bool:
     return environment.home is not None and files.real_path(folder) == files.real_path(environment.home)
 
 
-def _from_cwd(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
+def _from_cwd(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
     for path in rule.paths:
-        yield _RootName(os.path.normpath(os.path.join(ground.environment.cwd, path)), rule, path)
+        yield _RootName(os.path.normpath(os.path.join(context.environment.cwd, path)), rule, path)
 
 
-def _from_repository(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
+def _from_repository(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
     for path in rule.paths:
-        yield _RootName(os.path.join(ground.repository, path), rule, path)
+        yield _RootName(os.path.join(context.repository, path), rule, path)
 
 
-def _from_custom(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
-    for path in ground.settings.custom_directories:
+def _from_custom(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
+    for path in context.settings.custom_directories:
         yield _RootName(path, rule, "")
 
 
-def _from_home(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
-    if ground.environment.home is None:
+def _from_home(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
+    if context.environment.home is None:
         return
-    moved = ground.environment.env.get(rule.moved_by, "") if rule.moved_by else ""
+    moved = context.environment.env.get(rule.moved_by, "") if rule.moved_by else ""
     for path in rule.paths:
         if os.path.isabs(moved):
             yield _RootName(os.path.join(moved, path.partition("/")[2]), rule, path)
         else:
-            yield _RootName(os.path.join(ground.environment.home, path), rule, path)
+            yield _RootName(os.path.join(context.environment.home, path), rule, path)
 
 
-def _from_nowhere(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
+def _from_fixed(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
     for path in rule.paths:
         yield _RootName(path, rule, path)
 
 
-def _from_plugin_list(rule: RootRule, ground: _RootContext) -> Iterator[_RootName]:
-    """Folders of every installed plugin, in the order of the list below the home folder that names them."""
-    if ground.environment.home is None or rule.plugin_list is None:
+def _from_plugin_list(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
+    """Yield the folders of every installed plugin, in the order of the plugin list in the home folder."""
+    if context.environment.home is None or rule.plugin_list is None:
         return
-    path = os.path.join(ground.environment.home, rule.plugin_list)
+    path = os.path.join(context.environment.home, rule.plugin_list)
     if files.kind_at(path) is None:
         return
-    for install_path in _install_paths(path, ground.problems):
+    for install_path in _install_paths(path, context.problems):
         for below in rule.paths:
-            yield _RootName(expand(f"{install_path}/{below}", ground.environment, base=os.path.dirname(path)), rule, "")
+            yield _RootName(
+                expand(f"{install_path}/{below}", context.environment, base=os.path.dirname(path)), rule, ""
+            )
 
 
 def _install_paths(path_of_list: str, problems: list[Diagnostic]) -> Iterator[str]:
@@ -212,7 +215,7 @@ BASES: Mapping[Base, Callable[[RootRule, _RootContext], Iterator[_RootName]]] = 
     "repository": _from_repository,
     "custom": _from_custom,
     "home": _from_home,
-    "fixed": _from_nowhere,
+    "fixed": _from_fixed,
     "plugin-list": _from_plugin_list,
 }
 
@@ -220,22 +223,22 @@ BASES: Mapping[Base, Callable[[RootRule, _RootContext], Iterator[_RootName]]] = 
 # One root -----------------------------------------------------------------------------------------
 
 
-def _root(named: _RootName, ground: _RootContext, trust: Trust, homes: set[str]) -> Root:
-    rule, profile = named.rule, ground.profile
+def _root(named: _RootName, context: _RootContext, trust: Trust, homes: set[str]) -> Root:
+    rule, profile = named.rule, context.profile
     if rule.provider:
         source = f"{rule.provider}:{'project' if rule.kind == 'project' else 'user'}"
     else:
         source = f"{rule.kind}:{named.label}" if named.label else rule.kind
     return Root(
         path=named.path,
-        real_path=_real_path(named, ground.problems),
+        real_path=_real_path(named, context.problems),
         kind=rule.kind,
         scope=profile.scope_labels.get(rule.kind, rule.kind),
         source=source,
         links=profile.user_links if rule.base == "home" or named.path in homes else profile.other_links,
-        trusted=_is_trusted_root(named, ground, trust),
+        trusted=_is_trusted_root(named, context, trust),
         description_required=rule.description == "required",
-        switched_off=_is_off(rule, ground),
+        switched_off=_is_off(rule, context),
         exists=files.kind_at(named.path) is not None,
         hidden=rule.hidden or profile.hidden,
         loose_files=rule.loose_files,
@@ -244,29 +247,29 @@ def _root(named: _RootName, ground: _RootContext, trust: Trust, homes: set[str])
     )
 
 
-def _is_off(rule: RootRule, ground: _RootContext) -> bool:
-    if rule.host_switch is not None or any(is_on(name, ground.environment) for name in rule.off_by):
+def _is_off(rule: RootRule, context: _RootContext) -> bool:
+    if rule.host_switch is not None or any(is_on(name, context.environment) for name in rule.off_by):
         return True
-    return not ground.settings.source_enabled(rule.switch)
+    return not context.settings.source_enabled(rule.switch)
 
 
 def is_on(variable: str, environment: Environment) -> bool:
-    """Whether a variable of the environment says yes."""
-    return environment.env.get(variable, "").strip().lower() in ("1", "true", "yes", "on", "y")
+    """Return whether a variable of the environment is set to a true word."""
+    return is_true(environment.env.get(variable, ""))
 
 
-def _is_trusted_root(named: _RootName, ground: _RootContext, trust: Trust) -> bool:
+def _is_trusted_root(named: _RootName, context: _RootContext, trust: Trust) -> bool:
     if named.rule.kind != "project":
         return True
-    if ground.profile.trust_file is not None:
-        return ground.host_trusts
+    if context.profile.trust_file is not None:
+        return context.host_trusts
     if trust == "all":
         return True
-    return trust == "ask" and is_trusted(named.path, ground.settings.trusted_folders)
+    return trust == "ask" and is_trusted(named.path, context.settings.trusted_folders)
 
 
 def _read_json(path: str) -> Any:
-    """What a small JSON file of a host holds; None where there is none that can be read."""
+    """Return the value of a small JSON file of a host; None if it cannot be read."""
     import json
 
     try:
@@ -276,7 +279,7 @@ def _read_json(path: str) -> Any:
 
 
 def _plugin_prefix(root: str, profile: Profile) -> str:
-    """The name of the plugin whose manifest lies at or above a root, with a colon."""
+    """Return the name of the plugin whose manifest lies at or above a root, with a colon; empty if there is none."""
     folder = root
     while True:
         for manifest in profile.plugin_manifests:
@@ -289,14 +292,14 @@ def _plugin_prefix(root: str, profile: Profile) -> str:
 
 
 def _real_path(named: _RootName, problems: list[Diagnostic]) -> str | None:
-    """Where a root really is; None if it is not there or is no folder."""
+    """Return the real path of a root; None if it does not exist or is not a folder."""
     try:
         real = files.resolve_link(named.path)
     except FileNotFoundError:
         if named.rule.base in ("env", "custom"):
             problems.append(Diagnostic(named.path, "root-missing", "this folder does not exist"))
         elif files.kind_at(named.path) == "link":
-            problems.append(Diagnostic(named.path, "link-broken", "the root is a link to nothing"))
+            problems.append(Diagnostic(named.path, "link-broken", "the root is a broken link"))
         return None
     except OSError as error:
         problems.append(Diagnostic(named.path, "root-unreadable", (error.strerror or str(error)).lower()))
@@ -307,19 +310,19 @@ def _real_path(named: _RootName, problems: list[Diagnostic]) -> str | None:
     return real
 
 
-def _linked(roots: list[Root], ground: _RootContext) -> Iterator[Root]:
-    """The roots; one of a project that leads out of the repository and of the user's roots is not entered."""
-    # Other roots of the project do not count: two links out would vouch for each other.
+def _bounded(roots: list[Root], context: _RootContext) -> Iterator[Root]:
+    """Yield the roots; a project root that leads out of the repository and of the user's roots is not entered."""
+    # Other roots of the project do not count: two links out of the repository would allow each other.
     allowed = [root.real_path for root in roots if root.real_path and root.kind != "project"]
-    allowed.append(files.real_path(ground.repository))
+    allowed.append(files.real_path(context.repository))
     for root in roots:
         real = root.real_path
         if root.links == "follow":
             yield root
         elif root.kind == "project" and real and not any(files.is_inside(real, folder) for folder in allowed):
             message = f"the root is a link to {real}, outside the repository and every other root"
-            message += how_to_allow(real, ground.profile)
-            ground.problems.append(Diagnostic(root.path, "root-link", message))
+            message += how_to_allow(real, context.profile)
+            context.problems.append(Diagnostic(root.path, "root-link", message))
             yield root._replace(real_path=None)
         else:
             yield root

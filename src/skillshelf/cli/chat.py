@@ -13,7 +13,7 @@ from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.core.console import ask, can_ask, note, write, write_piece
 from skillshelf.core.limits import DESCRIPTION_SHOWN
 from skillshelf.core.text import cut, plural, visible
-from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound
+from skillshelf.errors import DONE, FAILED, ConfigurationError, SkillError, SkillNotFound
 from skillshelf.journal.events import (
     Event,
     PermissionDecided,
@@ -88,7 +88,7 @@ def _is_provider(name: str) -> bool:
 
 
 INSTRUCTIONS = "You are a helpful assistant in a terminal. Answer briefly, in plain text."
-DONE, FAILED, STOPPED = 0, 5, 130
+STOPPED = 130
 _EXIT = ("/exit", "/quit")
 _PATIENCE = 2.0
 _TICK = 0.2

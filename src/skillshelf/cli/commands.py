@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.core.console import PathDisplay, as_json, note
-from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillNotFound
+from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillDirectoryNotFound
 
 if TYPE_CHECKING:
     from skillshelf.config.settings import Trust
@@ -27,7 +27,6 @@ __all__ = [
     "check",
     "list_skills",
     "mcp",
-    "needed",
     "new",
     "overview",
     "pick",
@@ -41,7 +40,6 @@ __all__ = [
     "tools",
 ]
 
-DONE, NEGATIVE = 0, 1
 
 Values = Mapping[str, Any]
 
@@ -52,6 +50,11 @@ def overview(values: Values) -> int:
     from skillshelf.core.console import screen, write
     from skillshelf.core.environment import user_config_path
 
+    if values["version"]:
+        from skillshelf import __version__
+
+        write(f"skillshelf {__version__}\n")
+        return DONE
     shelf = shelf_for(values)
     if values["json"]:
         write(as_json(shelf.catalog.to_dict()))
@@ -88,8 +91,6 @@ def search(values: Values) -> int:
     """The skills that fit a query."""
     from skillshelf.core.console import screen, write
 
-    if values["query"] is None:
-        raise ConfigurationError("something is missing; usage: skillshelf search QUERY")
     shelf = shelf_for(values)
     limit = _whole_number(values["limit"], "--limit")
     report = shelf.search(values["query"], limit=limit, scope=values["scope"])
@@ -128,21 +129,16 @@ def pick(values: Values) -> int:
 
 def show(values: Values) -> int:
     """What a model would get of one skill."""
-    from skillshelf.catalog.load import near_names
     from skillshelf.core.console import write, write_data, write_text
 
     shelf = shelf_for(values)
-    wanted = needed(values, "name_or_path", "skillshelf show NAME-or-PATH")
+    wanted = values["name_or_path"]
     by_path = "/" in wanted or wanted in (".", "SKILL.md")
     arguments = values["args"] or ""
     if arguments and shelf.profile.arguments == "none":
         note(f"skills take no words in profile {shelf.profile.name}; --args changes nothing")
     with _session(shelf, values) as session:
-        try:
-            shown = session.load(None if by_path else wanted, path=wanted if by_path else None, arguments=arguments)
-        except SkillNotFound as error:
-            error.near = tuple(near_names(error.name, shelf.catalog.skills))
-            raise
+        shown = session.load(None if by_path else wanted, path=wanted if by_path else None, arguments=arguments)
     if values["json"]:
         raw = {"text": shown.loaded.data.decode("utf-8")} if values["raw"] else {}
         write(as_json({**shown.to_dict(), **raw}))
@@ -160,20 +156,15 @@ def read(values: Values) -> int:
     """One file of a skill."""
     from base64 import b64decode
 
-    from skillshelf.catalog.load import near_names
     from skillshelf.core.console import write, write_data, write_text
 
     shelf = shelf_for(values)
-    uri = needed(values, "uri", "skillshelf read skill://NAME/PATH")
-    try:
-        if values["journal"] or values["keep"]:
-            with _session(shelf, values) as session:
-                resource = session.read(uri)
-        else:
-            resource = shelf.read(uri)
-    except SkillNotFound as error:
-        error.near = tuple(near_names(error.name, shelf.catalog.skills))
-        raise
+    uri = values["uri"]
+    if values["journal"] or values["keep"]:
+        with _session(shelf, values) as session:
+            resource = session.read(uri)
+    else:
+        resource = shelf.read(uri)
     if values["json"]:
         write(as_json(resource._asdict()))
     elif resource.encoding == "utf-8":
@@ -185,21 +176,14 @@ def read(values: Values) -> int:
 
 def run(values: Values) -> int:
     """A script of a skill, after somebody said yes."""
-    from skillshelf.catalog.load import near_names
     from skillshelf.core.console import can_ask, heed_requests_to_end, write, write_piece
 
     shelf = shelf_for(values)
-    usage = "skillshelf run NAME SCRIPT [ARGS ...]"
-    name, script = needed(values, "name", usage), needed(values, "script", usage)
     heed_requests_to_end()
     with _session(shelf, values, confirm=_ask if can_ask() else None) as session:
-        try:
-            done, result = session.run(
-                name, script, values["args"] or (), on_output=None if values["json"] else write_piece
-            )
-        except SkillNotFound as error:
-            error.near = tuple(near_names(error.name, shelf.catalog.skills))
-            raise
+        done, result = session.run(
+            values["name"], values["script"], values["args"], on_output=None if values["json"] else write_piece
+        )
     if values["json"]:
         write(as_json({**result.data, "reason": done.reason, "files": list(done.files)}))
     if done.truncated:
@@ -337,7 +321,7 @@ def new(values: Values) -> int:
 
     shelf = shelf_for(values)
     wish = scaffold.NewSkillOptions(
-        name=needed(values, "name", "skillshelf new NAME"),
+        name=values["name"],
         description=values["description"],
         scripts=values["scripts"],
         references=values["references"],
@@ -401,14 +385,6 @@ def shelf_for(values: Values, *, trust: "Trust" = "ask") -> "Shelf":
 def _config(values: Values) -> str | None:
     """The configuration file, from where the command was typed and not from `--cwd`."""
     return os.path.abspath(values["config"]) if values["config"] else None
-
-
-def needed(values: Values, key: str, usage: str) -> str:
-    """A word that a command cannot do without."""
-    value = values[key]
-    if not value:
-        raise ConfigurationError(f"something is missing; usage: {usage}")
-    return os.fspath(value)
 
 
 def _held_back(shelf: "Shelf") -> None:

@@ -12,7 +12,7 @@ from skillshelf.config.hosts import HOSTS
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, as_json, note, write
 from skillshelf.core.environment import Environment, make_environment
-from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillNotFound
+from skillshelf.errors import DONE, NEGATIVE, NOT_FOUND, ConfigurationError, SkillDirectoryNotFound, SkillNotFound
 from skillshelf.hosts.explain import Explanation, asked_hosts, find, near, verdicts_of
 from skillshelf.hosts.fixes import made_readable
 from skillshelf.hosts.link import LinkAction, hand_to, in_order, made_line, on_copies, take_back, the_one
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["hosts", "link", "why"]
 
-
-DONE, NEGATIVE, NOT_FOUND = 0, 1, 3
 
 Values = Mapping[str, Any]
 
@@ -59,7 +57,7 @@ def why(values: Values) -> int:
         write(why_view(wanted, asked, where, screen(environment.env)))
     broken = {*broken_roots(survey)}
     for miss in near_misses(survey):
-        if miss in broken or any(sighting.path.startswith(f"{miss.path}/") for sighting in found):
+        if miss in broken or any(skill_file.path.startswith(f"{miss.path}/") for skill_file in found):
             note(f"{miss.path} {miss.message}")
     _say_unseen(survey)
     return DONE if any(file.by_copy or any(one.visible for one in file.verdicts) for file in asked) else NEGATIVE
@@ -129,7 +127,7 @@ def _fix(wanted: str, found: "Sequence[SkillFile]", survey: "Survey", hosts: Seq
         # Explanation before anything is changed: it refuses where it is not clear which one is to be linked.
         the_one(wanted, found, survey)
     # Not `any`, which would stop at the first.
-    told = sum([_mend(sighting, survey.environment) for sighting in meant]) > 0
+    told = sum([_mend(skill_file, survey.environment) for skill_file in meant]) > 0
     where = PathDisplay(survey.environment.cwd, survey.environment.home)
     for host in names if len(meant) == 1 and not meant[0].problem else ():
         made = hand_to(host, meant[0], survey.environment).made
@@ -147,13 +145,13 @@ def _lacks(host: str, found: "Sequence[SkillFile]", survey: "Survey") -> bool:
     from skillshelf.hosts.explain import verdicts_of
     from skillshelf.hosts.fixes import wants_put
 
-    judged = [(sighting, verdicts_of(sighting, survey, [host])[0]) for sighting in found]
+    judged = [(skill_file, verdicts_of(skill_file, survey, [host])[0]) for skill_file in found]
     if any(verdict.visible or verdict.verdict == "untrusted" for _, verdict in judged):
         return False
-    return any(wants_put(verdict, sighting) for sighting, verdict in judged)
+    return any(wants_put(verdict, skill_file) for skill_file, verdict in judged)
 
 
-def _mend(sighting: "SkillFile", environment: "Environment") -> bool:
+def _mend(skill_file: "SkillFile", environment: "Environment") -> bool:
     """Repair the text of a file after each changed line was shown; says whether there was anything to say."""
     from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
     from skillshelf.core import files
@@ -163,22 +161,24 @@ def _mend(sighting: "SkillFile", environment: "Environment") -> bool:
     from skillshelf.lint.fix import Text, repair, unified_diff
 
     profile = find_profile(DEFAULT_PROFILE)
-    data = files.read_file(sighting.real_path, limit=SKILL_FILE_BYTES, links="never")
+    data = files.read_file(skill_file.real_path, limit=SKILL_FILE_BYTES, links="never")
     if data is None:
         return False
-    repaired = repair(Text(data, sighting.folder, profile, None))
+    repaired = repair(Text(data, skill_file.folder, profile, None))
     if repaired.data == data:
         return False
-    if sighting.real_path not in sighting.ways and not files.is_inside(sighting.real_path, project_of(environment)):
-        note(f"{sighting.path} was left as it is: a link leads out of this project, to {sighting.real_path}")
+    if skill_file.real_path not in skill_file.paths and not files.is_inside(
+        skill_file.real_path, project_of(environment)
+    ):
+        note(f"{skill_file.path} was left as it is: a link leads out of this project, to {skill_file.real_path}")
         return True
-    if (reason := why_not_replaced(sighting.real_path)) is not None:
-        note(f"{sighting.path} was left as it is: {reason}")
+    if (reason := why_not_replaced(skill_file.real_path)) is not None:
+        note(f"{skill_file.path} was left as it is: {reason}")
         return True
-    for line in unified_diff(data, repaired.data, sighting.path.lstrip("/")):
+    for line in unified_diff(data, repaired.data, skill_file.path.lstrip("/")):
         note(line)
-    replace_file(sighting.real_path, repaired.data)
-    note(f"repaired {sighting.path}")
+    replace_file(skill_file.real_path, repaired.data)
+    note(f"repaired {skill_file.path}")
     return True
 
 
@@ -195,16 +195,16 @@ def hosts(values: Values) -> int:
     environment = environment_of(values)
     names = asked_hosts(_pair(values))
     survey = take_survey(environment, names, progress=sys.stderr)
-    judged = [(sighting, verdicts_of(sighting, survey, names)) for sighting in survey.sightings]
+    judged = [(skill_file, verdicts_of(skill_file, survey, names)) for skill_file in survey.skill_files]
     where = PathDisplay(environment.cwd, environment.home)
-    rows = [_row(sighting, verdicts) for sighting, verdicts in judged]
-    texts = [(row.name, sighting.head, sighting.size) for row, (sighting, _) in zip(rows, judged, strict=True)]
+    rows = [_row(skill_file, verdicts) for skill_file, verdicts in judged]
+    texts = [(row.name, skill_file.head, skill_file.size) for row, (skill_file, _) in zip(rows, judged, strict=True)]
     counts = [
-        _count(survey.views[host], [verdicts[n] for _, verdicts in judged], texts) for n, host in enumerate(names)
+        _count(survey.states[host], [verdicts[n] for _, verdicts in judged], texts) for n, host in enumerate(names)
     ]
     if values["diff"]:
         judged = _different(judged, texts)
-        rows = [_row(sighting, verdicts) for sighting, verdicts in judged]
+        rows = [_row(skill_file, verdicts) for skill_file, verdicts in judged]
     if values["json"]:
         write(as_json(_hosts_form(environment, counts, rows)))
         for miss in near_miss_lines(survey):
@@ -244,33 +244,33 @@ def _different(
     for files_of_it in alike.values():
         both = best_of([verdicts for _, verdicts in files_of_it])
         if both[0].visible != both[1].visible:
-            sightings = [sighting for sighting, _ in files_of_it]
-            own = [one for one in sightings if not is_own_copy(os.path.dirname(one.path))]
-            different.append(((own or sightings)[0], both))
+            skill_files = [skill_file for skill_file, _ in files_of_it]
+            own = [one for one in skill_files if not is_own_copy(os.path.dirname(one.path))]
+            different.append(((own or skill_files)[0], both))
     return different
 
 
-def _row(sighting: "SkillFile", verdicts: "Sequence[Verdict]") -> "HostRow":
+def _row(skill_file: "SkillFile", verdicts: "Sequence[Verdict]") -> "HostRow":
     from skillshelf.cli.host_views import HostRow
     from skillshelf.hosts.placement import link_name
 
-    return HostRow(link_name(sighting), sighting.path, {verdict.host: verdict.visible for verdict in verdicts})
+    return HostRow(link_name(skill_file), skill_file.path, {verdict.host: verdict.visible for verdict in verdicts})
 
 
-def _count(view: "HostState", verdicts: "Sequence[Verdict]", texts: Sequence[SkillText]) -> "HostCount":
+def _count(state: "HostState", verdicts: "Sequence[Verdict]", texts: Sequence[SkillText]) -> "HostCount":
     """What one host sees and misses; a file of which it sees a copy with the same text is not missing."""
     from skillshelf.cli.host_views import HostCount
     from skillshelf.config.settings import Settings
 
-    text = view.text
+    text = state.text
     told = {one for one, verdict in zip(texts, verdicts, strict=True) if verdict.visible}
     unseen = [(one, verdict) for one, verdict in zip(texts, verdicts, strict=True) if verdict.visible is False]
     missing = [verdict for one, verdict in unseen if one not in told]
-    kinds = view.profile.catalog_budget
-    budget = view.profile.budget_chars if "chars" in kinds else Settings().max_bytes if "bytes" in kinds else None
-    in_order = [skill for skill in view.catalog.skills if skill.path in view.cut or skill.path in view.dropped]
+    kinds = state.profile.catalog_budget
+    budget = state.profile.budget_chars if "chars" in kinds else Settings().max_bytes if "bytes" in kinds else None
+    in_order = [skill for skill in state.catalog.skills if skill.path in state.cut or skill.path in state.dropped]
     return HostCount(
-        view.profile.name,
+        state.profile.name,
         sum(verdict.visible is True for verdict in verdicts),
         len(missing),
         sum(verdict.told is False for verdict in missing),
@@ -278,8 +278,8 @@ def _count(view: "HostState", verdicts: "Sequence[Verdict]", texts: Sequence[Ski
         text.chars,
         text.tokens,
         budget,
-        [skill.name for skill in in_order if skill.path in view.cut],
-        [skill.name for skill in in_order if skill.path in view.dropped],
+        [skill.name for skill in in_order if skill.path in state.cut],
+        [skill.name for skill in in_order if skill.path in state.dropped],
     )
 
 
@@ -307,7 +307,7 @@ def _hosts_form(environment: "Environment", counts: "Sequence[HostCount]", rows:
 
 def _expensive(survey: "Survey") -> list[tuple[str, int]]:
     """The three skills with the longest descriptions, if they are long at all."""
-    lengths = {skill.name: len(skill.description) for view in survey.views.values() for skill in view.catalog.skills}
+    lengths = {skill.name: len(skill.description) for state in survey.states.values() for skill in state.catalog.skills}
     longest = sorted(lengths.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
     return [(name, length) for name, length in longest if length > 200]
 
@@ -343,14 +343,14 @@ def link(values: Mapping[str, Any]) -> int:
     names = asked_hosts(values["to"])
     if values["remove"]:
         return _report(wanted, _taken_back(wanted, names, environment), {}, environment, json=values["json"])
-    sighting, before = _meant(wanted, environment)
-    if sighting.problem:
-        made = [LinkAction(host, "nothing", "", made_readable(sighting, environment)) for host in names]
+    skill_file, before = _meant(wanted, environment)
+    if skill_file.problem:
+        made = [LinkAction(host, "nothing", "", made_readable(skill_file, environment)) for host in names]
         return _report(wanted, made, {}, environment, json=values["json"])
-    handed = [hand_to(host, sighting, environment, even_so=values["even_so"]) for host in in_order(names)]
+    handed = [hand_to(host, skill_file, environment, even_so=values["even_so"]) for host in in_order(names)]
     warned = frozenset[str]().union(*(one.doubtful for one in handed))
     unwarned = [host for host in before if host not in warned]
-    return _verified(wanted, sighting, [one.made for one in handed], unwarned, environment, json=values["json"])
+    return _verified(wanted, skill_file, [one.made for one in handed], unwarned, environment, json=values["json"])
 
 
 def _taken_back(wanted: str, hosts: Sequence[str], environment: Environment) -> list[LinkAction]:
@@ -358,10 +358,10 @@ def _taken_back(wanted: str, hosts: Sequence[str], environment: Environment) -> 
     survey, found = find(wanted, environment, hosts)
     made = []
     for host in hosts:
-        view = survey.views[host]
+        state = survey.states[host]
         known = [os.path.basename(wanted.rstrip("/")), *map(link_name, found)]
-        ours = [name for name in dict.fromkeys(known) if any(manifest_entry(root.path, name) for root in view.roots)]
-        made += [one for name in ours or known[:1] for one in take_back(name, view)]
+        ours = [name for name in dict.fromkeys(known) if any(manifest_entry(root.path, name) for root in state.roots)]
+        made += [one for name in ours or known[:1] for one in take_back(name, state)]
     return made
 
 
@@ -373,12 +373,12 @@ def _meant(wanted: str, environment: Environment) -> tuple[SkillFile, list[str]]
         missing.near = tuple(near(wanted, survey))
         raise missing
     meant = the_one(wanted, found, survey)
-    return meant, [verdict.host for verdict in verdicts_of(meant, survey, survey.views) if verdict.visible]
+    return meant, [verdict.host for verdict in verdicts_of(meant, survey, survey.states) if verdict.visible]
 
 
 def _verified(
     wanted: str,
-    sighting: SkillFile,
+    skill_file: SkillFile,
     made: Sequence[LinkAction],
     before: Sequence[str],
     environment: Environment,
@@ -389,7 +389,7 @@ def _verified(
     seen: dict[str, Verdict] = {}
     told = list(made)
     for number, one in enumerate(made):
-        survey, found = find(one.path or sighting.real_path, environment, [one.host])
+        survey, found = find(one.path or skill_file.real_path, environment, [one.host])
         verdicts = verdicts_of(found[0], survey, [one.host]) if found else []
         for verdict in verdicts:
             seen[one.host] = verdict
@@ -398,10 +398,10 @@ def _verified(
                 now = verdict.detail if is_listed else f"still {verdict.verdict}: {verdict.detail}"
                 told[number] = one._replace(detail="; ".join(said for said in (one.detail, now) if said))
     status = _report(wanted, told, seen, environment, json=json)
-    survey, (again, *_) = find(sighting.real_path, environment, before)
+    survey, (again, *_) = find(skill_file.real_path, environment, before)
     for verdict in verdicts_of(again, survey, before):
         if not verdict.visible and not any(seen.visible for _, seen in on_copies(again, survey, verdict.host)):
-            note(f"{verdict.host} saw {sighting.path} before and now {verdict.verdict}: {verdict.detail}")
+            note(f"{verdict.host} saw {skill_file.path} before and now {verdict.verdict}: {verdict.detail}")
     return status
 
 

@@ -50,11 +50,11 @@ def _help_lines(name: str, file: Explanation, where: PathDisplay, screen: Screen
     if not file.help:
         return
     yield "What helps:"
-    rows = [(_count(remedy), _how(remedy, where)) for remedy in file.help[:_FIXES_SHOWN]]
+    rows = [(_count(fix), _how(fix, where)) for fix in file.help[:_FIXES_SHOWN]]
     yield from screen.table(rows, ("bold", "green"), indent=2, wrap=True)
     if len(file.help) > _FIXES_SHOWN:
         yield f"  … and {len(file.help) - _FIXES_SHOWN} more: --json"
-    if any(remedy.kind == "text" for remedy in file.help):
+    if any(fix.kind == "text" for fix in file.help):
         yield f"The text is repaired by: skillshelf why {visible(quote(name))} --fix"
 
 
@@ -180,30 +180,30 @@ def _told(verdict: Verdict) -> str:
     return _WORDS[verdict.told]
 
 
-def _count(remedy: Fix) -> str:
+def _count(fix: Fix) -> str:
     """Who will see the skill after a remedy alone."""
-    if len(remedy.hosts) == 1:
-        return remedy.hosts[0]
-    if remedy.hosts:
-        return f"{len(remedy.hosts)} hosts"
-    return "not alone" if remedy.needing else "for people" if remedy.calling else "first"
+    if len(fix.hosts) == 1:
+        return fix.hosts[0]
+    if fix.hosts:
+        return f"{len(fix.hosts)} hosts"
+    return "not alone" if fix.needing else "for people" if fix.calling else "first"
 
 
-def _how(remedy: Fix, where: PathDisplay) -> str:
+def _how(fix: Fix, where: PathDisplay) -> str:
     """What to do, and what else will come of it."""
     notes = []
-    if remedy.put:
-        notes.append(f"{'into' if remedy.put.how == 'link' else 'a copy in'} {where.short(remedy.put.root)}")
-    if remedy.calling:
-        notes.append(f"people can then call it in {', '.join(remedy.calling)}")
-    if remedy.asking:
-        notes.append(f"{len(remedy.asking)} more would then ask for trust")
-    if remedy.needing:
-        who = f"{len(remedy.needing)} more" if remedy.hosts else ", ".join(remedy.needing)
-        notes.append(f"{who} {'needs' if len(remedy.needing) == 1 else 'need'} another step, too")
-    if remedy.doubtful:
-        notes.append(f"{', '.join(remedy.doubtful)} would then have two of that name: which one wins is open")
-    return f"{remedy.what}  ({'; '.join(notes)})" if notes else remedy.what
+    if fix.put:
+        notes.append(f"{'into' if fix.put.how == 'link' else 'a copy in'} {where.short(fix.put.root)}")
+    if fix.calling:
+        notes.append(f"people can then call it in {', '.join(fix.calling)}")
+    if fix.asking:
+        notes.append(f"{len(fix.asking)} more would then ask for trust")
+    if fix.needing:
+        who = f"{len(fix.needing)} more" if fix.hosts else ", ".join(fix.needing)
+        notes.append(f"{who} {'needs' if len(fix.needing) == 1 else 'need'} another step, too")
+    if fix.doubtful:
+        notes.append(f"{', '.join(fix.doubtful)} would then have two of that name: which one wins is open")
+    return f"{fix.what}  ({'; '.join(notes)})" if notes else fix.what
 
 
 # All skills ---------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from skillshelf.core.console import Screen, Style, as_json
 from skillshelf.core.limits import JOURNAL_SESSIONS
 from skillshelf.core.text import fold, plural, shorten, visible
-from skillshelf.errors import ConfigurationError, FileReadError, ResourceNotFound, SkillError
+from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, FileReadError, ResourceNotFound, SkillError
 from skillshelf.journal.file import Verification, in_words, read
 from skillshelf.journal.file import verify as verify_journal
 from skillshelf.journal.format import RESERVED, Line
@@ -285,9 +285,7 @@ def _text(members: dict[str, Any], key: str) -> str:
     return value if isinstance(value, str) else as_json(value).strip()
 
 
-DONE, NEGATIVE = 0, 1
 _MOST_LAST = 1_000_000
-_USAGE = "usage: skillshelf log ACTION FILE"
 
 Values = Mapping[str, Any]
 
@@ -303,14 +301,12 @@ def log(values: Values) -> int:
     """Find the action and do it on the file."""
     name = values["action"]
     if name not in ACTIONS:
-        told = f"no action {name!r}" if name else "something is missing"
-        raise ConfigurationError(f"{told}; {_USAGE}, with one of: {', '.join(ACTIONS)}")
-    if not values["file"]:
-        raise ConfigurationError(f"something is missing; {_USAGE.replace('ACTION', name)}")
+        raise ConfigurationError(f"unknown action {name!r}; it is one of: {', '.join(ACTIONS)}")
     action = ACTIONS[name]
     own = {option for other in ACTIONS.values() for option in other.takes}
     if strange := sorted(option for option in own - set(action.takes) if values[option] not in (None, False, [])):
-        raise ConfigurationError(f"log {name} takes no --{strange[0].replace('_', '-')}; try: skillshelf log --help")
+        option = strange[0].replace("_", "-")
+        raise ConfigurationError(f"log {name} takes no option --{option} (run `skillshelf log --help`)")
     # From where the command was typed and not from `--cwd`, as with `--config`.
     return action.run(os.path.abspath(values["file"]), values)
 

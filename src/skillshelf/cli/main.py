@@ -1,37 +1,32 @@
-"""Command lines to exit codes: the outermost frame, which turns every failure into one line that helps."""
+"""Read a command line, run the command, and turn every failure into one line and an exit status."""
 
 import gc
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from skillshelf.cli import commands
 from skillshelf.core.console import as_json, note
 from skillshelf.errors import (
+    FAILED,
     AmbiguousSkill,
     ConfigurationError,
-    InvalidFormat,
-    LimitExceeded,
-    PathEscape,
-    PermissionDenied,
-    ResourceNotFound,
-    SkillAlreadyExists,
     SkillDirectoryNotFound,
     SkillError,
-    SkillFileNotFound,
     SkillNotFound,
+    kind_of,
 )
 
-__all__ = ["COMMANDS", "main"]
-
-NEGATIVE, USAGE, NOT_FOUND, DENIED, FAILED = 1, 2, 3, 4, 5
+__all__ = ["COMMANDS", "SHARED", "Option", "main", "parse", "usage_of"]
 
 
 class Option(NamedTuple):
     """One option or argument of a command; without `value` it is a flag, with `many` it may be repeated.
 
-    An argument with `dashes` takes words that look like options too, unless they are options of the command.
+    An argument with `dashes` also takes words that look like options, unless they are options of the command. An
+    argument may be `required`; unless it `may_be_empty`, an empty word counts as missing.
     """
 
     name: str
@@ -39,15 +34,17 @@ class Option(NamedTuple):
     value: str | None = None
     many: bool = False
     dashes: bool = False
+    required: bool = False
+    may_be_empty: bool = False
 
     @property
     def key(self) -> str:
-        """The name of the value after parsing."""
+        """The key of its value after parsing."""
         return self.name.lstrip("-").replace("-", "_").lower()
 
 
 class Command(NamedTuple):
-    """One command: what it says of itself, what it takes, what it does."""
+    """One command: its summary, its options and arguments, and the function that runs it."""
 
     help: str
     options: tuple[Option, ...]
@@ -85,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     try:
-        name, values = _parse(words)
+        name, values = parse(words)
         return COMMANDS[name].run(values)
     except SkillError as error:
         return _fail(error, wants_json=_wants_json(words))
@@ -121,7 +118,12 @@ def _later(module: str, name: str) -> Callable[[Mapping[str, Any]], int]:
 
 
 COMMANDS: Mapping[str, Command] = {
-    "": Command("one screen: skills by scope, problems, what to try next", SHARED, (), commands.overview),
+    "": Command(
+        "one screen: skills by scope, problems, what to try next",
+        (*SHARED, Option("--version", "print the version")),
+        (),
+        commands.overview,
+    ),
     "list": Command(
         "the catalog",
         (
@@ -139,12 +141,16 @@ COMMANDS: Mapping[str, Command] = {
             Option("--limit", "how many at most (default: 8)", "N"),
             Option("--scope", "only skills of this scope", "S"),
         ),
-        (Option("QUERY", "words of a task in quotes, a name, or a path", "QUERY"),),
+        (Option("QUERY", "words of a task in quotes, a name, or a path", "QUERY", required=True, may_be_empty=True),),
         commands.search,
     ),
     "pick": Command(
         "choose a skill in the terminal: search, preview, enable and disable; prints its name",
-        (*SHARED, Option("--path", "print the folder of the skill instead of its name")),
+        (
+            *SHARED,
+            Option("--path", "print the folder of the skill instead of its name"),
+            Option("--plain", "list skills as numbered lines, for screen readers and simple terminals"),
+        ),
         (Option("QUERY", "what to search for at first", "QUERY"),),
         commands.pick,
     ),
@@ -156,13 +162,13 @@ COMMANDS: Mapping[str, Command] = {
             Option("--args", "what the user asks the skill to work on", "TEXT"),
             Option("--raw", "the file itself"),
         ),
-        (Option("NAME-or-PATH", "a skill of the catalog, its folder or its SKILL.md", "NAME"),),
+        (Option("NAME-or-PATH", "a skill of the catalog, its folder or its SKILL.md", "NAME", required=True),),
         commands.show,
     ),
     "read": Command(
         "one file of a skill",
         (*SHARED, *_JOURNAL),
-        (Option("URI", "skill://NAME or skill://NAME/PATH; a folder lists its files", "URI"),),
+        (Option("URI", "skill://NAME or skill://NAME/PATH; a folder lists its files", "URI", required=True),),
         commands.read,
     ),
     "why": Command(
@@ -172,7 +178,7 @@ COMMANDS: Mapping[str, Command] = {
             Option("--host", "only this host; may be given several times", "H", many=True),
             Option("--fix", "repair what needs no guessing, and link the skill for every --host"),
         ),
-        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True),),
         _later("cli.host_commands", "why"),
     ),
     "hosts": Command(
@@ -189,7 +195,7 @@ COMMANDS: Mapping[str, Command] = {
             Option("--even-so", "also for a host that ignores disable-model-invocation, so that its model may call it"),
             Option("--remove", "take back what was made for these hosts"),
         ),
-        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME"),),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True),),
         _later("cli.host_commands", "link"),
     ),
     "prompt": Command("the catalog as a model is told of it", (*SHARED, _TRUST), (), commands.prompt),
@@ -216,15 +222,15 @@ COMMANDS: Mapping[str, Command] = {
             Option("--references", "with a page to read on demand"),
             Option("--assets", "with a template to copy"),
         ),
-        (Option("NAME", "lower-case letters, digits and single hyphens", "NAME"),),
+        (Option("NAME", "lower-case letters, digits and single hyphens", "NAME", required=True),),
         commands.new,
     ),
     "run": Command(
         "a script of a skill in a sandbox, after you said yes",
         (*SHARED, *_JOURNAL),
         (
-            Option("NAME", "a skill of the catalog", "NAME"),
-            Option("SCRIPT", "a file below its scripts folder", "SCRIPT"),
+            Option("NAME", "a skill of the catalog", "NAME", required=True),
+            Option("SCRIPT", "a file below its scripts folder", "SCRIPT", required=True),
             Option(
                 "ARGS", "words for the script; what looks like one of these options stands after --", "ARGS", True, True
             ),
@@ -234,13 +240,13 @@ COMMANDS: Mapping[str, Command] = {
     "enable": Command(
         "let a skill be used again",
         SHARED,
-        (Option("NAME", "a skill, or its path", "NAME"),),
+        (Option("NAME", "a skill, or its path", "NAME", required=True),),
         _later("cli.settings_commands", "enable"),
     ),
     "disable": Command(
         "keep a skill from being used, here and everywhere",
         SHARED,
-        (Option("NAME", "a skill, or its path", "NAME"),),
+        (Option("NAME", "a skill, or its path", "NAME", required=True),),
         _later("cli.settings_commands", "disable"),
     ),
     "trust": Command(
@@ -268,7 +274,10 @@ COMMANDS: Mapping[str, Command] = {
             Option("--disk", "replay: take the files as they are now, also where their contents were kept"),
             Option("--trust", "replay: let the configuration of the journal's project count as if it were trusted"),
         ),
-        (Option("ACTION", "show, verify, stats or replay", "ACTION"), Option("FILE", "the journal", "FILE")),
+        (
+            Option("ACTION", "show, verify, stats or replay", "ACTION", required=True),
+            Option("FILE", "the journal", "FILE", required=True),
+        ),
         _later("cli.log", "log"),
     ),
     "mcp": Command(
@@ -303,37 +312,23 @@ COMMANDS: Mapping[str, Command] = {
         (),
         commands.chat,
     ),
-    "help": Command("this text", (), (), lambda values: _help()),
+    "help": Command(
+        "explain the commands, or one of them",
+        (),
+        (Option("COMMAND", "the command to explain", "COMMAND"),),
+        lambda values: show_help(values),
+    ),
 }
 
 
-def _help() -> int:
-    from skillshelf.core.console import write
-
-    write(_parser().format_help())
-    return commands.DONE
+_HELP = (Option("-h", "explain this command"), Option("--help", "explain this command"))
 
 
 # Failures -----------------------------------------------------------------------------------------
 
-_STATUS: tuple[tuple[type[SkillError], int, str], ...] = (
-    (ConfigurationError, USAGE, "invalid_params"),
-    (SkillDirectoryNotFound, USAGE, "invalid_params"),
-    (PathEscape, USAGE, "invalid_params"),
-    (AmbiguousSkill, NOT_FOUND, "ambiguous"),
-    (SkillNotFound, NOT_FOUND, "not_found"),
-    (ResourceNotFound, NOT_FOUND, "not_found"),
-    (SkillFileNotFound, NOT_FOUND, "gone"),
-    (SkillAlreadyExists, NEGATIVE, "failed"),
-    (LimitExceeded, FAILED, "too_large"),
-    (InvalidFormat, FAILED, "failed"),
-    (PermissionDenied, DENIED, "denied"),
-    (SkillError, FAILED, "failed"),
-)
-
 
 def _fail(error: SkillError, *, wants_json: bool) -> int:
-    status, code = next((status, code) for kind, status, code in _STATUS if isinstance(error, kind))
+    code, status = kind_of(error)
     if wants_json:
         from skillshelf.core.console import write
 
@@ -356,107 +351,139 @@ def _help_for(error: SkillError) -> str:
     return ""
 
 
-# Arguments ----------------------------------------------------------------------------------------
+# The grammar --------------------------------------------------------------------------------------
 
 
-_HELP = ("-h", "--help")
+def parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Return the command and its values; raise ConfigurationError for an invalid line.
 
-
-def _parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """The command and its values. What is not plain goes to argparse, which costs as much as starting Python."""
-    name, rest = _command_of(words)
+    The grammar is that of argparse without abbreviations, and arguments may stand anywhere between the options; a
+    test compares the two. It is written out because importing argparse costs more than half a start of Python.
+    """
+    name, rest = _split_command(words)
     command = COMMANDS[name]
     values: dict[str, Any] = {
         option.key: [] if option.many else None if option.value else False
         for option in (*command.options, *command.arguments)
     }
-    options = {option.name: option for option in command.options}
-    places = list(command.arguments)
-    ordered = [*([name] if name else []), *rest]
+    options = {option.name: option for option in (*command.options, *_HELP)}
+    arguments, unexpected, only_arguments = list(command.arguments), [], False
     while rest:
         word = rest.pop(0)
-        text, equals, given = word.partition("=")
-        option = options.get(text)
-        if word == "--" and places and places[0].many:
-            values[places[0].key] += rest
-            rest = []
-        elif option is None and places and (not word.startswith("-") or (places[0].dashes and word not in _HELP)):
-            _fill(values, places, word)
-        elif option is None or (equals and not option.value) or (option.value and not equals and not rest):
-            return _parse_with_argparse(ordered)
-        elif not option.value:
-            values[option.key] = True
-        elif equals or not rest[0].startswith("--"):
-            value = given if equals else rest.pop(0)
+        option = None if only_arguments else options.get(word.partition("=")[0])
+        if option:
+            value = _option_value(option, word, rest, options)
+            if option in _HELP:
+                return "help", {"command": name}
             values[option.key] = [*values[option.key], value] if option.many else value
+        elif word == "--" and not only_arguments:
+            only_arguments = True
+        elif not arguments or not (only_arguments or arguments[0].dashes or not _is_option(word, options)):
+            unexpected.append(word)
+        elif arguments[0].many:
+            values[arguments[0].key].append(word)
         else:
-            return _parse_with_argparse(ordered)
+            values[arguments.pop(0).key] = word
+    if unexpected:
+        raise ConfigurationError(_unexpected(unexpected[0], name))
+    for argument in command.arguments:
+        value = values[argument.key]
+        if argument.required and (value is None or (value == "" and not argument.may_be_empty)):
+            usage = f"{argument.help} (usage: {usage_of(name)})"
+            raise ConfigurationError(f"missing argument {argument.name}: {usage}")
     return name, values
 
 
-def _fill(values: dict[str, Any], places: list[Option], word: str) -> None:
-    """Give a word to the next argument; one that takes many keeps its place."""
-    if places[0].many:
-        values[places[0].key].append(word)
-    else:
-        values[places.pop(0).key] = word
-
-
-def _command_of(words: Sequence[str]) -> tuple[str, list[str]]:
-    """The command, and the words without it; options may stand before it."""
+def _split_command(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the command and the words without it; options may stand before it."""
     with_value = {option.name for option in SHARED if option.value}
     position = 0
     while position < len(words) and words[position].startswith("-"):
         position += 2 if words[position] in with_value else 1
-    if position < len(words) and words[position] in COMMANDS:
+    if position < len(words) and words[position] and words[position] in COMMANDS:
         return words[position], [*words[:position], *words[position + 1 :]]
     return "", list(words)
 
 
-def _parse_with_argparse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    values = vars(_parser().parse_args(list(words)))
-    return values.pop("command") or "", values
+def _option_value(option: Option, word: str, rest: list[str], options: Mapping[str, Option]) -> str | bool:
+    """Return the value of an option, taken from its own word or from the next one; a flag has the value True."""
+    _, equals, value = word.partition("=")
+    if not option.value:
+        if equals:
+            raise ConfigurationError(f"option {option.name} takes no value")
+        return True
+    if equals:
+        return value
+    if not rest or rest[0] == "--" or _is_option(rest[0], options):
+        usage = f"{option.name} {option.value}, or {option.name}={option.value} if it begins with a dash"
+        raise ConfigurationError(f"option {option.name} needs a value: {usage}")
+    return rest.pop(0)
 
 
-def _parser() -> Any:
-    import argparse
-
-    from skillshelf import __version__
-
-    class Parser(argparse.ArgumentParser):
-        def error(self, message: str) -> NoReturn:
-            raise ConfigurationError(f"{message}; try: {self.prog} --help")
-
-        def _print_message(self, message: str, file: Any = None) -> None:
-            from skillshelf.core.console import write
-
-            write(message)
-
-    parser = Parser(
-        prog="skillshelf",
-        description="Finds Agent Skills, and says why one is missing.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"skillshelf {__version__}")
-    _add(parser, COMMANDS[""])
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    for name, command in COMMANDS.items():
-        if name:
-            _add(
-                commands.add_parser(name, help=command.help, description=command.help, allow_abbrev=False),
-                command,
-            )
-    return parser
+def _is_option(word: str, options: Mapping[str, Option]) -> bool:
+    """Return True for a word that names an option, known or not: a dash, a number or a phrase in quotes does not."""
+    if not word.startswith("-") or word == "-":
+        return False
+    known = word.partition("=")[0] in options
+    return known or not (" " in word or re.fullmatch(r"-(\d+|\d*\.\d+)", word))
 
 
-def _add(parser: Any, command: Command) -> None:
-    for option in command.options:
-        if option.many:
-            parser.add_argument(option.name, help=option.help, metavar=option.value, action="append", default=[])
-        elif option.value:
-            parser.add_argument(option.name, help=option.help, metavar=option.value)
-        else:
-            parser.add_argument(option.name, help=option.help, action="store_true")
-    for argument in command.arguments:
-        nargs = "*" if argument.many else "?"
-        parser.add_argument(argument.key, help=argument.help, metavar=argument.name, nargs=nargs)
+def _unexpected(word: str, name: str) -> str:
+    from difflib import get_close_matches
+
+    is_option = word.startswith("-")
+    what = "option" if is_option else "argument" if name else "command"
+    known = [option.name for option in COMMANDS[name].options] if is_option else [] if name else list(COMMANDS)
+    near = get_close_matches(word, known, 1, 0.7)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    help_line = " ".join(filter(None, ("skillshelf", name, "--help")))
+    return f"{'unexpected' if what == 'argument' else 'unknown'} {what} {word!r}{hint} (run `{help_line}`)"
+
+
+# Help ---------------------------------------------------------------------------------------------
+
+
+def usage_of(name: str) -> str:
+    """Return the command with its arguments, as it is typed."""
+    words = ["skillshelf", *filter(None, [name])]
+    for argument in COMMANDS[name].arguments:
+        text = f"{argument.name} ..." if argument.many else argument.name
+        words.append(text if argument.required else f"[{text}]")
+    return " ".join(words)
+
+
+def show_help(values: Mapping[str, Any]) -> int:
+    """Print the commands, or the arguments and options of one command."""
+    from os import environ
+    from textwrap import wrap
+
+    from skillshelf.core.console import screen, write
+
+    name = values["command"] or ""
+    if name not in COMMANDS:
+        raise ConfigurationError(_unexpected(name, ""))
+    command = COMMANDS[name]
+    usage, summary = usage_of(name), f"{command.help[0].upper()}{command.help[1:]}."
+    if not name:
+        usage, summary = (
+            "skillshelf [COMMAND]",
+            f"Find Agent Skills, and why one is missing. Without a command: {command.help}.",
+        )
+    lines = [f"usage: {usage} [OPTIONS]", "", *wrap(summary, 80)]
+    own = [option for option in command.options if option not in SHARED]
+    shared = [option for option in command.options if option in SHARED]
+    sections = {
+        "Commands": [(other, row.help) for other, row in COMMANDS.items() if other and not name],
+        "Arguments": [(argument.name, argument.help) for argument in command.arguments],
+        "Options": [(f"{option.name} {option.value or ''}", option.help) for option in own],
+        "Options of every command": [(f"{option.name} {option.value or ''}", option.help) for option in shared],
+    }
+    display = screen(environ)
+    display = display._replace(columns=display.columns or 80)
+    width = max(len(text) for rows in sections.values() for text, _ in (*rows, ("", "")))
+    for title, rows in sections.items():
+        if rows:
+            padded = [(text.ljust(width), meaning) for text, meaning in rows]
+            lines += ["", f"{title}:", *display.table(padded, ("bold", None), indent=2, wrap=True)]
+    write("\n".join(lines) + "\n")
+    return commands.DONE

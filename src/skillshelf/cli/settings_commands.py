@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from skillshelf.cli.commands import DONE, NEGATIVE, Values, environment_for, needed, shelf_for
+from skillshelf.cli.commands import Values, environment_for, shelf_for
 from skillshelf.core.console import as_json, note
-from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillNotFound
+from skillshelf.errors import DONE, NEGATIVE, AmbiguousSkill, ConfigurationError, SkillNotFound
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
@@ -16,7 +17,7 @@ __all__ = ["disable", "enable", "trust"]
 
 def enable(values: Values) -> int:
     """Take a skill off the list of disabled ones."""
-    name = needed(values, "name", "skillshelf enable NAME")
+    name = values["name"]
     spellings = _spellings(name, shelf_for(values))
     status = _choose(
         values, name, lambda names: [other for other in names if other not in spellings], "enabled", "was not listed"
@@ -32,11 +33,12 @@ def enable(values: Values) -> int:
 
 def _spellings(name: str, shelf: "Shelf") -> set[str]:
     """What a list may call the skills that somebody means by a name or a path."""
+    from skillshelf.catalog.build_context import spellings
     from skillshelf.core.environment import expand
 
     meant = {name, expand(name, shelf.environment, base=shelf.environment.cwd)} if "/" in name else {name}
     for skill in shelf.catalog.skills:
-        paths = {skill.path, skill.dir, skill.real_path, os.path.dirname(skill.real_path)}
+        paths = spellings(skill.name, skill.path, skill.real_path) - {skill.name}
         if skill.name == name or paths & meant:
             meant |= paths
     return meant
@@ -44,7 +46,7 @@ def _spellings(name: str, shelf: "Shelf") -> set[str]:
 
 def disable(values: Values) -> int:
     """Put a skill on the list of disabled ones."""
-    name = needed(values, "name", "skillshelf disable NAME")
+    name = values["name"]
     listed = _disabled_path(name, values) if "/" in name else _disabled_name(name, values)
     return _choose(
         values, listed, lambda names: names if listed in names else [*names, listed], "disabled", "was disabled already"
@@ -65,16 +67,11 @@ def _disabled_path(path: str, values: Values) -> str:
 
 
 def _disabled_name(name: str, values: Values) -> str:
-    from skillshelf.catalog.load import near_names, resolve
+    from skillshelf.catalog.load import resolve
 
-    shelf = shelf_for(values)
-    try:
-        resolve(shelf.catalog.skills, name=name, cwd=shelf.environment.cwd)
-    except SkillNotFound as error:
-        error.near = tuple(near_names(name, shelf.catalog.skills))
-        raise
-    except AmbiguousSkill:
-        pass  # All of that name are disabled together.
+    # All skills of one name are disabled together.
+    with suppress(AmbiguousSkill):
+        resolve(shelf_for(values).catalog.skills, name=name)
     return name
 
 

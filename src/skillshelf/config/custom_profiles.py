@@ -1,33 +1,36 @@
-"""A table of wishes to a profile: what a user writes below `[profiles.NAME]`, checked by the types of `Profile`."""
+"""Derive a profile from another one by the overrides that a user writes below `[profiles.NAME]`."""
 
 import re
 from collections.abc import Mapping
-from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, get_args
 
-from skillshelf.config.profile import RULES, Profile, RootRule, severities
+from skillshelf.config.profile import RULES, Profile, severities
 from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
+from skillshelf.core.validation import members_of, validate
+from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 
 __all__ = ["InvalidField", "derive"]
 
 
 class InvalidField(Exception):
-    """A wish that cannot be granted; the configuration adds file and line."""
+    """An override that cannot be used; the configuration adds file and line."""
 
-    def __init__(self, field: str, what: str) -> None:
-        super().__init__(f"{field} {what}")
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field} {problem}")
         self.field = field
-        self.what = what
+        self.problem = problem
 
 
-def derive(name: str, wishes: Mapping[str, Any], known: Mapping[str, Profile], *, evidence: str) -> Profile:
-    """The profile that `extends` another (default: standard) with the wished fields changed."""
+def derive(name: str, overrides: Mapping[str, Any], known: Mapping[str, Profile], *, evidence: str) -> Profile:
+    """Return the profile that `extends` another (default: standard) with these fields changed."""
+    extends = overrides.get("extends", DEFAULT_PROFILE)
+    _require(extends, str, "extends")
     try:
-        base = find_profile(_fitting("extends", wishes.get("extends", DEFAULT_PROFILE), str), known)
+        base = find_profile(extends, known)
     except ConfigurationError as error:
         raise InvalidField("extends", str(error)) from None
-    changes = {field: _value(field, value, base) for field, value in wishes.items() if field != "extends"}
+    changes = {field: _value(field, value, base) for field, value in overrides.items() if field != "extends"}
     return base._replace(**{**changes, "name": name, "evidence": evidence})
 
 
@@ -35,72 +38,41 @@ def _value(field: str, value: Any, base: Profile) -> Any:
     if field not in Profile._fields or field in ("name", "evidence"):
         raise InvalidField(field, "is not a field of a profile; `skillshelf profile standard` lists them")
     if field == "rules":
-        return severities(_weights(value), base.rules)
-    if field == "roots":
-        return _root_rules(value)
-    checked = _fitting(field, value, get_type_hints(Profile)[field])
+        return severities(_checked_rules(value), base.rules)
+    expected = members_of(Profile)[0][field]
+    _require(value, expected, field)
     if field == "name_pattern":
-        _refuse_broken_pattern(checked)
-    return checked
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise InvalidField(field, f"is not a valid regular expression: {error}") from None
+    return _built(value, expected)
 
 
-def _fitting(field: str, value: Any, kind: Any) -> Any:
-    """The value in the form that the type asks for; WrongField if it is of another type."""
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin is UnionType or str(origin) == "typing.Union":
-        return _fitting(field, value, next(part for part in arguments if part is not NoneType))
-    if origin is Literal:
-        if not isinstance(value, str) or value not in arguments:
-            raise InvalidField(field, f"must be one of {', '.join(arguments)}")
+def _built(value: Any, expected: Any) -> Any:
+    """Return a validated value as profiles hold it: tuples for lists, records for tables with fixed members."""
+    if isinstance(value, list):
+        return tuple(_built(item, get_args(expected)[0]) for item in value)
+    record = next((one for one in (expected, *get_args(expected)) if hasattr(one, "_fields")), None)
+    if record is None:
         return value
-    if origin is tuple and isinstance(value, list):
-        return tuple(_fitting(field, item, arguments[0]) for item in value)
-    if kind is int and isinstance(value, int) and not isinstance(value, bool) and value >= (field != "roots.priority"):
-        return value
-    if kind is str and isinstance(value, str):
-        return value
-    if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(value, dict):
-        return {key: _fitting(field, item, arguments[1]) for key, item in value.items()}
-    raise InvalidField(field, f"must be {_words(kind)}")
+    members = members_of(record)[0]
+    return record(**{name: _built(item, members[name]) for name, item in value.items()})
 
 
-def _words(kind: Any) -> str:
-    if kind is int:
-        return "a positive whole number"
-    if kind is str:
-        return "text"
-    return "a list" if get_origin(kind) is tuple else "a table of texts"
+def _require(value: Any, expected: Any, field: str) -> None:
+    if wrong := validate(value, expected, field):
+        # TOML calls an object a table.
+        raise InvalidField(wrong.path, wrong.problem.replace("an object", "a table"))
 
 
-def _refuse_broken_pattern(value: str) -> None:
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise InvalidField("name_pattern", f"is no regular expression: {error}") from None
-
-
-def _weights(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InvalidField("rules", "must be a table of rule ids")
-    for rule, weight in value.items():
+def _checked_rules(value: Any) -> dict[str, Any]:
+    _require(value, dict[str, Any], "rules")
+    for rule, severity in value.items():
         if rule not in RULES:
-            raise InvalidField(f"rules.{rule}", "is not a rule; docs/rules.md lists them")
-        if not isinstance(weight, str) or weight not in ("off", "info", "warn", "reject"):
-            raise InvalidField(f"rules.{rule}", "must be off, info, warn or reject")
-        if RULES[rule].fixed and weight != RULES[rule].severity:
+            raise InvalidField(f"rules.{rule}", "is not a rule; docs/reference/rules.md lists them")
+        _require(severity, Severity, f"rules.{rule}")
+        if RULES[rule].fixed and severity != RULES[rule].severity:
             raise InvalidField(f"rules.{rule}", "cannot be changed: what it refuses is unsafe or unreadable")
-    return value
-
-
-def _root_rules(value: Any) -> tuple[RootRule, ...]:
-    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-        raise InvalidField("roots", "must be a list of tables")
-    kinds = get_type_hints(RootRule)
-    rules = []
-    for entry in value:
-        if extra := sorted(set(entry) - set(kinds)):
-            raise InvalidField("roots", f"has an entry with {', '.join(extra)}; known are {', '.join(kinds)}")
-        if missing := {"kind", "base"} - set(entry):
-            raise InvalidField("roots", f"has an entry without {', '.join(sorted(missing))}")
-        rules.append(RootRule(**{name: _fitting(f"roots.{name}", item, kinds[name]) for name, item in entry.items()}))
-    return tuple(rules)
+    checked: dict[str, Any] = value
+    return checked

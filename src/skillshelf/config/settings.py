@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from skillshelf.config.profile import Profile, Switch
+from skillshelf.config.profile import Count, Profile, Switch
 from skillshelf.config.systems import SYSTEMS
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, expand, find_repository, user_config_path
@@ -188,10 +188,11 @@ def _parse_toml(path: str, data: bytes) -> _File:
 _TEXT, _FLAG, _COUNT, _TEXTS, _RULES = (
     "text",
     "true or false",
-    "a positive whole number",
+    "a whole number of at least 1",
     "a list of texts",
     "a list of rules",
 )
+_TYPES: Mapping[str, Any] = {_TEXT: str, _FLAG: bool, _COUNT: Count, _TEXTS: list[str]}
 
 KEYS: Mapping[str, tuple[str, str]] = {
     "profile": ("profile", _TEXT),
@@ -330,16 +331,12 @@ def _checked(file: _File, key: str, value: Any, kind: str) -> Any:
         if not isinstance(value, list):
             raise _wrong(file, key, f"must be {kind}")
         return tuple(_permission_rule(file, key, entry) for entry in value)
-    fits = {
-        _TEXT: isinstance(value, str),
-        _FLAG: isinstance(value, bool),
-        _COUNT: isinstance(value, int) and not isinstance(value, bool) and value > 0,
-        _TEXTS: isinstance(value, list) and all(isinstance(item, str) for item in value),
-    }
-    if not fits[kind]:
-        raise _wrong(file, key, f"must be {kind}")
+    from skillshelf.core.validation import validate
+
+    if wrong := validate(value, _TYPES[kind], key):
+        raise _wrong(file, wrong.path, wrong.problem)
     if kind == _TEXTS and any("\0" in item for item in value):
-        raise _wrong(file, key, "may not hold a NUL character")
+        raise _wrong(file, key, "must not hold a NUL character")
     return tuple(value) if kind == _TEXTS else value
 
 
@@ -406,7 +403,7 @@ def _own_profile(file: _File, key: str, table: Any, known: Mapping[str, Profile]
         wishes = {_snake_case(field): value for field, value in table.items()}
         return derive(key.removeprefix("profiles."), wishes, known, evidence=file.path)
     except InvalidField as error:
-        raise _wrong(file, f"{key}.{error.field}", error.what) from None
+        raise _wrong(file, f"{key}.{error.field}", error.problem) from None
 
 
 # What is said -------------------------------------------------------------------------------------
@@ -422,7 +419,8 @@ _SETTING = re.compile(r"\s*([\w.\"' -]+?)\s*=")
 
 def _line_of(file: _File, key: str) -> int:
     """The line that sets a key, or else the nearest table around it; a key inside braces has no line of its own."""
-    wanted = key
+    # An item of a list has no line of its own.
+    wanted = key.partition("[")[0]
     places = list(_places(file.text))
     while wanted:
         for number, dotted in places:

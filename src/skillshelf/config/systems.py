@@ -4,32 +4,18 @@ from collections.abc import Mapping
 from typing import Literal
 
 from skillshelf.config.profile import Profile, RootRule, severities
+from skillshelf.config.rules import RULES
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 
-__all__ = ["DEFAULT_PROFILE", "HOST_PREFIX", "SEED_PROFILES", "SYSTEMS", "find_profile", "weights_for_authors"]
+__all__ = ["DEFAULT_PROFILE", "HOST_PREFIX", "SEED_PROFILES", "SYSTEMS", "author_severities", "find_profile"]
 
 DEFAULT_PROFILE = "standard"
 HOST_PREFIX = "host:"
 
 
-_SPECIFICATION: dict[str, Severity] = {
-    "name-missing": "reject",
-    "name-type": "reject",
-    "name-length": "reject",
-    "name-pattern": "reject",
-    "name-directory": "reject",
-    "description-type": "reject",
-    "description-length": "reject",
-    "compatibility-type": "reject",
-    "compatibility-length": "reject",
-    "metadata-type": "reject",
-    "allowed-tools-type": "reject",
-    "yaml-colon": "reject",
-    "yaml-brackets": "reject",
-    "yaml-tab": "reject",
-}
-"""What the Agent Skills specification demands, taken to the letter."""
+_SPECIFICATION: dict[str, Severity] = {rule: row.strict for rule, row in RULES.items() if row.strict}
+"""The severities that the Agent Skills specification demands, taken to the letter."""
 
 _CLAUDE_FIELDS = (
     "argument-hint",
@@ -266,10 +252,10 @@ SEED_PROFILES: Mapping[Literal["registry", "project", "providers"], Profile] = {
 _FOR_AUTHORS = severities({**_SPECIFICATION, "metadata-values": "warn", "allowed-tools-list": "warn"})
 
 
-def weights_for_authors(profile: Profile) -> Mapping[str, Severity]:
-    """What each rule weighs for those who write skills.
+def author_severities(profile: Profile) -> Mapping[str, Severity]:
+    """Return the severity of each rule for the authors of skills.
 
-    The default profile is lenient for the sake of those who use skills; an author is held to the specification.
+    The default profile is lenient towards the users of skills; authors are held to the specification.
     """
     return _FOR_AUTHORS if profile.name == DEFAULT_PROFILE else profile.rules
 

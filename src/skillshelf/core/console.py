@@ -116,14 +116,17 @@ def write_text(text: str) -> None:
 
 
 def write_data(data: bytes) -> None:
-    """Foreign bytes: exact in a pipe; for a terminal as safe text, or only their number where they are none."""
-    if sys.stdout is None or not sys.stdout.isatty():
+    """Foreign bytes: exact in a pipe; for a terminal as safe text, or only their number if they are not text.
+
+    A text stream that a caller put in place of standard output gets text, too, since it cannot hold bytes.
+    """
+    if sys.stdout is None or (hasattr(sys.stdout, "buffer") and not sys.stdout.isatty()):
         _send(data)
         return
     try:
         write_text(data.decode("utf-8"))
     except UnicodeDecodeError:
-        write(f"{len(data)} bytes that are no text; send them to a file, or use --json\n")
+        write(f"{len(data)} bytes that are not text; send them to a file, or use --json\n")
 
 
 def write_piece(stream: Literal["stdout", "stderr"], data: bytes) -> None:
@@ -133,9 +136,7 @@ def write_piece(stream: Literal["stdout", "stderr"], data: bytes) -> None:
             data = _safe(data)
         _send(data)
     elif sys.stderr is not None:
-        sys.stderr.flush()
-        sys.stderr.buffer.write(_safe(data) if sys.stderr.isatty() else data)
-        sys.stderr.buffer.flush()
+        _write_bytes(sys.stderr, _safe(data) if sys.stderr.isatty() else data)
 
 
 def _safe(data: bytes) -> bytes:
@@ -181,15 +182,24 @@ def _send(data: bytes) -> None:
     if sys.stdout is None:
         return
     try:
-        sys.stdout.flush()
-        buffer = sys.stdout.buffer
-        buffer.write(data)
-        buffer.flush()
+        _write_bytes(sys.stdout, data)
     except OSError as error:
         # The interpreter flushes once more when it ends; there is nothing to flush to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if hasattr(sys.stdout, "buffer"):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise
+
+
+def _write_bytes(stream: TextIO, data: bytes) -> None:
+    """Write bytes to a standard stream, or their text to a text stream that stands in for it, as `io.StringIO`."""
+    stream.flush()
+    buffer = getattr(stream, "buffer", None)
+    if buffer is None:
+        stream.write(data.decode("utf-8", "backslashreplace"))
+    else:
+        buffer.write(data)
+        buffer.flush()
 
 
 class PathDisplay(NamedTuple):

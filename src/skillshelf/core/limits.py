@@ -1,4 +1,4 @@
-"""Every limit by name; whatever hits one says so. The reasons are in docs/limits.md."""
+"""Every limit by name; whatever hits one says so. The reasons are in docs/reference/limits.md."""
 
 __all__ = [
     "ADDRESS_CHARS",

@@ -8,6 +8,8 @@ __all__ = [
     "cut",
     "field",
     "fold",
+    "is_false",
+    "is_true",
     "path_text",
     "plural",
     "sealed",
@@ -85,13 +87,33 @@ def width(text: str) -> int:
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
+def cut(text: str, characters: int) -> str:
+    """Return the text in at most N characters, ending in an ellipsis if it was longer."""
+    return text if len(text) <= characters else text[: max(0, characters - 1)].rstrip() + "…"
+
+
 def shorten(text: str, cells: int) -> str:
-    """The text cut to that many cells, with an ellipsis where something is missing."""
+    """Return the text in at most N terminal cells, ending in an ellipsis if it was longer."""
     if width(text) <= cells:
         return text
-    while text and width(text) > cells - 1:
-        text = text[: max(0, min(len(text) - 1, cells - 1))]
-    return text + "…" if cells > 0 else ""
+    kept = text[: max(0, cells - 1)]
+    while kept and width(kept) >= cells:
+        kept = kept[:-1]
+    return kept + "…" if cells > 0 else ""
+
+
+TRUE_WORDS = frozenset({"1", "true", "yes", "y", "on"})
+FALSE_WORDS = frozenset({"0", "false", "no", "n", "off"})
+
+
+def is_true(value: object) -> bool:
+    """Return whether a value of frontmatter or of the environment means yes, in any spelling that agents accept."""
+    return str(value).strip().lower() in TRUE_WORDS
+
+
+def is_false(value: object) -> bool:
+    """Return whether a value of frontmatter or of the environment means no."""
+    return str(value).strip().lower() in FALSE_WORDS
 
 
 def plural(count: int, noun: str) -> str:
@@ -119,11 +141,6 @@ def attribute(text: str) -> str:
 def path_text(path: str) -> str:
     """A path that can be opened as it is told: escaped, its blanks as they are, on one line."""
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _printable(visible(path)))
-
-
-def cut(text: str, characters: int) -> str:
-    """The text in at most so many characters, with an ellipsis where something is missing."""
-    return text if len(text) <= characters else text[: max(0, characters - 1)].rstrip() + "…"
 
 
 def sealed(body: str, element: str) -> tuple[str, int]:

@@ -36,7 +36,7 @@ def can_start_worker() -> bool:
 class WorkerProcess:
     """A process that is started with the first question and ended by `close`.
 
-    `module` is the name of a module of this package whose function `answers` makes of the setting what answers
+    `module` is the name of a module of this package whose function `handle` makes of the setting what answers
     each question. Any thread may ask or close.
     """
 
@@ -126,7 +126,7 @@ def serve(module: str) -> None:
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # What an import may print is no answer.
     os.dup2(2, 1)
-    answer: Handler = import_module(module).answers(pickle.load(questions))
+    answer: Handler = import_module(module).handle(pickle.load(questions))
     with suppress(EOFError):
         while True:
             pickle.dump(answer(pickle.load(questions)), answers)

@@ -13,7 +13,7 @@ from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.limits import STRAY_FOLDERS
 from skillshelf.core.values import Diagnostic
-from skillshelf.hosts.fixes import Fix, asked_as, fix_for, ranked_fixes, wants_put
+from skillshelf.hosts.fixes import Fix, command_name, fix_for, ranked_fixes, wants_put
 from skillshelf.hosts.near_misses import entries_in, near_misses
 from skillshelf.hosts.placement import (
     Standing,
@@ -46,9 +46,9 @@ def asked_hosts(given: Sequence[str]) -> list[str]:
     return [find_host(name).name for name in dict.fromkeys(given)] or list(HOSTS)
 
 
-def verdicts_of(sighting: SkillFile, survey: Survey, hosts: Iterable[str]) -> list[Verdict]:
+def verdicts_of(skill_file: SkillFile, survey: Survey, hosts: Iterable[str]) -> list[Verdict]:
     """What each of these hosts makes of a file."""
-    return [judge(sighting, survey.views[host], survey) for host in hosts]
+    return [judge(skill_file, survey.states[host], survey) for host in hosts]
 
 
 # Finding ------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def find(wanted: str, environment: Environment, hosts: Sequence[str]) -> tuple[S
     if is_path(wanted):
         return _at(path_of(wanted, environment), environment, hosts)
     survey = take_survey(environment, hosts, progress=sys.stderr)
-    if found := [sighting for sighting in survey.sightings if wanted in _names_of(sighting, survey)]:
+    if found := [skill_file for skill_file in survey.skill_files if wanted in _names_of(skill_file, survey)]:
         return survey, found
     folders, problems = _folders_below(environment.cwd, find_repository(environment.cwd, _MARKERS) or environment.cwd)
     stray = next(_strays(wanted, survey, folders), None)
@@ -85,19 +85,21 @@ def _at(path: str, environment: Environment, hosts: Sequence[str]) -> tuple[Surv
     return survey, [found] if found is not None else []
 
 
-def _names_of(sighting: SkillFile, survey: Survey) -> set[str]:
+def _names_of(skill_file: SkillFile, survey: Survey) -> set[str]:
     """Every name a file goes by: its folder's, what it declares, and what hosts make of that."""
     found = {
-        view.by_file[sighting.real_path].name for view in survey.views.values() if sighting.real_path in view.by_file
+        state.by_file[skill_file.real_path].name
+        for state in survey.states.values()
+        if skill_file.real_path in state.by_file
     }
-    return {sighting.folder, link_name(sighting), *found}
+    return {skill_file.folder, link_name(skill_file), *found}
 
 
 def near(wanted: str, survey: Survey) -> list[str]:
     """Names that look like the one asked for."""
     from difflib import get_close_matches
 
-    known = {name.lower(): name for sighting in survey.sightings for name in _names_of(sighting, survey)}
+    known = {name.lower(): name for skill_file in survey.skill_files for name in _names_of(skill_file, survey)}
     word = os.path.basename(wanted.rstrip("/"))[:200].lower()
     if not word:
         return []
@@ -167,7 +169,7 @@ Judged = Mapping[str, Sequence[Verdict]]
 class _Copy(NamedTuple):
     """A copy of a skill, how it stands to that, and what the hosts make of it that look where it lies."""
 
-    sighting: SkillFile
+    skill_file: SkillFile
     standing: Standing
     verdicts: Sequence[Verdict]
 
@@ -179,41 +181,41 @@ class _Copy(NamedTuple):
     @property
     def folder(self) -> str:
         """Where it lies."""
-        return os.path.dirname(self.sighting.path)
+        return os.path.dirname(self.skill_file.path)
 
 
 def asked_about(found: Sequence[SkillFile], survey: Survey, hosts: Sequence[str]) -> list[Explanation]:
     """What there is to say about each file."""
-    copies = [copy for sighting in found for copy in copies_of(sighting, survey)]
+    copies = [copy for skill_file in found for copy in copies_of(skill_file, survey)]
     everything = {one.real_path: one for one in (*found, *copies)}
     judged = {path: verdicts_of(one, survey, hosts) for path, one in everything.items()}
-    return [_asked(sighting, list(everything.values()), judged, survey) for sighting in found]
+    return [_asked(skill_file, list(everything.values()), judged, survey) for skill_file in found]
 
 
-def _asked(sighting: SkillFile, everything: Sequence[SkillFile], judged: Judged, survey: Survey) -> Explanation:
-    verdicts = judged[sighting.real_path]
-    text = (sighting.head, sighting.size)
-    if is_own_copy(os.path.dirname(sighting.path)) and (source := source_of(sighting, survey)) is not None:
+def _asked(skill_file: SkillFile, everything: Sequence[SkillFile], judged: Judged, survey: Survey) -> Explanation:
+    verdicts = judged[skill_file.real_path]
+    text = (skill_file.head, skill_file.size)
+    if is_own_copy(os.path.dirname(skill_file.path)) and (source := source_of(skill_file, survey)) is not None:
         # What helps is told of the skill itself, which a copy follows.
-        words = "a copy that skillshelf made" + _STANDS[standing_of(sighting, source)]
-        return Explanation(sighting.path, verdicts, (), text, words, is_copy=True)
-    copies = [_copy(copy, sighting, judged) for copy in copies_of(sighting, survey)]
-    helping = [remedy for copy in copies if (remedy := _remedy(copy, sighting, survey))]
+        words = "a copy that skillshelf made" + _STANDS[standing_of(skill_file, source)]
+        return Explanation(skill_file.path, verdicts, (), text, words, is_copy=True)
+    copies = [_copy(copy, skill_file, judged) for copy in copies_of(skill_file, survey)]
+    helping = [fix for copy in copies if (fix := _remedy(copy, skill_file, survey))]
     reached = {verdict.host for copy in copies for verdict in copy.verdicts}
-    served = _served(sighting, everything, judged) | reached
-    helping += ranked_fixes(sighting, verdicts, survey, served=served)
+    served = _served(skill_file, everything, judged) | reached
+    helping += ranked_fixes(skill_file, verdicts, survey, served=served)
     seeing = {host for copy in copies for host in copy.hosts} | {one.host for one in verdicts if one.visible}
     for copy in copies:
         left = [verdict for verdict in copy.verdicts if verdict.host not in seeing]
-        helping += ranked_fixes(copy.sighting, left, survey) if left and copy.standing == "same" else []
-    told = [_told(verdict, sighting, copies, survey) for verdict in verdicts]
+        helping += ranked_fixes(copy.skill_file, left, survey) if left and copy.standing == "same" else []
+    told = [_told(verdict, skill_file, copies, survey) for verdict in verdicts]
     by_copy = tuple(host for copy in copies for host in copy.hosts)
-    return Explanation(sighting.path, told, _together(helping), text, by_copy=by_copy)
+    return Explanation(skill_file.path, told, _together(helping), text, by_copy=by_copy)
 
 
-def _copy(copy: SkillFile, sighting: SkillFile, judged: Judged) -> _Copy:
+def _copy(copy: SkillFile, skill_file: SkillFile, judged: Judged) -> _Copy:
     there = [verdict for verdict in judged[copy.real_path] if not wants_put(verdict, copy)]
-    return _Copy(copy, standing_of(copy, sighting), there)
+    return _Copy(copy, standing_of(copy, skill_file), there)
 
 
 _STANDS: Mapping[Standing, str] = {"same": "", "behind": ", which fell behind", "edited": ", which was edited since"}
@@ -226,7 +228,7 @@ _SEES: Mapping[Standing, str] = {
 }
 
 
-def _told(verdict: Verdict, sighting: SkillFile, copies: Sequence[_Copy], survey: Survey) -> Verdict:
+def _told(verdict: Verdict, skill_file: SkillFile, copies: Sequence[_Copy], survey: Survey) -> Verdict:
     """A verdict as it is told: of a host that does not look where the file lies, with the copy that it has."""
     having = [(copy, one) for copy in copies for one in copy.verdicts if one.host == verdict.host]
     if verdict.visible or not having:
@@ -235,7 +237,7 @@ def _told(verdict: Verdict, sighting: SkillFile, copies: Sequence[_Copy], survey
     shown = PathDisplay(survey.environment.cwd, survey.environment.home).short(copy.folder)
     if seen.visible:
         return verdict._replace(detail=f"{_SEES[copy.standing]} {shown}")
-    return verdict._replace(detail=f"{seen.verdict}: the copy {shown}") if wants_put(verdict, sighting) else verdict
+    return verdict._replace(detail=f"{seen.verdict}: the copy {shown}") if wants_put(verdict, skill_file) else verdict
 
 
 def _together(helping: Iterable[Fix]) -> list[Fix]:
@@ -248,7 +250,7 @@ def _together(helping: Iterable[Fix]) -> list[Fix]:
     return list(found.values())
 
 
-def _remedy(copy: _Copy, sighting: SkillFile, survey: Survey) -> Fix | None:
+def _remedy(copy: _Copy, skill_file: SkillFile, survey: Survey) -> Fix | None:
     """What to do about a copy that no longer says what the skill says; None where it does, or nobody asked has it."""
     if copy.standing == "same" or not copy.verdicts:
         return None
@@ -256,46 +258,48 @@ def _remedy(copy: _Copy, sighting: SkillFile, survey: Survey) -> Fix | None:
     having = tuple(verdict.host for verdict in copy.verdicts)
     hosts = copy.hosts or having
     made_for = hosts_of(manifest_entry(*os.path.split(copy.folder)) or {})
-    command = _renewing(sighting, next((host for host in made_for if host in having), having[0]), survey)
+    command = _renewing(skill_file, next((host for host in made_for if host in having), having[0]), survey)
     if copy.standing == "behind":
         return Fix("hand", f"{command}  ({where.short(copy.folder)} fell behind)", hosts)
-    source = where.short(os.path.dirname(sighting.path))
+    source = where.short(os.path.dirname(skill_file.path))
     edited = f"{where.short(copy.folder)} was edited since"
     return Fix("hand", f"{edited}: put what you need into {source}, remove the copy, then: {command}", hosts)
 
 
-def _renewing(sighting: SkillFile, host: str, survey: Survey) -> str:
-    return f"skillshelf link {asked_as(sighting, survey)} --to {host}"
+def _renewing(skill_file: SkillFile, host: str, survey: Survey) -> str:
+    return f"skillshelf link {command_name(skill_file, survey)} --to {host}"
 
 
-def _served(sighting: SkillFile, everything: Sequence[SkillFile], judged: Judged) -> set[str]:
+def _served(skill_file: SkillFile, everything: Sequence[SkillFile], judged: Judged) -> set[str]:
     """The hosts that see another file of the name, or would if they trusted the folder.
 
     Not those that see another text instead of this one, which of the two is meant has to be settled; a copy of ours
     is meant to be the same.
     """
-    mine = {verdict.host: verdict.verdict for verdict in judged[sighting.real_path]}
+    mine = {verdict.host: verdict.verdict for verdict in judged[skill_file.real_path]}
     served, misled = set(), set()
-    for other in (other for other in everything if other is not sighting):
+    for other in (other for other in everything if other is not skill_file):
         seeing = {verdict.host for verdict in judged[other.real_path] if verdict.visible}
         asking = {verdict.host for verdict in judged[other.real_path] if verdict.verdict == "untrusted"}
         served |= seeing | {host for host in asking if mine[host] != "untrusted"}
-        if (other.head, other.size) != (sighting.head, sighting.size) and not is_own_copy(os.path.dirname(other.path)):
+        if (other.head, other.size) != (skill_file.head, skill_file.size) and not is_own_copy(
+            os.path.dirname(other.path)
+        ):
             misled |= seeing
     return served - {host for host in misled if mine[host] == "shadowed-by"}
 
 
 def fixes_of(asked: Explanation, survey: Survey) -> dict[str, str | None]:
     """What to do for each host so that it sees the file, or the text that this has now."""
-    sighting = survey.by_path[asked.path]
+    skill_file = survey.by_path[asked.path]
     hosts = [verdict.host for verdict in asked.verdicts]
     if asked.is_copy:
         return dict.fromkeys(hosts)
-    fixes = {one.host: fix_for(one, sighting, survey.views[one.host], survey) for one in asked.verdicts}
-    for copy in copies_of(sighting, survey):
-        behind = standing_of(copy, sighting) == "behind"
+    fixes = {one.host: fix_for(one, skill_file, survey.states[one.host], survey) for one in asked.verdicts}
+    for copy in copies_of(skill_file, survey):
+        behind = standing_of(copy, skill_file) == "behind"
         for one in verdicts_of(copy, survey, hosts):
             if fixes[one.host] is not None and not wants_put(one, copy):
-                fix = fix_for(one, copy, survey.views[one.host], survey)
-                fixes[one.host] = _renewing(sighting, one.host, survey) if behind else fix
+                fix = fix_for(one, copy, survey.states[one.host], survey)
+                fixes[one.host] = _renewing(skill_file, one.host, survey) if behind else fix
     return fixes

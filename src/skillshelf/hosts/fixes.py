@@ -4,21 +4,32 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from skillshelf.catalog.build_context import held_back_by
+from skillshelf.catalog.build_context import hidden_by_author
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import parse
 from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
+from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import Environment
 from skillshelf.core.values import VerdictName
 from skillshelf.hosts.near_misses import rename_for
 from skillshelf.hosts.placement import Placement, in_the_way, is_open_to_all, link_name, put_for
-from skillshelf.hosts.simulate import after_link, trusting
+from skillshelf.hosts.simulate import after_link, after_trust
 from skillshelf.hosts.stages import Verdict, judge, refusals, to_turn_on
 from skillshelf.hosts.survey import HostState, SkillFile, Survey
 from skillshelf.hosts.verdict import document_of, ignored_safeguard
 from skillshelf.lint.fix import Text, repair
 
-__all__ = ["Fix", "Step", "asked_as", "fix_for", "made_readable", "ranked_fixes", "step_for", "steps_for", "wants_put"]
+__all__ = [
+    "Fix",
+    "Step",
+    "command_name",
+    "fix_for",
+    "made_readable",
+    "ranked_fixes",
+    "step_for",
+    "steps_for",
+    "wants_put",
+]
 
 
 class Step(NamedTuple):
@@ -72,73 +83,73 @@ _BY_HAND: Mapping[str, str] = {
 _READABLE = "make the file readable for yourself"
 
 
-def made_readable(sighting: SkillFile, environment: Environment) -> str:
+def made_readable(skill_file: SkillFile, environment: Environment) -> str:
     """What to do about a file that cannot be read."""
     from shlex import quote
 
-    if not sighting.broken:
-        return f"{_READABLE} ({sighting.problem})"
-    link = _shown_from(sighting.broken, environment.cwd)
-    return f"{sighting.problem}; put that back, or remove the link: rm {quote(link)}"
+    if not skill_file.broken:
+        return f"{_READABLE} ({skill_file.problem})"
+    link = _shown_from(skill_file.broken, environment.cwd)
+    return f"{skill_file.problem}; put that back, or remove the link: rm {quote(link)}"
 
 
-def fix_for(verdict: Verdict, sighting: SkillFile, view: HostState, survey: Survey) -> str | None:
+def fix_for(verdict: Verdict, skill_file: SkillFile, state: HostState, survey: Survey) -> str | None:
     """What to do so that this host sees the file; None where there is nothing to do, or nobody knows."""
-    return ", then: ".join(step.what for step in steps_for(verdict, sighting, view, survey)) or None
+    return ", then: ".join(step.what for step in steps_for(verdict, skill_file, state, survey)) or None
 
 
-def steps_for(verdict: Verdict, sighting: SkillFile, view: HostState, survey: Survey) -> tuple[Step, ...]:
+def steps_for(verdict: Verdict, skill_file: SkillFile, state: HostState, survey: Survey) -> tuple[Step, ...]:
     """What to do, in order, so that this host sees the file."""
-    if sighting.problem:
-        return (Step("hand", made_readable(sighting, survey.environment)),)
+    if skill_file.problem:
+        return (Step("hand", made_readable(skill_file, survey.environment)),)
     if verdict.visible:
         return ()
     if verdict.verdict == "unknown":
         # What keeps us from telling keeps most hosts from reading.
-        return _to_mend(verdict, sighting, view) if verdict.rule in _OUR_LIMITS else ()
+        return _to_mend(verdict, skill_file, state) if verdict.rule in _OUR_LIMITS else ()
     if verdict.verdict == "untrusted":
-        return _to_trust(sighting, view, survey)
-    if wants_put(verdict, sighting):
-        return _to_put(sighting, view, survey)
-    if sighting.file_name != SKILL_FILE and verdict.verdict not in _FIXES:
+        return _to_trust(skill_file, state, survey)
+    if wants_put(verdict, skill_file):
+        return _to_put(skill_file, state, survey)
+    if skill_file.file_name != SKILL_FILE and verdict.verdict not in _FIXES:
         rename = Step("hand", _BY_HAND["file-name"])
         is_misplaced = verdict.verdict in _PLACES
-        return (rename, *([_link(asked_as(sighting, survey), view.profile.name)] if is_misplaced else ()))
-    return _to_mend(verdict, sighting, view)
+        return (rename, *([_link(command_name(skill_file, survey), state.profile.name)] if is_misplaced else ()))
+    return _to_mend(verdict, skill_file, state)
 
 
-def wants_put(verdict: Verdict, sighting: SkillFile) -> bool:
+def wants_put(verdict: Verdict, skill_file: SkillFile) -> bool:
     """Whether the skill lies where this host does not see it, so that a link or a copy is what it lacks."""
     is_misplaced = verdict.verdict in _PLACES and verdict.rule != "root-file"
-    return is_misplaced and sighting.file_name == SKILL_FILE and not sighting.problem
+    return is_misplaced and skill_file.file_name == SKILL_FILE and not skill_file.problem
 
 
-def _to_trust(sighting: SkillFile, view: HostState, survey: Survey) -> tuple[Step, ...]:
+def _to_trust(skill_file: SkillFile, state: HostState, survey: Survey) -> tuple[Step, ...]:
     """What to do for a host that asks for trust: that, and what is still to do then."""
-    trusted = trusting(view, survey)
-    then = survey._replace(views={**survey.views, view.profile.name: trusted})
-    first = Step("trust", f"trust this folder in {view.profile.name}")
-    return (first, *steps_for(judge(sighting, trusted, then), sighting, trusted, then))
+    trusted = after_trust(state, survey)
+    then = survey._replace(states={**survey.states, state.profile.name: trusted})
+    first = Step("trust", f"trust this folder in {state.profile.name}")
+    return (first, *steps_for(judge(skill_file, trusted, then), skill_file, trusted, then))
 
 
-def _to_put(sighting: SkillFile, view: HostState, survey: Survey) -> tuple[Step, ...]:
+def _to_put(skill_file: SkillFile, state: HostState, survey: Survey) -> tuple[Step, ...]:
     """The command that makes a host see a file, after whatever has to be done before it."""
-    host = view.profile.name
-    if ignored_safeguard(document_of(sighting, view.profile, survey).fields, view.profile):
+    host = state.profile.name
+    if ignored_safeguard(document_of(skill_file, state.profile, survey).fields, state.profile):
         # Nobody is advised to hand a skill to a host that does not heed its author.
         return ()
-    command = _link(asked_as(sighting, survey), host)
-    put = put_for(sighting, view, survey.environment)
+    command = _link(command_name(skill_file, survey), host)
+    put = put_for(skill_file, state, survey.environment)
     if put is None:
-        taken = in_the_way(sighting, view, survey.environment)
-        if sighting.path != sighting.real_path:
+        taken = in_the_way(skill_file, state, survey.environment)
+        if skill_file.path != skill_file.real_path:
             # The link that is moved away may be where the skill has its name from.
-            command = _link(_path_of(sighting.real_path, survey.environment), host)
+            command = _link(_path_of(skill_file.real_path, survey.environment), host)
         return (Step("clear", f"{taken}: move it away"), command) if taken else ()
-    (then,) = after_link(put, sighting, survey, [host])
+    (then,) = after_link(put, skill_file, survey, [host])
     if then.visible or then.verdict == "hidden-from-model":
         return (command,)
-    before = _to_mend(then, sighting, view)
+    before = _to_mend(then, skill_file, state)
     return (*before, command) if before else ()
 
 
@@ -153,54 +164,54 @@ def _path_of(file: str, environment: Environment) -> str:
     return quote(_shown_from(os.path.dirname(file), environment.cwd))
 
 
-def _to_mend(verdict: Verdict, sighting: SkillFile, view: HostState) -> tuple[Step, ...]:
+def _to_mend(verdict: Verdict, skill_file: SkillFile, state: HostState) -> tuple[Step, ...]:
     """What to do about what a host does not accept where it looks."""
     if verdict.verdict in _FIXES:
-        what = _FIXES[verdict.verdict](verdict, view)
+        what = _FIXES[verdict.verdict](verdict, state)
         kind: Literal["trust", "hand"] = "trust" if verdict.verdict == "untrusted" else "hand"
         return (Step(kind, what, frozenset({verdict.rule} - {""})),) if what else ()
-    step = step_for(verdict.rule, verdict.line, sighting)
+    step = step_for(verdict.rule, verdict.line, skill_file)
     return (step,) if step else ()
 
 
-def step_for(rule: str, line: int | None, sighting: SkillFile) -> Step | None:
+def step_for(rule: str, line: int | None, skill_file: SkillFile) -> Step | None:
     """What to change in the file so that a rule is kept."""
-    if rule.startswith("yaml") and (lines := _lines_to_quote(sighting)):
+    if rule.startswith("yaml") and (lines := _lines_to_quote(skill_file)):
         return Step("text", f"put quotes around the value in line {' and '.join(map(str, lines))}", _YAML)
-    line = line or _line_of(rule, sighting)
+    line = line or _line_of(rule, skill_file)
     if rule == "field-type" and line:
-        return _as_text(*_pair_in(line, sighting), line, sighting)
+        return _as_text(*_pair_in(line, skill_file), line, skill_file)
     where = f"line {line}" if line else "the frontmatter"
     if rule in _TEXT_RULES:
         return Step("text", _TEXT_RULES[rule].format(line=where), _YAML if rule in _YAML else frozenset({rule}))
     if rule not in _BY_HAND:
         return None
     return Step(
-        "hand", _BY_HAND[rule].format(line=where, folder=sighting.folder), _SETTLED.get(rule, frozenset({rule}))
+        "hand", _BY_HAND[rule].format(line=where, folder=skill_file.folder), _SETTLED.get(rule, frozenset({rule}))
     )
 
 
-def _as_text(key: str, value: str, line: int, sighting: SkillFile) -> Step | None:
+def _as_text(key: str, value: str, line: int, skill_file: SkillFile) -> Step | None:
     """What to do about a value that a host wants as text; one that is not there is empty, and of no other type."""
     if key in ("name", "description"):
-        return step_for(f"{key}-type" if value else f"{key}-missing", line, sighting)
+        return step_for(f"{key}-type" if value else f"{key}-missing", line, skill_file)
     if not value:
         return Step("hand", f"write a text after `{key}:`, or remove the line", frozenset({"field-type"}))
     kind: Literal["text", "hand"] = "text" if key in _QUOTED else "hand"
     return Step(kind, f"put quotes around the value in line {line}", frozenset({"field-type"}))
 
 
-def _pair_in(line: int, sighting: SkillFile) -> tuple[str, str]:
+def _pair_in(line: int, skill_file: SkillFile) -> tuple[str, str]:
     """Key and value of a line."""
-    lines = sighting.head.splitlines()
+    lines = skill_file.head.splitlines()
     text = lines[line - 1].decode("utf-8", "replace") if line <= len(lines) else ""
     key, _, value = text.partition(":")
     return key.strip(), value.strip()
 
 
-def _line_of(rule: str, sighting: SkillFile) -> int | None:
+def _line_of(rule: str, skill_file: SkillFile) -> int | None:
     """The line of a rule's first finding."""
-    findings = parse(sighting.head, whole=len(sighting.head) >= sighting.size).findings
+    findings = parse(skill_file.head, whole=len(skill_file.head) >= skill_file.size).findings
     return next((finding.line for finding in findings if finding.rule == rule), None)
 
 
@@ -234,36 +245,36 @@ _YAML = frozenset({"yaml-colon", "yaml-brackets", "yaml-tab"})
 """Rules whose mistakes are repaired together."""
 
 
-def _lines_to_quote(sighting: SkillFile) -> list[int]:
+def _lines_to_quote(skill_file: SkillFile) -> list[int]:
     """The lines whose values only lack quotes; none where more than that is wrong."""
-    findings = parse(sighting.head, whole=len(sighting.head) >= sighting.size).findings
+    findings = parse(skill_file.head, whole=len(skill_file.head) >= skill_file.size).findings
     return [f.line for f in findings if f.line and f.rule in ("yaml-colon", "yaml-brackets")]
 
 
 _FIXES: Mapping[VerdictName, Callable[[Verdict, HostState], str | None]] = {
-    "shadowed-by": lambda verdict, view: "rename or remove one of the two",
+    "shadowed-by": lambda verdict, state: "rename or remove one of the two",
     "disabled-by-config": to_turn_on,
-    "untrusted": lambda verdict, view: f"trust this folder in {view.profile.name}",
-    "hidden-from-model": lambda verdict, view: _BY_HAND.get(verdict.rule),
-    "over-budget": lambda verdict, view: "shorten descriptions, here or of other skills",
+    "untrusted": lambda verdict, state: f"trust this folder in {state.profile.name}",
+    "hidden-from-model": lambda verdict, state: _BY_HAND.get(verdict.rule),
+    "over-budget": lambda verdict, state: "shorten descriptions, here or of other skills",
 }
 
 
-def asked_as(sighting: SkillFile, survey: Survey) -> str:
+def command_name(skill_file: SkillFile, survey: Survey) -> str:
     """What a command must call a skill by: its name, or the path of its folder where that does not lead to it alone."""
     from shlex import quote
 
-    name = link_name(sighting)
-    alike = [other for other in survey.sightings if name in (other.folder, link_name(other)) and not other.problem]
+    name = link_name(skill_file)
+    alike = [other for other in survey.skill_files if name in (other.folder, link_name(other)) and not other.problem]
     # A file without a base lies in no root: only a search below this folder would meet it.
-    if len(alike) == 1 and sighting.base and not name.startswith("-"):
+    if len(alike) == 1 and skill_file.base and not name.startswith("-"):
         return quote(name)
-    return _path_of(sighting.path, survey.environment)
+    return _path_of(skill_file.path, survey.environment)
 
 
 def _shown_from(path: str, folder: str) -> str:
-    """A path as it is typed in a folder."""
-    return path[len(folder) + 1 :] if path.startswith(folder + "/") else path
+    """A path as it is typed in a folder; a quoted `~` would not be expanded."""
+    return PathDisplay(folder, None).short(path)
 
 
 Kind = Literal["put", "text", "hand"]
@@ -292,39 +303,39 @@ Before = Mapping[str, Verdict]
 
 
 def ranked_fixes(
-    sighting: SkillFile, verdicts: Sequence[Verdict], survey: Survey, *, served: Collection[str] = ()
+    skill_file: SkillFile, verdicts: Sequence[Verdict], survey: Survey, *, served: Collection[str] = ()
 ) -> list[Fix]:
     """What to do, the most helpful first; hosts that are `served` in another way need nothing."""
-    if sighting.problem:
+    if skill_file.problem:
         # Nobody knows what a file says that cannot be read, and so not who will see it.
-        return [Fix("hand", made_readable(sighting, survey.environment), ())]
+        return [Fix("hand", made_readable(skill_file, survey.environment), ())]
     before = {verdict.host: verdict for verdict in verdicts}
     unseeing = {host for host, verdict in before.items() if not verdict.visible and host not in served}
-    if renamed := _renamed(sighting, before, survey):
+    if renamed := _renamed(skill_file, before, survey):
         # Its place is another one then, and so is all that may still be needed.
         return [renamed]
-    puts = _puts(sighting, before, unseeing, survey)
+    puts = _puts(skill_file, before, unseeing, survey)
     reached = {host for put in puts for host in (*put.hosts, *put.calling, *put.asking)}
     left = [verdict for verdict in verdicts if verdict.host in unseeing - reached]
-    return sorted([*puts, *_repairs(sighting, left, survey)], key=_rank)
+    return sorted([*puts, *_repairs(skill_file, left, survey)], key=_rank)
 
 
-def _rank(remedy: Fix) -> tuple[int, int, int, int, str]:
+def _rank(fix: Fix) -> tuple[int, int, int, int, str]:
     """The more hosts see the skill the better, then the fewer lose it, then the more come nearer to it."""
     return (
-        *(-len(remedy.hosts), len(remedy.doubtful), -len(remedy.calling)),
-        -len(remedy.asking) - len(remedy.needing),
-        remedy.what,
+        *(-len(fix.hosts), len(fix.doubtful), -len(fix.calling)),
+        -len(fix.asking) - len(fix.needing),
+        fix.what,
     )
 
 
 # Links and copies ---------------------------------------------------------------------------------
 
 
-def _puts(sighting: SkillFile, before: Before, unseeing: Collection[str], survey: Survey) -> list[Fix]:
+def _puts(skill_file: SkillFile, before: Before, unseeing: Collection[str], survey: Survey) -> list[Fix]:
     """The fewest links, and then copies, that reach the hosts which lack nothing else."""
     waiting = {*unseeing}
-    possible = list(_possible_puts(sighting, before, unseeing, survey))
+    possible = list(_possible_puts(skill_file, before, unseeing, survey))
     found = []
     while possible := [one for one in possible if waiting.intersection((*one.hosts, *one.calling))]:
         # Links before copies, which fall behind what they were made from.
@@ -339,43 +350,43 @@ def _puts(sighting: SkillFile, before: Before, unseeing: Collection[str], survey
     return found
 
 
-def _is_link(remedy: Fix) -> bool:
-    return remedy.put is not None and remedy.put.how == "link"
+def _is_link(fix: Fix) -> bool:
+    return fix.put is not None and fix.put.how == "link"
 
 
-def _possible_puts(sighting: SkillFile, before: Before, unseeing: Collection[str], survey: Survey) -> Iterator[Fix]:
+def _possible_puts(skill_file: SkillFile, before: Before, unseeing: Collection[str], survey: Survey) -> Iterator[Fix]:
     """What `link` would do for each host that lacks just that, with what all hosts will make of it."""
     for_hosts: dict[Placement, list[str]] = {}
-    for host in (host for host in before if host in unseeing and wants_put(before[host], sighting)):
-        put = put_for(sighting, survey.views[host], survey.environment)
-        if put and not is_open_to_all(put, sighting) and _keeps_safeguards(sighting, host, survey):
+    for host in (host for host in before if host in unseeing and wants_put(before[host], skill_file)):
+        put = put_for(skill_file, survey.states[host], survey.environment)
+        if put and not is_open_to_all(put, skill_file) and _keeps_safeguards(skill_file, host, survey):
             for_hosts.setdefault(put, []).append(host)
     for put, hosts in for_hosts.items():
-        then = {verdict.host: verdict for verdict in after_link(put, sighting, survey, before)}
+        then = {verdict.host: verdict for verdict in after_link(put, skill_file, survey, before)}
         seeing = tuple(host for host in before if then[host].visible and not before[host].visible)
         calling = tuple(host for host in hosts if then[host].verdict == "hidden-from-model")
         # The host that the command names must be one of them: else `link` itself would say that it did not help.
         if named := next((host for host in hosts if host in (*seeing, *calling)), None):
             yield Fix(
-                *("put", f"skillshelf link {asked_as(sighting, survey)} --to {named}", seeing, put, calling),
+                *("put", f"skillshelf link {command_name(skill_file, survey)} --to {named}", seeing, put, calling),
                 asking=tuple(host for host in hosts if then[host].verdict == "untrusted"),
                 doubtful=tuple(host for host in before if before[host].visible and not then[host].visible),
             )
 
 
-def _keeps_safeguards(sighting: SkillFile, host: str, survey: Survey) -> bool:
+def _keeps_safeguards(skill_file: SkillFile, host: str, survey: Survey) -> bool:
     """Whether a host heeds what the author holds back: nobody is advised to hand a skill to one that does not."""
-    profile = survey.views[host].profile
-    return not ignored_safeguard(document_of(sighting, profile, survey).fields, profile)
+    profile = survey.states[host].profile
+    return not ignored_safeguard(document_of(skill_file, profile, survey).fields, profile)
 
 
-def _renamed(sighting: SkillFile, before: Before, survey: Survey) -> Fix | None:
+def _renamed(skill_file: SkillFile, before: Before, survey: Survey) -> Fix | None:
     """The folder of skills with the name that hosts read, where it has one that is nearly that."""
-    rename = rename_for(sighting, survey)
-    if rename is None or os.path.dirname(rename.path) == os.path.dirname(sighting.path):
+    rename = rename_for(skill_file, survey)
+    if rename is None or os.path.dirname(rename.path) == os.path.dirname(skill_file.path):
         return None
     root, name = os.path.split(os.path.dirname(rename.path))
-    then = {one.host: one for one in after_link(Placement(root, name, "copy", ""), sighting, survey, before)}
+    then = {one.host: one for one in after_link(Placement(root, name, "copy", ""), skill_file, survey, before)}
     seeing = tuple(host for host in before if then[host].visible and not before[host].visible)
     asking = tuple(host for host in before if then[host].verdict == "untrusted")
     return Fix("hand", rename.command, seeing, asking=asking) if seeing or asking else None
@@ -384,19 +395,21 @@ def _renamed(sighting: SkillFile, before: Before, survey: Survey) -> Fix | None:
 # Changes by hand ----------------------------------------------------------------------------------
 
 
-def _repairs(sighting: SkillFile, verdicts: Sequence[Verdict], survey: Survey) -> list[Fix]:
+def _repairs(skill_file: SkillFile, verdicts: Sequence[Verdict], survey: Survey) -> list[Fix]:
     """What else there is to do, with the hosts that it is enough for and those that it is not."""
     found: dict[str, Fix] = {}
-    trusting = []
+    after_trust = []
     for verdict in verdicts:
-        steps = steps_for(verdict, sighting, survey.views[verdict.host], survey)
-        if [step.kind for step in steps] == ["trust"] and _is_enough(steps[0], verdict, sighting, survey):
-            trusting.append(verdict.host)
+        steps = steps_for(verdict, skill_file, survey.states[verdict.host], survey)
+        if [step.kind for step in steps] == ["trust"] and _is_enough(steps[0], verdict, skill_file, survey):
+            after_trust.append(verdict.host)
             continue
-        for kind, what, whom in _told(steps, verdict, sighting, survey):
+        for kind, what, whom in _told(steps, verdict, skill_file, survey):
             one = found.get(what) or Fix(kind, what, ())
             found[what] = _COUNTED[whom](one, verdict.host)
-    trust = [Fix("hand", f"trust this folder in {' and in '.join(trusting)}", tuple(trusting))] if trusting else []
+    trust = (
+        [Fix("hand", f"trust this folder in {' and in '.join(after_trust)}", tuple(after_trust))] if after_trust else []
+    )
     return [*found.values(), *trust]
 
 
@@ -404,42 +417,42 @@ Whom = Literal["hosts", "calling", "needing"]
 """Among whom of a remedy a host is counted."""
 
 _COUNTED: Mapping[Whom, Callable[[Fix, str], Fix]] = {
-    "hosts": lambda remedy, host: remedy._replace(hosts=(*remedy.hosts, host)),
-    "calling": lambda remedy, host: remedy._replace(calling=(*remedy.calling, host)),
-    "needing": lambda remedy, host: remedy._replace(needing=(*remedy.needing, host)),
+    "hosts": lambda fix, host: fix._replace(hosts=(*fix.hosts, host)),
+    "calling": lambda fix, host: fix._replace(calling=(*fix.calling, host)),
+    "needing": lambda fix, host: fix._replace(needing=(*fix.needing, host)),
 }
 
 
 def _told(
-    steps: Sequence[Step], verdict: Verdict, sighting: SkillFile, survey: Survey
+    steps: Sequence[Step], verdict: Verdict, skill_file: SkillFile, survey: Survey
 ) -> Iterator[tuple[Kind, str, Whom]]:
     """The steps for one host as they are told: a change of the file by itself, since others may want it too."""
     changes = [step for step in steps if step.kind in ("text", "hand")]
-    is_enough = len(steps) == 1 and _is_enough(steps[0], verdict, sighting, survey)
+    is_enough = len(steps) == 1 and _is_enough(steps[0], verdict, skill_file, survey)
     for step in changes:
         yield "text" if step.kind == "text" else "hand", step.what, "hosts" if is_enough else "needing"
     if steps and not changes:
-        profile = survey.views[verdict.host].profile
-        is_for_people = held_back_by(document_of(sighting, profile, survey).fields, profile) is not None
+        profile = survey.states[verdict.host].profile
+        is_for_people = hidden_by_author(document_of(skill_file, profile, survey).fields, profile) is not None
         yield "hand", ", then: ".join(step.what for step in steps), "calling" if is_for_people else "hosts"
 
 
-def _is_enough(step: Step, verdict: Verdict, sighting: SkillFile, survey: Survey) -> bool:
+def _is_enough(step: Step, verdict: Verdict, skill_file: SkillFile, survey: Survey) -> bool:
     """Whether a host that meets the file will tell its model of it once this is done."""
-    profile = survey.views[verdict.host].profile
-    mended = _mended(sighting, step)
-    changed = survey if mended is sighting else survey._replace(documents={})
+    profile = survey.states[verdict.host].profile
+    mended = _mended(skill_file, step)
+    changed = survey if mended is skill_file else survey._replace(documents={})
     left = refusals(mended, profile, changed, folder=os.path.basename(os.path.dirname(verdict.at)))
     fields = document_of(mended, profile, changed).fields
     if "description-missing" in step.rules:
         fields = {**fields, "description": "x"}
-    return all(finding.rule in step.rules for finding in left) and held_back_by(fields, profile) is None
+    return all(finding.rule in step.rules for finding in left) and hidden_by_author(fields, profile) is None
 
 
-def _mended(sighting: SkillFile, step: Step) -> SkillFile:
+def _mended(skill_file: SkillFile, step: Step) -> SkillFile:
     """The file after a repair that changes no meaning; as it is where the step is none."""
     if step.kind != "text":
-        return sighting
-    text = Text(sighting.head, sighting.folder, find_profile(DEFAULT_PROFILE), None)
+        return skill_file
+    text = Text(skill_file.head, skill_file.folder, find_profile(DEFAULT_PROFILE), None)
     data = repair(text, only=step.rules).data
-    return sighting._replace(head=data, size=sighting.size + len(data) - len(sighting.head))
+    return skill_file._replace(head=data, size=skill_file.size + len(data) - len(skill_file.head))

@@ -24,7 +24,7 @@ from skillshelf.core.environment import Environment
 from skillshelf.core.text import visible
 from skillshelf.errors import AmbiguousSkill
 from skillshelf.hosts.explain import find, verdicts_of
-from skillshelf.hosts.fixes import asked_as, fix_for, wants_put
+from skillshelf.hosts.fixes import command_name, fix_for, wants_put
 from skillshelf.hosts.placement import (
     CopyContents,
     Placement,
@@ -96,17 +96,17 @@ def made_line(one: LinkAction, seen: bool | None = None) -> str:
     return visible(f"{one.host}: {words[one.how]}{' ' + one.path if one.path else ''}{detail}{now}")
 
 
-def make(sighting: SkillFile, view: HostState, environment: Environment) -> LinkAction:
+def make(skill_file: SkillFile, state: HostState, environment: Environment) -> LinkAction:
     """Put the skill into a root of the host: a relative link, or a copy where that is not sure to be followed."""
-    host = view.profile.name
-    put = put_for(sighting, view, environment)
+    host = state.profile.name
+    put = put_for(skill_file, state, environment)
     if put is None:
-        taken = in_the_way(sighting, view, environment)
+        taken = in_the_way(skill_file, state, environment)
         return refusal(host, f"{taken}: move it away and try again" if taken else "it has no root to put a link in")
     try:
         refuse_foreign(put.root)
-        made = _replaced(put, host, sighting) if is_own_link(put.path) else _MAKERS[put.how](put, [host], sighting)
-        return made._replace(detail=f"{made.detail}, {why_copy(sighting, view)}") if made.how == "copy" else made
+        made = _replaced(put, host, skill_file) if is_own_link(put.path) else _MAKERS[put.how](put, [host], skill_file)
+        return made._replace(detail=f"{made.detail}, {why_copy(skill_file, state)}") if made.how == "copy" else made
     except OSError as error:
         return _not_made(host, put.path, error)
 
@@ -115,12 +115,12 @@ def _not_made(host: str, path: str, error: OSError) -> LinkAction:
     return refusal(host, f"not made: {error.strerror.lower() if error.strerror else error}", path)
 
 
-def renew(copy: SkillFile, host: str, sighting: SkillFile) -> LinkAction:
+def renew(copy: SkillFile, host: str, skill_file: SkillFile) -> LinkAction:
     """Make a copy of ours again from the skill, which changed since."""
     path = os.path.dirname(copy.path)
     root, name = os.path.split(path)
     try:
-        contents = _contents(sighting)
+        contents = _contents(skill_file)
         refuse_foreign(root)
         replace_folder(path, contents.files)
         record_entry(root, name, {**(manifest_entry(root, name) or {}), "digest": digest_of(contents)})
@@ -129,33 +129,33 @@ def renew(copy: SkillFile, host: str, sighting: SkillFile) -> LinkAction:
     return LinkAction(host, "copy", path, f"anew, since the skill changed: {_counted(contents)}")
 
 
-def claim(copy: SkillFile, host: str, sighting: SkillFile) -> None:
+def claim(copy: SkillFile, host: str, skill_file: SkillFile) -> None:
     """Note that a host needs a copy of ours too, and where the skill is now."""
     root, name = os.path.split(os.path.dirname(copy.path))
     entry = manifest_entry(root, name) or {}
     hosts = hosts_of(entry)
-    now = {**entry, "source": _way(os.path.dirname(sighting.path), root)}
+    now = {**entry, "source": _way(os.path.dirname(skill_file.path), root)}
     now["for"] = hosts if host in hosts else [*hosts, host]
     if now != entry:
         record_entry(root, name, now)
 
 
-def _replaced(put: Placement, host: str, sighting: SkillFile) -> LinkAction:
+def _replaced(put: Placement, host: str, skill_file: SkillFile) -> LinkAction:
     """Make something in the place of a link of our own, which is back there if that fails."""
     target = files.link_target(put.path)
     hosts = hosts_of(manifest_entry(put.root, put.name) or {})
     remove_link(put.path)
     try:
-        made = _MAKERS[put.how](put, [*(other for other in hosts if other != host), host], sighting)
+        made = _MAKERS[put.how](put, [*(other for other in hosts if other != host), host], skill_file)
     except OSError:
         make_link(put.path, target)
         raise
     return made._replace(host=host, detail=f"in place of the link that skillshelf made; {made.detail}")
 
 
-def _link(put: Placement, hosts: list[str], sighting: SkillFile) -> LinkAction:
+def _link(put: Placement, hosts: list[str], skill_file: SkillFile) -> LinkAction:
     made = make_parents(put.root)
-    target = _way(os.path.dirname(sighting.real_path), put.root)
+    target = _way(os.path.dirname(skill_file.real_path), put.root)
     make_link(put.path, target)
     _record(put, {"how": "link", "target": target, "folders": len(made), "for": hosts})
     return LinkAction(hosts[-1], "link", put.path, f"leads to {target}")
@@ -166,18 +166,18 @@ def _way(folder: str, root: str) -> str:
     return os.path.relpath(files.real_path(folder), files.real_path(root))
 
 
-def _copy(put: Placement, hosts: list[str], sighting: SkillFile) -> LinkAction:
-    contents = _contents(sighting)
+def _copy(put: Placement, hosts: list[str], skill_file: SkillFile) -> LinkAction:
+    contents = _contents(skill_file)
     made = make_parents(put.root)
     make_folder(put.path, contents.files)
-    source = _way(os.path.dirname(sighting.path), put.root)
+    source = _way(os.path.dirname(skill_file.path), put.root)
     entry = {"how": "copy", "digest": digest_of(contents), "source": source, "folders": len(made), "for": hosts}
     _record(put, entry)
     return LinkAction(hosts[-1], "copy", put.path, _counted(contents))
 
 
-def _contents(sighting: SkillFile) -> CopyContents:
-    return contents_of(os.path.dirname(sighting.path), sighting.real_path)
+def _contents(skill_file: SkillFile) -> CopyContents:
+    return contents_of(os.path.dirname(skill_file.path), skill_file.real_path)
 
 
 def _counted(contents: CopyContents) -> str:
@@ -203,11 +203,11 @@ def _record(put: Placement, entry: Mapping[str, Any]) -> None:
 # Taking back --------------------------------------------------------------------------------------
 
 
-def take_back(name: str, view: HostState) -> list[LinkAction]:
+def take_back(name: str, state: HostState) -> list[LinkAction]:
     """Remove what `make` put into the roots of a host under a name; what was changed since stays."""
-    host = view.profile.name
+    host = state.profile.name
     done, foreign = [], []
-    for root in view.roots:
+    for root in state.roots:
         entry = manifest_entry(root.path, name)
         if entry is not None and (hosts := hosts_of(entry)) and host not in hosts:
             foreign += hosts
@@ -264,7 +264,7 @@ def the_one(wanted: str, found: Sequence[SkillFile], survey: Survey) -> SkillFil
     """The one skill that is meant by files of a name; raises where there are several."""
     meant = sources(found, survey)
     if len(meant) > 1:
-        raise AmbiguousSkill(wanted, tuple(sighting.path for sighting in meant))
+        raise AmbiguousSkill(wanted, tuple(skill_file.path for skill_file in meant))
     return meant[0]
 
 
@@ -278,11 +278,11 @@ def _may_want_copy(host: str) -> bool:
     return "never" in (profile.user_links, profile.other_links) or "links" in profile.unknown
 
 
-def hand_to(host: str, sighting: SkillFile, environment: Environment, *, even_so: bool = False) -> LinkResult:
+def hand_to(host: str, skill_file: SkillFile, environment: Environment, *, even_so: bool = False) -> LinkResult:
     """Do for one host what it lacks; `even_so` hands a skill also to a host that does not heed its author."""
     # Looked at again: what was made for one host may be what the next one needs, too.
-    survey, (now, *_) = find(sighting.real_path, environment, list(HOSTS))
-    view = survey.views[host]
+    survey, (now, *_) = find(skill_file.real_path, environment, list(HOSTS))
+    state = survey.states[host]
     (verdict,) = verdicts_of(now, survey, [host])
     if (made := _by_copy(host, now, verdict, survey)) is not None:
         return LinkResult(made)
@@ -291,66 +291,68 @@ def hand_to(host: str, sighting: SkillFile, environment: Environment, *, even_so
         return LinkResult(LinkAction(host, "nothing", verdict.at, ""))
     if not wants_put(verdict, now):
         return LinkResult(LinkAction(host, "nothing", verdict.at, _no_link(verdict, now, survey)))
-    put = put_for(now, view, environment)
+    put = put_for(now, state, environment)
     if put is None:
-        return LinkResult(make(now, view, environment))
+        return LinkResult(make(now, state, environment))
     if careless := _careless(put, host, now, survey):
         if not even_so:
-            command = f"skillshelf link {asked_as(now, survey)} --to {host} --even-so"
+            command = f"skillshelf link {command_name(now, survey)} --to {host} --even-so"
             return LinkResult(refusal(host, f"{_would_ignore(careless, put.name)}; if you want that: {command}"))
         note(_would_ignore(careless, put.name))
     doubtful = _warn(host, put, now, survey)
-    return LinkResult(make(now, view, environment), doubtful)
+    return LinkResult(make(now, state, environment), doubtful)
 
 
 # Copies that there are ----------------------------------------------------------------------------
 
 
-def on_copies(sighting: SkillFile, survey: Survey, host: str) -> list[tuple[SkillFile, Verdict]]:
+def on_copies(skill_file: SkillFile, survey: Survey, host: str) -> list[tuple[SkillFile, Verdict]]:
     """The copies of a skill that lie where a host looks, with what it makes of each."""
-    judged = [(copy, verdicts_of(copy, survey, [host])[0]) for copy in copies_of(sighting, survey)]
+    judged = [(copy, verdicts_of(copy, survey, [host])[0]) for copy in copies_of(skill_file, survey)]
     return [(copy, verdict) for copy, verdict in judged if not wants_put(verdict, copy)]
 
 
-def _by_copy(host: str, sighting: SkillFile, verdict: Verdict, survey: Survey) -> LinkAction | None:
+def _by_copy(host: str, skill_file: SkillFile, verdict: Verdict, survey: Survey) -> LinkAction | None:
     """What was done for a host that has a copy: one that fell behind is made anew, one that was edited stays."""
-    copies = [(copy, seen, standing_of(copy, sighting)) for copy, seen in on_copies(sighting, survey, host)]
+    copies = [(copy, seen, standing_of(copy, skill_file)) for copy, seen in on_copies(skill_file, survey, host)]
     for copy, _, standing in copies:
         if standing == "behind":
             if not verdict.visible:
-                claim(copy, host, sighting)
-            return renew(copy, host, sighting)
+                claim(copy, host, skill_file)
+            return renew(copy, host, skill_file)
     if verdict.visible:
         return None
     for copy, seen, standing in sorted(copies, key=lambda one: one[2] == "edited"):
         if standing == "edited":
-            source = PathDisplay(survey.environment.cwd, survey.environment.home).short(os.path.dirname(sighting.path))
+            source = PathDisplay(survey.environment.cwd, survey.environment.home).short(
+                os.path.dirname(skill_file.path)
+            )
             why = f"this copy was edited since it was made: put what you need into {source}, remove the copy, try again"
             return refusal(host, why, os.path.dirname(seen.at))
-        claim(copy, host, sighting)
+        claim(copy, host, skill_file)
         # What a host will see once it trusts the folder needs nothing else either.
         is_there = seen.visible or seen.verdict == "untrusted"
         return LinkAction(host, "nothing", seen.at, "" if is_there else _no_link(seen, copy, survey))
     return None
 
 
-def _no_link(verdict: Verdict, sighting: SkillFile, survey: Survey) -> str:
+def _no_link(verdict: Verdict, skill_file: SkillFile, survey: Survey) -> str:
     """That a file already lies where a host looks, and what keeps it out there."""
-    fix = fix_for(verdict, sighting, survey.views[verdict.host], survey)
+    fix = fix_for(verdict, skill_file, survey.states[verdict.host], survey)
     return f"no link would help; {fix}" if fix else "no link would help"
 
 
 # What is said before ------------------------------------------------------------------------------
 
 
-def _careless(put: Placement, host: str, sighting: SkillFile, survey: Survey) -> list[str]:
+def _careless(put: Placement, host: str, skill_file: SkillFile, survey: Survey) -> list[str]:
     """The hosts that would begin to tell their model about a skill which its author keeps from models."""
-    profile = survey.views[host].profile
-    own = [host] if ignored_safeguard(document_of(sighting, profile, survey).fields, profile) else []
-    readers = [reader for reader in careless_readers(put, sighting) if reader != host]
+    profile = survey.states[host].profile
+    own = [host] if ignored_safeguard(document_of(skill_file, profile, survey).fields, profile) else []
+    readers = [reader for reader in careless_readers(put, skill_file) if reader != host]
     if not own and not readers:
         return []
-    return own + [verdict.host for verdict in verdicts_of(sighting, survey, readers) if not verdict.visible]
+    return own + [verdict.host for verdict in verdicts_of(skill_file, survey, readers) if not verdict.visible]
 
 
 _NAMED = 3
@@ -365,13 +367,13 @@ def _would_ignore(hosts: Sequence[str], name: str) -> str:
     )
 
 
-def _warn(host: str, put: Placement, sighting: SkillFile, survey: Survey) -> frozenset[str]:
+def _warn(host: str, put: Placement, skill_file: SkillFile, survey: Survey) -> frozenset[str]:
     """Say beforehand which hosts will not be sure of a skill, and where it really goes; returns these hosts."""
     where = PathDisplay(survey.environment.cwd, survey.environment.home)
     if real := real_root(put.root, put.label):
         note(f"{where.short(put.root)} is really {real}")
-    before = [verdict.host for verdict in verdicts_of(sighting, survey, survey.views) if verdict.visible]
-    doubtful = [verdict.host for verdict in after_link(put, sighting, survey, before) if not verdict.visible]
+    before = [verdict.host for verdict in verdicts_of(skill_file, survey, survey.states) if verdict.visible]
+    doubtful = [verdict.host for verdict in after_link(put, skill_file, survey, before) if not verdict.visible]
     if doubtful:
         what = f"a {put.how} in {where.short(put.root)}"
         note(f"with {what} these have two skills of that name, and which one wins is open: {', '.join(doubtful)}")

@@ -40,11 +40,11 @@ class Rename(NamedTuple):
     path: str
 
 
-def rename_for(sighting: SkillFile, survey: Survey) -> Rename | None:
+def rename_for(skill_file: SkillFile, survey: Survey) -> Rename | None:
     """What gives the folder that a skill lies in, or its file, its right name; None if it has it."""
     for miss in near_misses(survey):
-        if miss.rename and f"{sighting.path}/".startswith(f"{miss.path}/"):
-            return Rename(_command(miss, survey.environment), miss.rename + sighting.path[len(miss.path) :])
+        if miss.rename and f"{skill_file.path}/".startswith(f"{miss.path}/"):
+            return Rename(_command(miss, survey.environment), miss.rename + skill_file.path[len(miss.path) :])
     return None
 
 
@@ -70,7 +70,7 @@ def _typed(path: str, environment: Environment) -> str:
 
 def broken_roots(survey: Survey) -> Iterator[NearMiss]:
     """Roots that hosts read and that cannot be entered."""
-    for root in (root for view in survey.views.values() for root in view.roots if is_broken(root)):
+    for root in (root for state in survey.states.values() for root in state.roots if is_broken(root)):
         if files.kind_at(root.path) == "link":
             said = f"the link leads nowhere: target {files.link_target(root.path)}"
         else:
@@ -83,8 +83,8 @@ def _bases(survey: Survey) -> Iterator[str]:
     yield environment.cwd
     if environment.home:
         yield environment.home
-    for view in survey.views.values():
-        yield from (base_of(root) for root in view.roots if root.kind == "project" and root.exists)
+    for state in survey.states.values():
+        yield from (base_of(root) for root in state.roots if root.kind == "project" and root.exists)
 
 
 def _misses_in(base: str) -> Iterator[NearMiss]:
@@ -107,9 +107,9 @@ _FILES_TOLD = 10
 
 def _misnamed_files(survey: Survey) -> Iterator[NearMiss]:
     """Files in roots that are nearly called SKILL.md; of many of them the first, and how many more there are."""
-    files_so_named = [sighting for sighting in survey.sightings if sighting.file_name != SKILL_FILE]
-    for sighting in files_so_named[:_FILES_TOLD]:
-        path = sighting.path
+    files_so_named = [skill_file for skill_file in survey.skill_files if skill_file.file_name != SKILL_FILE]
+    for skill_file in files_so_named[:_FILES_TOLD]:
+        path = skill_file.path
         readers = [host.name for host in HOSTS.values() if any(_takes(path, rule) for rule in host.roots)]
         said = f"is read by {' and '.join(readers)} only: all others want" if readers else _UNREAD_FILE
         yield NearMiss(path, f"{said} {SKILL_FILE}", f"{os.path.dirname(path)}/{SKILL_FILE}")

@@ -15,6 +15,7 @@ from skillshelf.config.profile import Profile
 from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
 from skillshelf.core import files
 from skillshelf.core.atomic_write import remove_link, replace_file
+from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.limits import CONFIG_BYTES, COPIED_BYTES, LISTED_ENTRIES, SKILL_FILE_BYTES
 from skillshelf.core.values import Root
@@ -139,39 +140,41 @@ class Placement(NamedTuple):
         return f"{self.root}/{self.name}"
 
 
-def link_name(sighting: SkillFile) -> str:
+def link_name(skill_file: SkillFile) -> str:
     """The folder name a link gets: what the skill calls itself if that can be a folder, else its folder's."""
-    declared = sighting.declared
+    declared = skill_file.declared
     plain = declared.replace("-", "").replace("_", "").replace(".", "").isalnum()
-    return declared if plain and not declared.startswith(".") else sighting.folder
+    return declared if plain and not declared.startswith(".") else skill_file.folder
 
 
-def put_for(sighting: SkillFile, view: HostState, environment: Environment) -> Placement | None:
+def put_for(skill_file: SkillFile, state: HostState, environment: Environment) -> Placement | None:
     """What makes a skill visible to a host: beside the file, or here, or at home; None where all is taken."""
-    name = link_name(sighting)
-    careless = Counter(path for host in _careless(sighting) for path in _folders_of(host))
-    fitting = _fitting_roots(sighting, view, environment)
+    name = link_name(skill_file)
+    careless = Counter(path for host in _careless(skill_file) for path in _folders_of(host))
+    fitting = _fitting_roots(skill_file, state, environment)
     ordered = sorted(
-        fitting, key=lambda root: (base_of(root) != sighting.base, careless[root.label], -_READERS[root.label])
+        fitting, key=lambda root: (base_of(root) != skill_file.base, careless[root.label], -_READERS[root.label])
     )
     for root in ordered:
-        put = Placement(root.path, name, _how(sighting, root, view), root.label)
-        if _is_free(put, sighting):
+        put = Placement(root.path, name, _how(skill_file, root, state), root.label)
+        if _is_free(put, skill_file):
             return put
     return None
 
 
-def _fitting_roots(sighting: SkillFile, view: HostState, environment: Environment) -> list[Root]:
+def _fitting_roots(skill_file: SkillFile, state: HostState, environment: Environment) -> list[Root]:
     """The roots that something may be put into."""
-    return [root for root in _roots_beside(sighting, view, environment) if not _leads_out(root, environment)]
+    return [root for root in _roots_beside(skill_file, state, environment) if not _leads_out(root, environment)]
 
 
-def _roots_beside(sighting: SkillFile, view: HostState, environment: Environment) -> list[Root]:
-    bases = {"user": (sighting.base, environment.home), "project": (sighting.base, environment.cwd)}[sighting.kind]
+def _roots_beside(skill_file: SkillFile, state: HostState, environment: Environment) -> list[Root]:
+    bases = {"user": (skill_file.base, environment.home), "project": (skill_file.base, environment.cwd)}[
+        skill_file.kind
+    ]
     return [
         root
-        for root in view.roots
-        if root.kind == sighting.kind and base_of(root) in bases and not root.switched_off and not is_broken(root)
+        for root in state.roots
+        if root.kind == skill_file.kind and base_of(root) in bases and not root.switched_off and not is_broken(root)
     ]
 
 
@@ -194,36 +197,36 @@ def project_of(environment: Environment) -> str:
     return find_repository(here, find_profile(DEFAULT_PROFILE).markers) or here
 
 
-def _how(sighting: SkillFile, root: Root, view: HostState) -> Literal["link", "copy"]:
+def _how(skill_file: SkillFile, root: Root, state: HostState) -> Literal["link", "copy"]:
     """A copy where the host follows no link, where nobody knows whether it does, and where SKILL.md is one itself."""
-    wants_copy = root.links == "never" or "links" in view.profile.unknown or _is_linked_file(sighting)
+    wants_copy = root.links == "never" or "links" in state.profile.unknown or _is_linked_file(skill_file)
     return "copy" if wants_copy else "link"
 
 
-def _is_linked_file(sighting: SkillFile) -> bool:
+def _is_linked_file(skill_file: SkillFile) -> bool:
     """Whether SKILL.md itself is a link, so that a link to its folder would not help."""
-    return os.path.basename(sighting.real_path) != os.path.basename(sighting.ways[0])
+    return os.path.basename(skill_file.real_path) != os.path.basename(skill_file.paths[0])
 
 
-def why_copy(sighting: SkillFile, view: HostState) -> str:
+def why_copy(skill_file: SkillFile, state: HostState) -> str:
     """Why a host gets a copy."""
-    if "links" in view.profile.unknown:
+    if "links" in state.profile.unknown:
         return "since nobody knows whether it follows links"
-    return "since SKILL.md itself is a link" if _is_linked_file(sighting) else "since it follows no links"
+    return "since SKILL.md itself is a link" if _is_linked_file(skill_file) else "since it follows no links"
 
 
-def _is_free(put: Placement, sighting: SkillFile) -> bool:
+def _is_free(put: Placement, skill_file: SkillFile) -> bool:
     """Whether nothing stands there, or a link of our own that does not do."""
     if files.kind_at(put.path) is None:
         return True
-    leads_here = files.real_path(put.path) == os.path.dirname(sighting.real_path)
+    leads_here = files.real_path(put.path) == os.path.dirname(skill_file.real_path)
     return is_own_link(put.path) and (put.how == "copy" or not leads_here)
 
 
-def in_the_way(sighting: SkillFile, view: HostState, environment: Environment) -> str:
+def in_the_way(skill_file: SkillFile, state: HostState, environment: Environment) -> str:
     """What stands where a link or a copy would have to be, in words; nothing where there is no such root."""
-    name = link_name(sighting)
-    roots = _roots_beside(sighting, view, environment)
+    name = link_name(skill_file)
+    roots = _roots_beside(skill_file, state, environment)
     for root in roots:
         path = f"{root.path}/{name}"
         if not _leads_out(root, environment) and files.kind_at(path) is not None:
@@ -249,26 +252,26 @@ def _what_is(path: str, environment: Environment) -> str:
 
 
 def _shown(path: str, environment: Environment) -> str:
-    return path[len(environment.cwd) + 1 :] if path.startswith(environment.cwd + "/") else path
+    return PathDisplay(environment.cwd, environment.home).short(path)
 
 
-def is_open_to_all(put: Placement, sighting: SkillFile) -> bool:
+def is_open_to_all(put: Placement, skill_file: SkillFile) -> bool:
     """Whether a host reads that folder which would hand the skill to its model although the author holds it back."""
-    return bool(careless_readers(put, sighting))
+    return bool(careless_readers(put, skill_file))
 
 
-def careless_readers(put: Placement, sighting: SkillFile) -> list[str]:
+def careless_readers(put: Placement, skill_file: SkillFile) -> list[str]:
     """The hosts that read that folder and would hand the skill to their model although the author holds it back."""
-    return [host.name for host in _careless(sighting) if put.label in _folders_of(host)]
+    return [host.name for host in _careless(skill_file) if put.label in _folders_of(host)]
 
 
 def _folders_of(host: Profile) -> set[str]:
     return {path for rule in host.roots for path in rule.paths}
 
 
-def _careless(sighting: SkillFile) -> list[Profile]:
+def _careless(skill_file: SkillFile) -> list[Profile]:
     """The hosts that ignore what keeps a skill from models."""
-    fields = parse(sighting.head, whole=len(sighting.head) >= sighting.size).fields
+    fields = parse(skill_file.head, whole=len(skill_file.head) >= skill_file.size).fields
     return [host for host in HOSTS.values() if ignored_safeguard(fields, host)]
 
 
@@ -297,26 +300,30 @@ class TooMuch(OSError):
 # Which copies -------------------------------------------------------------------------------------
 
 
-def copies_of(sighting: SkillFile, survey: Survey) -> list[SkillFile]:
+def copies_of(skill_file: SkillFile, survey: Survey) -> list[SkillFile]:
     """The copies that `link` made of a skill."""
-    name = link_name(sighting)
-    others = [other for other in survey.sightings if other is not sighting and name in (other.folder, link_name(other))]
-    return [other for other in others if source_of(other, survey) is sighting]
+    name = link_name(skill_file)
+    others = [
+        other for other in survey.skill_files if other is not skill_file and name in (other.folder, link_name(other))
+    ]
+    return [other for other in others if source_of(other, survey) is skill_file]
 
 
-def source_of(sighting: SkillFile, survey: Survey) -> SkillFile | None:
+def source_of(skill_file: SkillFile, survey: Survey) -> SkillFile | None:
     """The skill that a copy of ours was made from; None for any other file, and where that skill is gone."""
-    folder = os.path.dirname(sighting.path)
+    folder = os.path.dirname(skill_file.path)
     if not is_own_copy(folder):
         return None
     source = copied_from(folder)
     found = survey.by_path.get(f"{source}/{SKILL_FILE}") if source else None
-    if found is not None and found is not sighting:
+    if found is not None and found is not skill_file:
         return found
     # It may have been moved; notes also did not always say what a copy was made from.
-    alike = [other for other in survey.sightings if link_name(other) == sighting.folder and not other.problem]
+    alike = [other for other in survey.skill_files if link_name(other) == skill_file.folder and not other.problem]
     others = [other for other in alike if not is_own_copy(os.path.dirname(other.path))]
-    same = [other for other in others if source is None or (other.head, other.size) == (sighting.head, sighting.size)]
+    same = [
+        other for other in others if source is None or (other.head, other.size) == (skill_file.head, skill_file.size)
+    ]
     return same[0] if len(same) == 1 else None
 
 

@@ -36,13 +36,13 @@ NO_WINNER = "no-winner"
 """The rule of an answer that is open because the host takes one of several, and nobody can say which."""
 
 
-def listed(question: Case) -> Outcome | None:
+def listed(case: Case) -> Outcome | None:
     """A file in the host's list: whether its model is told, and what is odd about it."""
-    skill = question.view.by_file.get(question.sighting.real_path)
+    skill = case.state.by_file.get(case.skill_file.real_path)
     if skill is None:
         return None
     at = skill.path
-    off = question.view.switched.get(at)
+    off = case.state.switched.get(at)
     if off is not None and off.verdict == "disabled-by-config":
         return Outcome(off.verdict, off.detail, at)
     if skill.hidden is not None:
@@ -52,22 +52,22 @@ def listed(question: Case) -> Outcome | None:
         return Outcome("hidden-from-model", f"{why}; people can still call it", at, rule)
     if off is not None:
         return Outcome(off.verdict, off.detail, at)
-    if skill.path in question.view.dropped:
-        budget = question.profile.budget_chars
+    if skill.path in case.state.dropped:
+        budget = case.profile.budget_chars
         said = f"its list ends before this one, at {budget:,} characters" if budget else "its list ends before this one"
         return Outcome("over-budget", said, at)
-    for found in (_rivalry(question, skill), _open_question(question, skill), _body(question)):
+    for found in (_rivalry(case, skill), _open_question(case, skill), _body(case)):
         if found is not None:
             return found._replace(at=at)
-    return next(_notes(question, skill), Outcome("visible"))._replace(at=at)
+    return next(_notes(case, skill), Outcome("visible"))._replace(at=at)
 
 
-def _rivalry(question: Case, skill: CatalogSkill) -> Outcome | None:
+def _rivalry(case: Case, skill: CatalogSkill) -> Outcome | None:
     """What others of the same name mean for one that is listed."""
-    view = question.view
-    losers = view.losers.get(skill.path, ())
-    if losers and is_open(question.profile, skill.path, losers[0], view.roots):
-        return Outcome("unknown", no_winner(question.profile, len(losers) + 1), rule=NO_WINNER)
+    state = case.state
+    losers = state.losers.get(skill.path, ())
+    if losers and is_open(case.profile, skill.path, losers[0], state.roots):
+        return Outcome("unknown", no_winner(case.profile, len(losers) + 1), rule=NO_WINNER)
     return None
 
 
@@ -89,35 +89,35 @@ def no_winner(profile: Profile, copies: int) -> str:
     return f"{copies} skills have this name; which one wins is not established"
 
 
-def _open_question(question: Case, skill: CatalogSkill) -> Outcome | None:
+def _open_question(case: Case, skill: CatalogSkill) -> Outcome | None:
     """Something about a listed file that nobody has tried on this host."""
-    profile = question.profile
+    profile = case.profile
     if not profile.unknown:
         return None
-    for what, field in _oddities(question, skill):
+    for what, field in _oddities(case, skill):
         if field in profile.unknown:
             return Outcome("unknown", f"nobody has tried it: {what}")
-    document = document_of(question.sighting, profile, question.survey)
-    for finding in check(document, question.sighting.folder, profile):
+    document = document_of(case.skill_file, profile, case.survey)
+    for finding in check(document, case.skill_file.folder, profile):
         if finding.rule in profile.unknown:
             found = placed(finding, document)
             return Outcome("unknown", f"nobody has tried it: {finding.message}", rule=found.rule)
     return None
 
 
-def _oddities(question: Case, skill: CatalogSkill) -> Iterator[tuple[str, str]]:
+def _oddities(case: Case, skill: CatalogSkill) -> Iterator[tuple[str, str]]:
     """What is unusual about where a listed file lies, with the field of the profile that decides about it."""
-    root = own_root(skill.path, question.view.roots)
+    root = own_root(skill.path, case.state.roots)
     assert root is not None
     assert root.real_path is not None
     below = skill.path[len(root.path) + 1 :]
-    if root.kind == "project" and not files.is_inside(root.path, question.survey.environment.cwd):
+    if root.kind == "project" and not files.is_inside(root.path, case.survey.environment.cwd):
         yield "a skill above the working directory", "above-cwd"
     if os.path.basename(skill.real_path) != SKILL_FILE or os.path.dirname(skill.real_path) != skill.real_dir:
         yield "SKILL.md is a link", "linked_file"
-    elif f"{root.real_path}/{below}" != skill.real_path and own_root(skill.real_path, question.view.roots) is None:
+    elif f"{root.real_path}/{below}" != skill.real_path and own_root(skill.real_path, case.state.roots) is None:
         yield "the folder is a link", "links"
-    elif _is_linked_root(root) and own_root(skill.real_path, question.view.roots) is None:
+    elif _is_linked_root(root) and own_root(skill.real_path, case.state.roots) is None:
         yield "the root is a link", "links"
     if any(part.startswith(".") for part in below.split("/")):
         yield "a folder that begins with a dot", "hidden"
@@ -128,7 +128,7 @@ def _oddities(question: Case, skill: CatalogSkill) -> Iterator[tuple[str, str]]:
         yield f"a name ({declared!r}) that is not the folder's", "name-directory"
     if below.count("/") > 1:
         yield "a folder of folders", "max_depth"
-    if "hides_on" in question.profile.unknown and "disable-model-invocation" in skill.frontmatter:
+    if "hides_on" in case.profile.unknown and "disable-model-invocation" in skill.frontmatter:
         yield "what disable-model-invocation does", "hides_on"
 
 
@@ -137,65 +137,65 @@ def _is_linked_root(root: Root) -> bool:
     return root.real_path != f"{files.real_path(base_of(root))}/{root.label}"
 
 
-def _body(question: Case) -> Outcome | None:
+def _body(case: Case) -> Outcome | None:
     """A file whose rest, which a listing does not read, is not UTF-8, for a host that insists on it."""
-    sighting, bodies = question.sighting, question.survey.bodies
-    if question.profile.body_text == "any" or len(sighting.head) >= sighting.size:
+    skill_file, bodies = case.skill_file, case.survey.bodies
+    if case.profile.body_text == "any" or len(skill_file.head) >= skill_file.size:
         return None
-    if sighting.real_path not in bodies:
+    if skill_file.real_path not in bodies:
         try:
-            data = files.read_file(sighting.real_path, limit=SKILL_FILE_BYTES, links="never")
+            data = files.read_file(skill_file.real_path, limit=SKILL_FILE_BYTES, links="never")
         except OSError:
             return Outcome("unknown", "the file cannot be read")
-        bodies[sighting.real_path] = body_problem(data or b"")
-    found = bodies[sighting.real_path]
+        bodies[skill_file.real_path] = body_problem(data or b"")
+    found = bodies[skill_file.real_path]
     return Outcome("wrong-type", found.message, rule=found.rule, line=found.line) if found else None
 
 
-def _notes(question: Case, skill: CatalogSkill) -> Iterator[Outcome]:
+def _notes(case: Case, skill: CatalogSkill) -> Iterator[Outcome]:
     """What a person should know about a skill that is visible."""
-    view, profile = question.view, question.profile
+    state, profile = case.state, case.profile
     if SAFEGUARD in skill.frontmatter and ignored_safeguard(skill.frontmatter, profile):
         yield Outcome("visible", f"ignores {SAFEGUARD}: its model may call it")
-    if len(view.by_name[skill.name]) > 1:
-        others = [other.path for other in view.by_name[skill.name] if other is not skill]
-        yield Outcome("ambiguous", f"as is {shown_path(others[0], question)}; both are listed")
-    document = document_of(question.sighting, profile, question.survey)
+    if len(state.by_name[skill.name]) > 1:
+        others = [other.path for other in state.by_name[skill.name] if other is not skill]
+        yield Outcome("ambiguous", f"as is {shown_path(others[0], case)}; both are listed")
+    document = document_of(case.skill_file, profile, case.survey)
     for finding in document.findings:
         if finding.rule in ("yaml-colon", "yaml-brackets", "yaml-tab", "yaml-lines", "yaml", "frontmatter-missing"):
             yield Outcome("repaired", finding.message, rule=finding.rule, line=finding.line)
-    if ":" in skill.name and (root := own_root(skill.path, view.roots)) is not None and root.prefix:
+    if ":" in skill.name and (root := own_root(skill.path, state.roots)) is not None and root.prefix:
         yield Outcome("renamed-by-plugin", f"called {skill.name!r} here")
-    if lost := _lost(question, skill):
+    if lost := _lost(case, skill):
         yield Outcome("description-cut", lost)
     declared = document.fields.get("name")
     if skill.name == os.path.basename(skill.dir) != declared:
         yield Outcome("name-from-folder", f"called {skill.name!r} here" + (f", not {declared!r}" if declared else ""))
-    if cut := _cut(question, skill):
+    if cut := _cut(case, skill):
         yield Outcome("description-cut", cut)
-    if losers := view.losers.get(skill.path):
-        yield Outcome("shadows", f"in front of {shown_path(losers[0], question)}")
+    if losers := state.losers.get(skill.path):
+        yield Outcome("shadows", f"in front of {shown_path(losers[0], case)}")
 
 
-def _lost(question: Case, skill: CatalogSkill) -> str:
+def _lost(case: Case, skill: CatalogSkill) -> str:
     """What a list that is too long for this host does to the description."""
-    view, profile = question.view, question.profile
-    if not view.cut:
+    state, profile = case.state, case.profile
+    if not state.cut:
         return ""
     full = f"its list is full at {profile.budget_chars:,} characters"
     if profile.overflow == "drop-least-used":
-        return f"{full}: {len(view.cut)} of {view.text.entries} lose the description, the least used first"
-    if skill.path not in view.cut:
+        return f"{full}: {len(state.cut)} of {state.text.entries} lose the description, the least used first"
+    if skill.path not in state.cut:
         return ""
     return f"{full}: {'a part' if profile.overflow == 'shorten' else 'none'} of the description is left"
 
 
-def _cut(question: Case, skill: CatalogSkill) -> str:
+def _cut(case: Case, skill: CatalogSkill) -> str:
     """What this host leaves of a description, where that is not all of it."""
-    profile, most = question.profile, question.profile.description_shown
+    profile, most = case.profile, case.profile.description_shown
     if profile.closing_fence == "anywhere":
         shown = len(fold(skill.description))
-        whole = description_of(document_of(question.sighting, _PLAIN, question.survey).fields)
+        whole = description_of(document_of(case.skill_file, _PLAIN, case.survey).fields)
         if 0 < shown < len(fold(whole)):
             return f"ends at the `---` inside it, after {shown} of {len(fold(whole))} characters"
     if most is not None and len(skill.description) > most and (shown := len(fold(skill.description))) > most:
@@ -219,32 +219,32 @@ class Verdict(NamedTuple):
     line: int | None = None
 
 
-def judge(sighting: SkillFile, view: HostState, survey: Survey) -> Verdict:
+def judge(skill_file: SkillFile, state: HostState, survey: Survey) -> Verdict:
     """The verdict of one host on one file."""
-    profile = view.profile
-    verdict, detail, at, rule, line = _settled(_answer(Case(sighting, view, survey)), profile)
+    profile = state.profile
+    verdict, detail, at, rule, line = _settled(_answer(Case(skill_file, state, survey)), profile)
     told: bool | None = None
     if verdict in SEEN:
-        return Verdict(profile.name, True, verdict, detail, told, at or sighting.path, rule, line)
+        return Verdict(profile.name, True, verdict, detail, told, at or skill_file.path, rule, line)
     if verdict not in ("unknown", "hidden-from-model"):
         telling = profile.tells.get(VERDICTS[verdict][0], "unknown")
         # What a host says of a link that leads nowhere was not tried on any.
-        if telling != "unknown" and not (sighting.broken and rule):
+        if telling != "unknown" and not (skill_file.broken and rule):
             told = telling == "screen"
             detail += " (only its log says so)" if telling == "log" else ""
     visible = None if verdict == "unknown" else False
-    return Verdict(profile.name, visible, verdict, detail, told, at or sighting.path, rule, line)
+    return Verdict(profile.name, visible, verdict, detail, told, at or skill_file.path, rule, line)
 
 
-def _answer(question: Case) -> Outcome:
+def _answer(case: Case) -> Outcome:
     """The answer of the first stage that knows one."""
     # Most files lie in no root of most hosts, and then no walk or list has to be asked.
-    for way in question.sighting.ways:
-        if way.startswith(question.view.below):
+    for path in case.skill_file.paths:
+        if path.startswith(case.state.below):
             break
     else:
-        return listed(question) or _no_root(question)
-    return next((answer for stage in STAGES if (answer := stage(question))), Outcome("unknown"))
+        return listed(case) or _no_root(case)
+    return next((answer for stage in STAGES if (answer := stage(case))), Outcome("unknown"))
 
 
 _DOUBTS: Mapping[VerdictName, str] = {
@@ -270,21 +270,21 @@ def _settled(answer: Outcome, profile: Profile) -> Outcome:
 # Files that the host leaves out -------------------------------------------------------------------
 
 
-def _shadowed(question: Case) -> Outcome | None:
-    for way in question.sighting.ways:
-        loser = question.view.shadowed.get(way)
+def _shadowed(case: Case) -> Outcome | None:
+    for path in case.skill_file.paths:
+        loser = case.state.shadowed.get(path)
         if loser is not None:
-            if is_open(question.profile, way, loser.by, question.view.roots):
-                return Outcome("unknown", no_winner(question.profile, 2), way, NO_WINNER)
-            return Outcome("shadowed-by", _beside(question, loser.by), way)
+            if is_open(case.profile, path, loser.by, case.state.roots):
+                return Outcome("unknown", no_winner(case.profile, 2), path, NO_WINNER)
+            return Outcome("shadowed-by", _beside(case, loser.by), path)
     return None
 
 
-def _beside(question: Case, winner: str) -> str:
+def _beside(case: Case, winner: str) -> str:
     """The copy that won, and whether it says the same."""
-    other = question.survey.by_path.get(winner)
-    same = other is not None and (other.head, other.size) == (question.sighting.head, question.sighting.size)
-    return f"{shown_path(winner, question)} wins ({'the same text' if same else 'another text'})"
+    other = case.survey.by_path.get(winner)
+    same = other is not None and (other.head, other.size) == (case.skill_file.head, case.skill_file.size)
+    return f"{shown_path(winner, case)} wins ({'the same text' if same else 'another text'})"
 
 
 _FILTERED: Mapping[str, VerdictName] = {
@@ -295,48 +295,48 @@ _FILTERED: Mapping[str, VerdictName] = {
 }
 
 
-def _filtered(question: Case) -> Outcome | None:
-    for way in question.sighting.ways:
-        left_out = question.view.filtered.get(way)
+def _filtered(case: Case) -> Outcome | None:
+    for path in case.skill_file.paths:
+        left_out = case.state.filtered.get(path)
         if left_out is not None:
             verdict = _FILTERED.get(left_out.reason, "unknown")
-            doubt = switched_off(question.sighting.folder, question.sighting.real_path, question.view.entered.switches)
+            doubt = switched_off(case.skill_file.folder, case.skill_file.real_path, case.state.entered.switches)
             if verdict == "disabled-by-config" and doubt is not None and doubt.verdict == "unknown":
                 # What is off by itself may have been turned on there.
-                return Outcome("unknown", doubt.detail, way)
-            return Outcome(verdict, _FILTER_DETAILS[verdict](question, way), way)
+                return Outcome("unknown", doubt.detail, path)
+            return Outcome(verdict, _FILTER_DETAILS[verdict](case, path), path)
     return None
 
 
-def _too_deep(question: Case, way: str) -> str:
-    root = own_root(way, question.view.roots)
-    below = way[len(root.path) + 1 :] if root else way
-    most = question.profile.max_depth or 0
+def _too_deep(case: Case, path: str) -> str:
+    root = own_root(path, case.state.roots)
+    below = path[len(root.path) + 1 :] if root else path
+    most = case.profile.max_depth or 0
     levels = "one level" if most == 1 else f"{most} levels"
     return f"{os.path.dirname(below)} is {below.count('/')} levels down; it goes {levels}"
 
 
-def _switch(question: Case, way: str) -> str:
-    for rule in _rules_at(way, question.view):
+def _switch(case: Case, path: str) -> str:
+    for rule in _rules_at(path, case.state):
         for variable in rule.off_by:
-            if is_on(variable, question.survey.environment):
+            if is_on(variable, case.survey.environment):
                 return f"the variable {variable} turns its folder off"
         if rule.host_switch:
             return f"off unless its setting {rule.host_switch} is on"
     return "off in its settings"
 
 
-def _rules_at(way: str, view: HostState) -> list[RootRule]:
+def _rules_at(path: str, state: HostState) -> list[RootRule]:
     """The rules of a host that name the root a file lies in."""
-    root = own_root(way, view.roots)
-    return [rule for rule in view.profile.roots if root and root.kind == rule.kind and root.label in rule.paths]
+    root = own_root(path, state.roots)
+    return [rule for rule in state.profile.roots if root and root.kind == rule.kind and root.label in rule.paths]
 
 
-def to_turn_on(verdict: Verdict, view: HostState) -> str:
+def to_turn_on(verdict: Verdict, state: HostState) -> str:
     """What undoes the setting by which a host leaves a file out."""
-    if off := view.switched.get(verdict.at):
+    if off := state.switched.get(verdict.at):
         return off.fix
-    for rule in _rules_at(verdict.at, view):
+    for rule in _rules_at(verdict.at, state):
         if variable := next((name for name in rule.off_by if f" {name} " in verdict.detail), None):
             return f"unset {variable}"
         if rule.host_switch:
@@ -347,8 +347,8 @@ def to_turn_on(verdict: Verdict, view: HostState) -> str:
 _FILTER_DETAILS: Mapping[VerdictName, Callable[[Case, str], str]] = {
     "too-deep": _too_deep,
     "disabled-by-config": _switch,
-    "ignored": lambda question, way: "left out by its rules",
-    "unknown": lambda question, way: "",
+    "ignored": lambda case, path: "left out by its rules",
+    "unknown": lambda case, path: "",
 }
 
 RULE_VERDICTS: Mapping[str, VerdictName] = {
@@ -380,102 +380,102 @@ RULE_VERDICTS: Mapping[str, VerdictName] = {
 """The verdict for each rule of ours by which a host leaves a file out; any other rule is a limit of our own."""
 
 
-def _refused(question: Case) -> Outcome | None:
-    for way in question.sighting.ways:
-        error = question.view.errors.get(way) or _error_above(way, question.view.folder_errors)
+def _refused(case: Case) -> Outcome | None:
+    for path in case.skill_file.paths:
+        error = case.state.errors.get(path) or _error_above(path, case.state.folder_errors)
         if error is not None:
-            return _refusal(error, way, question.profile)
+            return _refusal(error, path, case.profile)
     return None
 
 
-def _error_above(way: str, errors: Mapping[str, Diagnostic]) -> Diagnostic | None:
-    """The error about a folder that a file lies in."""
-    return next((error for path, error in errors.items() if way.startswith(path + "/")), None)
+def _error_above(path: str, errors: Mapping[str, Diagnostic]) -> Diagnostic | None:
+    """Return the error about a folder above a file."""
+    return next((error for folder, error in errors.items() if path.startswith(folder + "/")), None)
 
 
-def _refusal(error: Diagnostic, way: str, profile: Profile) -> Outcome:
+def _refusal(error: Diagnostic, path: str, profile: Profile) -> Outcome:
     where = f"line {error.line}: " if error.line and error.rule.startswith("yaml") else ""
     if error.rule == "link-skipped":
         verdict: VerdictName = "file-link-skipped" if os.path.basename(error.path) == SKILL_FILE else "dir-link-skipped"
-        return Outcome(verdict, VERDICTS[verdict][1], way, error.rule)
+        return Outcome(verdict, VERDICTS[verdict][1], path, error.rule)
     if error.rule == "encoding" and profile.body_text == "utf-8":
-        return Outcome("wrong-type", error.message, way, error.rule, error.line)
+        return Outcome("wrong-type", error.message, path, error.rule, error.line)
     verdict = RULE_VERDICTS.get(error.rule, "unknown")
     if verdict == "unknown":
         reason = "cannot be read" if error.rule == "unreadable" else "skillshelf itself does not read this"
-        return Outcome("unknown", f"{reason}: {error.message}", way, error.rule, error.line)
+        return Outcome("unknown", f"{reason}: {error.message}", path, error.rule, error.line)
     # What we would read instead does not matter to a host that reads nothing.
-    return Outcome(verdict, where + error.message.partition("; read as: ")[0], way, error.rule, error.line)
+    return Outcome(verdict, where + error.message.partition("; read as: ")[0], path, error.rule, error.line)
 
 
-def _untrusted(question: Case) -> Outcome | None:
+def _untrusted(case: Case) -> Outcome | None:
     """A file below a root that the host does not read before it is told to trust the folder."""
-    for way in question.sighting.ways:
-        root = own_root(way, question.view.roots)
+    for path in case.skill_file.paths:
+        root = own_root(path, case.state.roots)
         if root is not None and not root.trusted:
-            if doubt := _trust_problem(question.view):
-                return Outcome("unknown", f"nobody knows whether it trusts the folder: {doubt}", way)
-            return Outcome("untrusted", f"until you trust the folder (~/{question.profile.trust_file})", way)
+            if doubt := _trust_problem(case.state):
+                return Outcome("unknown", f"nobody knows whether it trusts the folder: {doubt}", path)
+            return Outcome("untrusted", f"until you trust the folder (~/{case.profile.trust_file})", path)
     return None
 
 
-def _trust_problem(view: HostState) -> str:
+def _trust_problem(state: HostState) -> str:
     """Why it is not known whether a host trusts a folder."""
-    problems = view.entered.problems
+    problems = state.entered.problems
     return next((problem.message for problem in problems if problem.rule == "settings-unreadable"), "")
 
 
-def _not_walked(question: Case) -> Outcome | None:
+def _not_walked(case: Case) -> Outcome | None:
     """A file below a root of the host that its walk passed by without a word."""
-    for way in question.sighting.ways:
-        root = own_root(way, question.view.roots)
+    for path in case.skill_file.paths:
+        root = own_root(path, case.state.roots)
         if root is None:
             continue
         if root.real_path is None:
-            return Outcome("unknown", "the root cannot be entered", way)
-        if os.path.basename(way) != SKILL_FILE:
-            return Outcome("wrong-file-name", f"it is called {os.path.basename(way)}", way, "file-name")
-        folders = way[len(root.path) + 1 :].split("/")[:-1]
-        return _passed_by(folders, root, question)._replace(at=way)
+            return Outcome("unknown", "the root cannot be entered", path)
+        if os.path.basename(path) != SKILL_FILE:
+            return Outcome("wrong-file-name", f"it is called {os.path.basename(path)}", path, "file-name")
+        folders = path[len(root.path) + 1 :].split("/")[:-1]
+        return _passed_by(folders, root, case)._replace(at=path)
     return None
 
 
-def _passed_by(folders: Sequence[str], root: Root, question: Case) -> Outcome:
+def _passed_by(folders: Sequence[str], root: Root, case: Case) -> Outcome:
     for folder in folders:
         if root.hidden == "skip" and folder.startswith("."):
             return Outcome("hidden-dir", f"{folder} begins with a dot")
-        if folder in question.profile.skip_directories:
+        if folder in case.profile.skip_directories:
             return Outcome("ignored", f"it never looks into {folder}")
-    most = question.profile.max_depth
+    most = case.profile.max_depth
     if most is not None and len(folders) > most:
         return Outcome("too-deep", f"{'/'.join(folders)} is {len(folders)} levels down; it goes {most}")
-    if question.profile.below_skill == "skip" and len(folders) > 1:
+    if case.profile.below_skill == "skip" and len(folders) > 1:
         return Outcome("ignored", "it lies inside another skill")
-    if question.view.catalog.truncated:
-        return Outcome("limit-hit", f"it stops after {question.profile.max_directories:,} folders without a skill")
+    if case.state.catalog.truncated:
+        return Outcome("limit-hit", f"it stops after {case.profile.max_directories:,} folders without a skill")
     return Outcome("unknown", "it lies in a root of this host and was not met there")
 
 
-def _no_root(question: Case) -> Outcome:
+def _no_root(case: Case) -> Outcome:
     """A file that lies in no root of the host."""
-    profile, environment = question.profile, question.survey.environment
-    for way in question.sighting.ways:
+    profile, environment = case.profile, case.survey.environment
+    for path in case.skill_file.paths:
         for label in _project_roots(profile.name):
-            base, found, _ = way.partition(f"/{label}/")
+            base, found, _ = path.partition(f"/{label}/")
             if not found:
                 continue
             if base != environment.cwd and files.is_inside(base, environment.cwd) and profile.nested == "on-use":
-                return Outcome("unknown", "maybe, once files there are in use", way)
-            said = f"not in {_shown_base(base, question)}: it reads {label} {_reach(profile)}"
-            return Outcome("outside-boundary", said, way)
+                return Outcome("unknown", "maybe, once files there are in use", path)
+            said = f"not in {_shown_base(base, case)}: it reads {label} {_reach(profile)}"
+            return Outcome("outside-boundary", said, path)
     home = environment.home
-    at_home = home is not None and question.sighting.path.startswith(home.rstrip("/") + "/.")
+    at_home = home is not None and case.skill_file.path.startswith(home.rstrip("/") + "/.")
     return Outcome("root-not-read", _reads(profile.name, at_home=at_home))
 
 
-def _shown_base(base: str, question: Case) -> str:
+def _shown_base(base: str, case: Case) -> str:
     """A folder of a project as people are shown it: one beside the working directory as seen from there."""
-    shown, cwd = shown_path(base, question), question.survey.environment.cwd
+    shown, cwd = shown_path(base, case), case.survey.environment.cwd
     if shown != base or files.is_inside(cwd, base):
         return shown
     near = os.path.relpath(base, cwd)
@@ -513,8 +513,8 @@ STAGES: tuple[Callable[[Case], Outcome | None], ...] = (
 """Who is asked, in order; the last one always knows."""
 
 
-def refusals(sighting: SkillFile, profile: Profile, survey: Survey, *, folder: str) -> list[Finding]:
+def refusals(skill_file: SkillFile, profile: Profile, survey: Survey, *, folder: str) -> list[Finding]:
     """Why a host would leave the file out if it lay in a folder of that name in a root it reads."""
-    document = document_of(sighting, profile, survey)
+    document = document_of(skill_file, profile, survey)
     found = [placed(finding, document) for finding in check(document, folder, profile)]
     return [finding for finding in found if profile.rules[finding.rule] == "reject" or finding.rule in profile.unknown]

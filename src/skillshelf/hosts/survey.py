@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TextIO
 from skillshelf.catalog.build import build
 from skillshelf.catalog.build_context import Documents
 from skillshelf.catalog.discovery import SKILL_FILE, Found, Repeat, discover
-from skillshelf.catalog.document import PLAIN_FORM, parse
+from skillshelf.catalog.document import DEFAULT_OPTIONS, parse
 from skillshelf.catalog.host_settings import Off, switched_off
 from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_model
 from skillshelf.catalog.search_roots import Roots, resolve_roots
@@ -31,9 +31,9 @@ __all__ = [
     "base_of",
     "is_broken",
     "skill_file_at",
+    "state_of",
     "survey_one",
     "take_survey",
-    "view_of",
 ]
 
 Heads = dict[str, files.Head]
@@ -48,7 +48,7 @@ class SkillFile(NamedTuple):
     """
 
     real_path: str
-    ways: tuple[str, ...]
+    paths: tuple[str, ...]
     head: bytes
     size: int
     kind: Literal["project", "user"] = "project"
@@ -60,7 +60,7 @@ class SkillFile(NamedTuple):
     @property
     def path(self) -> str:
         """The way to show: the file's own place if a root leads there."""
-        return self.real_path if self.real_path in self.ways else self.ways[0]
+        return self.real_path if self.real_path in self.paths else self.paths[0]
 
     @property
     def folder(self) -> str:
@@ -70,7 +70,7 @@ class SkillFile(NamedTuple):
     @property
     def file_name(self) -> str:
         """How the file is called where it was found."""
-        return os.path.basename(self.ways[0])
+        return os.path.basename(self.paths[0])
 
 
 class HostState(NamedTuple):
@@ -103,9 +103,9 @@ class Survey(NamedTuple):
     """Everything one look at the disk gave, through the eyes of every host asked; `by_path` knows every way."""
 
     environment: Environment
-    sightings: tuple[SkillFile, ...]
+    skill_files: tuple[SkillFile, ...]
     by_path: Mapping[str, SkillFile]
-    views: Mapping[str, HostState]
+    states: Mapping[str, HostState]
     documents: Documents
     bodies: dict[str, Finding | None]
     unseen: tuple[Diagnostic, ...]
@@ -158,20 +158,20 @@ def _survey(
 ) -> Survey:
     heads: Heads = {}
     documents: Documents = {}
-    sightings, unseen = _census(resolved.values(), heads, only)
-    if path is not None and (named := skill_file_at(path)) is not None and named.real_path not in sightings:
-        sightings[named.real_path] = named._replace(kind=_kind_at(named.path, environment))
+    skill_files, unseen = _census(resolved.values(), heads, only)
+    if path is not None and (named := skill_file_at(path)) is not None and named.real_path not in skill_files:
+        skill_files[named.real_path] = named._replace(kind=_kind_at(named.path, environment))
     # Parsed plainly first: most hosts read most files just so.
-    for real_path, sighting in sightings.items():
-        document = parse(sighting.head, whole=len(sighting.head) >= sighting.size)
-        documents[real_path, PLAIN_FORM] = document
+    for real_path, skill_file in skill_files.items():
+        document = parse(skill_file.head, whole=len(skill_file.head) >= skill_file.size)
+        documents[real_path, DEFAULT_OPTIONS] = document
         if isinstance(name := document.fields.get("name"), str):
-            sightings[real_path] = sighting._replace(declared=name)
+            skill_files[real_path] = skill_file._replace(declared=name)
     asked = watched(hosts, "Asking hosts", progress, len(hosts))
-    views = {name: _look(HOSTS[name], resolved[name], heads, documents, only) for name in asked}
-    ordered = sorted(sightings.values(), key=lambda sighting: (sighting.folder, sighting.path))
-    by_path = {way: sighting for sighting in ordered for way in (*sighting.ways, sighting.real_path)}
-    return Survey(environment, tuple(ordered), by_path, views, documents, {}, tuple(unseen))
+    states = {name: _look(HOSTS[name], resolved[name], heads, documents, only) for name in asked}
+    ordered = sorted(skill_files.values(), key=lambda skill_file: (skill_file.folder, skill_file.path))
+    by_path = {path: skill_file for skill_file in ordered for path in (*skill_file.paths, skill_file.real_path)}
+    return Survey(environment, tuple(ordered), by_path, states, documents, {}, tuple(unseen))
 
 
 def _kind_at(path: str, environment: Environment) -> Literal["project", "user"]:
@@ -187,10 +187,10 @@ def _look(profile: Profile, resolved: Roots, heads: Heads, documents: Documents,
     # A host that asks for trust does not read a folder without it: what lies there takes no name from anybody.
     entered = resolved._replace(roots=tuple(root for root in resolved.roots if root.trusted))
     found = list(discover(entered.roots, profile, repository=entered.repository, heads=heads, only=only))
-    return view_of(profile, resolved.roots, entered, found, documents)
+    return state_of(profile, resolved.roots, entered, found, documents)
 
 
-def view_of(
+def state_of(
     profile: Profile, roots: tuple[Root, ...], entered: Roots, found: Sequence[Found], documents: Documents
 ) -> HostState:
     """What a host makes of what it found in the roots that it entered."""
@@ -281,17 +281,17 @@ def _census(
         if isinstance(item, Candidate):
             root = ordered[item.root]
             kind: Literal["project", "user"] = "user" if root.kind == "user" else "project"
-            sighting = SkillFile(item.real_path, (item.path,), item.head, item.size, kind, base_of(root))
-            found[item.real_path] = sighting
+            skill_file = SkillFile(item.real_path, (item.path,), item.head, item.size, kind, base_of(root))
+            found[item.real_path] = skill_file
             folders.add(os.path.dirname(item.path))
         elif isinstance(item, Repeat):
             known = found[item.real_path]
-            found[item.real_path] = known._replace(ways=(*known.ways, item.path))
+            found[item.real_path] = known._replace(paths=(*known.paths, item.path))
         elif isinstance(item, Diagnostic):
             if _is_meant(item, folders) and (seen := skill_file_at(item.path)) is not None:
                 known = found.setdefault(seen.real_path, seen)
                 if seen.broken and known is not seen:
-                    found[seen.real_path] = known._replace(ways=(*known.ways, *seen.ways))
+                    found[seen.real_path] = known._replace(paths=(*known.paths, *seen.paths))
             elif item.rule in ("walk-limit", "unreadable", "root-unreadable"):
                 unseen.append(item._replace(path=item.path.removesuffix(f"/{SKILL_FILE}")))
     return found, list(dict.fromkeys(unseen))

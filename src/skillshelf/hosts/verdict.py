@@ -4,9 +4,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from skillshelf.catalog.document import Document, form_of
+from skillshelf.catalog.document import Document, parse_options
 from skillshelf.catalog.parse import read_document
 from skillshelf.config.profile import Profile
+from skillshelf.core.console import PathDisplay
+from skillshelf.core.text import is_true
 from skillshelf.core.values import Candidate, Root, VerdictName
 from skillshelf.hosts.survey import HostState, SkillFile, Survey
 
@@ -65,14 +67,14 @@ SEEN: frozenset[VerdictName] = frozenset(
 class Case(NamedTuple):
     """One file, one host."""
 
-    sighting: SkillFile
-    view: HostState
+    skill_file: SkillFile
+    state: HostState
     survey: Survey
 
     @property
     def profile(self) -> Profile:
         """The host's rules."""
-        return self.view.profile
+        return self.state.profile
 
 
 class Outcome(NamedTuple):
@@ -91,14 +93,14 @@ def own_root(path: str, roots: Sequence[Root]) -> Root | None:
     return max(inside, key=lambda root: len(root.path), default=None)
 
 
-def document_of(sighting: SkillFile, profile: Profile, survey: Survey) -> Document:
+def document_of(skill_file: SkillFile, profile: Profile, survey: Survey) -> Document:
     """The file as this profile takes it apart."""
-    known: Document | None = survey.documents.get((sighting.real_path, form_of(profile)))
+    known: Document | None = survey.documents.get((skill_file.real_path, parse_options(profile)))
     if known is not None:
         return known
-    folder = os.path.dirname(sighting.real_path)
-    stamp = (0, 0, sighting.size, 0, 0)
-    candidate = Candidate(0, sighting.path, sighting.real_path, folder, sighting.head, stamp)
+    folder = os.path.dirname(skill_file.real_path)
+    stamp = (0, 0, skill_file.size, 0, 0)
+    candidate = Candidate(0, skill_file.path, skill_file.real_path, folder, skill_file.head, stamp)
     return read_document(candidate, profile, survey.documents)
 
 
@@ -107,18 +109,10 @@ SAFEGUARD = "disable-model-invocation"
 
 def ignored_safeguard(fields: Mapping[str, Any], profile: Profile) -> bool:
     """Whether an author keeps a skill from models and this host does not."""
-    return SAFEGUARD not in profile.hides_on and str(fields.get(SAFEGUARD)).strip().lower() in (
-        "true",
-        "yes",
-        "on",
-        "1",
-    )
+    return SAFEGUARD not in profile.hides_on and is_true(fields.get(SAFEGUARD))
 
 
-def shown_path(path: str, question: Case) -> str:
+def shown_path(path: str, case: Case) -> str:
     """A path as people are shown it: from here, from home, or whole."""
-    environment = question.survey.environment
-    if path.startswith(environment.cwd + "/"):
-        return path[len(environment.cwd) + 1 :]
-    home = environment.home
-    return "~" + path[len(home) :] if home and path.startswith(home + "/") else path
+    environment = case.survey.environment
+    return PathDisplay(environment.cwd, environment.home).short(path)

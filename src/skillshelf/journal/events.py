@@ -7,8 +7,7 @@ name means the same in every event.
 
 import re
 from collections.abc import Mapping
-from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args
 
 __all__ = ["EVENTS", "MEMBERS", "Event", "NotAnEvent", "parse_event", "payload_of", "plain", "type_of"]
 
@@ -325,38 +324,15 @@ class NotAnEvent(ValueError):
 
 def parse_event(record: Mapping[str, Any]) -> Event:
     """The event that a record of a journal is; every member is checked, since anybody can write a file."""
+    from skillshelf.core.validation import validate
+
     kind = EVENTS.get(str(record.get("type")))
     if kind is None:
         raise NotAnEvent(f"no event has the type {str(record.get('type'))[:50]!r}")
-    hints = get_type_hints(kind)
     members = {
         key: value for key, value in record.items() if key not in ("seq", "session", "ts_ms", "type", "prev", "sum")
     }
-    if strange := sorted(set(members) - set(hints)):
-        raise NotAnEvent(f"{record['type']} has no member {strange[0][:50]!r}")
-    for key, hint in hints.items():
-        if key not in members:
-            if key not in kind._field_defaults:
-                raise NotAnEvent(f"{record['type']} needs a member {key!r}")
-        elif not _fits(members[key], hint):
-            raise NotAnEvent(f"{key!r} of {record['type']} has a wrong type")
+    if wrong := validate(members, kind, record["type"]):
+        raise NotAnEvent(str(wrong))
     event: Event = kind(**members)
     return event
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a JSON value is of a type, as far as the members above use types."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return True
-    if hint in (NoneType, None):
-        return value is None
-    if origin is UnionType:
-        return any(_fits(value, argument) for argument in arguments)
-    if origin is Literal:
-        return value in arguments if isinstance(value, str) else False
-    if origin is list:
-        return isinstance(value, list) and all(_fits(item, arguments[0]) for item in value)
-    if origin is dict:
-        return isinstance(value, dict)
-    return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))

@@ -18,6 +18,7 @@ from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile
 from skillshelf.core import files
 from skillshelf.core.limits import CHECKED_MENTIONS, CHECKED_PAGES, CHECKED_SCRIPTS, RESOURCE_BYTES
+from skillshelf.core.text import is_false, is_true
 from skillshelf.core.values import Finding
 
 __all__ = [
@@ -185,8 +186,6 @@ _EVERYWHERE = frozenset({"name", "description", "license", "compatibility", "met
 _DEFAULTS: Mapping[str, bool] = {"user-invocable": True}
 """What a switch says that changes nothing; for any other field that is `false`."""
 
-_TRUE, _FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
-
 
 def portability(document: Document) -> list[Finding]:
     """What some hosts do with the fields of a frontmatter and others do not, the dangerous first."""
@@ -214,8 +213,8 @@ def _types(document: Document) -> Iterator[Finding]:
 
 def _says_something(field: str, value: Any) -> bool:
     """Whether a field asks for anything else than what happens without it."""
-    idle = _TRUE if _DEFAULTS.get(field, False) else _FALSE
-    return value is not None and str(value).strip().lower() not in idle
+    is_idle = is_true if _DEFAULTS.get(field, False) else is_false
+    return value is not None and not is_idle(value)
 
 
 def _findings(rule: str, fields: list[str], document: Document) -> Iterator[Finding]:

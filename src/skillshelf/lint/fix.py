@@ -4,7 +4,16 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from skillshelf.catalog.document import BOM, FENCE, Document, body, form_of, frontmatter_span, mended, parse
+from skillshelf.catalog.document import (
+    BOM,
+    FENCE,
+    Document,
+    body,
+    frontmatter_span,
+    parse,
+    parse_options,
+    repaired_lines,
+)
 from skillshelf.catalog.frontmatter import YamlProblem, load_yaml
 from skillshelf.catalog.rules import check, placed
 from skillshelf.config.profile import Profile
@@ -62,7 +71,7 @@ class _Told(NamedTuple):
 
 
 def _told(text: Text) -> _Told:
-    document = parse(text.data, whole=True, form=form_of(text.profile))
+    document = parse(text.data, whole=True, options=parse_options(text.profile))
     findings = (*check(document, text.directory, text.profile), *portability(document))
     return _Told(document, frozenset(finding.rule for finding in findings))
 
@@ -99,7 +108,7 @@ def _fence(text: Text, document: Document) -> _Step:
 
 def _yaml_lines(text: Text, document: Document) -> _Step | None:
     block = _block(text.data)
-    if block is None or (lines := mended(block)) is None or _tabs_need_a_guess(text, document, block):
+    if block is None or (lines := repaired_lines(block)) is None or _tabs_need_a_guess(text, document, block):
         return None
     repaired = {
         (finding.rule, finding.line): lines[finding.line - 2].strip()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from skillshelf.core.worker_process import WorkerProcess
 
-__all__ = ["IndexedText", "Scan", "answers", "body_of", "folder_for", "gather", "open_index"]
+__all__ = ["IndexedText", "Scan", "body_of", "folder_for", "gather", "handle", "open_index"]
 
 
 _MANY = 250
@@ -126,7 +126,7 @@ def _take(end: Callable[[], range]) -> range | None:
         return None
 
 
-def answers(weights: Weights) -> Callable[[Sequence[CatalogSkill]], list[IndexedText]]:
+def handle(weights: Weights) -> Callable[[Sequence[CatalogSkill]], list[IndexedText]]:
     """What the other process answers: what is kept of each of some skills."""
     return lambda skills: [_gathered(skill, weights) for skill in skills]
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from skillshelf.config.profile import Ranking
 from skillshelf.core.limits import QUERY_CHARS, QUERY_TERMS
+from skillshelf.core.text import cut
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ConfigurationError
 from skillshelf.search.index import body_of
@@ -199,8 +200,8 @@ class Finder:
         """The skills that fit a query, best first; the same answer for the same skills, always."""
         shown = query
         if len(query) > QUERY_CHARS:
+            shown = cut(query, QUERY_CHARS + 1)
             query, notes = query[:QUERY_CHARS], (*notes, f"the query was cut to its first {QUERY_CHARS} characters")
-            shown = query + "…"
         wanted = query.strip()
         if not wanted:
             return SearchReport(shown, 0, False, (), notes)

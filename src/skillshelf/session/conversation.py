@@ -1,6 +1,11 @@
-"""What a session sent to its model: which version of which skill, whether the model still has it, and the texts."""
+"""Hold the state of one conversation and perform its operations.
+
+`Conversation.use` is the one sequence that brings a skill into a conversation: it resolves the skill, checks
+permission, loads it, records what happened and returns the result. `ENTRIES` says which steps each entry takes.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from skillshelf.catalog import load as loader
@@ -9,11 +14,21 @@ from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_mode
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, Trust
 from skillshelf.core.environment import Environment
-from skillshelf.core.limits import RESOURCE_BYTES
+from skillshelf.core.limits import OUTPUT_BLOCK, RESOURCE_BYTES
 from skillshelf.core.text import fold
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
-from skillshelf.errors import AmbiguousSkill, ConfigurationError, ResourceNotFound, SkillError, SkillNotFound
+from skillshelf.errors import (
+    AmbiguousSkill,
+    ConfigurationError,
+    PermissionDenied,
+    ResourceNotFound,
+    SkillError,
+    SkillNotFound,
+    SkillsDisabled,
+    kind_of,
+)
 from skillshelf.session.effects import Effects, real_effects
+from skillshelf.session.entries import ENTRIES, Entry, UseSteps
 from skillshelf.session.permissions import NAMES_OF_TOOLS, Permissions
 from skillshelf.session.policy import (
     Confirm,
@@ -28,19 +43,20 @@ from skillshelf.session.policy import (
 )
 from skillshelf.session.recorder import Act, Recording, open_recorder
 from skillshelf.session.render import Rendered, as_follow_up, render
-from skillshelf.session.results import code_of, load_data, load_result, reminder, run_skill, told_message
+from skillshelf.session.results import load_result, message_text, reminder_result, run_result
 from skillshelf.session.tools import ToolError, ToolResult
 
 if TYPE_CHECKING:
     from skillshelf.catalog.load import Resource
+    from skillshelf.journal.events import Mode
     from skillshelf.sandbox.run import OnOutput, Run
     from skillshelf.search.query import SearchReport
 
-__all__ = ["PROPOSALS", "Conversation", "Proposal", "SentSkill", "SentTexts", "ShelfProtocol", "proposed"]
+__all__ = ["Conversation", "Proposal", "SentSkill", "SentTexts", "ShelfProtocol", "UsedSkill", "is_for_users"]
 
 
 class SentSkill(NamedTuple):
-    """One version of a skill that was sent, and whether the model still has it."""
+    """One version of a skill that was sent; `in_context` is False after the context was compacted."""
 
     name: str
     path: str
@@ -51,75 +67,73 @@ class SentSkill(NamedTuple):
     in_context: bool
 
     def is_version(self, loaded: LoadedSkill, arguments: str) -> bool:
-        """Whether this is what was sent; a new time counts as much as a new text."""
+        """Return True if this version was sent; a changed time counts as much as a changed text."""
         return (self.mtime_ms, self.digest, self.arguments) == (loaded.mtime_ms, loaded.digest, arguments)
 
 
 class SentTexts:
-    """The versions by path, and every text behind its reference."""
+    """The versions of skills that were sent, by path, and every text by its reference."""
 
     def __init__(self) -> None:
-        self.sent: dict[str, SentSkill] = {}
+        self.skills: dict[str, SentSkill] = {}
         self._texts: dict[str, str] = {}
-        self._kept: dict[str, str] = {}
+        self._refs: dict[str, str] = {}
 
-    def reminder_for(self, loaded: LoadedSkill, arguments: str) -> SentSkill | None:
-        """What was sent, if it is this version and the model still has it."""
-        sent = self.sent.get(loaded.skill.path)
+    def in_context(self, loaded: LoadedSkill, arguments: str) -> SentSkill | None:
+        """Return the entry of this version if it was sent and is still in the context."""
+        sent = self.skills.get(loaded.skill.path)
         return sent if sent and sent.in_context and sent.is_version(loaded, arguments) else None
 
-    def remember(self, loaded: LoadedSkill, arguments: str, text: str) -> str:
-        """Note that a version was sent; returns its reference, which stays the same for the same version."""
+    def add_skill(self, loaded: LoadedSkill, arguments: str, text: str) -> str:
+        """Record that a version was sent and return its reference, which is the same for the same version."""
         path = loaded.skill.path
-        sent = self.sent.get(path)
+        sent = self.skills.get(path)
         if sent is not None and sent.is_version(loaded, arguments):
             ref = sent.ref
             self._texts[ref] = text
         else:
-            ref = self.keep("load", text)
-        self.sent[path] = SentSkill(
+            ref = self.add_text("load", text)
+        self.skills[path] = SentSkill(
             loaded.skill.name, path, loaded.mtime_ms, loaded.digest, arguments, ref, in_context=True
         )
         return ref
 
-    def keep(self, kind: str, text: str) -> str:
-        """Keep a text until the session ends; returns its reference."""
+    def add_text(self, kind: str, text: str, *, key: str | None = None) -> str:
+        """Keep a text until the session ends and return its reference; the same `key` gives the same reference."""
+        if key is not None and key in self._refs:
+            return self._refs[key]
         ref = f"{kind}-{len(self._texts) + 1}"
         self._texts[ref] = text
+        if key is not None:
+            self._refs[key] = ref
         return ref
 
-    def keep_once(self, key: str, kind: str, text: str) -> str:
-        """The same for a text that may come again under the same key."""
-        if key not in self._kept:
-            self._kept[key] = self.keep(kind, text)
-        return self._kept[key]
-
     def recall(self, ref: str) -> str:
-        """The whole text behind a reference."""
+        """Return the whole text of a reference, or raise ResourceNotFound."""
         if ref not in self._texts:
             raise ResourceNotFound(f"reference {ref}")
         return self._texts[ref]
 
     def compact(self) -> None:
-        """Nothing that was sent is in the model's context any more; references still resolve."""
-        self.sent = {path: sent._replace(in_context=False) for path, sent in self.sent.items()}
+        """Mark everything as no longer in the context; references still resolve."""
+        self.skills = {path: sent._replace(in_context=False) for path, sent in self.skills.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON value that `from_dict` turns back."""
-        return {"loaded": [sent._asdict() for sent in self.sent.values()], "texts": dict(self._texts)}
+        """Return a JSON value that `from_dict` reads."""
+        return {"loaded": [sent._asdict() for sent in self.skills.values()], "texts": dict(self._texts)}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> "SentTexts":
-        """The memory that `to_dict` wrote."""
-        memory = cls()
-        memory.sent = {entry["path"]: SentSkill(**entry) for entry in value["loaded"]}
-        memory._texts = dict(value["texts"])
-        return memory
+        """Return the texts that `to_dict` wrote."""
+        texts = cls()
+        texts.skills = {entry["path"]: SentSkill(**entry) for entry in value["loaded"]}
+        texts._texts = dict(value["texts"])
+        return texts
 
 
-Kind = Literal["model", "tools", "context"]
+ProposalKind = Literal["model", "tools", "context"]
 
-PROPOSALS: Mapping[str, Kind] = {
+_PROPOSAL_FIELDS: Mapping[str, ProposalKind] = {
     "model": "model",
     "provider": "model",
     "effort": "model",
@@ -132,26 +146,19 @@ PROPOSALS: Mapping[str, Kind] = {
     "alwaysApply": "context",
     "paths": "context",
 }
-"""The fields of a frontmatter that ask a host to do something differently, and what they are about."""
+"""The frontmatter fields that ask a host to change its behaviour, in the order in which they are reported."""
 
 
 class Proposal(NamedTuple):
-    """One wish of a skill, and what the policy says about it; `confirm` leaves it to the host."""
+    """A change that a skill proposes to its host, with the policy's verdict; `confirm` leaves it to the host."""
 
     name: str
     path: str
-    kind: Kind
+    kind: ProposalKind
     key: str
     value: Any
     verdict: Verdict
     rule: str | None
-
-
-def proposed(frontmatter: Mapping[str, Any]) -> Iterator[tuple[Kind, str, Any]]:
-    """What a frontmatter asks for, in the order of the table."""
-    for key, kind in PROPOSALS.items():
-        if frontmatter.get(key) is not None:
-            yield kind, key, frontmatter[key]
 
 
 class ShelfProtocol(Protocol):
@@ -159,11 +166,11 @@ class ShelfProtocol(Protocol):
 
     @property
     def profile(self) -> Profile:
-        """The rules of the system."""
+        """The profile of the system."""
 
     @property
     def environment(self) -> Environment:
-        """The folders and variables that count."""
+        """The folders and environment variables."""
 
     @property
     def settings(self) -> Settings:
@@ -171,15 +178,15 @@ class ShelfProtocol(Protocol):
 
     @property
     def settings_in_force(self) -> Settings:
-        """The configuration with what the environment says about budgets."""
+        """The configuration with the budget from the environment."""
 
     @property
     def trust(self) -> Trust:
-        """Whose skills a model is told of."""
+        """The trust rule: whose skills are visible to a model."""
 
     @property
     def catalog(self) -> Catalog:
-        """The skills, and what became of the others."""
+        """The skills, and the files that are not in the catalog with their reasons."""
 
     @property
     def project_root(self) -> str:
@@ -200,14 +207,30 @@ class ShelfProtocol(Protocol):
         """Return one skill with its text."""
 
     def prompt(self) -> str:
-        """Return the catalog as the profile writes it for a model."""
+        """Return the catalog text for a model."""
 
     def refresh(self) -> bool:
-        """Scan again; True if anything changed."""
+        """Scan again and return True if anything changed."""
+
+
+class UsedSkill(NamedTuple):
+    """A skill that was used; only a mention has no loaded skill, and only rendered text has a result."""
+
+    skill: CatalogSkill
+    loaded: LoadedSkill | None = None
+    result: ToolResult | None = None
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+def is_for_users(skill: CatalogSkill) -> bool:
+    """Return False if the author sets `user-invocable: false`."""
+    flag = skill.frontmatter.get("user-invocable")
+    return not (flag is False or str(flag).strip().lower() in ("false", "no", "off", "0"))
 
 
 class Conversation:
-    """The state of one conversation, and the steps that its acts are made of."""
+    """State of one conversation. Each operation resolves a skill, checks permission, performs the effect and records
+    an event."""
 
     def __init__(
         self,
@@ -219,13 +242,13 @@ class Conversation:
     ) -> None:
         self.shelf = shelf
         self.profile = shelf.profile
-        self.memory = SentTexts()
+        self.sent = SentTexts()
         self.active: dict[str, LoadedSkill] = {}
         self.preloaded: list[LoadedSkill] = []
         self.warnings: list[Diagnostic] = []
         self.proposals: tuple[Proposal, ...] = ()
         self.effects = effects or real_effects()
-        self.recorder = open_recorder(recording, self.explained)
+        self.recorder = open_recorder(recording, self.explain)
         self.permissions = Permissions(
             policy,
             confirm,
@@ -233,18 +256,16 @@ class Conversation:
             environment=shelf.environment,
             recorder=self.recorder,
             effects=self.effects,
-            has_taken=self._has_taken_a_name,
+            shadows_another=self._shadows_another,
         )
-        # As they were when the session began: what became of one of them can be said later.
         self.listed = {skill.name: skill for skill in self.skills}
 
-    def _has_taken_a_name(self, skill: CatalogSkill) -> bool:
-        """Whether another skill would have the name if this one were not there."""
+    def _shadows_another(self, skill: CatalogSkill) -> bool:
         return any(loser.by == skill.path and not loser.same_file for loser in self.shelf.catalog.shadowed)
 
     @property
     def skills(self) -> Sequence[CatalogSkill]:
-        """The skills of the shelf, those a model is not told of included."""
+        """The skills of the shelf, hidden ones included."""
         found = self.shelf.catalog.skills
         if set(self.permissions.policy.deny) <= set(self.shelf.settings.deny):
             return found
@@ -256,127 +277,160 @@ class Conversation:
         )
 
     def catalog_text(self) -> CatalogText:
-        """The catalog as the profile writes it, with the fields that the policy opened."""
+        """Return the catalog text of the profile, with the extra fields that the policy allows."""
         return catalog_text(
             self.skills, self.profile, self.shelf.settings_in_force, extra_fields=self.permissions.policy.catalog_fields
         )
 
-    def begin(self) -> None:
-        """Raise if the session is over; otherwise note what the catalog is now."""
+    def record_catalog(self) -> None:
+        """Record the catalog if it changed since it was last recorded."""
+        self.recorder.catalog_updated(self.shelf.catalog, lambda: self.catalog_text().text)
+
+    def require_open(self) -> None:
+        """Raise if the session is closed; otherwise record the catalog if it changed."""
         if self.recorder.closed:
             raise SkillError("this session was closed")
-        self.look()
+        self.record_catalog()
 
-    def look(self) -> None:
-        """Record the catalog if it is another one than the last that was recorded."""
-        self.recorder.catalog_seen(self.shelf.catalog, lambda: self.catalog_text().text)
+    @contextmanager
+    def act(self, tool: str, given: Mapping[str, Any], *, mode: "Mode", command: str | None = None) -> Iterator[Act]:
+        """Record everything in the `with` block as one call of a tool."""
+        self.require_open()
+        with self.recorder.act(tool, given, mode=mode, command=command) as act:
+            yield act
 
     def resolve(self, name: str | None, path: str | None = None) -> CatalogSkill:
-        """The one skill that a path, or else a name, means."""
+        """Return the one skill of a path, or else of a name."""
+        if not self.shelf.settings.enabled:
+            raise SkillsDisabled
         return loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.environment.cwd)
 
-    def deliver(self, skill: CatalogSkill, arguments: str, *, follow_up: bool = False) -> ToolResult:
-        """Load a skill for the model; the same version again is only a reminder, while the model has it."""
+    # One sequence for every entry -----------------------------------------------------------------
+
+    def use(
+        self, entry: Entry, name: str | None = None, path: str | None = None, arguments: str = ""
+    ) -> list[UsedSkill]:
+        """Resolve, permit, load, record and deliver a skill, as the entry's row in `ENTRIES` says.
+
+        There is one skill in the result, except for a mention: a name can mean several skills, or none that is
+        permitted.
+        """
+        steps = ENTRIES[entry]
+        permitted = [skill for skill in self._resolve(steps, name, path) if self._permit(steps, skill)]
+        return [self._load_and_record(steps, skill, arguments) for skill in permitted]
+
+    def _resolve(self, steps: UseSteps, name: str | None, path: str | None) -> Sequence[CatalogSkill]:
+        if steps.resolve == "all":
+            return [skill for skill in self.skills if skill.name == name]
+        try:
+            return [self.resolve(name, path)]
+        except SkillNotFound:
+            if steps.resolve != "listed" or path is not None or name not in self.listed:
+                raise
+            return [self.listed[name]]
+
+    def _permit(self, steps: UseSteps, skill: CatalogSkill) -> bool:
+        """Record the decision; raise PermissionDenied unless the skill may be used."""
+        if steps.permission == "command" and not is_for_users(skill):
+            raise PermissionDenied(f"{skill.name} is not meant to be invoked by a user")
+        if steps.request == "before":
+            self.permissions.requested.add(skill.name)
+        if steps.permission == "show":
+            self.permissions.show(steps.rule, skill)
+        elif steps.permission == "mention":
+            if not self.permissions.may_mention(skill):
+                return False
+        else:
+            self.permissions.require(steps.rule, skill, by_user=steps.permission != "model")
+        if steps.request == "permitted":
+            self.permissions.requested.add(skill.name)
+        return True
+
+    def _load_and_record(self, steps: UseSteps, skill: CatalogSkill, arguments: str) -> UsedSkill:
+        if steps.render == "unloaded":
+            self._record_use(steps, skill, None, arguments, None, repeat=False)
+            return UsedSkill(skill)
         loaded = self.effects.load(skill, self.profile)
-        rendered = as_follow_up(loaded, arguments) if follow_up else render(loaded, self.profile, arguments)
-        self.warnings += [*loaded.warnings, *rendered.warnings]
-        sent = self.memory.reminder_for(loaded, arguments)
-        if sent is not None and self.profile.reload == "remind":
-            self.use(loaded, arguments, sent.ref, repeat=True)
-            return ToolResult(True, reminder(loaded, sent.ref), load_data(loaded, sent.ref, already_loaded=True))
-        self.reached_model(loaded, (*loaded.warnings, *rendered.warnings))
-        ref = self.memory.remember(loaded, arguments, rendered.text)
-        self.use(loaded, arguments, ref, repeat=False)
-        return load_result(loaded, rendered.text, ref, self.profile, root=self.shelf.project_root)
+        rendered = self._render(steps, loaded, arguments)
+        warnings = (*loaded.warnings, *(rendered.warnings if rendered else ()))
+        sent = None
+        if steps.text == "sent":
+            self.warnings += warnings
+            sent = self.sent.in_context(loaded, arguments) if self.profile.reload == "remind" else None
+        if sent is None:
+            self._record_load(loaded, warnings)
+        ref = sent.ref if sent else self._keep_text(steps, loaded, arguments, rendered)
+        self._record_use(steps, skill, loaded, arguments, ref, repeat=sent is not None)
+        if rendered is None or ref is None:
+            return UsedSkill(skill, loaded, None, warnings)
+        if sent is not None:
+            return UsedSkill(skill, loaded, reminder_result(loaded, ref), warnings)
+        result = load_result(loaded, rendered.text, ref, self.profile, root=self.shelf.project_root)
+        return UsedSkill(skill, loaded, result, warnings)
 
-    def look_into(self, skill: CatalogSkill, arguments: str) -> tuple[LoadedSkill, Rendered, str]:
-        """Load a skill for a person, as the model would get it; it is neither active nor sent by that."""
-        loaded = self.effects.load(skill, self.profile)
-        rendered = render(loaded, self.profile, arguments)
-        self.reached_model(loaded, (*loaded.warnings, *rendered.warnings))
-        ref = self.memory.keep_once(f"{skill.path} {loaded.digest} {arguments}", "load", rendered.text)
-        effective = self.effective([*self.active.values(), loaded])
-        self.recorder.invoked(skill, arguments, ref=ref, repeat=False, tools=effective)
-        return loaded, rendered, ref
+    def _render(self, steps: UseSteps, loaded: LoadedSkill, arguments: str) -> Rendered | None:
+        if steps.render == "none":
+            return None
+        if steps.render == "command" and self.profile.arguments == "user-line":
+            return as_follow_up(loaded, arguments)
+        return render(loaded, self.profile, arguments)
 
-    def use(self, loaded: LoadedSkill, arguments: str, ref: str, *, repeat: bool) -> None:
-        """Record that a skill was put to use, and make it active."""
-        effective = self.effective([*self.active.values(), loaded])
-        self.recorder.invoked(loaded.skill, arguments, ref=ref, repeat=repeat, tools=effective)
-        self.activate(loaded)
+    def _keep_text(self, steps: UseSteps, loaded: LoadedSkill, arguments: str, rendered: Rendered | None) -> str | None:
+        """Keep a rendered text and return its reference."""
+        if rendered is None or steps.text == "none":
+            return None
+        if steps.text == "sent":
+            return self.sent.add_skill(loaded, arguments, rendered.text)
+        return self.sent.add_text("load", rendered.text, key=f"{loaded.skill.path} {loaded.digest} {arguments}")
 
-    def reached_model(self, loaded: LoadedSkill, warnings: Sequence[Diagnostic]) -> None:
-        """Record a load, and what the skill proposes to the host."""
+    def _record_load(self, loaded: LoadedSkill, warnings: Sequence[Diagnostic]) -> None:
+        """Record a load and the changes that the skill proposes to the host."""
         skill = loaded.skill
-        strange = _not_understood(loaded) if self.profile.allowed_tools == "narrow" else ()
-        if strange:
-            told = f"not understood in allowed-tools, so it allows nothing: {', '.join(map(fold, strange))}"
-            self.warnings.append(Diagnostic(skill.path, "allowed-tools-pattern", told, None))
+        patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
+        if self.profile.allowed_tools == "narrow" and patterns is not None and patterns[1]:
+            message = f"not understood in allowed-tools, so it allows nothing: {', '.join(map(fold, patterns[1]))}"
+            self.warnings.append(Diagnostic(skill.path, "allowed-tools-pattern", message, None))
             warnings = (*warnings, self.warnings[-1])
         self.recorder.loaded(loaded, warnings)
         known = [proposal for proposal in self.proposals if proposal.path != skill.path]
-        for kind, key, value in proposed(loaded.frontmatter):
+        for key, kind in _PROPOSAL_FIELDS.items():
+            if (value := loaded.frontmatter.get(key)) is None:
+                continue
             decision = self.permissions.decide("skill_override", skill)
             proposal = Proposal(skill.name, skill.path, kind, key, value, decision.verdict, decision.rule)
-            self.recorder.note("override_proposed", **proposal._asdict())
+            self.recorder.record("override_proposed", **proposal._asdict())
             if decision.verdict != "deny":
                 known.append(proposal)
         self.proposals = tuple(known)
 
-    def read_file(self, uri: str, skill: CatalogSkill, *, limit: int = RESOURCE_BYTES) -> "tuple[Resource, str]":
-        """A file of a skill, and the reference under which its text is kept."""
-        resource = self.effects.read(uri, skill, self.profile, limit)
-        ref = self.memory.keep_once(f"{uri} {resource.digest}", "read", resource.content)
-        self.recorder.read(skill, resource, ref)
-        return resource, ref
-
-    def run_script(
+    def _record_use(
         self,
+        steps: UseSteps,
         skill: CatalogSkill,
-        script: str,
-        args: Sequence[str],
-        act: Act,
+        loaded: LoadedSkill | None,
+        arguments: str,
+        ref: str | None,
         *,
-        by_user: bool,
-        on_output: "OnOutput | None" = None,
-    ) -> "tuple[Run, ToolResult]":
-        """Run a script of a skill, if somebody allows it."""
-        return run_skill(
-            skill,
-            script,
-            args,
-            permissions=self.permissions,
-            effects=self.effects,
-            recorder=self.recorder,
-            act=act,
-            by_user=by_user,
-            on_output=on_output,
-        )
-
-    def preload(self, name: str) -> None:
-        """Load a skill that is in the model's context from the start."""
-        with self.recorder.act("skill_load", {"name": name}, mode="manual"):
-            try:
-                skill = self.resolve(name)
-            except SkillNotFound:
-                known = ", ".join(skill.name for skill in visible_to_model(self.skills)) or "none"
-                raise ConfigurationError(f"Unknown skill: {name}. Available: {known}") from None
-            self.permissions.asked_for.add(skill.name)
-            self.permissions.require("skill_load", skill, by_user=True)
-            loaded = self.effects.load(skill, self.profile)
-            self.reached_model(loaded, loaded.warnings)
-            self.recorder.invoked(skill, "", ref=None, repeat=False, tools=self.effective(self.active.values()))
+        repeat: bool,
+    ) -> None:
+        """Record that a skill was used; activate or preload it if the entry does so."""
+        if steps.event == "skill_activated":
+            self.recorder.record("skill_activated", name=skill.name, path=skill.path)
+        else:
+            itself = [loaded] if loaded and steps.counts_itself else []
+            tools = self.effective_tools([*self.active.values(), *itself])
+            self.recorder.invoked(skill, arguments, ref=ref, repeat=repeat, tools=tools)
+        if loaded and steps.activates:
+            self._activate(loaded)
+        if loaded and steps.preloads:
             self.preloaded.append(loaded)
 
-    # Activation -----------------------------------------------------------------------------------
-
-    def activate(self, loaded: LoadedSkill) -> None:
-        """Let a skill's `allowed-tools` count from now on."""
+    def _activate(self, loaded: LoadedSkill) -> None:
         is_new = loaded.skill.path not in self.active
         self.active[loaded.skill.path] = loaded
         window = _window(loaded)
         if is_new and self.profile.allowed_tools == "narrow" and is_granted(self.permissions.policy, window):
-            self.recorder.note(
+            self.recorder.record(
                 "policy_widened",
                 rule="permissions.grant_from_skills",
                 detail="while it is active this skill may allow the tools that it names",
@@ -384,35 +438,92 @@ class Conversation:
                 tools=[str(pattern) for pattern in window.patterns or ()],
             )
 
-    def effective(self, active: Iterable[LoadedSkill]) -> tuple[str, ...] | None:
-        """What these skills leave of the host's tools; None if they narrow nothing."""
+    def preload(self, name: str) -> None:
+        """Load a skill into the system prompt; raise ConfigurationError if there is none of that name."""
+        steps = ENTRIES["preload"]
+        with self.recorder.act(steps.event_tool or steps.rule, {"name": name}, mode=steps.mode):
+            try:
+                self.use("preload", name)
+            except SkillNotFound:
+                known = ", ".join(skill.name for skill in visible_to_model(self.skills)) or "none"
+                raise ConfigurationError(f"Unknown skill: {name}. Available: {known}") from None
+
+    # Files and scripts ----------------------------------------------------------------------------
+
+    def read_file(self, uri: str, skill: CatalogSkill, *, limit: int = RESOURCE_BYTES) -> "tuple[Resource, str]":
+        """Read a file of a skill; return it with the reference of its text."""
+        resource = self.effects.read(uri, skill, self.profile, limit)
+        ref = self.sent.add_text("read", resource.content, key=f"{uri} {resource.digest}")
+        self.recorder.read(skill, resource, ref)
+        return resource, ref
+
+    def run_script(
+        self,
+        name: str,
+        script: str,
+        args: Sequence[str],
+        act: Act,
+        *,
+        by_user: bool,
+        on_output: "OnOutput | None" = None,
+    ) -> "tuple[Run, ToolResult]":
+        """Run a script after the policy allowed this skill, script and digest."""
+        skill = self.resolve(name)
+        found = self.effects.find_script(skill.real_dir, script)
+        digests = {"digest": found.digest, "folder_digest": found.folder_digest}
+        self.permissions.require("skill_run", skill, by_user=by_user, script=found.path, **digests)
+        policy = self.permissions.policy
+        run = self.effects.run(
+            skill.real_dir,
+            found.path,
+            list(args),
+            **digests,
+            grants=(policy.run_network, policy.run_read, policy.run_write, policy.run_unsandboxed),
+            on_output=on_output,
+            artifacts=self.recorder.artifacts_folder(),
+        )
+        act.ended = {
+            "exit_code": run.exit_code,
+            "artifacts": [self.effects.artifact(run.artifact)] if run.artifact else [],
+            "truncated": run.truncated,
+            "reason": run.reason,
+        }
+        # One stream after the other in blocks of one size, so that equal outputs leave equal events.
+        for event, data in (("tool_stdout", run.stdout), ("tool_stderr", run.stderr)):
+            text = data.decode("utf-8", "replace")
+            for start in range(0, len(text), OUTPUT_BLOCK):
+                self.recorder.record(event, tool_id=act.tool_id, chunk=text[start : start + OUTPUT_BLOCK])
+        return run, run_result(skill, found.path, run)
+
+    # Decisions and errors -------------------------------------------------------------------------
+
+    def effective_tools(self, active: Iterable[LoadedSkill]) -> tuple[str, ...] | None:
+        """Return the patterns that these skills leave of the host's tools; None if they narrow nothing."""
         if self.profile.allowed_tools == "ignore":
             return None
         return effective_tools(self.permissions.policy, [_window(loaded) for loaded in active])
 
     def decide(self, tool: str, given: Mapping[str, Any]) -> Decision:
-        """What the policy says about a call of any tool."""
+        """Return the policy's decision on a call of any tool."""
         if tool not in (*self.profile.tools, "skill_load", "skill_read", "skill_run", "skill_search"):
             windows = [_window(loaded) for loaded in self.active.values()]
             if self.profile.allowed_tools != "narrow":
                 windows = [window._replace(patterns=None) for window in windows]
             return decide_tool(self.permissions.policy, tool, given, windows)
-        what = NAMES_OF_TOOLS[tool]
-        if what == "skill_search":
-            return self.permissions.decide(what, None)
+        rule = NAMES_OF_TOOLS[tool]
+        if rule == "skill_search":
+            return self.permissions.decide(rule, None)
         try:
-            skill = self._meant_by(what, given)
+            if rule == "skill_read":
+                skill = self.resolve(parse_address(str(given.get("uri") or given.get("path"))).name)
+            else:
+                skill = self.resolve(given.get("name") or given.get("skillName"), given.get("path"))
         except SkillError as error:
             return Decision("deny", None, str(error))
-        return self.permissions.preview(what, skill)
+        return self.permissions.preview(rule, skill)
 
-    def _meant_by(self, what: str, given: Mapping[str, Any]) -> CatalogSkill:
-        if what == "skill_read":
-            return self.resolve(parse_address(str(given.get("uri") or given.get("path"))).name)
-        return self.resolve(given.get("name") or given.get("skillName"), given.get("path"))
-
-    def explained(self, error: SkillError) -> ToolError:
-        """The error in words that a model can act on."""
+    def explain(self, error: SkillError) -> ToolError:
+        """Return the error with a message that a model can act on."""
         candidates: tuple[str, ...] = ()
         message = str(error)
         if isinstance(error, AmbiguousSkill):
@@ -421,14 +532,9 @@ class Conversation:
         elif isinstance(error, SkillNotFound):
             candidates = tuple(loader.near_names(error.name, visible_to_model(self.skills)))
             message += f"; did you mean {', '.join(candidates)}?" if candidates else ""
-        return ToolError(code_of(error), told_message(message), candidates)
+        return ToolError(kind_of(error).code, message_text(message), candidates)
 
 
 def _window(loaded: LoadedSkill) -> Window:
     patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
     return Window(loaded.skill.name, loaded.skill.trusted, patterns[0] if patterns is not None else None)
-
-
-def _not_understood(loaded: LoadedSkill) -> tuple[str, ...]:
-    patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
-    return patterns[1] if patterns is not None else ()

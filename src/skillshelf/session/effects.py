@@ -1,6 +1,7 @@
-"""What a session does outside itself: read a skill or a file of one, run a script, remember a rule.
+"""Effects: everything a session does outside itself, behind one value that replay replaces.
 
-A session has one `World`. Replay gives it another, which runs nothing and writes nothing.
+A session loads skills, reads files, runs scripts and remembers rules only through its `Effects`. Replay passes
+effects that run nothing and write nothing.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ __all__ = ["Effects", "find_script", "read_now", "real_effects"]
 
 
 class Effects(NamedTuple):
-    """What reaches out of a session."""
+    """The functions by which a session reaches the machine."""
 
     load: Callable[[CatalogSkill, Profile], LoadedSkill]
     read: Callable[[str, CatalogSkill, Profile, int], Resource]
@@ -32,17 +33,17 @@ class Effects(NamedTuple):
 
 
 def real_effects() -> Effects:
-    """The disk and the sandbox of this machine."""
+    """Return the effects that use the disk and the sandbox of this machine."""
     return Effects(loader.load, read_now, find_script, _run, _artifact, _remember)
 
 
 def read_now(uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Resource:
-    """A file of a skill as it is on disk now."""
+    """Read a file of a skill from disk."""
     return read_resource(uri, [skill], profile, limit=limit)[1]
 
 
 def find_script(skill_dir: str, script: str) -> "Script":
-    """A script as it is on disk now, with its digest."""
+    """Read a script from disk, with its digest."""
     from skillshelf.sandbox.run import find_script
 
     return find_script(skill_dir, script)
@@ -59,7 +60,7 @@ def _artifact(path: str) -> dict[str, Any]:
     return {"path": path, "bytes": size, "digest": digest}
 
 
-def _remember(place: Environment, rule: PermissionRule) -> None:
+def _remember(environment: Environment, rule: PermissionRule) -> None:
     from skillshelf.config.settings_edit import add_rule
 
-    add_rule(place, rule.tool, rule.skill_name)
+    add_rule(environment, rule.tool, rule.skill_name)

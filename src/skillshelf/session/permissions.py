@@ -1,4 +1,4 @@
-"""A tool and a skill to yes or an error: the rules, then who is asked, and what is remembered of the answer."""
+"""Permissions: decide by the rules, ask the user where they say so, remember answers and record decisions."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,14 +26,14 @@ NAMES_OF_TOOLS: Mapping[str, str] = {
     "skill_run": "skill_run",
     "skill_search": "skill_search",
 }
-"""Every tool of a profile, and the name that rules use for what it does."""
+"""Every tool name of a profile, with the name that rules use for it."""
 
-_LOADING = {"skill_load": ("activate_skill", "Skill")}
-"""Names that mean a load wherever they are used; `read` is not one, since hosts have a tool of that name."""
+_OTHER_LOAD_NAMES = {"skill_load": ("activate_skill", "Skill")}
+"""Names that mean a load in every profile; `read` is not one, since hosts have a tool of that name."""
 
 
 class Permissions:
-    """Decides for one session, asks, and tells the recorder what came of it."""
+    """The permissions of one session: `require` decides, asks and records."""
 
     def __init__(
         self,
@@ -44,38 +44,38 @@ class Permissions:
         environment: Environment,
         recorder: Recorder,
         effects: Effects,
-        has_taken: Callable[[CatalogSkill], bool],
+        shadows_another: Callable[[CatalogSkill], bool],
     ) -> None:
         self.policy = policy
         self.confirm = confirm
-        self.asked_for: set[str] = set()
+        self.requested: set[str] = set()
         self._profile = profile
         self._environment = environment
         self._recorder = recorder
         self._effects = effects
-        self._has_taken = has_taken
-        self._said_yes: set[_Confirmation] = set()
+        self._shadows_another = shadows_another
+        self._confirmed: set[_Confirmation] = set()
 
     def decide(self, tool: str, skill: CatalogSkill | None) -> Decision:
-        """What the rules say; a file of a skill is part of it, so what denies the skill denies its files."""
+        """Return the decision of the rules; what denies a skill denies its files and scripts too."""
         decision = self._by_rules(tool, skill)
         if skill is not None and tool in ("skill_read", "skill_run") and decision.verdict != "deny":
-            whole = self._by_rules("skill_load", skill)
-            return whole if whole.verdict == "deny" else decision
+            load = self._by_rules("skill_load", skill)
+            return load if load.verdict == "deny" else decision
         return decision
 
     def _by_rules(self, tool: str, skill: CatalogSkill | None) -> Decision:
         others = [name for name in self._profile.tools if NAMES_OF_TOOLS[name] == tool and name != tool]
         policy = self.policy
-        if skill is not None and not skill.trusted and self._has_taken(skill):
-            # The user allowed a name; a stranger that took it from another skill is not whom they meant.
+        if skill is not None and not skill.trusted and self._shadows_another(skill):
+            # The user allowed a name; an untrusted skill that shadows another of that name is not the one they meant.
             policy = policy._replace(allow=tuple(rule for rule in policy.allow if rule.skill_name is None))
-        return decide(policy, tool, skill, other_names=others, names_elsewhere=_LOADING.get(tool, ()))
+        return decide(policy, tool, skill, other_names=others, names_elsewhere=_OTHER_LOAD_NAMES.get(tool, ()))
 
     def preview(self, tool: str, skill: CatalogSkill) -> Decision:
-        """What a call by the model would be told, without asking anybody."""
-        closed = self._closed(skill, by_user=False)
-        return closed[0] if closed else self.decide(tool, skill)
+        """Return the decision on a call by the model without asking the user."""
+        refused = self._refused(skill, by_user=False)
+        return refused[0] if refused else self.decide(tool, skill)
 
     def require(
         self,
@@ -87,16 +87,16 @@ class Permissions:
         digest: str | None = None,
         folder_digest: str | None = None,
     ) -> None:
-        """Raise unless this may be done with that skill; a script is judged with its digest."""
+        """Record the decision; raise PermissionDenied unless it is to allow. A script is decided with its digest."""
         question = _Confirmation(tool, skill.path if skill else None, script, digest, folder_digest)
-        decision, by = self._settled(question, skill, by_user=by_user)
+        decision, by = self._answer(question, skill, by_user=by_user)
         self._recorder.decided(tool, skill, decision, by, script=script, digest=digest, folder_digest=folder_digest)
         if decision.verdict != "allow":
-            words = decision.reason if by in ("disabled", "author") else f"may not be used: {decision.reason}"
-            raise PermissionDenied(f"{skill.name if skill else tool} {words}{_how_to_allow(question, skill, by)}")
+            reason = decision.reason if by in ("disabled", "author") else f"may not be used: {decision.reason}"
+            raise PermissionDenied(f"{skill.name if skill else tool} {reason}{_how_to_allow(question, skill, by)}")
 
     def show(self, tool: str, skill: CatalogSkill) -> None:
-        """Record what the rules say to a person, who is shown everything."""
+        """Record the decision for a person, who is shown everything."""
         decision = self.decide(tool, skill)
         if decision.verdict == "allow" and skill.enabled:
             self._recorder.decided(tool, skill, decision, _source(decision))
@@ -104,7 +104,7 @@ class Permissions:
             self._recorder.decided(tool, skill, decision._replace(verdict="allow"), "person")
 
     def may_mention(self, skill: CatalogSkill) -> bool:
-        """Whether a user's mention of a skill reaches the model; a load of it is decided when it comes."""
+        """Record the decision on a mention; return False if a rule denies it. A load is decided when it comes."""
         decision = self.decide("skill_load", skill)
         if decision.verdict == "confirm":
             self._recorder.decided("skill_load", skill, decision._replace(verdict="allow"), "person")
@@ -112,32 +112,30 @@ class Permissions:
             self._recorder.decided("skill_load", skill, decision, _source(decision))
         return decision.verdict != "deny"
 
-    def _settled(
-        self, question: "_Confirmation", skill: CatalogSkill | None, *, by_user: bool
-    ) -> "tuple[Decision, By]":
+    def _answer(self, question: "_Confirmation", skill: CatalogSkill | None, *, by_user: bool) -> "tuple[Decision, By]":
         if skill is None:
             decision = self.decide(question.tool, None)
             return decision, _source(decision)
-        if closed := self._closed(skill, by_user=by_user):
-            return closed
+        if refused := self._refused(skill, by_user=by_user):
+            return refused
         decision = self.decide(question.tool, skill)
         if decision.verdict == "confirm":
-            return self._asked(question, skill, decision.reason)
+            return self._confirm(question, skill, decision.reason)
         return decision, _source(decision)
 
-    def _closed(self, skill: CatalogSkill, *, by_user: bool) -> "tuple[Decision, By] | None":
-        """The no that stands before all rules: the user disabled the skill, or its author keeps models from it."""
+    def _refused(self, skill: CatalogSkill, *, by_user: bool) -> "tuple[Decision, By] | None":
+        """Return a refusal that no rule can override: a disabled skill, or one that models may not invoke."""
         if not skill.enabled:
             return Decision("deny", None, "is disabled"), "disabled"
-        if skill.hidden == "disable-model-invocation" and not (by_user or skill.name in self.asked_for):
+        if skill.hidden == "disable-model-invocation" and not (by_user or skill.name in self.requested):
             return Decision("deny", None, "may only be invoked by the user"), "author"
         return None
 
     # Asking ---------------------------------------------------------------------------------------
 
-    def _asked(self, question: "_Confirmation", skill: CatalogSkill, reason: str) -> "tuple[Decision, By]":
-        """What somebody says; with nobody to ask it means no."""
-        if question in self._said_yes:
+    def _confirm(self, question: "_Confirmation", skill: CatalogSkill, reason: str) -> "tuple[Decision, By]":
+        """Ask the user; without a way to ask, deny."""
+        if question in self._confirmed:
             return Decision("allow", None, "the user said yes to this before"), "remembered"
         if self.confirm is None:
             return Decision("deny", None, f"{reason}, and nobody can be asked"), "nobody"
@@ -150,8 +148,8 @@ class Permissions:
         return Decision(verdict, None, reason), "user"
 
     def _remember(self, question: "_Confirmation", skill: CatalogSkill) -> None:
-        """Keep a yes: of a load or read as a rule in the user's file, of a script for this session and these bytes."""
-        self._said_yes.add(question)
+        """Keep a yes: for a load or read as a rule in the user's file, for a script in this session only."""
+        self._confirmed.add(question)
         if question.script is not None:
             # A rule would allow every script of the skill, and every later version of them.
             return
@@ -160,11 +158,13 @@ class Permissions:
             self._effects.remember(self._environment, rule)
         except (InvalidRule, SkillError) as error:
             detail = f"the answer holds for this session only: {error}"
-            self._recorder.note("skill_warning", kind="not-remembered", detail=detail, name=skill.name, path=skill.path)
+            self._recorder.record(
+                "skill_warning", kind="not-remembered", detail=detail, name=skill.name, path=skill.path
+            )
 
 
 class _Confirmation(NamedTuple):
-    """What somebody is asked; a yes is for exactly this."""
+    """A question to the user; a yes counts for exactly this."""
 
     tool: str
     path: str | None
@@ -178,7 +178,7 @@ def _source(decision: Decision) -> "By":
 
 
 def _how_to_allow(question: _Confirmation, skill: CatalogSkill | None, by: "By") -> str:
-    """What a user can do about a no that is only the lack of a yes."""
+    """Return how to allow what was denied only because it was not confirmed."""
     if skill is None or by not in ("nobody", "user"):
         return ""
     if question.script is not None:

@@ -1,7 +1,7 @@
-"""`allowed-tools` of a skill to patterns, and a tool call to whether they cover it.
+"""Decide by rules and `allowed-tools` patterns whether a tool may be called.
 
-A pattern is `Tool`, `Tool(argument)` or `Tool(prefix:*)`. A prefix covers itself and itself followed by a blank
-and plain words; a command that could start a second one is covered by no prefix.
+A pattern is `Tool`, `Tool(argument)` or `Tool(prefix:*)`. A prefix covers itself, alone or followed by a blank
+and plain words; no prefix covers a command that could start a second one.
 """
 
 import re
@@ -20,6 +20,7 @@ __all__ = [
     "PolicyName",
     "Verdict",
     "Window",
+    "can_run",
     "common",
     "covered",
     "decide",
@@ -34,13 +35,13 @@ __all__ = [
 
 _ENTRY = re.compile(r"(?:\([^()]*\)|[^\s,])+")
 _PATTERN = re.compile(r"([A-Za-z_][\w.-]*)(?:\(([^()]*)\))?")
-# Whatever lets a shell do more than start one program with the words that stand there.
+# Characters that let a shell do more than start one program with plain arguments.
 _SHELL = re.compile(r"[;&|<>$`\\(){}!\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 _COMMAND_KEYS = ("command", "cmd", "file_path", "path", "url", "uri", "query", "pattern")
 
 
 class Pattern(NamedTuple):
-    """One entry of `allowed-tools`; without argument and prefix it is the whole tool."""
+    """One entry of `allowed-tools`; without argument and prefix it covers the whole tool."""
 
     tool: str
     argument: str | None = None
@@ -51,13 +52,13 @@ class Pattern(NamedTuple):
         return self.tool if inner is None else f"{self.tool}({inner})"
 
     def covers_text(self, text: str | None) -> bool:
-        """Whether a call of the tool with that argument is meant; None is a call whose argument is not known."""
+        """Return True if the pattern covers a call with this argument; None is an unknown argument."""
         if self.prefix is not None:
             return text is not None and _begins(text, self.prefix) and not _SHELL.search(text)
         return self.argument is None or self.argument == text
 
     def covers(self, other: "Pattern") -> bool:
-        """Whether everything the other pattern means is meant by this one."""
+        """Return True if this pattern covers every call that the other one covers."""
         if self.tool != other.tool:
             return False
         if other.prefix is None:
@@ -72,18 +73,18 @@ def _begins(text: str, prefix: str) -> bool:
 
 
 def parse_patterns(value: Any) -> tuple[tuple[Pattern, ...], tuple[str, ...]] | None:
-    """The patterns of a frontmatter's `allowed-tools`, and what is none; None where the field says nothing."""
+    """Return the patterns of `allowed-tools` and the entries that are not valid; None if the field is empty."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     entries = [str(item) for item in value] if isinstance(value, list) else [str(value)]
     words = [word for entry in entries for word in _ENTRY.findall(entry)]
     found = [(word, _parse(word)) for word in dict.fromkeys(words)]
-    strange = tuple(word for word, pattern in found if pattern is None)
-    return tuple(pattern for _, pattern in found if pattern is not None), strange
+    invalid = tuple(word for word, pattern in found if pattern is None)
+    return tuple(pattern for _, pattern in found if pattern is not None), invalid
 
 
 def _parse(word: str) -> Pattern | None:
-    """The pattern a word is; a star anywhere but in `prefix:*` or `(*)` means nothing we know."""
+    """Return the pattern of an entry, or None; a star is valid only in `prefix:*` and `(*)`."""
     match = _PATTERN.fullmatch(word)
     if match is None:
         return None
@@ -97,13 +98,13 @@ def _parse(word: str) -> Pattern | None:
 
 
 def covered(patterns: Iterable[Pattern], tool: str, arguments: Mapping[str, Any]) -> bool:
-    """Whether one of the patterns means this call."""
+    """Return True if one of the patterns covers this call."""
     text = _text_of(arguments)
     return any(pattern.tool == tool and pattern.covers_text(text) for pattern in patterns)
 
 
 def _text_of(arguments: Mapping[str, Any]) -> str | None:
-    """The one argument that a pattern speaks of; None if there is none, or if it is not clear which."""
+    """Return the argument that patterns are compared with; None if there is none or several could be meant."""
     texts = [arguments[key] for key in _COMMAND_KEYS if key in arguments]
     if not texts and len(arguments) == 1:
         texts = list(arguments.values())
@@ -111,7 +112,7 @@ def _text_of(arguments: Mapping[str, Any]) -> str | None:
 
 
 def common(lists: Sequence[Sequence[Pattern]]) -> tuple[Pattern, ...]:
-    """What all of the lists allow: of two patterns of which one covers the other, the narrower."""
+    """Return the patterns that all lists allow: of two patterns that overlap, the narrower."""
     kept = list(lists[0]) if lists else []
     for patterns in lists[1:]:
         pairs = [(one, other) for one in kept for other in patterns]
@@ -122,12 +123,12 @@ def common(lists: Sequence[Sequence[Pattern]]) -> tuple[Pattern, ...]:
 Verdict = Literal["allow", "deny", "confirm"]
 PolicyName = Literal["default", "read-only", "full-auto"]
 Confirm = Callable[[str, str, str], "bool | Literal['remember']"]
-"""Asked with the tool, the skill's name and the reason. True is yes, once; `"remember"` is yes, and for loads and
-reads the exact rule goes to the user's file; anything else means no."""
+"""Ask the user about a tool, a skill's name and a reason. True allows once; `"remember"` allows and, for loads and
+reads, adds a rule to the user's file; anything else denies."""
 
 
 class Decision(NamedTuple):
-    """What may happen, the rule that says so, and why in words."""
+    """A verdict, the rule behind it, and the reason."""
 
     verdict: Verdict
     rule: str | None
@@ -135,10 +136,10 @@ class Decision(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """Rules, what holds where there is none, and what skills and scripts may have beyond that.
+    """Rules, the default where no rule matches, and grants for skills and scripts.
 
-    `catalog_fields` are the fields of a frontmatter that a catalog may tell beyond name and description. A script
-    that runs gets the network, more folders, or no sandbox at all only if `run_*` says so.
+    `catalog_fields` are frontmatter fields that the catalog text may show besides name and description. A script
+    gets the network, more folders, or no sandbox only if a `run_*` field grants it.
     """
 
     name: PolicyName = "default"
@@ -153,7 +154,7 @@ class Policy(NamedTuple):
 
 
 class Window(NamedTuple):
-    """An active skill as far as tools of the host are concerned: its `allowed-tools`, while it is active."""
+    """The `allowed-tools` of an active skill; None for `patterns` narrows nothing."""
 
     name: str
     trusted: bool
@@ -161,7 +162,7 @@ class Window(NamedTuple):
 
 
 def policy_to_dict(policy: Policy) -> dict[str, Any]:
-    """The JSON form, which `make_policy` takes back."""
+    """Return the JSON form, which `make_policy` accepts."""
     rules = {key: [_rule_to_dict(rule) for rule in getattr(policy, key)] for key in ("allow", "deny")}
     plain = {key: list(value) if isinstance(value, tuple) else value for key, value in policy._asdict().items()}
     return {**plain, **rules}
@@ -171,21 +172,21 @@ def _rule_to_dict(rule: PermissionRule) -> dict[str, str]:
     return {"tool": rule.tool, **({"skill_name": rule.skill_name} if rule.skill_name else {})}
 
 
-# Making a policy ----------------------------------------------------------------------------------
+# Policies ----------------------------------------------------------------------------------------
 
 _NAMES: tuple[PolicyName, ...] = ("default", "read-only", "full-auto")
 
 
 def make_policy(given: "Policy | Mapping[str, Any] | str | None", settings: Settings) -> Policy:
-    """The policy somebody gave, with the rules of the configuration under it."""
+    """Return the given policy combined with the rules of the configuration."""
     if isinstance(given, Policy):
-        # What the configuration denies stays denied, whoever made the policy.
+        # A policy cannot allow what the configuration denies.
         checked = _checked(given)
         return checked._replace(deny=_once(settings.deny, checked.deny))
-    wishes = {"name": given} if isinstance(given, str) else dict(given or {})
-    if unknown := sorted(str(key) for key in wishes if key not in Policy._fields):
+    members = {"name": given} if isinstance(given, str) else dict(given or {})
+    if unknown := sorted(str(key) for key in members if key not in Policy._fields):
         raise ConfigurationError(f"a policy has {', '.join(Policy._fields)}, not {', '.join(unknown)}")
-    policy = _checked(Policy(**wishes))
+    policy = _checked(Policy(**members))
     return policy._replace(
         allow=_once(settings.allow, policy.allow),
         deny=_once(settings.deny, policy.deny),
@@ -202,7 +203,7 @@ def _once(*lists: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _checked(policy: Policy) -> Policy:
-    """The policy with every member of the type it must have; what cannot be understood is named."""
+    """Return the policy with every member checked; raise ConfigurationError that names an invalid one."""
     if policy.name not in _NAMES:
         raise ConfigurationError(f"no policy {policy.name!r}; there are: {', '.join(_NAMES)}")
     changes: dict[str, Any] = {}
@@ -243,19 +244,19 @@ def decide(
     other_names: Sequence[str] = (),
     names_elsewhere: Sequence[str] = (),
 ) -> Decision:
-    """Whether a tool may have that skill, by the skill it was resolved to and not by what was asked.
+    """Decide whether a tool may use the skill that its arguments were resolved to.
 
-    `other_names` are what the profile calls the same tool, `names_elsewhere` what other profiles do: who denied a
-    skill by one of those does not want it here either, but who allowed it so did not speak of this one. Without a
-    skill, as for a search, the rules for the whole tool count.
+    `other_names` are the profile's other names for the tool, `names_elsewhere` those of other profiles: a rule with
+    one of the latter denies here too, but does not allow. Without a skill, as for a search, only rules for the whole
+    tool count.
     """
     names = (tool, *other_names)
     if rule := _matching(policy.deny, (*names, *names_elsewhere), skill):
-        return Decision("deny", _words("deny", rule), "a rule says deny")
+        return Decision("deny", _rule_text("deny", rule), "a rule says deny")
     if tool == "skill_run" and policy.name == "read-only":
         return Decision("deny", None, "the policy read-only runs no script")
     if (rule := _matching(policy.allow, names, skill)) and not _is_too_wide(rule, tool, skill):
-        return Decision("allow", _words("allow", rule), "a rule says allow")
+        return Decision("allow", _rule_text("allow", rule), "a rule says allow")
     if skill is None:
         return Decision("allow", None, "no rule speaks of it")
     if not skill.trusted and (policy.name != "full-auto" or tool == "skill_run"):
@@ -281,17 +282,24 @@ def _matching(
 
 
 def _is_too_wide(rule: PermissionRule, tool: str, skill: CatalogSkill | None) -> bool:
-    """A rule for the scripts of every skill means the user's own, not those that a cloned repository brings."""
+    """Return True for a rule about the scripts of every skill if this one is untrusted, as in a cloned repository."""
     return tool == "skill_run" and rule.skill_name is None and skill is not None and not skill.trusted
 
 
-def _words(verdict: str, rule: PermissionRule) -> str:
+def _rule_text(verdict: str, rule: PermissionRule) -> str:
     return f"permissions.{verdict}: {rule.tool}" + (f" {rule.skill_name}" if rule.skill_name else "")
+
+
+def can_run(policy: Policy, *, can_ask: bool) -> bool:
+    """Return True if the policy can ever allow a script; `can_ask` says that there is a user to confirm it."""
+    rules = [rule for rule in policy.allow if rule.tool == "skill_run"]
+    closed = any(rule.tool == "skill_run" and rule.skill_name is None for rule in policy.deny)
+    return not closed and policy.name != "read-only" and (can_ask or bool(rules) or policy.name == "full-auto")
 
 
 # Tools of the host --------------------------------------------------------------------------------
 
-_OTHERWISE: Mapping[PolicyName, Decision] = {
+_DEFAULTS: Mapping[PolicyName, Decision] = {
     "default": Decision("confirm", None, "no rule speaks of this tool"),
     "read-only": Decision("deny", None, "the policy read-only allows a tool only by a rule"),
     "full-auto": Decision("allow", None, "the policy full-auto allows it"),
@@ -299,34 +307,34 @@ _OTHERWISE: Mapping[PolicyName, Decision] = {
 
 
 def decide_tool(policy: Policy, tool: str, arguments: Mapping[str, Any], windows: Sequence[Window]) -> Decision:
-    """Whether a tool of the host may be called while these skills are active."""
+    """Decide whether a tool of the host may be called while these skills are active."""
     active = [window.name for window in windows]
     if rule := _for_host(policy.deny, tool, active):
-        return Decision("deny", _words("deny", rule), "a rule says deny")
+        return Decision("deny", _rule_text("deny", rule), "a rule says deny")
     for window in windows:
         if window.patterns is not None and not covered(window.patterns, tool, arguments):
             reason = f"it is not among the allowed-tools of {window.name}, which is active"
             return Decision("deny", f"allowed-tools: {window.name}", reason)
     if rule := _for_host(policy.allow, tool, active):
-        return Decision("allow", _words("allow", rule), "a rule says allow")
+        return Decision("allow", _rule_text("allow", rule), "a rule says allow")
     if granted := [window.name for window in windows if is_granted(policy, window)]:
-        rule_words = f"permissions.grant_from_skills: {granted[0]}"
-        return Decision("allow", rule_words, f"the policy lets {granted[0]} allow its own tools")
-    return _OTHERWISE[policy.name]
+        rule_text = f"permissions.grant_from_skills: {granted[0]}"
+        return Decision("allow", rule_text, f"the policy lets {granted[0]} allow its own tools")
+    return _DEFAULTS[policy.name]
 
 
 def _for_host(rules: Sequence[PermissionRule], tool: str, active: Sequence[str]) -> PermissionRule | None:
-    """The rule for a tool of the host; one with a skill's name counts while that skill is active."""
+    """Return the rule for a tool of the host; a rule with a skill's name counts while that skill is active."""
     return next((r for r in rules if r.tool == tool and (r.skill_name is None or r.skill_name in active)), None)
 
 
 def is_granted(policy: Policy, window: Window) -> bool:
-    """Whether the policy lets this skill widen what is allowed; a stranger's skill of that name never may."""
+    """Return True if the policy lets this skill allow its own tools; an untrusted skill of that name never may."""
     return window.trusted and window.patterns is not None and window.name in policy.grant_from_skills
 
 
 def effective_tools(policy: Policy, windows: Sequence[Window]) -> tuple[str, ...] | None:
-    """The patterns that remain for the host's tools while these skills are active; None if none of them narrows."""
+    """Return the patterns left for the host's tools while these skills are active; None if none of them narrows."""
     lists = [window.patterns for window in windows if window.patterns is not None]
     if not lists:
         return None

@@ -1,4 +1,4 @@
-"""A body and what the user typed to the body a model gets."""
+"""Render a loaded skill as text for a model, with the user's arguments, and collect AGENTS.md files."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -29,11 +29,11 @@ __all__ = [
 PLACEHOLDER = "$ARGUMENTS"
 
 EmptyArguments = Literal["replace", "keep"]
-"""What an empty text does to a placeholder: the plan of one system says nothing happens, its code replaces."""
+"""The effect of empty arguments on a placeholder: one system's document keeps it, its code replaces it."""
 
 
 def with_arguments(body: str, arguments: str, mode: str, *, empty: EmptyArguments) -> str:
-    """The body with the arguments in it, as the mode says; nothing else in the body is expanded."""
+    """Return the body with the arguments inserted as the mode says; nothing else in the body is expanded."""
     return MODES[mode](body, arguments.strip(), empty)
 
 
@@ -66,7 +66,7 @@ FILE_NAME = "AGENTS.md"
 
 
 class ContextFile(NamedTuple):
-    """One AGENTS.md, and how far above the working directory it lies."""
+    """One AGENTS.md; `depth` counts the folders from the working directory up to it."""
 
     path: str
     depth: int
@@ -74,7 +74,7 @@ class ContextFile(NamedTuple):
 
 
 def find_agents_md(cwd: str) -> list[ContextFile]:
-    """The files from here upward, nearest first, at most 20 steps; hidden folders are passed over."""
+    """Return the AGENTS.md files from a folder upward, nearest first, at most 20 steps; hidden folders are skipped."""
     found = []
     folder = os.path.abspath(cwd)
     for depth in range(STEPS + 1):
@@ -88,7 +88,7 @@ def find_agents_md(cwd: str) -> list[ContextFile]:
 
 
 def agents_context(cwd: str) -> str:
-    """All of them as one text, the farthest first, so that what is nearer has the last word."""
+    """Return all AGENTS.md files as one text, the nearest last, because later text takes precedence."""
     return "\n\n".join(file.text.strip() for file in reversed(find_agents_md(cwd)))
 
 
@@ -105,14 +105,14 @@ def _text(folder: str) -> str | None:
 
 
 class Rendered(NamedTuple):
-    """The text for a model, and what had to be said about making it."""
+    """The text for a model, with warnings about its content."""
 
     text: str
     warnings: tuple[Diagnostic, ...] = ()
 
 
 def render(loaded: LoadedSkill, profile: Profile, arguments: str = "") -> Rendered:
-    """The loaded skill in the profile's form, with the user's arguments in it."""
+    """Return the loaded skill in the profile's form, with the user's arguments."""
     text = loaded.content if profile.loaded_text == "file" else loaded.body
     expanded = with_arguments(text, arguments, profile.arguments, empty=profile.empty_arguments)
     return FORMS[profile.load_form](loaded, expanded, arguments)
@@ -160,14 +160,14 @@ def _skill_activated(loaded: LoadedSkill, text: str, arguments: str) -> Rendered
 
 
 def activated(name: str, instructions: str, has_scripts: bool, has_references: bool, has_assets: bool) -> str:
-    """The text that says that a skill is active, and what else it brings."""
+    """Return the text for an activated skill, with the kinds of resources it has."""
     resources = {"Scripts": has_scripts, "References": has_references, "Assets": has_assets}
-    lines = [f"- {kind}: {'yes' if there else 'no'}" for kind, there in resources.items()]
+    lines = [f"- {kind}: {'yes' if present else 'no'}" for kind, present in resources.items()]
     return "\n".join([f"# Skill Activated: {name}", "", instructions, "", "## Available Resources", *lines])
 
 
 def _base_directory(loaded: LoadedSkill, text: str, arguments: str) -> Rendered:
-    """The content that goes into the response envelope."""
+    """Return the content of a response envelope."""
     return Rendered(f"Base directory for this skill: {loaded.skill.dir}\n\n{text.strip()}")
 
 
@@ -185,13 +185,13 @@ FORMS: Mapping[LoadForm, Callable[[LoadedSkill, str, str], Rendered]] = {
 
 
 def as_follow_up(loaded: LoadedSkill, arguments: str) -> Rendered:
-    """The message a `/skill:` command injects where the user's words follow as a line of their own."""
+    """Return the message of a `/skill:` command in profiles where the arguments are a line of their own."""
     lines = [loaded.body.strip(), "", "---", "", f"Skill: {loaded.skill.path}"]
     return Rendered("\n".join([*lines, *([f"User: {arguments.strip()}"] if arguments.strip() else [])]))
 
 
 def render_preloaded(skills: list[LoadedSkill]) -> Rendered:
-    """Skills in full, for an agent that starts with them."""
+    """Return the whole files of skills, for a system prompt."""
     lines = ["<preloaded_skills>"]
     warnings: tuple[Diagnostic, ...] = ()
     for loaded in skills:

@@ -1,7 +1,7 @@
-"""A journal to the state it tells of, and to the differences when its acts are repeated on a disk.
+"""Replay a journal: rebuild the state of its sessions, repeat them, and report where the events differ.
 
-A journal is a stranger's text. Repeating it asks nobody, runs no script, writes nothing, and reads only what
-the roots of the profile hold here: answers and outputs are those that stand in it.
+A journal is untrusted text. Replay asks nothing, runs no script, writes nothing, and reads only below the roots of
+the profile: answers and outputs are taken from the journal.
 """
 
 import os
@@ -57,11 +57,11 @@ if TYPE_CHECKING:
 __all__ = ["Difference", "OpenShelf", "Replay", "replay_journal"]
 
 OpenShelf = Callable[[Environment, Profile, Settings, Trust], ShelfProtocol]
-"""Makes the shelf on which a journal is repeated; `skillshelf.Shelf` is one."""
+"""Open the shelf on which a journal is repeated; `skillshelf.Shelf` is one."""
 
 
 class Difference(NamedTuple):
-    """Where a repetition first departs from a journal: the line, and what stands there and what came instead."""
+    """The first line of a session that is not repeated, with the recorded event and the one that came instead."""
 
     line: int
     session: str
@@ -70,14 +70,14 @@ class Difference(NamedTuple):
     repeated: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return self._asdict()
 
 
 class Replay(NamedTuple):
-    """What a journal tells: the state of its last session, what is different here, and the state of every session.
+    """The state of the last session of a journal, the differences found, and the state of every session.
 
-    `skipped` says which sessions could not be repeated, and why.
+    `skipped` lists the sessions that could not be repeated, with the reason.
     """
 
     state: SessionState
@@ -86,7 +86,7 @@ class Replay(NamedTuple):
     skipped: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return {
             "state": self.state.to_dict(),
             "differences": [difference.to_dict() for difference in self.differences],
@@ -100,8 +100,8 @@ class _Recorded(NamedTuple):
     event: Event
 
 
-class _Here(NamedTuple):
-    """Where a journal is repeated; `store` is the folder of kept contents."""
+class _Options(NamedTuple):
+    """The options of a replay; `store` is the folder of kept contents."""
 
     open_shelf: OpenShelf
     cwd: str | None
@@ -126,7 +126,7 @@ def replay_journal(
     """Rebuild the sessions of a journal and repeat them; `skillshelf.replay` documents the parameters."""
     file = os.fspath(path)
     sessions, broken = _sessions(file)
-    here = _Here(open_shelf, _text(cwd), _text(home), env, config, trust, f"{file}.d" if kept else None)
+    options = _Options(open_shelf, _text(cwd), _text(home), env, config, trust, f"{file}.d" if kept else None)
     differences = list(broken)
     skipped: list[str] = []
     for name, events in sessions.items():
@@ -135,7 +135,7 @@ def replay_journal(
             differences.append(Difference(events[0].line, name, "the session has no beginning in this journal"))
         elif first.restored:
             skipped.append(f"session {name}: it goes on from a snapshot, which is not in the journal")
-        elif (difference := _repeat(name, events, here)) is not None:
+        elif (difference := _repeat(name, events, options)) is not None:
             differences.append(difference)
     states = tuple(state_of(name, [entry.event for entry in events]) for name, events in sessions.items())
     differences.sort(key=lambda difference: difference.line)
@@ -147,7 +147,7 @@ def _text(path: str | os.PathLike[str] | None) -> str | None:
 
 
 def _sessions(file: str) -> tuple[dict[str, list[_Recorded]], list[Difference]]:
-    """The events of each session in their order, and the lines that are none."""
+    """Return the events of each session in order, and a difference for each line that is not a valid event."""
     sessions: dict[str, list[_Recorded]] = {}
     broken: list[Difference] = []
     try:
@@ -169,66 +169,66 @@ def _sessions(file: str) -> tuple[dict[str, list[_Recorded]], list[Difference]]:
     return sessions, broken
 
 
-# Repeating ----------------------------------------------------------------------------------------
+# Repetition --------------------------------------------------------------------------------------
 
 
-def _repeat(name: str, recorded: Sequence[_Recorded], here: _Here) -> Difference | None:
-    """The first place where the acts of a session give something else here; None if there is none."""
+def _repeat(name: str, recorded: Sequence[_Recorded], options: _Options) -> Difference | None:
+    """Repeat the acts of a session and return the first difference, or None."""
     started = recorded[0].event
     assert isinstance(started, SessionStarted)
-    heard: list[Event] = []
-    past = _Past([entry.event for entry in recorded], heard, here.store)
-    there = _Translation.between(here.cwd, started.cwd)
+    produced: list[Event] = []
+    effects = _RecordedEffects([entry.event for entry in recorded], produced, options.store)
+    paths = _PathMapping.between(options.cwd, started.cwd)
     try:
-        session = _begin(started, past, here)
+        session = _begin(started, effects, options)
     except (SkillError, OSError, ValueError) as error:
-        if not heard:
+        if not produced:
             return Difference(recorded[0].line, name, f"the session cannot begin here: {error}")
         session = None
     compared = 0
     while True:
-        for found in heard[compared : len(recorded)]:
+        for found in produced[compared : len(recorded)]:
             entry = recorded[compared]
-            if detail := _differing(entry.event, found, there):
-                return Difference(entry.line, name, detail, _form(entry.event), there.back(_form(found)))
+            if detail := _difference(entry.event, found, paths):
+                return Difference(entry.line, name, detail, _to_dict(entry.event), paths.to_recorded(_to_dict(found)))
             compared += 1
         if compared >= len(recorded):
             return None
         entry = recorded[compared]
-        before = len(heard)
+        before = len(produced)
         if session is not None:
             _act(session, entry.event, [later.event for later in recorded[compared:]])
-        if len(heard) == before:
+        if len(produced) == before:
             detail = f"{type_of(entry.event)} is in the journal, and here nothing of that kind happens"
-            return Difference(entry.line, name, detail, _form(entry.event))
+            return Difference(entry.line, name, detail, _to_dict(entry.event))
 
 
-def _begin(started: SessionStarted, past: "_Past", here: _Here) -> Session:
-    """A session as the journal says, on the disk that is here."""
-    cwd = here.cwd or started.cwd
-    environment = make_environment(cwd, here.home, here.env, config=here.config)
+def _begin(started: SessionStarted, effects: "_RecordedEffects", options: _Options) -> Session:
+    """Open a session as the journal describes it, on today's disk."""
+    cwd = options.cwd or started.cwd
+    environment = make_environment(cwd, options.home, options.env, config=options.config)
     if not os.path.isabs(cwd) or files.kind_at(files.real_path(environment.cwd)) != "folder":
         raise ConfigurationError(f"no such folder: {cwd}; name one with --cwd")
-    settings = load_settings(environment, trust=here.trust)
-    # Only the journal's own rules count: what the user allows today says nothing about that day.
+    settings = load_settings(environment, trust=options.trust)
+    # Only the journal's own rules count: today's permissions say nothing about that day.
     policy = make_policy(started.policy, Settings())
     settings = settings._replace(
         allow=(), deny=tuple(rule for rule in settings.deny if rule in policy.deny), grant_from_skills=()
     )
-    shelf = here.open_shelf(environment, find_profile(started.profile, settings.profiles), settings, started.trust)
-    recording = Recording(on_event=past.heard.append)
+    shelf = options.open_shelf(environment, find_profile(started.profile, settings.profiles), settings, started.trust)
+    recording = Recording(on_event=effects.produced.append)
     return Session(
         shelf,
         policy=policy,
-        confirm=past.answer if past.asked else None,
+        confirm=effects.answer if effects.can_ask else None,
         preload=started.preload,
         recording=recording,
-        effects=past.effects(),
+        effects=effects.as_effects(),
     )
 
 
 def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
-    """Do what the event says somebody did; errors are events too, and are compared as such."""
+    """Repeat the act of an event; errors are events too, and are compared as such."""
     try:
         if isinstance(event, ToolStarted):
             ended = next((one for one in later if isinstance(one, ToolEnded | ToolFailed)), None)
@@ -241,9 +241,9 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
             session.compact()
         elif isinstance(event, SkillCatalogUpdated):
             session.shelf.refresh()
-            session.look()
+            session.record_catalog()
         elif isinstance(event, SkillWarning) and event.kind == ANSWER_CUT:
-            # What the model did is not repeated: the journal stands for it.
+            # The model is not called again: its warning is taken from the journal.
             session.warn(event.kind, event.detail)
         elif isinstance(event, SessionEnded):
             session.close()
@@ -281,8 +281,10 @@ def _call(session: Session, event: ToolStarted, ended: ToolEnded | ToolFailed | 
 
 
 def _is_of_model(profile: Profile, event: ToolStarted, ended: ToolEnded | ToolFailed | None) -> bool:
-    """Whether a model made this call. A host may do for it what no tool of the profile takes; a model that tries so
-    is told that there is no such tool or parameter."""
+    """Return True if a model made this call, False if a host made it for the model.
+
+    A host may use tools and parameters that the profile does not offer; a model that does so gets an error.
+    """
     code = ended.code if isinstance(ended, ToolFailed) else None
     if event.name not in profile.tools:
         return code == "unknown_tool" or event.name not in NAMES_OF_TOOLS
@@ -290,39 +292,39 @@ def _is_of_model(profile: Profile, event: ToolStarted, ended: ToolEnded | ToolFa
     return code == "invalid_params" or check_arguments(event.name, profile, given) is None
 
 
-class _Past:
-    """What a journal holds for a session that repeats it: answers, contents, outputs."""
+class _RecordedEffects:
+    """The effects of a replayed session: answers, contents and outputs from the journal."""
 
-    def __init__(self, events: Sequence[Event], heard: list[Event], store: str | None) -> None:
-        self.heard = heard
+    def __init__(self, events: Sequence[Event], produced: list[Event], store: str | None) -> None:
+        self.produced = produced
         self._events = events
         self._store = store
         self._digests: dict[str, str] = {}
-        # Whether there was somebody to ask decides between two ways of saying no.
-        self.asked = not any(isinstance(event, PermissionDecided) and event.by == "nobody" for event in events)
+        # A refusal is worded differently where the user could not be asked.
+        self.can_ask = not any(isinstance(event, PermissionDecided) and event.by == "nobody" for event in events)
 
-    def effects(self) -> Effects:
-        """A world in which nothing is run and nothing is written."""
+    def as_effects(self) -> Effects:
+        """Return effects that run nothing and write nothing."""
         return Effects(self.load, self.read, find_script, self.run, self.artifact, lambda environment, rule: None)
 
     def _now(self) -> Sequence[Event]:
-        """What the journal has from here to the end of the act."""
+        """Return the recorded events from here to the end of the act."""
         rest: list[Event] = []
-        for event in self._events[len(self.heard) :]:
+        for event in self._events[len(self.produced) :]:
             rest.append(event)
             if isinstance(event, ToolEnded | ToolFailed):
                 break
         return rest
 
     def answer(self, tool: str, name: str, reason: str) -> "bool | Literal['remember']":
-        """What was answered then; no, if nobody was asked."""
+        """Return the recorded answer; False if there was none."""
         event = next(iter(self._now()), None)
         if not isinstance(event, PermissionDecided) or event.verdict != "allow":
             return False
         return "remember" if event.by == "remembered" else event.by == "user"
 
     def load(self, skill: CatalogSkill, profile: Profile) -> LoadedSkill:
-        """The skill as it was then, if that was kept, or else as it is now."""
+        """Load the skill from its kept content, or else from disk."""
         digest = next((e.digest for e in self._now() if isinstance(e, SkillLoaded) and e.path == skill.path), None)
         digest = self._digests[skill.path] = digest or self._digests.get(skill.path, "")
         data = kept_content(self._store, digest, limit=SKILL_FILE_BYTES) if self._store else None
@@ -331,10 +333,10 @@ class _Past:
         return loaded_from(skill, data, skill.mtime_ns, profile)._replace(warnings=())
 
     def read(self, uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Resource:
-        """The file as it was then, if that was kept, or else as it is now."""
+        """Read the file from its kept content, or else from disk."""
         event = next((event for event in self._now() if isinstance(event, SkillRead) and event.uri == uri), None)
         data = None
-        # What was read then may be read now, whoever asked for it.
+        # A file that was read then may be read now, whatever limit the caller had.
         limit = max(limit, event.size) if event is not None else limit
         if event is not None and self._store:
             data = kept_content(self._store, event.digest, limit=limit)
@@ -345,7 +347,7 @@ class _Past:
         return resource_of(uri, path, "/".join(segments) or SKILL_FILE, data, profile)
 
     def run(self, *positional: object, **named: object) -> "Run":
-        """What the journal says came out; the script itself is never started."""
+        """Return the recorded output; the script itself is never started."""
         from skillshelf.sandbox.run import Run
 
         frames = self._now()
@@ -374,53 +376,53 @@ class _Past:
         )
 
     def artifact(self, path: str) -> dict[str, Any]:
-        """What the journal says of an output that was kept whole."""
+        """Return the recorded entry of an output that was kept whole."""
         last = next(iter(reversed(self._now())), None)
         return dict(last.artifacts[0]) if isinstance(last, ToolEnded) and last.artifacts else {}
 
 
-# Comparing ----------------------------------------------------------------------------------------
+# Comparison ---------------------------------------------------------------------------------------
 
 
-class _Translation(NamedTuple):
-    """Paths here to paths there, for a journal that is repeated in another folder than it was made in."""
+class _PathMapping(NamedTuple):
+    """A mapping from local to recorded paths, for a journal that is repeated in another folder."""
 
-    here: str = ""
-    there: str = ""
+    local: str = ""
+    recorded: str = ""
 
     @classmethod
-    def between(cls, here: str | None, there: str) -> "_Translation":
-        """The two folders without the names at their ends that are the same."""
-        if here is None:
+    def between(cls, local: str | None, recorded: str) -> "_PathMapping":
+        """Return the mapping between two folders, without the names that are equal at their ends."""
+        if local is None:
             return cls()
-        mine, theirs = files.real_path(here).split("/"), there.split("/")
+        mine, theirs = files.real_path(local).split("/"), recorded.split("/")
         while len(mine) > 2 and len(theirs) > 2 and mine[-1] == theirs[-1]:
             mine.pop()
             theirs.pop()
         return cls("/".join(mine), "/".join(theirs))
 
-    def back(self, value: Any) -> Any:
-        """The value with every path as it would be there."""
+    def to_recorded(self, value: Any) -> Any:
+        """Return the value with every local path replaced by the recorded one."""
         if isinstance(value, str):
-            whole = value == self.here
-            return self.there if whole and self.here else value.replace(f"{self.here}/", f"{self.there}/")
+            whole = value == self.local
+            return self.recorded if whole and self.local else value.replace(f"{self.local}/", f"{self.recorded}/")
         if isinstance(value, dict):
-            return {key: self.back(item) for key, item in value.items()}
+            return {key: self.to_recorded(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self.back(item) for item in value]
+            return [self.to_recorded(item) for item in value]
         return value
 
 
-def _form(event: Event) -> dict[str, Any]:
+def _to_dict(event: Event) -> dict[str, Any]:
     return {"type": type_of(event), **payload_of(event)}
 
 
 _NOT_COMPARED = ("version",)
 
 
-def _differing(recorded: Event, found: Event, there: _Translation) -> str | None:
-    """What is different, in words; None if nothing is."""
-    old, new = _form(recorded), there.back(_form(found))
+def _difference(recorded: Event, found: Event, paths: _PathMapping) -> str | None:
+    """Return a sentence about the difference of two events, or None."""
+    old, new = _to_dict(recorded), paths.to_recorded(_to_dict(found))
     if old["type"] != new["type"]:
         more = new.get("error") or new.get("detail") or ""
         return f"the journal has {old['type']}, here it is {new['type']}" + (f": {more}" if more else "")

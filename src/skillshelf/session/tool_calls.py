@@ -1,4 +1,4 @@
-"""The checked arguments of a tool to what a model gets for them: one function for each tool, on a conversation."""
+"""Perform the tool calls of a model, resolve mentions in a user's text, and take and check snapshots."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,9 +9,9 @@ from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.config.profile import Profile, scopes_of
 from skillshelf.core.limits import DESCRIPTION_SHOWN
 from skillshelf.core.text import cut, fold
-from skillshelf.core.values import CatalogSkill
-from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound
-from skillshelf.session.conversation import Conversation
+from skillshelf.errors import ConfigurationError, SkillError
+from skillshelf.session.conversation import Conversation, is_for_users
+from skillshelf.session.entries import Entry
 from skillshelf.session.recorder import Act
 from skillshelf.session.results import cut_result, failure
 from skillshelf.session.tools import ToolResult
@@ -24,41 +24,40 @@ __all__ = [
     "Mentions",
     "check_snapshot",
     "differences",
-    "found",
-    "is_for_users",
     "is_load",
-    "names_in",
+    "mentioned_names",
     "resolve_mentions",
+    "search_skills",
     "take_snapshot",
 ]
 
 
 Call = Callable[[Conversation, Mapping[str, Any], Act], ToolResult]
-"""What a tool does with its arguments; raises what went wrong."""
+"""Perform a tool call with checked arguments; errors are raised."""
 
 
 def _load(conversation: Conversation, given: Mapping[str, Any], act: Act) -> ToolResult:
     name, path = given.get("name") or given.get("skillName"), given.get("path") or None
     if not name and path is None:
         return failure("invalid_params", "name or path is required")
-    try:
-        skill = conversation.resolve(name, path)
-    except SkillNotFound:
-        if path is not None or name not in conversation.listed:
-            raise
-        # It was listed when the session began: say what became of it.
-        skill = conversation.listed[name]
-    conversation.permissions.require("skill_load", skill)
-    return conversation.deliver(skill, given.get("args") or "")
+    return _used(conversation, "tool_load", name, path, given.get("args") or "")
+
+
+def _used(
+    conversation: Conversation, entry: Entry, name: str | None, path: str | None = None, arguments: str = ""
+) -> ToolResult:
+    (used,) = conversation.use(entry, name, path, arguments)
+    assert used.result is not None, "the entries of tools render a result"
+    return used.result
 
 
 def _read(conversation: Conversation, given: Mapping[str, Any], act: Act) -> ToolResult:
     uri = given.get("uri") or given.get("path") or ""
     address = parse_address(uri)
+    if is_load(address, conversation.profile):
+        return _used(conversation, "tool_read", address.name)
     skill = conversation.resolve(address.name)
     conversation.permissions.require("skill_read", skill)
-    if is_load(address, conversation.profile):
-        return conversation.deliver(skill, "")
     resource, ref = conversation.read_file(uri, skill)
     data = {key: value for key, value in resource._asdict().items() if key != "content"}
     note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
@@ -67,42 +66,44 @@ def _read(conversation: Conversation, given: Mapping[str, Any], act: Act) -> Too
 
 
 def is_load(address: ResourceAddress, profile: Profile) -> bool:
-    """Whether a read of that address is how this profile loads a skill."""
+    """Return True if reading this address is how the profile loads a skill."""
     return not address.segments and profile.load_form == "raw"
 
 
 def _search(conversation: Conversation, given: Mapping[str, Any], act: Act) -> ToolResult:
     limit = given.get("limit")
-    report = found(conversation, given["query"], limit if limit is None else int(limit), given.get("scope"))
+    report = search_skills(conversation, given["query"], limit if limit is None else int(limit), given.get("scope"))
     lines = [
         f"{n}. {fold(r.skill.name)} ({r.reason}): {cut(fold(r.skill.description), DESCRIPTION_SHOWN)}"
         for n, r in enumerate(report.results, 1)
     ]
-    none = "No skill fits." if report.query.strip() else "The query is blank: say in some words what is to be done."
-    lines = lines or [none + _held_back(conversation)]
+    if not lines:
+        none = "No skill fits." if report.query.strip() else "The query is blank: say in some words what is to be done."
+        lines = [none + _hidden_sentence(conversation)]
     return ToolResult(True, "\n".join([*lines, *(f"({note})" for note in report.notes)]), report.to_dict())
 
 
-def found(conversation: Conversation, query: str, limit: int | None, scope: str | None) -> "SearchReport":
-    """The skills that fit a query, of those that a model is told of."""
+def search_skills(conversation: Conversation, query: str, limit: int | None, scope: str | None) -> "SearchReport":
+    """Return the skills visible to the model that match a query."""
     scopes = scopes_of(conversation.profile)
     if scope not in (None, *scopes):
         raise ConfigurationError(f"no such scope; there are: {', '.join(scopes)}")
     conversation.permissions.require("skill_search", None)
-    told = {skill.path for skill in visible_to_model(conversation.skills)}
-    return conversation.shelf.search(query, limit=limit, scope=scope, model=True, keep=lambda skill: skill.path in told)
+    visible = {skill.path for skill in visible_to_model(conversation.skills)}
+    return conversation.shelf.search(
+        query, limit=limit, scope=scope, model=True, keep=lambda skill: skill.path in visible
+    )
 
 
-def _held_back(conversation: Conversation) -> str:
-    held = sum(skill.hidden == "untrusted" for skill in conversation.skills)
-    told = "1 skill of this project is" if held == 1 else f"{held} skills of this project are"
-    return f" {told} held back until the user allows it: skillshelf trust" if held else ""
+def _hidden_sentence(conversation: Conversation) -> str:
+    count = sum(skill.hidden == "untrusted" for skill in conversation.skills)
+    subject = "1 skill of this project is" if count == 1 else f"{count} skills of this project are"
+    return f" {subject} held back until the user allows it: skillshelf trust" if count else ""
 
 
 def _run(conversation: Conversation, given: Mapping[str, Any], act: Act) -> ToolResult:
-    skill = conversation.resolve(given["name"])
-    _, result = conversation.run_script(skill, given["script"], given.get("args") or (), act, by_user=False)
-    ref = conversation.memory.keep("run", result.text)
+    _, result = conversation.run_script(given["name"], given["script"], given.get("args") or (), act, by_user=False)
+    ref = conversation.sent.add_text("run", result.text)
     return result._replace(text=cut_result(result.text, ref, conversation.profile), data={**result.data, "ref": ref})
 
 
@@ -123,56 +124,35 @@ _MENTION = re.compile(r"(?<![A-Za-z0-9_$\\])\$([a-z0-9]+(?:-[a-z0-9]+)*)(?!-*[A-
 
 
 class Mentions(NamedTuple):
-    """A user's text with its mentions listed for the model, the skills they mean, and near misses."""
+    """A user's text with its mentions listed for the model, the mentioned skills, and near misses."""
 
     text: str
     skills: tuple[str, ...]
     unknown: tuple[str, ...]
 
 
-def names_in(text: str) -> list[str]:
-    """What is written as a mention, each once."""
+def mentioned_names(text: str) -> list[str]:
+    """Return every name written as `$name`, each once."""
     return list(dict.fromkeys(_MENTION.findall(text)))
 
 
-def resolve_mentions(text: str, named: Sequence[str], conversation: Conversation) -> Mentions:
-    """The skills that these names in a text mean; what is no skill is no mention."""
-    known = {skill.name for skill in conversation.skills if skill.enabled and is_for_users(skill)}
-    # Only what resembles a skill: `$100` and `$home` are something else.
-    strange = [name for name in named if name not in known][:_NEAR_MISSES]
-    unknown = tuple(name for name in strange if near_names(name, conversation.skills))
-    meant = _mentioned([name for name in named if name in known], unknown, conversation)
-    if not meant:
-        return Mentions(text, meant, unknown)
-    block = "\n".join(["<skill_mentions>", *(f"- {name}" for name in meant), "</skill_mentions>"])
-    return Mentions(f"{text}\n\n{block}", meant, unknown)
-
-
-def is_for_users(skill: CatalogSkill) -> bool:
-    """Whether its author lets users ask for a skill."""
-    flag = skill.frontmatter.get("user-invocable")
-    return not (flag is False or str(flag).strip().lower() in ("false", "no", "off", "0"))
-
-
-def _mentioned(names: Sequence[str], unknown: Sequence[str], conversation: Conversation) -> tuple[str, ...]:
-    """The names that may reach the model; the user asked for them."""
-    if not names and not unknown:
-        return ()
-    conversation.begin()
+def resolve_mentions(text: str, names: Sequence[str], conversation: Conversation) -> Mentions:
+    """Use the skills of these names and list them below the text; a name that is not a skill is not a mention."""
+    available = {skill.name for skill in conversation.skills if skill.enabled and is_for_users(skill)}
+    known = [name for name in names if name in available]
+    # Only names that resemble a skill: `$100` and `$home` are something else.
+    others = [name for name in names if name not in available][:_NEAR_MISSES]
+    unknown = tuple(name for name in others if near_names(name, conversation.skills))
+    if not known and not unknown:
+        return Mentions(text, (), ())
+    conversation.require_open()
     conversation.recorder.by_person()
-    conversation.recorder.note("skill_mentioned", names=list(names), unknown=list(unknown))
-    meant = []
-    for name in names:
-        allowed = [
-            skill for skill in conversation.skills if skill.name == name and conversation.permissions.may_mention(skill)
-        ]
-        if allowed:
-            meant.append(name)
-        for skill in allowed:
-            tools = conversation.effective(conversation.active.values())
-            conversation.recorder.invoked(skill, "", ref=None, repeat=False, tools=tools)
-    conversation.permissions.asked_for.update(meant)
-    return tuple(meant)
+    conversation.recorder.record("skill_mentioned", names=known, unknown=list(unknown))
+    permitted = tuple(name for name in known if conversation.use("mention", name))
+    if not permitted:
+        return Mentions(text, (), unknown)
+    block = "\n".join(["<skill_mentions>", *(f"- {name}" for name in permitted), "</skill_mentions>"])
+    return Mentions(f"{text}\n\n{block}", permitted, unknown)
 
 
 _MEMBERS = frozenset({"version", "profile", "active", "preloaded", "asked_for", "loaded", "texts"})
@@ -180,19 +160,19 @@ _VERSION = 1
 
 
 def take_snapshot(conversation: Conversation) -> dict[str, Any]:
-    """What a conversation is made of now."""
+    """Return the state of a conversation as a JSON value."""
     return {
         "version": _VERSION,
         "profile": conversation.profile.name,
         "active": sorted(conversation.active),
         "preloaded": [loaded.skill.name for loaded in conversation.preloaded],
-        "asked_for": sorted(conversation.permissions.asked_for),
-        **conversation.memory.to_dict(),
+        "asked_for": sorted(conversation.permissions.requested),
+        **conversation.sent.to_dict(),
     }
 
 
 def check_snapshot(snapshot: Mapping[str, Any], profile: Profile) -> None:
-    """Refuse what cannot be restored with a profile."""
+    """Raise ConfigurationError if a snapshot cannot be restored with a profile."""
     if not isinstance(snapshot, Mapping) or not set(snapshot) >= _MEMBERS:
         raise ConfigurationError("not a snapshot of a session")
     if snapshot["version"] != _VERSION or snapshot["profile"] != profile.name:
@@ -200,9 +180,9 @@ def check_snapshot(snapshot: Mapping[str, Any], profile: Profile) -> None:
 
 
 def differences(conversation: Conversation) -> Iterator[str]:
-    """What the disk holds now in the place of what the model was sent."""
+    """Yield a sentence for each sent skill that is missing, broken or changed on disk."""
     known = {skill.path: skill for skill in conversation.skills}
-    for path, sent in conversation.memory.sent.items():
+    for path, sent in conversation.sent.skills.items():
         if path not in known:
             yield f"missing: {sent.name} ({path})"
             continue

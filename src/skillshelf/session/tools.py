@@ -1,20 +1,19 @@
-"""A profile and a catalog to the tools a model is offered, with their JSON schemas."""
+"""Describe the tools that a profile offers a model, with JSON schemas, and check the arguments of calls."""
 
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from skillshelf.catalog.prompt import visible_to_model
-from skillshelf.config.profile import Profile, ToolName, scopes_of
+from skillshelf.config.profile import Count, Profile, ToolName, scopes_of
 from skillshelf.core.limits import NAMES_IN_SCHEMA
 from skillshelf.core.values import CatalogSkill
+from skillshelf.errors import ErrorCode
 
 __all__ = ["Tool", "ToolError", "ToolResult", "check_arguments", "fixed_tools", "tools_of"]
 
-ErrorCode = Literal["not_found", "ambiguous", "denied", "invalid_params", "unknown_tool", "too_large", "gone", "failed"]
-
 
 class ToolError(NamedTuple):
-    """Why a call gave nothing, in a code for programs and words for a model."""
+    """The error of a call: a code for programs and a message for a model."""
 
     code: ErrorCode
     message: str
@@ -22,7 +21,7 @@ class ToolError(NamedTuple):
 
 
 class ToolResult(NamedTuple):
-    """What a call gave: the text for the model, the same as data, or an error."""
+    """The result of a call: the text for the model and the same as data, or an error."""
 
     ok: bool
     text: str
@@ -31,14 +30,14 @@ class ToolResult(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """A tool as a model is told of it."""
+    """A tool as a model sees it."""
 
     name: str
     description: str
     input_schema: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return self._asdict()
 
 
@@ -97,31 +96,31 @@ def tools_of(
     skills: Sequence[CatalogSkill],
     *,
     prompt: str = "",
-    asked_for: Container[str] = (),
+    requested: Container[str] = (),
     without: Container[str] = (),
 ) -> list[Tool]:
-    """The tools of the profile; none where there is no skill to use them on. What the user asked for counts too."""
-    told = [*visible_to_model(skills), *(skill for skill in skills if skill.hidden and skill.name in asked_for)]
-    if not told:
+    """Return the tools of the profile; none if no skill is visible to the model or requested by the user."""
+    usable = [*visible_to_model(skills), *(skill for skill in skills if skill.hidden and skill.name in requested)]
+    if not usable:
         return []
-    return [_tool(name, profile, told, prompt) for name in profile.tools if name not in without]
+    return [_tool(name, profile, usable, prompt) for name in profile.tools if name not in without]
 
 
 def fixed_tools(profile: Profile, *, without: Container[str] = ()) -> list[Tool]:
-    """The tools of the profile as they are whatever skills there are, for those who are told of tools only once."""
+    """Return the tools of the profile independent of the catalog, for clients that read the list of tools only once."""
     return [
         Tool(name, _DESCRIPTIONS[name], _schema(name, profile, None)) for name in profile.tools if name not in without
     ]
 
 
-def _tool(name: ToolName, profile: Profile, told: Sequence[CatalogSkill], prompt: str) -> Tool:
+def _tool(name: ToolName, profile: Profile, usable: Sequence[CatalogSkill], prompt: str) -> Tool:
     # In this form the list of skills is part of the tool's own description.
     description = prompt if profile.catalog_form == "tool-prompt" and prompt else _DESCRIPTIONS[name]
-    return Tool(name, description, _schema(name, profile, told))
+    return Tool(name, description, _schema(name, profile, usable))
 
 
 def _parameters(name: ToolName, profile: Profile) -> dict[str, _Parameter]:
-    """The parameters of a tool in a profile: arguments only where it has a use for them, a name where that is all."""
+    """Return the parameters of a tool in a profile: no `args` or `path` where the profile has no use for them."""
     known = dict(_PARAMETERS[name])
     if name == "skill_load" and profile.arguments == "none":
         del known["args"]
@@ -131,6 +130,7 @@ def _parameters(name: ToolName, profile: Profile) -> dict[str, _Parameter]:
     return known
 
 
+_VALUES: Mapping[str, Any] = {"string": str, "integer": Count, "strings": list[str]}
 _TYPES: Mapping[str, Mapping[str, Any]] = {
     "string": {"type": "string"},
     "integer": {"type": "integer"},
@@ -138,7 +138,7 @@ _TYPES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _schema(name: ToolName, profile: Profile, told: Sequence[CatalogSkill] | None) -> dict[str, Any]:
+def _schema(name: ToolName, profile: Profile, usable: Sequence[CatalogSkill] | None) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     parameters = _parameters(name, profile)
     for key, parameter in parameters.items():
@@ -147,9 +147,9 @@ def _schema(name: ToolName, profile: Profile, told: Sequence[CatalogSkill] | Non
             properties[key]["minimum"] = 1
         if key == "scope":
             properties[key]["enum"] = list(scopes_of(profile))
-    names = sorted({skill.name for skill in told or ()})
+    names = sorted({skill.name for skill in usable or ()})
     for key in ("name", "skillName"):
-        if told is not None and key in properties and len(names) <= NAMES_IN_SCHEMA:
+        if usable is not None and key in properties and len(names) <= NAMES_IN_SCHEMA:
             properties[key]["enum"] = names
     return {
         "type": "object",
@@ -160,7 +160,9 @@ def _schema(name: ToolName, profile: Profile, told: Sequence[CatalogSkill] | Non
 
 
 def check_arguments(name: ToolName, profile: Profile, given: Mapping[str, Any]) -> str | None:
-    """What is wrong with the arguments of a call, in words a model can act on; None if nothing is."""
+    """Return a message that a model can act on if the arguments of a call are not valid, else None."""
+    from skillshelf.core.validation import validate
+
     parameters = _parameters(name, profile)
     if unknown := sorted(str(key) for key in given if key not in parameters):
         return f"{name} has no parameter {', '.join(unknown)}; it has {', '.join(parameters)}"
@@ -169,23 +171,13 @@ def check_arguments(name: ToolName, profile: Profile, given: Mapping[str, Any]) 
         if value is None:
             if parameter.required:
                 return f"{name} needs the parameter `{key}`: {parameter.description}"
-        elif parameter.kind == "string" and not isinstance(value, str):
-            return f"`{key}` must be text"
-        elif parameter.kind == "strings" and not _is_list_of_texts(value):
-            return f"`{key}` must be a list of texts"
-        elif parameter.kind == "integer" and not _is_count(value):
-            return f"`{key}` must be a whole number of at least 1"
+        elif wrong := validate(_whole(value), _VALUES[parameter.kind], f"`{key}`"):
+            return str(wrong)
         elif parameter.required and not parameter.may_be_blank and isinstance(value, str) and not value.strip():
             return f"`{key}` must not be empty"
     return None
 
 
-def _is_count(value: Any) -> bool:
-    """Whether a value is a whole number of at least 1, however it is written: some programs have no other than 8.0."""
-    if isinstance(value, float):
-        return value.is_integer() and value >= 1
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _is_list_of_texts(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+def _whole(value: Any) -> Any:
+    """Return a float without a fraction as an integer: some programs have no other number than 8.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

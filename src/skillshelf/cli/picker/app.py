@@ -1,27 +1,36 @@
-"""A stock to a choice: the terminal picker. Whatever takes time is done in a thread, so that a key is never late."""
+"""Run the terminal picker: a search box, a list of skills and a preview.
+
+Whatever takes time runs in a thread, so that the picker answers every key at once.
+"""
 
 import asyncio
 import signal
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from threading import Lock, Thread
+from typing import Any, ClassVar, Literal, TypeVar
 
+from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal
 from textual.events import Key, Resize
 from textual.screen import ModalScreen
-from textual.widgets import Input
+from textual.widgets import Input, Static
+from textual.worker import Worker, WorkerFailed
 
-from skillshelf.cli.picker.model import Errands, PickerModel
-from skillshelf.cli.picker.rows import HELP, SHOWN, PickerAnswer, RowFilter, ScreenLine, Shown, SkillRow
-from skillshelf.cli.picker.widgets import Bar, Menu, Pane, Rows, Search
+from skillshelf.cli.picker.model import PickerModel
+from skillshelf.cli.picker.rows import HELP, SHOWN, PickerAnswer, RowFilter, ScreenLine, Shown, SkillRow, Tone
+from skillshelf.cli.picker.widgets import STYLES, Menu, Pane, Rows, Search
+from skillshelf.config.hosts import HOSTS
 from skillshelf.core.text import shorten, visible, width
 from skillshelf.errors import SkillError
 
 __all__ = ["Picker"]
 
 _KEYS = (
-    # What the last line says, and from how many cells on it says so.
+    # The texts of the last line, each with the width of the screen from which on it is shown.
     (0, "↵ pick"),
     (60, "{ctrl}T on/off"),
     (60, "{ctrl}S scope"),
@@ -32,23 +41,24 @@ _KEYS = (
     (0, "Esc quit"),
 )
 
-_SHOWN_AS: Mapping[Shown, Sequence[str]] = {"skills": (), "all": ("with problems",), "problems": ("problems",)}
+_FILTER_NAMES: Mapping[Shown, Sequence[str]] = {"skills": (), "all": ("with problems",), "problems": ("problems",)}
 
 Part = Literal["search", "rows", "pane"]
 _ORDER: tuple[Part, ...] = ("search", "rows", "pane")
 _NEXT: dict[Part, str] = {"search": "list", "rows": "preview", "pane": "search"}
 
-# From so many columns on list and preview stand side by side; with fewer columns and lines only one of them is seen.
+# From this width on, list and preview stand side by side; below both sizes only one of them is visible.
 _WIDE, _HIGH = 120, 16
-_WIDTHS = [(0, "-narrow"), (_WIDE, "-wide")]
+_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]
 
 _SLOW = 0.2
-"""Seconds after which it is said that a search is still going on."""
+"""Seconds after which the status line says that a search is still running."""
 
 _STYLE = """
 Screen { background: ansi_default; color: ansi_default; layout: vertical; overflow: hidden; }
 ModalScreen { background: ansi_default; }
-Pane, Rows, Menu { background: ansi_default; color: ansi_default; }
+Pane, Rows, Menu, Static { background: ansi_default; color: ansi_default; }
+Static { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
 #top { height: 1; }
 #prompt { width: 2; }
 #search, #search:focus {
@@ -57,22 +67,21 @@ Pane, Rows, Menu { background: ansi_default; color: ansi_default; }
 }
 #search > .input--cursor { background: ansi_default; color: ansi_default; text-style: reverse; }
 #search > .input--placeholder { background: ansi_default; color: ansi_default; text-style: dim; }
-#status { width: auto; }
+#status { width: auto; margin-right: 1; }
 #body { height: 1fr; layout: vertical; }
 #rows { height: 2fr; }
 #pane { height: 3fr; }
-#keys { height: 1; }
 .-wide #body { layout: horizontal; }
 .-wide #rows { width: 11fr; height: 1fr; }
 .-wide #pane { width: 9fr; height: 1fr; margin-left: 1; }
-ModalScreen > Pane { height: 100%; }
-ModalScreen > Bar { height: 1; }
-ModalScreen > Menu { height: 1fr; }
+ModalScreen > Pane, ModalScreen > Menu { height: 100%; }
 """
+
+_Result = TypeVar("_Result")
 
 
 class _Help(ModalScreen[None]):
-    """What the keys do."""
+    """The page that explains the keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,enter,f1,tab", "dismiss", priority=True),
@@ -83,7 +92,7 @@ class _Help(ModalScreen[None]):
     ]
 
     def compose(self) -> ComposeResult:
-        """One page of text."""
+        """Show one page of text."""
         yield Pane("skillshelf pick: keys (Esc closes)", [ScreenLine(line) for line in HELP.splitlines()], part="help")
 
     def action_move(self, by: int) -> None:
@@ -92,41 +101,41 @@ class _Help(ModalScreen[None]):
 
 
 class _HostMenu(ModalScreen[str]):
-    """The hosts there are; the answer is empty for all of them."""
+    """The menu of hosts; it returns an empty text for any host."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        # None with priority: it would overtake keys that were pressed before it.
+        # None of these has priority: it would overtake keys that were pressed before it.
         Binding("escape,q", "dismiss"),
         Binding("enter", "choose"),
         Binding("up", "move(-1)"),
         Binding("down", "move(1)"),
     ]
 
-    def __init__(self, hosts: Sequence[str], chosen: str | None) -> None:
+    def __init__(self, chosen: str | None) -> None:
         super().__init__()
-        self._names = ["", *hosts]
+        self._names = ["", *HOSTS]
         self._chosen = self._names.index(chosen or "")
 
     def compose(self) -> ComposeResult:
-        """One line for each."""
-        yield Bar("title", "quiet", "Only what this host tells its model (Enter takes it, Esc closes)")
-        yield Menu(["any host", *self._names[1:]], self._chosen)
+        """Show one line for each host."""
+        title = "Show only skills that this host gives to its model (Enter selects, Esc closes)"
+        yield Menu(title, ["any host", *HOSTS], self._chosen)
 
     def action_move(self, by: int) -> None:
         """Move to another host."""
         self.query_one(Menu).move(by)
 
     def action_choose(self) -> None:
-        """Take this host."""
+        """Select this host."""
         self.dismiss(self._names[self.query_one(Menu).cursor])
 
 
 class Picker(App[SkillRow]):
-    """The picker; it returns the chosen row, or nothing."""
+    """The picker; it returns the chosen row, or None."""
 
     CSS = _STYLE
     ENABLE_COMMAND_PALETTE = False
-    HORIZONTAL_BREAKPOINTS = _WIDTHS
+    HORIZONTAL_BREAKPOINTS = _BREAKPOINTS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", priority=True),
         Binding("escape", "cancel"),
@@ -144,52 +153,76 @@ class Picker(App[SkillRow]):
         Binding("f1", "help"),
     ]
 
-    def __init__(self, stock: PickerModel, *, query: str = "", takes_problems: bool = False) -> None:
+    def __init__(self, model: PickerModel, *, query: str = "", takes_problems: bool = False) -> None:
         # The terminal's own colours, whatever they are.
         super().__init__(ansi_color=True)
-        self.stock = stock
+        self.model = model
         self.failure: Exception | None = None
-        self._look = RowFilter(query)
+        self._filter = RowFilter(query)
         self._takes_problems = takes_problems
         self._answer: PickerAnswer | None = None
-        self._asked: str | None = None
-        self._switches = 0
+        self._loading_host: str | None = None
         self._picks_next = False
-        self._pane_tells = False
+        self._pane_has_message = False
         self._part: Part = "search"
-        self._listing = Errands("picker-list", self.call_later)
-        self._reading = Errands("picker-pane", self.call_later)
-        self._preparing = Errands("picker-index", self.call_later)
-        self._asking = Errands("picker-hosts", self.call_later)
+        self._locks: dict[str, Lock] = defaultdict(Lock)
 
     def compose(self) -> ComposeResult:
-        """Search on top, list and preview below, keys at the bottom."""
+        """Lay out the search box on top, list and preview below, keys at the bottom."""
         with Horizontal(id="top"):
-            yield Bar("prompt", "strong", "> ")
-            yield Search(
-                self._look.query, placeholder="type to search", select_on_focus=False, id="search", compact=True
-            )
-            yield Bar("status", "quiet")
+            yield Static(Text("> ", STYLES["strong"]), id="prompt")
+            query = self._filter.query
+            yield Search(query, placeholder="type to search", select_on_focus=False, id="search", compact=True)
+            yield Static(id="status")
         with Container(id="body"):
             yield Rows(id="rows")
             yield Pane(part="pane")
-        yield Bar("keys", "quiet")
+        yield Static(id="keys")
 
     def on_mount(self) -> None:
-        """Ask for the first rows."""
+        """Request the first rows."""
         self.query_one(Input).cursor_blink = False
-        self._rows.show((), empty="looking at the disk …", follow=None)
+        self._rows.show((), empty="reading skills …", follow=None)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop, 128 + number)
-        self._ask()
+        self._request_rows()
 
     def on_resize(self, event: Resize) -> None:
-        """Say as much as there is room for, once the new size is known."""
-        for catch_up in (self._arrange, self._say_keys, self._say_state):
-            self.call_later(catch_up)
+        """Arrange the parts again once the new size is known."""
+        for update in (self._arrange, self._show_keys, self._show_status):
+            self.call_later(update)
 
-    # What is shown --------------------------------------------------------------------------------
+    # Background jobs ------------------------------------------------------------------------------
+
+    def _start(
+        self, group: str, job: Callable[[], _Result], then: Callable[[_Result], object], *, exclusive: bool = True
+    ) -> None:
+        """Run a job in a thread and pass its result to `then`; a newer exclusive job of the group replaces it."""
+
+        async def work() -> None:
+            try:
+                result = await _in_thread(job, self._locks[group])
+            except (SkillError, OSError) as error:
+                self._rows.busy = self._loading_host = None
+                self._rows.refresh()
+                self._show_status()
+                self._say(str(error), "bad")
+            else:
+                then(result)
+
+        _worker: Worker[None] = self.run_worker(work, group=group, exclusive=exclusive)
+
+    def _handle_exception(self, error: Exception) -> None:
+        # Textual would print a page about it; the command prints one line.
+        error = error.error if isinstance(error, WorkerFailed) and isinstance(error.error, Exception) else error
+        self.failure = self.failure or error
+        super()._handle_exception(error)
+
+    def _print_error_renderables(self) -> None:
+        self._exit_renderables.clear()
+
+    # List and preview -----------------------------------------------------------------------------
 
     @property
     def _rows(self) -> Rows:
@@ -199,122 +232,107 @@ class Picker(App[SkillRow]):
     def _pane(self) -> Pane:
         return self.query_one("#pane", Pane)
 
-    def _ask(self, *, follow: str | None = None) -> None:
-        """Ask for the rows of this look; they come when they are there."""
-        look = self._look
-        self._listing.ask("answer", lambda: self.stock.answer(look), lambda result: self._show(result, follow))
-        self.set_timer(_SLOW, self._say_state)
+    def _request_rows(self, *, follow: str | None = None) -> None:
+        wanted = self._filter
+        self._start("rows", lambda: self.model.select(wanted), lambda answer: self._show_rows(answer, follow))
+        self.set_timer(_SLOW, self._show_status)
 
-    def _show(self, result: Any, follow: str | None) -> None:
-        if self._failed(result):
-            return
+    def _show_rows(self, answer: PickerAnswer, follow: str | None) -> None:
         if self._answer is None:
-            self._preparing.ask("index", self.stock.make_index, self._indexed)
-            self._asking.ask("hosts", self.stock.ask_hosts, self._hosts_answered)
-        self._answer = result
-        self._rows.show(result.rows, empty=self._nothing(result.look), follow=follow)
-        self._say_state()
-        self._read()
-        if self._picks_next and result.look == self._look:
+            self._start("index", self.model.build_index, self._indexed)
+            self._start("survey", self.model.survey_hosts, lambda _: self._request_preview(stay=True))
+        self._answer = answer
+        self._rows.show(answer.rows, empty=self._text_if_empty(), follow=follow)
+        self._show_status()
+        self._request_preview()
+        if self._picks_next:
             self.action_pick()
 
-    def _indexed(self, result: object) -> None:
-        """Search once more: so far only names were compared."""
-        if not self._failed(result) and self._look.query.strip():
+    def _indexed(self, _: None) -> None:
+        """Search again: without the index only names were compared."""
+        if self._filter.query.strip():
             row = self._rows.row
-            self._ask(follow=row.path if row and self._rows.cursor else None)
+            self._request_rows(follow=row.path if row and self._rows.cursor else None)
 
-    def _hosts_answered(self, result: object) -> None:
-        if not self._failed(result):
-            self._read(stay=True)
+    def _text_if_empty(self) -> str:
+        if self._filter.query.strip():
+            return f"no skill matches {self._filter.query.strip()!r}"
+        if self._filter != RowFilter():
+            return "no skill matches this filter"
+        return "no skills here; skillshelf list shows the folders that were searched"
 
-    def _nothing(self, look: RowFilter) -> str:
-        if look.query.strip():
-            return f"nothing fits {look.query.strip()!r}"
-        if look != RowFilter():
-            return "nothing here"
-        return "no skills here; skillshelf list says where they were looked for"
-
-    def _read(self, *, stay: bool = False) -> None:
-        """Show what there is to say about the row under the cursor."""
+    def _request_preview(self, *, stay: bool = False) -> None:
+        """Show details of the row under the cursor."""
         row = self._rows.row
         if row is None:
             self._pane.show("", ())
             return
-        self._reading.ask("about", lambda: self.stock.about(row), lambda lines: self._show_pane(row, lines, stay=stay))
 
-    def _show_pane(self, row: SkillRow, lines: Any, *, stay: bool) -> None:
-        # A message that stands in the preview is not taken away before it was read.
-        if not self._failed(lines) and row is self._rows.row and not (stay and self._pane_tells):
-            self._pane_tells = False
-            self._pane.show(row.name, lines, stay=stay)
+        def show(lines: list[ScreenLine]) -> None:
+            # A message in the preview stays until the person moves on.
+            if row is self._rows.row and not (stay and self._pane_has_message):
+                self._pane_has_message = False
+                self._pane.show(row.name, lines, stay=stay)
 
-    def _failed(self, result: object) -> bool:
-        """Whether a job failed: what the machine or a file did is said, anything else is our mistake."""
-        if isinstance(result, SkillError | OSError):
-            self._say(str(result), "bad")
-            return True
-        if isinstance(result, Exception):
-            raise result
-        return False
+        self._start("preview", lambda: self.model.describe(row), show)
 
-    # What is said ---------------------------------------------------------------------------------
+    # Messages -------------------------------------------------------------------------------------
 
     def _say(self, text: str, tone: Literal["strong", "bad"] = "strong") -> None:
-        """One line at the bottom, until the next key; what is longer stands in the preview too."""
-        self.query_one("#keys", Bar).say(text, tone)
+        """Show a message in the last line until the next key, and in the preview too if it is longer."""
+        self._write("keys", text, tone)
         if width(visible(text)) > self.size.width:
-            self._pane_tells = True
+            self._pane_has_message = True
             self._pane.show("", [ScreenLine(visible(text), tone)])
 
-    def _say_keys(self) -> None:
+    def _write(self, part: str, text: str, tone: Tone) -> None:
+        self.query_one(f"#{part}", Static).update(Text(visible(text), STYLES[tone]))
+
+    def _show_keys(self) -> None:
         typing = self._part == "search"
         keys = {"ctrl": "^" if typing else "", "help": "F1" if typing else "?", "next": _NEXT[self._part]}
         words = [text.format(**keys) for least, text in _KEYS if self.size.width >= least]
-        self.query_one("#keys", Bar).say("  ".join(words), "quiet")
+        self._write("keys", "  ".join(words), "quiet")
 
-    def _say_state(self) -> None:
+    def _show_status(self) -> None:
         if self._answer is None:
             return
-        look = self._answer.look
+        shown = self._answer.row_filter
         count = f"{len(self._answer.rows):,}{'+' if self._answer.more else ''}"
-        parts = [f"{count} of {self._answer.total:,}" if self.size.width >= 60 else count]
-        parts += [*filter(None, (look.scope, look.host)), *_SHOWN_AS[look.shown]]
-        if self._asked is not None:
-            parts.append(f"asking {self._asked} …")
-        elif self._look != look or not self._answer.ranked:
-            parts.append("searching …")
-        status = shorten(" · ".join(parts), max(4, self.size.width - 12))
-        bar = self.query_one("#status", Bar)
-        bar.styles.width = len(status) + 1
-        bar.say(status, "quiet")
+        words = [f"{count} of {self._answer.total:,}" if self.size.width >= 60 else count]
+        words += [*filter(None, (shown.scope, shown.host)), *_FILTER_NAMES[shown.shown]]
+        if self._loading_host is not None:
+            words.append(f"loading {self._loading_host} …")
+        elif self._filter != shown or not self._answer.ranked:
+            words.append("searching …")
+        self._write("status", shorten(" · ".join(words), max(4, self.size.width - 12)), "quiet")
 
-    # What keys do ---------------------------------------------------------------------------------
+    # Keys -----------------------------------------------------------------------------------------
 
     def on_key(self, event: Key) -> None:
-        """A key takes a message away."""
-        self._say_keys()
+        """Replace a message by the keys."""
+        self._show_keys()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Search for what stands in the box now."""
-        if event.value != self._look.query:
-            self._look = self._look._replace(query=event.value)
+        """Search for the text of the box."""
+        if event.value != self._filter.query:
+            self._filter = self._filter._replace(query=event.value)
             self._picks_next = False
-            self._say_keys()
-            self._ask()
+            self._show_keys()
+            self._request_rows()
 
     def on_input_submitted(self) -> None:
-        """Take the row under the cursor."""
+        """Pick the row under the cursor."""
         self.action_pick()
 
     def action_pick(self) -> None:
-        """Leave with the row under the cursor; with the first of an answer that is not there yet."""
-        self._picks_next = self._answer is None or self._answer.look != self._look
+        """Leave with the row under the cursor, or with the first row of a search that is still running."""
+        self._picks_next = self._answer is None or self._answer.row_filter != self._filter
         row = self._rows.row
         if row is None or self._picks_next:
             return
         if row.skill is None and not self._takes_problems:
-            self._say(f"{row.name} is not in the catalog ({row.state}); pick --path gives its folder", "bad")
+            self._say(f"{row.name} is not in the catalog ({row.state}); pick --path prints its folder", "bad")
             return
         self.exit(row)
 
@@ -330,34 +348,34 @@ class Picker(App[SkillRow]):
         self.exit(None, return_code=code)
 
     def action_move(self, by: int) -> None:
-        """Move the cursor, or scroll what is read."""
+        """Move the cursor, or scroll the preview if it has the focus."""
         if self._part == "pane":
             self._pane.move(by)
         elif self._rows.row is not None:
             self._rows.move(by)
-            self._read()
+            self._request_preview()
 
     def action_page(self, by: int) -> None:
-        """Move by as much as is seen."""
+        """Move by one screen."""
         self.action_move(by * (self._pane if self._part == "pane" else self._rows).room)
 
     def action_next(self, by: int) -> None:
-        """Go to the next part, around and around."""
+        """Give the focus to the next part, or to the one before it."""
         if not isinstance(self.screen, ModalScreen):
-            self._go(_ORDER[(_ORDER.index(self._part) + by) % len(_ORDER)])
+            self._focus_part(_ORDER[(_ORDER.index(self._part) + by) % len(_ORDER)])
 
     def action_search(self) -> None:
-        """Go to the search box."""
-        self._go("search")
+        """Give the focus to the search box."""
+        self._focus_part("search")
 
-    def _go(self, part: Part) -> None:
+    def _focus_part(self, part: Part) -> None:
         self._part = part
         self._arrange()
         self.screen.set_focus(self.query_one(f"#{part}"))
-        self._say_keys()
+        self._show_keys()
 
     def _arrange(self) -> None:
-        """Where there is no room for both, reading takes the place of the list."""
+        """Show either the list or the preview on a screen that is too small for both."""
         small = self.size.width < _WIDE and self.size.height < _HIGH
         self._rows.display = not small or self._part != "pane"
         self._pane.display = not small or self._part == "pane"
@@ -367,74 +385,77 @@ class Picker(App[SkillRow]):
         row = self._rows.row
         if row is None:
             return
-        self._switches += 1
-        self._rows.switching = row.path
-        self._rows.refresh()
-        self._listing.ask(
-            ("switch", self._switches), lambda: self.stock.switch(row), lambda said: self._switched(row, said)
-        )
 
-    def _switched(self, row: SkillRow, said: Any) -> None:
-        self._rows.switching = None
+        def toggled(message: str) -> None:
+            self._rows.busy = None
+            self._say(message)
+            self._request_rows(follow=row.path)
+
+        self._rows.busy = row.path
         self._rows.refresh()
-        if not self._failed(said):
-            self._say(said)
-            self._ask(follow=row.path)
+        self._start("toggle", lambda: self.model.toggle(row), toggled, exclusive=False)
 
     def action_scope(self) -> None:
-        """Show the next scope only; after the last, all."""
-        if self._answer is None:
-            return
-        scopes = [None, *dict.fromkeys(row.scope for row in self.stock.rows())]
-        self._change(scope=_after(scopes, self._look.scope))
+        """Show only the next scope; after the last one, all."""
+        if self._answer is not None:
+            scopes = [None, *dict.fromkeys(row.scope for row in self.model.rows())]
+            self._change_filter(scope=_after(scopes, self._filter.scope))
 
     def action_host(self) -> None:
-        """Let the person choose a host, and show what it tells its model."""
-        self.push_screen(_HostMenu(self.stock.hosts, self._look.host), self._ask_host)
+        """Open the menu of hosts, and show only the skills that the selected one gives to its model."""
+        self.push_screen(_HostMenu(self._filter.host), self._select_host)
 
-    def _ask_host(self, choice: str | None) -> None:
-        if choice is None:
+    def _select_host(self, host: str | None) -> None:
+        if host is None:
             return
-        self._asked = choice or None
-        if not choice:
-            self._change(host=None)
-            return
-        self._say_state()
-        self._asking.ask("host", lambda: self.stock.ask_host(choice), lambda result: self._answered(choice, result))
 
-    def _answered(self, host: str, result: object) -> None:
-        if host != self._asked:
-            # Another one was chosen in the meantime.
+        def loaded(_: None) -> None:
+            self._loading_host = None
+            self._change_filter(host=host or None)
+
+        if not host:
+            self.workers.cancel_group(self, "host")
+            loaded(None)
             return
-        self._asked = None
-        self._say_state()
-        if not self._failed(result):
-            self._change(host=host)
+        self._loading_host = host
+        self._show_status()
+        self._start("host", lambda: self.model.load_host(host), loaded)
 
     def action_problems(self) -> None:
-        """Show skills, then everything, then problems."""
-        self._change(shown=_after(SHOWN, self._look.shown))
+        """Show skills, then everything, then only problems."""
+        self._change_filter(shown=_after(SHOWN, self._filter.shown))
 
     def action_help(self) -> None:
-        """Say what the keys do."""
+        """Explain the keys."""
         self.push_screen(_Help())
 
-    def _change(self, **changes: Any) -> None:
-        self._look = self._look._replace(**changes)
+    def _change_filter(self, **changes: Any) -> None:
+        self._filter = self._filter._replace(**changes)
         row = self._rows.row
-        self._ask(follow=row.path if row else None)
-
-    # What goes wrong ------------------------------------------------------------------------------
-
-    def _handle_exception(self, error: Exception) -> None:
-        # Textual would print a page about it; whoever runs this says it in one line.
-        self.failure = self.failure or error
-        super()._handle_exception(error)
-
-    def _print_error_renderables(self) -> None:
-        self._exit_renderables.clear()
+        self._request_rows(follow=row.path if row else None)
 
 
 def _after(values: Sequence[Any], value: Any) -> Any:
-    place = values.index(value) if value in values else -1
-    return values[(place + 1) % len(values)]
+    position = values.index(value) if value in values else -1
+    return values[(position + 1) % len(values)]
+
+
+async def _in_thread(job: Callable[[], _Result], lock: Lock) -> _Result:
+    """Return the result of a job that runs in a daemon thread, after the jobs that hold the lock.
+
+    A job that is cancelled while it waits is not run. Textual's own threads are not daemons: leaving the picker would
+    wait for a slow disk.
+    """
+    future: Future[_Result] = Future()
+
+    def run() -> None:
+        with lock:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(job())
+            except Exception as error:
+                future.set_exception(error)
+
+    Thread(target=run, name="picker", daemon=True).start()
+    return await asyncio.wrap_future(future)

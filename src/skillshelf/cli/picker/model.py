@@ -1,24 +1,20 @@
-"""A place to what every host makes of a file in it, found out by a process of its own.
-
-With ten thousand skills that is work for half a minute. A thread of the program that draws would take turns with it,
-and every key would wait.
-"""
+"""Provide the picker's data: rows, previews, the verdicts of hosts, and the switch that disables a skill."""
 
 import os
-from collections.abc import Callable, Hashable, Sequence
-from threading import Condition, Lock, Thread
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.cli.picker.rows import (
     PickerAnswer,
     RowFilter,
     ScreenLine,
     SkillRow,
-    answer,
     details,
-    hosts_of,
+    host_lines,
     preview,
     rows_of,
+    select_rows,
 )
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.settings_edit import change_list
@@ -28,141 +24,103 @@ from skillshelf.core.worker_process import WorkerLost, WorkerProcess
 from skillshelf.errors import ConfigurationError, SkillError
 
 if TYPE_CHECKING:
+    from skillshelf.core.values import CatalogSkill
     from skillshelf.hosts.stages import Verdict
     from skillshelf.shelf import Shelf
 
-__all__ = ["Errands", "PickerModel", "SurveyWorker", "answers"]
+__all__ = ["PickerModel", "SurveyWorker", "handle"]
 
-
-_POLITE = 10
-"""How much less than the program that draws the other one counts, where there is too little of the machine for both."""
+_NICENESS = 10
+"""The picker comes first where the machine is too slow for both processes."""
 
 
 class SurveyWorker:
-    """Asks the process, which is started with the first question and ended by `close`."""
+    """A process that surveys all hosts; it starts with the first request and ends with `close`.
+
+    A survey of 10,000 skills takes half a minute. In a thread of the picker it would delay every key.
+    """
 
     def __init__(self, environment: Environment) -> None:
-        self._partner = WorkerProcess("skillshelf.cli.picker.model", environment._replace(env=dict(environment.env)))
+        self._process = WorkerProcess("skillshelf.cli.picker.model", environment._replace(env=dict(environment.env)))
         self._lock = Lock()
         self._is_ready = False
         self.failure = ""
 
-    def look(self) -> None:
-        """Look at the place as every host does, if that is still to be done."""
-        self._ask("look")
+    def survey(self) -> None:
+        """Survey all hosts, unless that is done already."""
+        self._request("wait")
         self._is_ready = True
 
     def verdicts(self, path: str) -> "list[Verdict] | None":
-        """What each host makes of a file; None as long as the answer would have to wait for something longer."""
+        """Return each host's verdict on a file, or None while the process is busy with something longer."""
         if not self._is_ready or not self._lock.acquire(blocking=False):
             return None
         self._lock.release()
-        return list(self._ask("verdicts", path))
+        return list(self._request("verdicts", path))
 
-    def seen_by(self, host: str) -> frozenset[str]:
-        """Every path to a file that a host tells its model about."""
-        return frozenset(self._ask("seen_by", host))
+    def visible_to(self, host: str) -> frozenset[str]:
+        """Return every path to a file that a host gives to its model."""
+        return frozenset(self._request("visible_to", host))
 
     def close(self) -> None:
-        """End the process, whatever it does; nothing can be asked any more."""
-        self._partner.close()
+        """End the process, whatever it does; later requests fail."""
+        self._process.close()
 
-    def _ask(self, *question: str) -> Any:
+    def _request(self, *request: str) -> Any:
         with self._lock:
             try:
-                answer = self._partner.ask(question)
+                answer = self._process.ask(request)
             except WorkerLost as lost:
                 self._is_ready = False
-                self.failure = f"the process that asks them {lost}; skillshelf hosts may say why"
-                raise SkillError(f"no host could be asked: {self.failure}") from None
+                self.failure = f"the process that surveys them {lost}; skillshelf hosts may show why"
+                raise SkillError(f"hosts cannot be surveyed: {self.failure}") from None
             self.failure = ""
             return answer
 
 
-# The other process --------------------------------------------------------------------------------
+# In the other process -----------------------------------------------------------------------------
 
 
-def answers(environment: Environment) -> Callable[[tuple[str, ...]], Any]:
-    """What the other process answers: a question is the name of a method of its eyes, with words."""
-    os.nice(_POLITE)
-    eyes = _Eyes(environment)
-    return lambda question: getattr(eyes, question[0])(*question[1:])
+def handle(environment: Environment) -> Callable[[tuple[str, ...]], Any]:
+    """Return the function that answers requests: each is the name of a method of the survey, with its arguments."""
+    os.nice(_NICENESS)
+    survey = _HostSurvey(environment)
+    return lambda request: getattr(survey, request[0])(*request[1:])
 
 
-class _Eyes:
-    """One survey of a place."""
+class _HostSurvey:
+    """One survey of all hosts."""
 
     def __init__(self, environment: Environment) -> None:
-        from skillshelf.config.hosts import HOSTS
         from skillshelf.hosts.survey import take_survey
 
         self._survey = take_survey(environment, list(HOSTS))
 
-    def look(self) -> None:
-        """Nothing: the look was taken."""
+    def wait(self) -> None:
+        """Do nothing: an answer means that the survey is complete."""
 
     def verdicts(self, path: str) -> "list[Verdict]":
-        """What each host makes of a file; nothing where there is none."""
+        """Return each host's verdict on a file, or nothing if there is no such file."""
         from skillshelf.hosts.stages import judge
         from skillshelf.hosts.survey import skill_file_at
 
-        sighting = self._survey.by_path.get(path) or skill_file_at(path)
-        return [judge(sighting, view, self._survey) for view in self._survey.views.values()] if sighting else []
+        skill_file = self._survey.by_path.get(path) or skill_file_at(path)
+        return [judge(skill_file, state, self._survey) for state in self._survey.states.values()] if skill_file else []
 
-    def seen_by(self, host: str) -> list[str]:
-        """Every path to a file that a host tells its model about."""
+    def visible_to(self, host: str) -> list[str]:
+        """Return every path to a file that a host gives to its model."""
         from skillshelf.hosts.stages import judge
 
-        view = self._survey.views[host]
-        visible = {found.real_path for found in self._survey.sightings if judge(found, view, self._survey).visible}
-        return [path for path, sighting in self._survey.by_path.items() if sighting.real_path in visible]
+        state = self._survey.states[host]
+        visible = {found.real_path for found in self._survey.skill_files if judge(found, state, self._survey).visible}
+        return [path for path, skill_file in self._survey.by_path.items() if skill_file.real_path in visible]
 
 
-Deliver = Callable[[Callable[..., Any], Any], object]
-
-
-class _Errand(NamedTuple):
-    job: Callable[[], Any]
-    then: Callable[[Any], object]
-
-
-class Errands:
-    """One thread that does jobs in the order they were asked for; what a job raises is its result.
-
-    The thread is a daemon: a program that ends does not wait for a disk.
-    """
-
-    def __init__(self, name: str, deliver: Deliver) -> None:
-        self._deliver = deliver
-        self._waiting: dict[Hashable, _Errand] = {}
-        self._changed = Condition()
-        Thread(target=self._work, name=name, daemon=True).start()
-
-    def ask(self, kind: Hashable, job: Callable[[], Any], then: Callable[[Any], object]) -> None:
-        """Do the job, then hand over its result; of one kind only the last that waits is done."""
-        with self._changed:
-            self._waiting.pop(kind, None)
-            self._waiting[kind] = _Errand(job, then)
-            self._changed.notify()
-
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waiting)
-                errand = self._waiting.pop(next(iter(self._waiting)))
-            try:
-                result = errand.job()
-            except Exception as error:
-                result = error
-            try:
-                self._deliver(errand.then, result)
-            except RuntimeError:
-                # Nobody is there any more to hand it to.
-                return
+# In the picker ------------------------------------------------------------------------------------
 
 
 class PickerModel:
-    """What is on the shelf now; `open_shelf` opens it anew, with the configuration as it is then."""
+    """The skills of a shelf; `open_shelf` opens it again after a change of the configuration."""
 
     def __init__(self, open_shelf: "Callable[[], Shelf]") -> None:
         self._open_shelf = open_shelf
@@ -171,114 +129,104 @@ class PickerModel:
         self.where = PathDisplay(self.shelf.environment.cwd, self.shelf.environment.home)
         self._rows: Sequence[SkillRow] | None = None
         self._is_indexed = False
-        self._surveyor = SurveyWorker(self.shelf.environment)
-        self._seen: dict[str, frozenset[str]] = {}
+        self._hosts = SurveyWorker(self.shelf.environment)
+        self._visible_to: dict[str, frozenset[str]] = {}
 
     def _open(self) -> "Shelf":
-        """The shelf, silent: a line that says how far it is would be drawn over the picker."""
         shelf = self._open_shelf()
+        # A progress line would be drawn over the picker.
         shelf.progress = None
         return shelf
 
     def rows(self) -> Sequence[SkillRow]:
-        """Every row there is; the disk is looked at when they are first asked for."""
+        """Return every row; the first call reads the disk."""
         with self._lock:
             if self._rows is None:
                 self._rows = rows_of(self.shelf.catalog, self.where)
             return self._rows
 
-    def answer(self, look: RowFilter) -> PickerAnswer:
-        """The rows that fit a look; by their names only while there is no index."""
-        seen = self._seen[look.host] if look.host is not None else None
-        sees = None if seen is None else lambda row: row.path in seen
-        return answer(self.shelf, self.rows(), look, sees=sees, rank=self._is_indexed)
+    def select(self, row_filter: RowFilter) -> PickerAnswer:
+        """Return the rows that match a filter; without an index only names are compared."""
+        paths = self._visible_to[row_filter.host] if row_filter.host is not None else None
+        return select_rows(self.shelf, self.rows(), row_filter, paths=paths, rank=self._is_indexed)
 
-    def make_index(self) -> None:
-        """Bring the search index up to date, which takes a while the first time."""
-        # Words that begin no name: a search that names answer does not ask the index.
+    def build_index(self) -> None:
+        """Update the search index, which takes a while the first time."""
+        # Words that begin no name: a search that names alone can answer does not open the index.
         self.shelf.search("and now for the index")
         self._is_indexed = True
 
-    def about(self, row: SkillRow) -> list[ScreenLine]:
-        """Everything there is to say about a row, and what a model would get of it."""
-        told = preview(self.shelf, row)
-        return [*details(row, self.where), *self._verdicts(row), *([ScreenLine("")] if told else []), *told]
+    def describe(self, row: SkillRow) -> list[ScreenLine]:
+        """Return the details of a row, the verdicts of hosts, and the text that a model would get."""
+        text = preview(self.shelf, row)
+        return [*details(row, self.where), *self._host_lines(row), *([ScreenLine("")] if text else []), *text]
+
+    def close(self) -> None:
+        """End the survey of hosts."""
+        self._hosts.close()
 
     # Hosts ----------------------------------------------------------------------------------------
 
-    @property
-    def hosts(self) -> Sequence[str]:
-        """The hosts that can be asked."""
-        return list(HOSTS)
+    def survey_hosts(self) -> None:
+        """Survey all hosts; with thousands of skills that takes seconds."""
+        self._hosts.survey()
 
-    def ask_hosts(self) -> None:
-        """Look at the place as every host does; with thousands of skills that takes seconds."""
-        self._surveyor.look()
+    def load_host(self, host: str) -> None:
+        """Find the skills that a host gives to its model, for a filter with that host."""
+        if host not in self._visible_to:
+            self._visible_to[host] = self._hosts.visible_to(host)
 
-    def ask_host(self, host: str) -> None:
-        """Find out what one host tells its model, so that a look can ask for it."""
-        if host not in self._seen:
-            self._seen[host] = self._surveyor.seen_by(host)
-
-    def _verdicts(self, row: SkillRow) -> list[ScreenLine]:
+    def _host_lines(self, row: SkillRow) -> list[ScreenLine]:
         try:
-            verdicts = self._surveyor.verdicts(row.path)
+            verdicts = self._hosts.verdicts(row.path)
         except SkillError:
             verdicts = None
-        if self._surveyor.failure:
-            return [ScreenLine(f"hosts    {self._surveyor.failure}", "bad", hang=9)]
+        if self._hosts.failure:
+            return [ScreenLine(f"hosts    {self._hosts.failure}", "bad", hang=9)]
         if verdicts is not None:
-            return hosts_of(verdicts)
-        return [*hosts_of(self._first_verdicts(row)), ScreenLine("hosts    looking at their budgets …", "quiet")]
+            return host_lines(verdicts)
+        return [*host_lines(self._first_verdicts(row)), ScreenLine("hosts    checking their budgets …", "quiet")]
 
     def _first_verdicts(self, row: SkillRow) -> "list[Verdict]":
-        """What hosts make of one file by a look at it and its rivals, until all files have been looked at."""
+        """Return verdicts from the file and others of its name alone, until the survey is complete."""
         from skillshelf.hosts.stages import judge
         from skillshelf.hosts.survey import survey_one
 
         rivals = [other.path for other in self.rows() if other.name == row.name]
-        survey = survey_one(self.shelf.environment, self.hosts, row.path, rivals)
-        sighting = survey.by_path.get(row.path)
-        return [judge(sighting, view, survey) for view in survey.views.values()] if sighting else []
+        survey = survey_one(self.shelf.environment, list(HOSTS), row.path, rivals)
+        skill_file = survey.by_path.get(row.path)
+        return [judge(skill_file, state, survey) for state in survey.states.values()] if skill_file else []
 
-    def close(self) -> None:
-        """End what still goes on."""
-        self._surveyor.close()
+    # Enable and disable ---------------------------------------------------------------------------
 
-    # Switches -------------------------------------------------------------------------------------
-
-    def switch(self, row: SkillRow) -> str:
-        """Disable a skill, or enable it, in the user's own file; says what came of it."""
+    def toggle(self, row: SkillRow) -> str:
+        """Disable a skill, or enable it, in the user's configuration file; return a message with the result."""
         if row.skill is None:
-            raise ConfigurationError(f"{row.name} is not in the catalog; there is nothing to switch")
+            raise ConfigurationError(f"{row.name} is not in the catalog; it cannot be enabled or disabled")
         wanted = not row.skill.enabled
-        changed = self._change(row, enable=wanted)
-        self._look_again()
-        now = next((other.skill for other in self.rows() if other.path == row.path), None)
-        if now is not None and now.enabled != wanted:
-            state = "enabled" if now.enabled else "disabled"
-            return f"{row.name} stays {state}: another configuration file decides"
-        return f"{row.name} is {'enabled' if wanted else 'disabled'} ({self.where.short(changed)})"
-
-    def _change(self, row: SkillRow, *, enable: bool) -> str:
-        """Put the skill on the list of disabled ones, or take off what means it; returns the file."""
-        assert row.skill is not None
-        skill, environment = row.skill, self.shelf.environment
-        base = os.path.dirname(user_config_path(environment) or "")
-        meant = {skill.name, skill.path, skill.real_path, skill.dir, os.path.dirname(skill.real_path)}
-        # The name, as the command disable keeps it; the path where a name alone would mean several.
-        several = sum(other.name == row.name for other in self.rows() if other.skill is not None) > 1
-        key = row.path if several else row.name
-
-        def change(entries: list[str]) -> list[str]:
-            full = [expand(entry, environment, base=base) if "/" in entry else entry for entry in entries]
-            others = [entry for entry, name in zip(entries, full, strict=True) if name not in meant]
-            return others if enable else [*others, key]
-
-        return change_list(environment, "skills", "disabled", change)[0]
-
-    def _look_again(self) -> None:
+        file = self._edit_disabled(row, row.skill, enable=wanted)
         shelf = self._open()
         rows = rows_of(shelf.catalog, self.where)
         with self._lock:
             self.shelf, self._rows = shelf, rows
+        now = next((other.skill for other in rows if other.path == row.path), None)
+        if now is not None and now.enabled != wanted:
+            state = "enabled" if now.enabled else "disabled"
+            return f"{row.name} is still {state}: another configuration file sets it"
+        return f"{row.name} is {'enabled' if wanted else 'disabled'} ({self.where.short(file)})"
+
+    def _edit_disabled(self, row: SkillRow, skill: "CatalogSkill", *, enable: bool) -> str:
+        """Add the skill to `skills.disabled`, or remove every entry that means it; return the path of the file."""
+        environment = self.shelf.environment
+        base = os.path.dirname(user_config_path(environment) or "")
+        meant = {skill.name, skill.path, skill.real_path, skill.dir, os.path.dirname(skill.real_path)}
+        # The name, as the command disable writes it, or the path if several skills have that name.
+        several = sum(other.name == row.name for other in self.rows() if other.skill is not None) > 1
+        key = row.path if several else row.name
+
+        def edit(entries: list[str]) -> list[str]:
+            full = [expand(entry, environment, base=base) if "/" in entry else entry for entry in entries]
+            others = [entry for entry, name in zip(entries, full, strict=True) if name not in meant]
+            return others if enable else [*others, key]
+
+        return change_list(environment, "skills", "disabled", edit)[0]

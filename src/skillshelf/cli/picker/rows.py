@@ -1,12 +1,13 @@
-"""A catalog to the rows of the picker, and a row to what is said about it; nothing here draws."""
+"""Convert a catalog into the picker's rows, select rows, and describe one; nothing here draws."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from skillshelf.catalog.load import omissions
 from skillshelf.core.console import PathDisplay
 from skillshelf.core.text import fold, plural, shorten, visible, width
-from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, Hidden
+from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, Hidden, Shadowed
 from skillshelf.errors import SkillError
 
 if TYPE_CHECKING:
@@ -21,17 +22,16 @@ __all__ = [
     "PickerAnswer",
     "RowFilter",
     "ScreenLine",
-    "Sees",
     "Shown",
     "SkillRow",
     "State",
-    "answer",
     "cells_of",
     "columns_for",
     "details",
-    "hosts_of",
+    "host_lines",
     "preview",
     "rows_of",
+    "select_rows",
     "wrapped",
 ]
 
@@ -61,9 +61,9 @@ TONES: Mapping[State, Tone] = {
 
 
 class SkillRow(NamedTuple):
-    """One line of the list: a skill of the catalog, or with `skill` None something that is not in it.
+    """One line of the list: a skill of the catalog, or a file that is not in the catalog if `skill` is None.
 
-    `text` is the description, or why it is not in the catalog; `notes` are the catalog's warnings about it.
+    `text` is the description, or the reason why the file is not in the catalog.
     """
 
     name: str
@@ -73,7 +73,7 @@ class SkillRow(NamedTuple):
     text: str
     path: str
     skill: CatalogSkill | None = None
-    notes: tuple[Diagnostic, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
 
     @property
     def folder(self) -> str:
@@ -82,7 +82,7 @@ class SkillRow(NamedTuple):
 
 
 class RowFilter(NamedTuple):
-    """What the person wants to see: a query and filters."""
+    """The rows that the person wants to see: a query and filters."""
 
     query: str = ""
     scope: str | None = None
@@ -90,17 +90,13 @@ class RowFilter(NamedTuple):
     host: str | None = None
 
 
-Sees = Callable[[SkillRow], bool]
-"""Whether the host that was asked tells its model about a row."""
-
-
 class PickerAnswer(NamedTuple):
-    """The rows that fit a look, and of how many; `more` says that the search stopped at its limit.
+    """The rows that match a filter, of `total` rows; `more` means that the search stopped at its limit.
 
-    `ranked` is False where only names were compared, because the index is not there yet.
+    `ranked` is False where only names were compared, because the index was not ready.
     """
 
-    look: RowFilter
+    row_filter: RowFilter
     rows: Sequence[SkillRow]
     total: int
     more: bool = False
@@ -111,7 +107,7 @@ class PickerAnswer(NamedTuple):
 
 
 def rows_of(catalog: Catalog, where: PathDisplay) -> list[SkillRow]:
-    """Every skill of a catalog in its order, then what is not in it, by path."""
+    """Return every skill of a catalog in its order, then the files that are not in it, by path."""
     warned: dict[str, list[Diagnostic]] = {}
     for warning in catalog.warnings:
         warned.setdefault(warning.path, []).append(warning)
@@ -129,26 +125,27 @@ def rows_of(catalog: Catalog, where: PathDisplay) -> list[SkillRow]:
         )
         for skill in catalog.skills
     ]
-    return [*skills, *sorted(_left_out(catalog, where), key=lambda row: row.path)]
+    return [*skills, *sorted(_missing(catalog, where), key=lambda row: row.path)]
 
 
-def _left_out(catalog: Catalog, where: PathDisplay) -> Iterator[SkillRow]:
+def _missing(catalog: Catalog, where: PathDisplay) -> Iterator[SkillRow]:
     def row(state: State, path: str, text: str, name: str = "") -> SkillRow:
         inside = [root for root in catalog.roots if path == root.path or path.startswith(root.path.rstrip("/") + "/")]
         root = max(inside, key=lambda root: len(root.path), default=None)
         bare = SkillRow("", root.scope if root else "-", where.short(root.path) if root else "-", state, text, path)
         return bare._replace(name=name or os.path.basename(bare.folder))
 
-    for error in catalog.errors:
-        at = f" (line {error.line})" if error.line else ""
-        yield row("error", error.path, f"{error.rule}: {fold(error.message)}{at}")
-    for loser in catalog.shadowed:
-        behind = ("the same file as " if loser.same_file else "behind ") + where.short(loser.by)
-        yield row("shadowed", loser.path, behind, loser.name)
-    for left_out in catalog.filtered:
-        yield row("filtered", left_out.path, _FILTERED[left_out.reason], left_out.name)
+    for name, path, entry in omissions(catalog):
+        if isinstance(entry, Diagnostic):
+            at = f" (line {entry.line})" if entry.line else ""
+            yield row("error", path, f"{entry.rule}: {fold(entry.message)}{at}", name)
+        elif isinstance(entry, Shadowed):
+            behind = ("the same file as " if entry.same_file else "behind ") + where.short(entry.by)
+            yield row("shadowed", path, behind, name)
+        else:
+            yield row("filtered", path, _FILTERED[entry.reason], name)
     listed = {skill.path for skill in catalog.skills}
-    known = listed | {entry.path for part in (catalog.errors, catalog.shadowed) for entry in part}
+    known = listed | {entry.path for entries in (catalog.errors, catalog.shadowed) for entry in entries}
     for warning in catalog.warnings:
         if warning.path not in known:
             yield row("filtered", warning.path, f"{warning.rule}: {fold(warning.message)}")
@@ -156,58 +153,61 @@ def _left_out(catalog: Catalog, where: PathDisplay) -> Iterator[SkillRow]:
 
 _FILTERED = {
     "ignored": "ignored by configuration (skills.ignored)",
-    "not-included": "not among the skills that configuration includes (skills.include)",
-    "source-off": "its source is switched off by configuration",
-    "inside-skill": "it lies inside another skill",
-    "too-deep": "it lies deeper than this profile looks",
-    "limit": "a limit of this profile was reached before it",
+    "not-included": "not included by configuration (skills.include)",
+    "source-off": "its source is disabled by configuration",
+    "inside-skill": "it is inside another skill",
+    "too-deep": "it is deeper than this profile searches",
+    "limit": "a limit of this profile was reached first",
 }
 
 
-# What fits ----------------------------------------------------------------------------------------
+# Selection ----------------------------------------------------------------------------------------
 
 
-def answer(
-    shelf: "Shelf", rows: Sequence[SkillRow], look: RowFilter, *, sees: Sees | None = None, rank: bool = True
+def select_rows(
+    shelf: "Shelf",
+    rows: Sequence[SkillRow],
+    row_filter: RowFilter,
+    *,
+    paths: frozenset[str] | None = None,
+    rank: bool = True,
 ) -> PickerAnswer:
-    """The rows that fit: all in their order, or for a query those the search finds, best first.
+    """Return the rows that match a filter: all in their order, or the results of a search, best first.
 
-    After them come rows whose name holds what was typed so far: a search knows words, not halves of them. Without
-    `rank` these are all.
+    After the results come rows whose name contains the query, because a search knows only whole words. Without `rank`
+    there are only those. `paths` restricts the rows to the files that the host of the filter gives to its model.
     """
-    shown = [row for row in rows if _is_shown(row, look.shown)]
-    fitting = [row for row in shown if look.scope in (None, row.scope) and (sees is None or sees(row))]
-    query = look.query.strip()
+    shown = [row for row in rows if _is_shown(row, row_filter.shown)]
+    left = [row for row in shown if row_filter.scope in (None, row.scope) and (paths is None or row.path in paths)]
+    query = row_filter.query.strip()
     if not query:
-        return PickerAnswer(look, fitting, len(shown))
-    best, more = _ranked(shelf, query, fitting) if rank else ([], False)
+        return PickerAnswer(row_filter, left, len(shown))
+    best: list[SkillRow] = []
+    more = False
+    if rank:
+        by_path = {row.path: row for row in left if row.skill is not None}
+        report = shelf.search(query, limit=shelf.settings.max_limit, keep=lambda skill: skill.path in by_path)
+        best, more = [by_path[result.skill.path] for result in report.results], report.truncated
     found = {row.path for row in best}
-    typed = query.casefold()
-    rest = [row for row in fitting if row.path not in found and _holds(row, typed)]
-    return PickerAnswer(look, [*best, *rest], len(shown), more, rank)
-
-
-def _ranked(shelf: "Shelf", query: str, rows: Sequence[SkillRow]) -> tuple[list[SkillRow], bool]:
-    by_path = {row.path: row for row in rows if row.skill is not None}
-    report = shelf.search(query, limit=shelf.settings.max_limit, keep=lambda skill: skill.path in by_path)
-    return [by_path[result.skill.path] for result in report.results], report.truncated
+    rest = [row for row in left if row.path not in found and _contains(row, query.casefold())]
+    return PickerAnswer(row_filter, [*best, *rest], len(shown), more, rank)
 
 
 def _is_shown(row: SkillRow, shown: Shown) -> bool:
-    problem = row.skill is None or bool(row.notes)
+    problem = row.skill is None or bool(row.warnings)
     return {"skills": row.skill is not None, "all": True, "problems": problem}[shown]
 
 
-def _holds(row: SkillRow, typed: str) -> bool:
-    inside = row.name if row.skill is not None else f"{row.name} {row.text} {row.path}"
-    return typed in inside.casefold()
+def _contains(row: SkillRow, query: str) -> bool:
+    text = row.name if row.skill is not None else f"{row.name} {row.text} {row.path}"
+    return query in text.casefold()
 
 
 # Columns ------------------------------------------------------------------------------------------
 
 
 class Column(NamedTuple):
-    """A column: its title, its width in cells, and what it shows of a row."""
+    """A column: its title, its width in cells, and the function that returns its text for a row."""
 
     title: str
     cells: int
@@ -223,7 +223,7 @@ COLUMNS: Mapping[str, Callable[[SkillRow], str]] = {
 }
 
 _WIDTHS = (
-    # From this many cells on: the widths of the columns, of which 0 takes what is left.
+    # From this width on: the widths of the columns; the column with 0 takes the rest.
     (100, {"NAME": 30, "SCOPE": 8, "ROOT": 20, "STATE": 10, "DESCRIPTION": 0}),
     (60, {"NAME": 0, "SCOPE": 8, "ROOT": 22, "STATE": 10}),
     (46, {"NAME": 0, "SCOPE": 8, "STATE": 10}),
@@ -232,22 +232,22 @@ _WIDTHS = (
 
 
 def columns_for(cells: int) -> list[Column]:
-    """The columns that a list of this width has room for; a blank stands before each."""
+    """Return the columns for a list of this width; a blank precedes each."""
     widths = next(widths for least, widths in _WIDTHS if cells >= least)
     left = max(1, cells - sum(widths.values()) - len(widths))
     return [Column(title, wanted or left, COLUMNS[title]) for title, wanted in widths.items()]
 
 
 def cells_of(row: SkillRow, columns: Sequence[Column]) -> list[str]:
-    """The text of each column, cut to its width."""
+    """Return the text of each column, cut to its width."""
     return [shorten(visible(column.value(row)), column.cells) for column in columns]
 
 
-# What is said about a row -------------------------------------------------------------------------
+# Details ------------------------------------------------------------------------------------------
 
 
 class ScreenLine(NamedTuple):
-    """A line of text that is safe to draw, how it is meant, and how far in it goes on when it is broken."""
+    """A line of text that is safe to draw; `hang` is the indentation of its continuation lines."""
 
     text: str
     tone: Tone = "plain"
@@ -255,39 +255,39 @@ class ScreenLine(NamedTuple):
 
 
 _HIDDEN: Mapping[State, str] = {
-    "off": "you disabled it; models are not told of it",
-    "untrusted": "models are not told of it; to allow it: skillshelf trust",
+    "off": "you disabled it; models do not see it",
+    "untrusted": "models do not see it; to allow it, run: skillshelf trust",
     "denied": "a rule of your configuration denies it (permissions.deny)",
-    "hidden": "only people can call it: disable-model-invocation is set",
+    "hidden": "only users can call it: disable-model-invocation is set",
 }
 
 
 def details(row: SkillRow, where: PathDisplay) -> list[ScreenLine]:
-    """Where a row comes from and what is the matter with it."""
+    """Return the description, the path and the problems of a row."""
     lines = [_labelled("about", row.text)] if row.skill is not None else []
     lines.append(_labelled("path", where.short(row.path)))
     if row.skill is None:
         lines.append(_labelled(row.state, row.text, TONES[row.state]))
     elif row.state in _HIDDEN:
         lines.append(_labelled("state", f"{row.state}: {_HIDDEN[row.state]}", TONES[row.state]))
-    for note in row.notes:
-        at = f" (line {note.line})" if note.line else ""
-        lines.append(_labelled("warns", f"{note.rule}: {fold(note.message)}{at}", "doubt"))
+    for warning in row.warnings:
+        at = f" (line {warning.line})" if warning.line else ""
+        lines.append(_labelled("warning", f"{warning.rule}: {fold(warning.message)}{at}", "doubt"))
     return lines
 
 
-def hosts_of(verdicts: "Sequence[Verdict]") -> list[ScreenLine]:
-    """Which hosts tell their models about a row, which do not and why, and of which that is not known."""
+def host_lines(verdicts: "Sequence[Verdict]") -> list[ScreenLine]:
+    """Return the hosts that give a skill to their models, those that do not with the reason, and the unknown ones."""
     unseen: dict[str, list[str]] = {}
     for verdict in verdicts:
         if verdict.visible is False:
             unseen.setdefault(verdict.verdict, []).append(verdict.host)
-    parts: Sequence[tuple[str, str, Tone]] = (
+    lines: Sequence[tuple[str, str, Tone]] = (
         ("seen by", ", ".join(verdict.host for verdict in verdicts if verdict.visible), "good"),
         ("not by", "; ".join(f"{', '.join(hosts)}: {reason}" for reason, hosts in unseen.items()), "doubt"),
         ("unknown", ", ".join(verdict.host for verdict in verdicts if verdict.visible is None), "quiet"),
     )
-    return [_labelled(label, text, tone) for label, text, tone in parts if text]
+    return [_labelled(label, text, tone) for label, text, tone in lines if text]
 
 
 def _labelled(label: str, text: str, tone: Tone = "plain") -> ScreenLine:
@@ -295,7 +295,7 @@ def _labelled(label: str, text: str, tone: Tone = "plain") -> ScreenLine:
 
 
 def preview(shelf: "Shelf", row: SkillRow) -> list[ScreenLine]:
-    """What a model would get of the skill, under a headline. No load: nobody is told, nothing is recorded."""
+    """Return the text that a model would get, below a headline. It is not a load: no event is recorded."""
     if row.skill is None:
         return []
     try:
@@ -309,7 +309,7 @@ def preview(shelf: "Shelf", row: SkillRow) -> list[ScreenLine]:
 
 
 def wrapped(lines: Sequence[ScreenLine], cells: int) -> list[ScreenLine]:
-    """The lines broken to a width, at blanks where there are some; what is broken off stands below its column."""
+    """Return the lines wrapped to a width, at blanks if possible; continuation lines are indented."""
     cells = max(8, cells)
     return [line._replace(text=piece) for line in lines for piece in _pieces(line.text, cells, line.hang)]
 
@@ -321,39 +321,39 @@ def _pieces(text: str, cells: int, hang: int) -> Iterator[str]:
         while width(fitting) > cells:
             fitting = fitting[:-1]
         end = text.rfind(" ", 0, len(fitting) + 1) + 1
-        # A first word that is longer than the line, or a deep indent, is cut where the line ends.
+        # A first word that is longer than the line, or a deep indentation, is cut at the end of the line.
         end = end if text[hang:end].strip() else max(1, len(fitting))
         yield text[:end].rstrip()
         text = " " * hang + text[end:]
     yield text
 
 
-# The page of help ---------------------------------------------------------------------------------
+# Help ---------------------------------------------------------------------------------------------
 
 HELP = """\
-Typing searches, as skillshelf search does; an empty box lists everything.
+Type to search, as with skillshelf search; an empty box lists every skill.
 
 ↑ ↓  PgUp PgDn    move; in the preview, scroll
-Enter             take the skill and leave
-Esc, Ctrl-C       leave without one
+Enter             pick the skill and leave
+Esc, Ctrl-C       leave without picking one
 Tab, Shift-Tab    search box, list, preview
 
-In the list and in the preview a letter is enough; while you type, hold Ctrl.
+In the list and in the preview press the letter; while you type, hold Ctrl.
 
-T, Space          disable the skill, or enable it again; your configuration keeps it
-S                 only one scope
-O                 only what one host tells its model
-P                 skills; with them what is not in the catalog; only problems
+T, Space          disable the skill, or enable it again, in your configuration
+S                 show only one scope
+O                 show only skills that one host gives to its model
+P                 show skills; skills and problems; only problems
 /                 back to the search box
-?                 this text (while you type: F1)
+?                 this help (while you type: F1)
 
 STATE
-on         models are told of it
+on         models see it
 off        you disabled it
-untrusted  held back from models until you trust its folder
-denied     a rule of your configuration denies it
-hidden     only people can call it
-error      broken, and not in the catalog
-shadowed   another skill has its name, or is the same file
-filtered   left out by a rule of the profile or the configuration
+untrusted  hidden from models until you trust its folder
+denied     denied by a rule of your configuration
+hidden     only users can call it
+error      invalid, and not in the catalog
+shadowed   another skill has the same name, or is the same file
+filtered   excluded by a rule of the profile or the configuration
 """

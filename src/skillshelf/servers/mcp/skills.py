@@ -185,7 +185,7 @@ class PublishedSkills:
         """Return the visible skills for a listing; a session records the catalog if it has changed."""
         visible = self.visible
         with self.sessions.session() as session:
-            session.look()
+            session.record_catalog()
         return visible
 
     @property

@@ -13,7 +13,8 @@ from skillshelf.core.values import CatalogSkill
 from skillshelf.servers.mcp.publish import InvalidCursor, cursor_after, cursor_key, skills_after
 from skillshelf.servers.mcp.skills import PublishedSkills
 from skillshelf.session.permissions import NAMES_OF_TOOLS
-from skillshelf.session.results import can_run, failure
+from skillshelf.session.policy import can_run
+from skillshelf.session.results import failure
 from skillshelf.session.tools import Tool, ToolResult, fixed_tools
 
 __all__ = ["PathRedaction", "call_tool", "encodable", "encode_result", "offered_tools", "untrusted_note"]
@@ -131,7 +132,7 @@ class PathRedaction:
 def offered_tools(skills: PublishedSkills) -> list[types.Tool]:
     """Return the tools, which never change: those of the profile that the policy can allow, and `skill_list`."""
     with skills.sessions.session() as session:
-        runs = can_run(session.policy, asked=False)
+        runs = can_run(session.policy, can_ask=False)
     tools = fixed_tools(skills.shelf.profile, without=() if runs else ("skill_run",))
     return [_offered(tool) for tool in (*tools, _LIST)]
 

@@ -15,9 +15,9 @@ from skillshelf.config.settings import load_settings
 from skillshelf.config.systems import SYSTEMS
 from skillshelf.core.environment import make_environment
 from skillshelf.core.json_types import CatalogForm, ResourceForm, SearchForm, ShownForm, SkillForm, ToolForm
-from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound
+from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound, kind_of
 from skillshelf.servers.rpc.runtime import Refused, Runtime
-from skillshelf.session.results import code_of, told_message
+from skillshelf.session.results import message_text
 from skillshelf.session.session import Session
 from skillshelf.session.tools import ToolError, ToolResult
 
@@ -304,7 +304,7 @@ def _restore(
     shelf = runtime.shelf(cwd, snapshot["profile"], reread="disk")
     session = Session.restore(snapshot, shelf, **runtime.session_options(new, policy, journal))
     runtime.keep(new, session)
-    return {"session": new, "changes": [told_message(change) for change in session.changes]}
+    return {"session": new, "changes": [message_text(change) for change in session.changes]}
 
 
 @_method("session.close", {"journal_problem": str | None})
@@ -332,7 +332,7 @@ def run_method(name: str, params: Mapping[str, Any], runtime: Runtime, session: 
         return method.handler(runtime, **params)
     except SkillError as error:
         opened = runtime.sessions.get(session or "")
-        explained = opened.explain(error) if opened else ToolError(code_of(error), told_message(str(error)))
+        explained = opened.explain(error) if opened else ToolError(kind_of(error).code, message_text(str(error)))
         raise Refused(explained) from error
 
 

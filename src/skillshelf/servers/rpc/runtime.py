@@ -16,7 +16,7 @@ from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillE
 from skillshelf.journal.events import SkillLoaded, payload_of, type_of
 from skillshelf.session.effects import real_effects
 from skillshelf.session.recorder import Recording
-from skillshelf.session.results import told_message
+from skillshelf.session.results import message_text
 from skillshelf.session.session import Session
 from skillshelf.session.tools import ToolError
 from skillshelf.shelf import Shelf, open_shelf
@@ -166,7 +166,7 @@ class Runtime:
     def session(self, name: str) -> Session:
         """Return an open session."""
         if name not in self.sessions:
-            raise Refused(ToolError("not_found", f"no session {told_message(name)!r}; it was closed or never opened"))
+            raise Refused(ToolError("not_found", f"no session {message_text(name)!r}; it was closed or never opened"))
         return self.sessions[name]
 
     def keep(self, name: str, session: Session) -> None:

@@ -19,7 +19,7 @@ from skillshelf.core.limits import (
     RPC_SESSIONS,
     RPC_WAITING_BYTES,
 )
-from skillshelf.core.validation import misfit
+from skillshelf.core.validation import validate
 from skillshelf.servers.rpc.messages import (
     INTERNAL,
     INVALID_PARAMS,
@@ -36,7 +36,7 @@ from skillshelf.servers.rpc.messages import (
 )
 from skillshelf.servers.rpc.methods import METHODS, run_method
 from skillshelf.servers.rpc.runtime import Client, Options, Refused, Runtime
-from skillshelf.session.results import told_message
+from skillshelf.session.results import message_text
 from skillshelf.shelf import open_shelf
 
 __all__ = ["Server", "Workers", "Writer", "read_lines", "rpc"]
@@ -247,11 +247,11 @@ class Server:
         method = METHODS.get(request.method)
         if method is None:
             known = ", ".join(METHODS)
-            raise _RpcError(METHOD_NOT_FOUND, f"no method {told_message(request.method)[:100]!r}; there are: {known}")
+            raise _RpcError(METHOD_NOT_FOUND, f"no method {message_text(request.method)[:100]!r}; there are: {known}")
         if isinstance(request.params, list):
             raise _refusal("invalid_params", "parameters are given by name, as an object")
-        if wrong := misfit(request.params, method.params):
-            raise _refusal("invalid_params", told_message(wrong))
+        if wrong := validate(request.params, method.params):
+            raise _refusal("invalid_params", message_text(str(wrong)))
         if self._waiting_bytes + size > self._most_waiting_bytes:
             raise _refusal("too_large", "too many requests are waiting (RPC_WAITING_BYTES)")
         name = request.params.get("session")
@@ -265,7 +265,7 @@ class Server:
                 self._session_workers[name] = Workers(1)
             workers = self._session_workers.get(name) if name is not None else self._shared_workers[method.queue]
             if workers is None:
-                raise _refusal("not_found", f"no session {told_message(name)[:100]!r}; it is not open")
+                raise _refusal("not_found", f"no session {message_text(name)[:100]!r}; it is not open")
             self._waiting_bytes += size
             workers.submit(lambda: self._run(request, name, size, reply))
 
@@ -279,7 +279,7 @@ class Server:
         except Refused as refused:
             response = error_response(request.id, *_refusal(*refused.error).args)
         except OSError as error:
-            response = error_response(request.id, *_refusal("failed", told_message(f"system error: {error}")).args)
+            response = error_response(request.id, *_refusal("failed", message_text(f"system error: {error}")).args)
         except Exception as error:
             note(f"internal error in skillshelf, please report it: {type(error).__name__}: {error}")
             response = error_response(request.id, INTERNAL, f"internal error in skillshelf: {type(error).__name__}")

@@ -12,13 +12,13 @@ from skillshelf.cli.picker.rows import (
     RowFilter,
     ScreenLine,
     SkillRow,
-    answer,
     cells_of,
     columns_for,
     details,
-    hosts_of,
+    host_lines,
     preview,
     rows_of,
+    select_rows,
     wrapped,
 )
 from skillshelf.core.console import PathDisplay
@@ -108,7 +108,7 @@ def test_a_look_gives_what_the_search_ranks_then_names_that_hold_the_text(
     write_skill(project, "broken", "---\nname: broken\n---\n")
     shelf = machine.shelf()
 
-    assert [row.name for row in answer(shelf, rows(machine), look).rows] == names
+    assert [row.name for row in select_rows(shelf, rows(machine), look).rows] == names
 
 
 def test_what_a_search_cannot_show_for_its_limit_is_said(machine: Machine) -> None:
@@ -117,7 +117,7 @@ def test_what_a_search_cannot_show_for_its_limit_is_said(machine: Machine) -> No
     machine.configure("[skills.search]\ndefault_limit = 2\nmax_limit = 2\n")
     shelf = machine.shelf()
 
-    found = answer(shelf, rows(machine), RowFilter("tool"))
+    found = select_rows(shelf, rows(machine), RowFilter("tool"))
 
     assert (len(found.rows), found.total, found.more) == (4, 4, True)
 
@@ -178,10 +178,10 @@ def test_a_preview_of_a_skill_that_is_gone_says_so(machine: Machine) -> None:
 def test_nothing_from_a_skill_reaches_the_screen_as_a_control_character(machine: Machine) -> None:
     text = '---\nname: loud\ndescription: "a\\u001b[31mb"\n---\nbody \x1b]0;title\x07 \u202e end\n'
     write_skill(machine.repo / ".agents/skills", "loud", text)
-    stock = PickerModel(machine.shelf)
-    row = stock.rows()[0]
+    model = PickerModel(machine.shelf)
+    row = model.rows()[0]
 
-    lines = [line.text for line in stock.about(row)] + cells_of(row, columns_for(120))
+    lines = [line.text for line in model.describe(row)] + cells_of(row, columns_for(120))
 
     assert [line for line in lines if not line.isprintable()] == []
 
@@ -190,7 +190,7 @@ def test_hosts_are_grouped_by_what_they_make_of_a_skill() -> None:
     def verdict(host: str, visible: bool | None, name: str) -> Verdict:
         return Verdict(host, visible, name, "", None, "")  # type: ignore[arg-type]
 
-    said = hosts_of(
+    said = host_lines(
         [
             verdict("a", True, "visible"),
             verdict("b", False, "too-deep"),
@@ -211,5 +211,5 @@ def test_details_say_what_is_the_matter(machine: Machine) -> None:
     assert [line.text for line in said] == [
         "about    Does deploy things. Use when deploy is asked for.",
         "path     .agents/skills/other/SKILL.md",
-        "warns    name-directory: 'deploy' lives in the folder 'other' (line 2)",
+        "warning  name-directory: 'deploy' lives in the folder 'other' (line 2)",
     ]

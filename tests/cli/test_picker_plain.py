@@ -1,0 +1,113 @@
+"""The picker as numbered lines: in process with given streams, and on a terminal that can only print."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import pty
+import subprocess
+import termios
+from contextlib import closing
+
+import pytest
+from support.terminals import COMMAND
+from support.trees import SOURCE, Machine, write_skill
+
+from skillshelf.cli.picker.model import PickerModel
+from skillshelf.cli.picker.plain import choose_plain
+
+
+@pytest.fixture
+def place(machine: Machine) -> Machine:
+    """Two skills, and one that is not valid."""
+    write_skill(machine.repo / ".agents/skills", "alpha")
+    write_skill(machine.repo / ".agents/skills", "beta")
+    write_skill(machine.repo / ".agents/skills", "broken", "---\nname: broken\n---\n")
+    return machine
+
+
+def chosen(machine: Machine, typed: str, *, query: str = "", takes_problems: bool = False) -> tuple[str, str]:
+    """Choose with these lines; return the name of the chosen row and the text on the screen."""
+    screen = io.StringIO()
+    with closing(PickerModel(machine.shelf)) as model:
+        row = choose_plain(model, io.StringIO(typed), screen, query=query, takes_problems=takes_problems)
+    return row.name if row else "", screen.getvalue()
+
+
+PROMPT = "number, words to search, or q: "
+BOTH = """\
+2 skills:
+1. alpha (project, on): Does alpha things. Use when alpha is asked for.
+2. beta (project, on): Does beta things. Use when beta is asked for.
+"""
+BETA = """\
+1 skill for 'beta':
+1. beta (project, on): Does beta things. Use when beta is asked for.
+"""
+
+
+def test_a_number_chooses_words_search_and_an_empty_line_lists_everything(place: Machine) -> None:
+    assert chosen(place, "2\n") == ("beta", BOTH + PROMPT)
+    assert chosen(place, "beta\n1\n") == ("beta", BOTH + PROMPT + BETA + PROMPT)
+    assert chosen(place, "\n1\n", query="beta") == ("alpha", BETA + PROMPT + BOTH + PROMPT)
+
+
+@pytest.mark.parametrize("typed", ["q\n", ""], ids=["q", "end"])
+def test_q_or_the_end_of_the_input_leaves_without_a_choice(place: Machine, typed: str) -> None:
+    assert chosen(place, typed) == ("", BOTH + PROMPT)
+
+
+def test_a_number_that_is_not_in_the_list_is_rejected(place: Machine) -> None:
+    name, screen = chosen(place, "3\n0\n1\n")
+
+    assert name == "alpha"
+    assert screen == BOTH + PROMPT + f"no number 3 in the list\n{PROMPT}no number 0 in the list\n" + PROMPT
+
+
+def test_a_file_that_is_not_in_the_catalog_is_listed_only_for_its_path(place: Machine) -> None:
+    assert chosen(place, "broken\nq\n")[1].endswith(f"0 skills for 'broken'\n{PROMPT}")
+    name, screen = chosen(place, "3\n", takes_problems=True)
+    assert name == "broken"
+    assert "\n3. broken (project, error): description-missing: " in screen
+
+
+def test_a_long_list_names_its_rest_and_no_text_controls_the_terminal(machine: Machine) -> None:
+    for n in range(22):
+        write_skill(machine.repo / ".agents/skills", f"skill-{n:02d}")
+    text = '---\nname: loud\ndescription: "a\\u001b[31mb. Use when asked."\n---\n'
+    write_skill(machine.repo / ".agents/skills", "loud", text)
+
+    name, screen = chosen(machine, "21\n20\n")
+
+    assert name == "skill-18"
+    assert "\nand 3 more; type words to search\n" in screen
+    assert "no number 21 in the list" in screen
+    assert screen.replace("\n", "").isprintable()
+
+
+@pytest.mark.slow
+def test_a_terminal_that_can_only_print_is_enough(place: Machine) -> None:
+    """The list and the prompt go to the terminal, the name to standard output, with no control of the screen."""
+    terminal, other = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "pick", "--plain", "--home", str(place.home)],
+        stdin=other,
+        stdout=subprocess.PIPE,
+        stderr=other,
+        cwd=place.repo,
+        env={**os.environ, "PYTHONPATH": SOURCE, "TERM": "dumb"},
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(other)
+    seen = b""
+    while not seen.endswith(PROMPT.encode()):
+        seen += os.read(terminal, 4096)
+    os.write(terminal, b"2\n")
+    printed, _ = process.communicate()
+    os.close(terminal)
+
+    assert (process.returncode, printed) == (0, b"beta\n")
+    listed = BOTH.replace("(project, on)", "(project, untrusted)")
+    assert seen.decode().replace("\r\n", "\n") == listed + PROMPT
