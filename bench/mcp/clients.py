@@ -1,4 +1,4 @@
-"""Clients of the SDK that ask for the methods of the extension, and check what they get."""
+"""Call the methods of the skills extension with a client of the SDK."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class _Result(types.Result):
 
 
 async def ask(client: Client, method: str, **params: Any) -> dict[str, Any]:
-    """What a method gives."""
+    """Return the result of a method."""
     request: Any = types.Request(method=method, params=_Params(**params))
     result = await client.session.send_request(request, _Result)
     return result.model_dump(by_alias=True, exclude_none=True)
 
 
 async def entries(client: Client) -> AsyncIterator[dict[str, Any]]:
-    """Every entry of the listing, page by page."""
+    """Yield every entry of the listing, page by page."""
     page = await ask(client, "skills/list")
     while True:
         for skill in page["skills"]:
@@ -42,7 +42,7 @@ async def entries(client: Client) -> AsyncIterator[dict[str, Any]]:
 
 
 async def digest_of_resource(client: Client, uri: str) -> str:
-    """The digest of the bytes that a read gives."""
+    """Return the digest of the bytes of a resource."""
     contents = (await client.session.read_resource(uri)).contents[0]
     data = b64decode(contents.blob) if isinstance(contents, types.BlobResourceContents) else contents.text.encode()
     return "sha256:" + sha256(data).hexdigest()

@@ -1,10 +1,10 @@
-"""The conformance suite and the Inspector of the protocol on a real server, in both eras and on both transports.
+"""Run the conformance suite and the Inspector of the protocol on a real server, in both eras and on both transports.
 
     npm install @modelcontextprotocol/conformance@0.2.0-alpha.12 @modelcontextprotocol/inspector@2.12.0
     python bench/mcp/conformance.py NODE_MODULES [--node NODE]
 
-Node has to be version 22 or later. The suite ends with 0 when it skipped everything, so what counts here is its
-`checks.json`: nothing but successes, except the two checks of members that the older era does not have.
+Node 22 or later is needed. The suite exits with 0 even if it skipped everything, so this script reads `checks.json`:
+every check must succeed, except two of members that the older era does not have.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from serving import command, fixture, http_server
+from fixtures import command, fixture, http_server
 
 ERAS = {"2026-07-28": "modern", "2025-11-25": "legacy"}
 CHECKS = {"sep-2640-skills-enumeration": 32, "sep-2640-skills-manifest": 6, "sep-2640-skills-directory": 7}
@@ -29,7 +29,7 @@ OTHERS = (
 
 
 def main() -> int:
-    """Run everything; 1 if anything is not as it should be."""
+    """Run everything; return 1 if any check fails."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("modules", type=Path, help="the folder node_modules")
     parser.add_argument("--node", default="node")
@@ -45,42 +45,42 @@ def main() -> int:
             for era in ERAS.values():
                 good.append(verified(line, era, "http", ["--transport", "http", url], base))
                 good.append(verified(line, era, "stdio", command(base), base))
-    print(f"{sum(good)} of {len(good)} as they should be")
+    print(f"{sum(good)} of {len(good)} passed")
     return 0 if all(good) else 1
 
 
 def scenario(suite: list[str], name: str, era: str, base: Path) -> bool:
-    """Whether every check of a scenario was made and succeeded."""
+    """Return True if every check of a scenario was run and succeeded."""
     results = base / f"results-{name}-{era}"
     subprocess.run(
         [*suite, "--scenario", name, "--spec-version", era, "--force", "-o", str(results)], capture_output=True
     )
     files = list(results.rglob("checks.json"))
     checks = [check for file in files for check in json.loads(file.read_text())]
-    excused = NOT_IN_OLDER_ERA if ERAS[era] == "legacy" else set()
-    wrong = [check for check in checks if check["status"] != "SUCCESS" and check["id"] not in excused]
+    exempt = NOT_IN_OLDER_ERA if ERAS[era] == "legacy" else set()
+    wrong = [check for check in checks if check["status"] != "SUCCESS" and check["id"] not in exempt]
     for check in wrong:
         print("   ", check["id"], check["status"], check.get("errorMessage"))
-    print(f"{era} {name}: {len(checks)} checks, {len(wrong)} not as they should be")
+    print(f"{era} {name}: {len(checks)} checks, {len(wrong)} failed")
     return len(checks) >= CHECKS[name] and not wrong
 
 
 def other_scenario(suite: list[str], name: str, base: Path) -> bool:
-    """Whether a scenario of the base protocol passes."""
+    """Return True if a scenario of the base protocol passes."""
     done = subprocess.run([*suite, "--scenario", name, "-o", str(base / name)], capture_output=True, text=True)
-    told = [line for line in done.stdout.splitlines() if line.startswith("Passed")]
-    print(f"{name}: exit {done.returncode} {' '.join(told)}")
+    passed = [line for line in done.stdout.splitlines() if line.startswith("Passed")]
+    print(f"{name}: exit {done.returncode} {' '.join(passed)}")
     return done.returncode == 0
 
 
 def inspector(modules: Path, node: str) -> list[str]:
-    """How the Inspector is started."""
+    """Return the command line of the Inspector."""
     program = modules.resolve() / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
     return [node, str(program), "--cli"]
 
 
 def verified(started: list[str], era: str, transport: str, target: list[str], base: Path) -> bool:
-    """Whether the Inspector finds the bytes of every file to be those that the entries tell of."""
+    """Return True if the Inspector finds the digests of all files correct."""
     words = [
         "--protocol-era",
         era,

@@ -1,4 +1,4 @@
-"""An archive of real skills, served: cold start to the first page, all pages, the time of a read, every digest.
+"""Serve an archive of real skills; measure the cold start, all pages and reads, and check every digest.
 
 python bench/mcp/corpus.py skills.tar.xz [--sample 200]
 """
@@ -19,14 +19,14 @@ from pathlib import Path
 import anyio
 from clients import ask, digest_of_resource, entries
 from conformance import inspector, verified
+from fixtures import command, corpus
 from mcp import Client, StdioServerParameters
-from serving import command, corpus
 
 FIRST_PAGE_SECONDS, READ_MS = 3.0, 5.0
 
 
 def cpu_seconds(base: Path, *words: str) -> float | None:
-    """What a server uses of a processor until its first page, which other work on the machine hardly changes."""
+    """Return the processor time of a server until its first page, which other work on the machine hardly affects."""
     stat = Path("/proc/self/stat")
     if not stat.exists():
         return None
@@ -49,7 +49,7 @@ def cpu_seconds(base: Path, *words: str) -> float | None:
 
 
 async def measured(base: Path, mode: str, sample: int) -> bool:
-    """Whether one era is as fast and as right as it should be."""
+    """Return True if one era meets the goals and every digest is correct."""
     program, *words = command(base, "--no-cache")
     began = time.perf_counter()
     async with Client(StdioServerParameters(command=program, args=words), mode=mode) as client:
@@ -68,7 +68,7 @@ async def measured(base: Path, mode: str, sample: int) -> bool:
     p50 = statistics.median(times)
     print(f"{mode}: first page ({len(first['skills'])} skills) {first_page:.2f} s from a cold start")
     print(f"  all {len(skills)} entries ({unique} addresses) in {listing:.2f} s")
-    print(f"  a read {p50:.2f} ms (median of {len(times)}), {wrong} with other bytes than its digest says")
+    print(f"  a read {p50:.2f} ms (median of {len(times)}), {wrong} with a wrong digest")
     return first_page < FIRST_PAGE_SECONDS and p50 < READ_MS and not wrong and unique == len(skills)
 
 
@@ -86,7 +86,9 @@ def main() -> int:
         for words in (["--no-cache"], []):
             used = [seconds for _ in range(4) if (seconds := cpu_seconds(base, *words)) is not None]
             if used:
-                print(f"{' '.join(words) or 'with the cache'}: {min(used):.2f} s of a processor until the first page")
+                print(
+                    f"{' '.join(words) or 'with the cache'}: {min(used):.2f} s of processor time until the first page"
+                )
     if given.modules:
         with tempfile.TemporaryDirectory() as folder:
             base = corpus(given.archive, Path(folder), most=given.sample)

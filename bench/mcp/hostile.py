@@ -1,4 +1,4 @@
-"""Ten thousand messages that no client should send, on both transports: the server answers or closes, and goes on.
+"""Send ten thousand invalid messages on both transports; the server must answer or close, and keep serving.
 
 python bench/mcp/hostile.py [--messages 10000]
 """
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from serving import command, fixture, http_server
+from fixtures import command, fixture, http_server
 
 from skillshelf.core.limits import SILENT_SECONDS
 
@@ -53,13 +53,13 @@ METHODS = (
 VALUES = (None, True, -1, 2**70, 1e308, "", "x" * 5000, [], {}, [[]], {"uri": 1}, {"cursor": 5}, {"cursor": "nonsense"})
 
 SESSIONS, HALVES = 400, 700
-"""More than the server has places for."""
+"""More than the limits of the server."""
 
 Maker = Callable[[random.Random], bytes]
 
 
 def request(chance: random.Random) -> bytes:
-    """A request that has the form of one, with something wrong in it."""
+    """Return a request of the right form with a wrong value in it."""
     params: object = {"uri": chance.choice(PATHS)}
     if chance.random() < 0.5:
         params = chance.choice(VALUES)
@@ -95,8 +95,8 @@ MAKERS: tuple[Maker, ...] = (
 )
 
 
-def made(chance: random.Random) -> bytes:
-    """One message."""
+def invalid_message(chance: random.Random) -> bytes:
+    """Return one invalid message."""
     return chance.choice(MAKERS)(chance)
 
 
@@ -110,7 +110,7 @@ OPENING = {
 
 
 def on_stdio(base: Path, messages: int) -> bool:
-    """All of them to one process, which must answer a good request at the end."""
+    """Send all messages to one process, which must answer a valid request at the end."""
     process = subprocess.Popen(command(base), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdin
     answers: Counter[str] = Counter()
@@ -132,7 +132,7 @@ def on_stdio(base: Path, messages: int) -> bool:
     listener.start()
     chance = random.Random(1)
     opening = [json.dumps(OPENING).encode(), b'{"jsonrpc":"2.0","method":"notifications/initialized"}']
-    for message in (*opening, *(made(chance) for _ in range(messages)), json.dumps(GOOD).encode()):
+    for message in (*opening, *(invalid_message(chance) for _ in range(messages)), json.dumps(GOOD).encode()):
         process.stdin.write(message + b"\n")
     process.stdin.flush()
     served = good.wait(60)
@@ -145,7 +145,7 @@ def on_stdio(base: Path, messages: int) -> bool:
 
 
 def on_http(base: Path, messages: int) -> bool:
-    """All of them by four clients over HTTP, some not even HTTP, then a good client."""
+    """Send all messages by four clients over HTTP, some of them not even HTTP, then use a valid client."""
     with http_server(base) as (url, _):
         where = urlsplit(url)
         statuses: Counter[str] = Counter()
@@ -156,7 +156,7 @@ def on_http(base: Path, messages: int) -> bool:
             thread.join()
         print(f"HTTP: {messages} messages, {dict(sorted(statuses.items()))}")
         opened = Counter(_post(where, json.dumps(OPENING).encode(), {})[0] for _ in range(SESSIONS))
-        print(f"  {SESSIONS} sessions of the older era that nobody ends: {dict(opened)}")
+        print(f"  {SESSIONS} sessions of the older era that are never ended: {dict(opened)}")
         lingering = [_half_a_request(where) for _ in range(HALVES)]
         time.sleep(SILENT_SECONDS + 3)
         modern = _post(where, json.dumps({**GOOD, "params": {"_meta": META}}).encode(), MODERN)
@@ -201,7 +201,7 @@ def _post_all(where: object, messages: int, seed: int, statuses: Counter[str]) -
                 _garbage(where, chance)
                 statuses["not HTTP"] += 1
             else:
-                status, _ = _post(where, made(chance), chance.choice(ODD_HEADERS))
+                status, _ = _post(where, invalid_message(chance), chance.choice(ODD_HEADERS))
                 statuses[str(status)] += 1
         except (OSError, http.client.HTTPException) as error:
             statuses[f"closed: {type(error).__name__}"] += 1
@@ -230,7 +230,7 @@ def _garbage(where: object, chance: random.Random) -> None:
 
 
 def main() -> int:
-    """Both transports."""
+    """Run both transports."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--messages", type=int, default=10_000)
     given = parser.parse_args()

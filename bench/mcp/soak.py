@@ -1,9 +1,9 @@
-"""Eight clients at once on one server over HTTP, reading and searching, while files change underneath.
+"""Let eight clients read and search on one server over HTTP while files change.
 
     python bench/mcp/soak.py [--seconds 60]
 
-Every version of a file that was ever on disk is known here by its digest, so bytes that never were one are found.
-An entry that does not fit a read is asked for again, as the extension says; it must fit soon.
+The script knows the digest of every version of a file, so it detects bytes that were never on disk. An entry that does
+not match a read is requested again, as the extension says; it must match soon.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pathlib import Path
 
 import anyio
 from clients import MCPError, ask, digest_of_resource, entries
+from fixtures import http_server
 from mcp import Client
-from serving import http_server
 
 CLIENTS, SKILLS, TRIES = 8, 40, 20
 
 
 class Tree:
-    """Skills that change, and the digest of every version that there was."""
+    """Skills that change, and the digests of all their versions."""
 
     def __init__(self, base: Path) -> None:
         self.root = base / "home" / ".agents" / "skills"
@@ -35,7 +35,7 @@ class Tree:
             self.write(number)
 
     def write(self, number: int) -> None:
-        """A new version of one skill, each file put in its place at once."""
+        """Write a new version of one skill, each file atomically."""
         name, word = f"skill-{number}", self.random.randbytes(4).hex()
         text = f"---\nname: {name}\ndescription: Does {word}.\n---\n# {name} {word}\n"
         for path, data in (
@@ -52,11 +52,11 @@ class Tree:
 
 
 async def read_and_check(client: Client, tree: Tree, counts: Counter[str], chance: random.Random) -> None:
-    """One file of one skill, read until its bytes are those that the entry tells of."""
+    """Read one file of one skill until its bytes match the digest in the entry."""
     name = f"skill-{chance.randrange(SKILLS)}"
     for _ in range(TRIES):
         entry = (await ask(client, "skills/get", uri=f"skill://{name}/SKILL.md"))["skill"]
-        # The name under which a new version waits to be put in its place is not meant.
+        # Temporary files of atomic writes are skipped.
         file = chance.choice([file for file in entry["resources"] if not file["uri"].endswith(".new")])
         found = await digest_of_resource(client, file["uri"])
         if found not in tree.known:
@@ -69,7 +69,7 @@ async def read_and_check(client: Client, tree: Tree, counts: Counter[str], chanc
 
 
 async def work(url: str, mode: str, tree: Tree, counts: Counter[str], seed: int) -> None:
-    """One client until it is cancelled."""
+    """Run one client until it is cancelled."""
     chance = random.Random(seed)
     async with Client(url, mode=mode) as client:
         while True:
@@ -86,13 +86,13 @@ async def work(url: str, mode: str, tree: Tree, counts: Counter[str], seed: int)
 
 
 def memory_kib(pid: int) -> int:
-    """What a process holds."""
+    """Return the resident memory of a process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
 
 async def soak(url: str, pid: int, tree: Tree, seconds: float) -> tuple[Counter[str], list[int]]:
-    """Let all of them work while files change; returns what was counted, and the memory over time."""
+    """Run all clients while files change; return the counts and the memory over time."""
     counts: Counter[str] = Counter()
     sizes: list[int] = []
     with anyio.move_on_after(seconds):
@@ -110,7 +110,7 @@ async def soak(url: str, pid: int, tree: Tree, seconds: float) -> tuple[Counter[
 
 
 def main() -> int:
-    """Soak, and say what came of it."""
+    """Run the soak test and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=60)
     given = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Sessions in the forms that model APIs and frameworks expect."""
+"""The adapters of a session for model APIs and for pydantic-ai."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BODY = "Read references/style.md first."
 
 
 def session_with_a_skill(machine: Machine, profile: str = "standard") -> Session:
-    """A session on the skill `deploy`, which has one reference."""
+    """Open a session with the skill `deploy`, which has one reference."""
     text = f"---\nname: deploy\ndescription: Deploys things.\n---\n{BODY}\n"
     folder = write_skill(machine.repo / SYSTEMS[profile].root, "deploy", text).parent
     (folder / "references").mkdir()
@@ -31,13 +31,14 @@ def session_with_a_skill(machine: Machine, profile: str = "standard") -> Session
 # Plain JSON ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("profile", SYSTEMS)
-def test_tools_are_told_to_each_api_in_its_own_form(machine: Machine, profile: str) -> None:
+# Tools with other names, parameters and schemas; every profile offers its tools through the same two functions.
+@pytest.mark.parametrize("profile", ["standard", "swiftagent", "mycodeagent"])
+def test_tools_have_the_form_of_each_api(machine: Machine, profile: str) -> None:
     session = session_with_a_skill(machine, profile)
     tools = session.tools()
 
-    told = [tool.to_dict() for tool in tools]
-    assert anthropic_tools(session) == told
+    listed = [tool.to_dict() for tool in tools]
+    assert anthropic_tools(session) == listed
     assert openai_tools(session) == [
         {
             "type": "function",
@@ -46,13 +47,13 @@ def test_tools_are_told_to_each_api_in_its_own_form(machine: Machine, profile: s
         for tool in tools
     ]
     # Both APIs allow these names only.
-    assert all(tool["name"].replace("_", "").isalnum() and len(tool["name"]) <= 64 for tool in told)
+    assert all(tool["name"].replace("_", "").isalnum() and len(tool["name"]) <= 64 for tool in listed)
     for form in (anthropic_tools(session), openai_tools(session)):
         assert json.loads(json.dumps(form)) == form
 
 
 def anthropic(session: Session, name: str, arguments: Any) -> str:
-    """The text of the answer to a call in this API's form."""
+    """Return the text of the answer to a call in this API's form."""
     answer = anthropic_result(session, {"type": "tool_use", "id": "toolu_1", "name": name, "input": arguments})
     assert (answer["type"], answer["tool_use_id"]) == ("tool_result", "toolu_1")
     assert answer.get("is_error", False) is not session.call(name, arguments).ok
@@ -60,7 +61,7 @@ def anthropic(session: Session, name: str, arguments: Any) -> str:
 
 
 def openai(session: Session, name: str, arguments: Any) -> str:
-    """The text of the answer to a call in this API's form."""
+    """Return the text of the answer to a call in this API's form."""
     function = {"name": name, "arguments": json.dumps(arguments)}
     answer = openai_result(session, {"id": "call_1", "type": "function", "function": function})
     assert (answer["role"], answer["tool_call_id"], set(answer)) == (
@@ -91,7 +92,7 @@ def test_a_model_loads_reads_and_gets_errors_it_can_act_on(
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '"deploy"', "null", "5", '{"name": "deploy"} x', "\ud800"], ids=ascii)
-def test_arguments_that_are_no_json_object_are_an_error_for_the_model(machine: Machine, text: str) -> None:
+def test_arguments_that_are_not_a_json_object_are_an_error_for_the_model(machine: Machine, text: str) -> None:
     session = session_with_a_skill(machine)
     call = {"id": "call_1", "function": {"name": "skill_load", "arguments": text}}
     assert openai_result(session, call)["content"].startswith("Error: ")
@@ -125,7 +126,7 @@ needs_pydantic_ai = needs("pydantic_ai")
 
 
 def play(session: Session, *calls: tuple[str, dict[str, Any]], toolset: Any = None) -> Player:
-    """One run of an agent whose model makes these calls."""
+    """Run an agent whose model makes these calls."""
     player = Player(*calls)
     play_pydantic_ai(session, player, toolset=toolset)
     return player
@@ -145,7 +146,7 @@ def test_an_agent_sees_the_catalog_and_the_tools_of_the_session(machine: Machine
 
 
 @needs_pydantic_ai
-def test_an_agent_loads_a_skill_reads_its_reference_and_mends_its_mistakes(machine: Machine) -> None:
+def test_an_agent_loads_a_skill_reads_its_reference_and_corrects_its_mistakes(machine: Machine) -> None:
     session = session_with_a_skill(machine)
 
     player = play(
@@ -184,7 +185,7 @@ def test_an_agent_works_with_every_system(machine: Machine, profile: str) -> Non
 
 
 @needs_pydantic_ai
-def test_a_skill_that_comes_later_is_in_the_catalog_and_in_the_tools(machine: Machine) -> None:
+def test_a_skill_that_is_added_later_is_in_the_catalog_and_in_the_tools(machine: Machine) -> None:
     from skillshelf.adapters.pydantic_ai import SkillToolset
 
     session = machine.shelf().session()

@@ -1,4 +1,4 @@
-"""An agent with skills: what a configuration makes of them, and a conversation with a model that is played."""
+"""An agent with skills: its configuration, and a conversation with a scripted model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PLAIN = AgentConfiguration(BASE, None)
 
 @pytest.fixture
 def here(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """The machine as the place where the program runs."""
+    """Run the program in the repository and with the home folder of the machine."""
     monkeypatch.chdir(machine.repo)
     monkeypatch.setenv("HOME", str(machine.home))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
@@ -47,7 +47,7 @@ def here(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
 def with_session(
     configuration: AgentConfiguration, act: Callable[[AgentSession], Coroutine[Any, Any, Any]], **options: Any
 ) -> Any:
-    """What an act in a new session gives."""
+    """Return the result of an action in a new session."""
 
     async def play() -> Any:
         async with await AgentSession.create(configuration, **options) as session:
@@ -57,7 +57,7 @@ def with_session(
 
 
 async def names_of(session: AgentSession) -> list[str]:
-    """The names of the session's skills."""
+    """Return the names of the session's skills."""
     return [skill.id for skill in await session.list_skills()]
 
 
@@ -65,7 +65,7 @@ async def names_of(session: AgentSession) -> list[str]:
 
 
 @pytest.mark.req("S-99", "S-100", "S-101")
-def test_skills_are_discovered_unless_somebody_says_otherwise() -> None:
+def test_skills_are_discovered_by_default() -> None:
     configuration = AgentConfiguration("Be brief.", "openai:gpt-5")
 
     assert configuration == AgentConfiguration(
@@ -90,7 +90,7 @@ def test_a_configuration_with_or_without_skills_is_a_copy() -> None:
     assert given == AgentConfiguration("Be brief.", "m", registry, False, ("/opt/skills",))
 
 
-def test_folders_that_nobody_would_search_are_refused_with_the_way_to_have_their_skills(here: Machine) -> None:
+def test_folders_without_discovery_are_refused_with_the_way_to_register_their_skills(here: Machine) -> None:
     team = here.base / "team"
     write_skill(team, "review")
 
@@ -106,7 +106,7 @@ def test_folders_that_nobody_would_search_are_refused_with_the_way_to_have_their
 
 
 @pytest.mark.req("S-106", "S-117")
-def test_a_session_lists_what_is_discovered_with_name_and_description(here: Machine) -> None:
+def test_a_session_lists_discovered_skills_with_name_and_description(here: Machine) -> None:
     write_skill(here.home / ".agent/skills", "review")
     write_skill(here.repo / ".agent/skills", "deploy")
 
@@ -120,7 +120,7 @@ def test_a_session_lists_what_is_discovered_with_name_and_description(here: Mach
 
 
 @pytest.mark.req("S-107", "S-119")
-def test_more_folders_are_searched_in_their_order_and_the_last_of_a_name_stays(here: Machine) -> None:
+def test_more_folders_are_searched_in_their_order_and_the_last_of_a_name_wins(here: Machine) -> None:
     write_skill(here.repo / ".agent/skills", "deploy")
     folders = [here.base / "company", here.base / "team"]
     for folder in folders:
@@ -181,7 +181,7 @@ def test_there_is_a_registry_if_one_is_given_or_skills_are_discovered(
 
 
 @pytest.mark.req("S-111", "S-112", "S-113", "S-114")
-def test_without_a_registry_there_is_nothing_to_list_activate_or_give_back(here: Machine) -> None:
+def test_without_a_registry_there_is_nothing_to_list_activate_or_deactivate(here: Machine) -> None:
     write_skill(here.repo / ".agent/skills", "deploy")
 
     async def play(session: AgentSession) -> None:
@@ -197,7 +197,7 @@ def test_without_a_registry_there_is_nothing_to_list_activate_or_give_back(here:
 
 
 @pytest.mark.req("S-111", "S-112", "S-113", "S-114", "S-135")
-def test_a_skill_is_activated_with_its_instructions_and_given_back(here: Machine) -> None:
+def test_a_skill_is_activated_with_its_instructions_and_deactivated(here: Machine) -> None:
     path = write_skill(here.repo / ".agent/skills", "deploy")
     registry = SkillRegistry()
 
@@ -218,18 +218,18 @@ def test_a_skill_is_activated_with_its_instructions_and_given_back(here: Machine
 
 @pytest.mark.req("S-24", "S-109", "S-110")
 def test_the_listing_follows_the_instructions_after_a_blank_line_if_there_is_one(here: Machine) -> None:
-    async def told(session: AgentSession) -> str:
+    async def instructions(session: AgentSession) -> str:
         return session.instructions
 
-    assert with_session(PLAIN, told) == BASE
+    assert with_session(PLAIN, instructions) == BASE
     write_skill(here.repo / ".agent/skills", "deploy")
     registry = SkillRegistry()
-    text = with_session(PLAIN.with_skills(registry), told)
+    text = with_session(PLAIN.with_skills(registry), instructions)
     assert text == f"{BASE}\n\n{registry.generate_available_skills_prompt()}"
     assert "<name>deploy</name>" in text
 
 
-def test_what_the_user_disabled_is_not_told_to_the_model_even_if_a_program_registers_it(here: Machine) -> None:
+def test_a_disabled_skill_is_hidden_from_the_model_even_if_a_program_registers_it(here: Machine) -> None:
     here.configure("skills.disabled = ['review']\n")
     registry = SkillRegistry()
     for name in ("review", "deploy"):
@@ -245,7 +245,7 @@ def test_what_the_user_disabled_is_not_told_to_the_model_even_if_a_program_regis
     assert "review" not in text
 
 
-def test_a_skill_registered_later_is_told_and_one_taken_out_is_not(here: Machine) -> None:
+def test_a_skill_registered_later_is_visible_and_a_removed_one_is_not(here: Machine) -> None:
     write_skill(here.repo / ".agent/skills", "deploy")
     registry = SkillRegistry()
 
@@ -271,7 +271,7 @@ def test_a_skill_registered_later_is_told_and_one_taken_out_is_not(here: Machine
     [("/opt/skills", ConfigurationError), (["/nowhere/at/all"], SkillDirectoryNotFound)],
     ids=["a text", "a folder that is not there"],
 )
-def test_a_wrong_search_path_is_an_error_at_once(here: Machine, paths: Any, error: type[SkillError]) -> None:
+def test_an_invalid_search_path_is_an_immediate_error(here: Machine, paths: Any, error: type[SkillError]) -> None:
     with pytest.raises(error):
         with_session(PLAIN.with_skills(additional_paths=paths), names_of)
 
@@ -309,13 +309,13 @@ asyncio.run(main())
 
 
 def played(player: Player) -> AgentConfiguration:
-    """An agent whose model makes the calls of a player."""
+    """Return the configuration of an agent whose model makes the calls of a player."""
     return AgentConfiguration(BASE, player.pydantic_ai())
 
 
 @needs("pydantic_ai")
 @pytest.mark.req("S-03", "S-24", "S-135")
-def test_a_model_is_told_of_the_skills_and_activates_one_by_the_tool_of_its_profile(here: Machine) -> None:
+def test_a_model_sees_the_skills_and_activates_one_by_the_tool_of_its_profile(here: Machine) -> None:
     write_skill(here.repo / ".agent/skills", "deploy")
     player = Player(("activate_skill", {"skillName": "deploy"}))
     registry = SkillRegistry()
@@ -331,7 +331,7 @@ def test_a_model_is_told_of_the_skills_and_activates_one_by_the_tool_of_its_prof
 
 
 @needs("pydantic_ai")
-def test_a_skill_that_the_program_activated_is_in_the_instructions_until_it_is_given_back(here: Machine) -> None:
+def test_a_skill_that_the_program_activated_is_in_the_instructions_until_it_is_deactivated(here: Machine) -> None:
     write_skill(here.repo / ".agent/skills", "deploy")
     player = Player()
     active = '<active_skill name="deploy">\n# deploy\n</active_skill>'
@@ -344,11 +344,11 @@ def test_a_skill_that_the_program_activated_is_in_the_instructions_until_it_is_g
         await session.prompt("Three.")
 
     with_session(played(player), play)
-    assert [active in told for told in player.instructions] == [False, True, False]
+    assert [active in instructions for instructions in player.instructions] == [False, True, False]
 
 
 @needs("pydantic_ai")
-def test_a_conversation_goes_on_from_prompt_to_prompt(here: Machine) -> None:
+def test_a_conversation_continues_from_prompt_to_prompt(here: Machine) -> None:
     player = Player()
 
     async def play(session: AgentSession) -> None:
@@ -360,7 +360,7 @@ def test_a_conversation_goes_on_from_prompt_to_prompt(here: Machine) -> None:
 
 
 @needs("pydantic_ai")
-def test_a_model_that_calls_tools_which_are_not_there_is_told_so_and_goes_on(here: Machine) -> None:
+def test_a_model_that_calls_unknown_tools_gets_an_error_and_continues(here: Machine) -> None:
     write_skill(here.repo / ".agents/skills", "deploy")
     player = Player(*[("Bash", {"command": "ls"})] * 3)
 
@@ -368,7 +368,7 @@ def test_a_model_that_calls_tools_which_are_not_there_is_told_so_and_goes_on(her
 
 
 @needs("pydantic_ai")
-def test_an_answer_is_told_piece_by_piece_when_somebody_listens(here: Machine) -> None:
+def test_an_answer_is_streamed_piece_by_piece_with_on_text(here: Machine) -> None:
     write_skill(here.repo / ".agent/skills", "deploy")
     pieces: list[str] = []
     player = Player(("activate_skill", {"skillName": "deploy"}), says="a long answer")
@@ -380,7 +380,7 @@ def test_an_answer_is_told_piece_by_piece_when_somebody_listens(here: Machine) -
 
 
 def standard(machine: Machine) -> Shelf:
-    """A shelf by the default profile, with one skill that has a script and one that has none."""
+    """Return a shelf of the default profile, with one skill that has a script and one that has none."""
     folder = write_skill(machine.home / ".agents/skills", "deploy").parent
     (folder / "scripts").mkdir()
     (folder / "scripts/hello.sh").write_text("#!/bin/sh\necho hello\n")
@@ -393,7 +393,7 @@ RUN = ("skill_run", {"name": "deploy", "script": "hello.sh"})
 
 
 def asked_with(answer: Any) -> Sequence[Any]:
-    """The same answer by a function and by a coroutine function."""
+    """Return a function and a coroutine function that give the same answer."""
 
     async def later(tool: str, name: str, reason: str) -> Any:
         await asyncio.sleep(0)
@@ -405,7 +405,7 @@ def asked_with(answer: Any) -> Sequence[Any]:
 @needs("pydantic_ai")
 @pytest.mark.parametrize("kind", [0, 1], ids=["a function", "a coroutine function"])
 @pytest.mark.parametrize(("answer", "ran"), [(True, True), (False, False), (None, False), ("yes", False)])
-def test_somebody_is_asked_before_a_script_runs(machine: Machine, answer: Any, ran: bool, kind: int) -> None:
+def test_confirm_is_called_before_a_script_runs(machine: Machine, answer: Any, ran: bool, kind: int) -> None:
     player = Player(RUN)
 
     with_session(
@@ -420,7 +420,7 @@ def test_somebody_is_asked_before_a_script_runs(machine: Machine, answer: Any, r
 
 
 @needs("pydantic_ai")
-def test_a_prompt_that_is_cancelled_takes_its_question_back_and_the_next_one_works(machine: Machine) -> None:
+def test_cancelling_a_prompt_cancels_its_question_and_the_next_prompt_works(machine: Machine) -> None:
     player = Player(("skill_load", {"name": "deploy"}), RUN)
     asked = asyncio.Event()
 
@@ -445,8 +445,8 @@ def test_a_prompt_that_is_cancelled_takes_its_question_back_and_the_next_one_wor
 
 
 @needs("pydantic_ai")
-def test_a_question_that_comes_while_a_prompt_is_broken_off_is_answered_no(machine: Machine) -> None:
-    """The thread of the call asks late: held up until the prompt is gone, it must not wait for ever."""
+def test_a_question_that_is_asked_while_a_prompt_is_aborted_is_answered_no(machine: Machine) -> None:
+    """The thread of the call is delayed until the prompt is over; it must not wait for ever."""
     player = Player(RUN)
     asking, gone = threading.Event(), threading.Event()
 
@@ -505,7 +505,7 @@ def test_a_model_that_cannot_be_used_is_an_error_that_says_why(here: Machine, mo
 
 
 @needs("pydantic_ai")
-def test_what_happens_is_recorded_and_the_journal_is_complete_after_closing(machine: Machine, tmp_path: Path) -> None:
+def test_a_conversation_is_recorded_and_the_journal_is_complete_after_closing(machine: Machine, tmp_path: Path) -> None:
     journal = tmp_path / "run.jsonl"
     seen: list[str] = []
     player = Player(("skill_load", {"name": "deploy"}))
@@ -531,7 +531,7 @@ def test_what_happens_is_recorded_and_the_journal_is_complete_after_closing(mach
     assert len(journal.read_text().splitlines()) == len(seen)
 
 
-def test_the_result_of_a_tool_is_the_one_of_a_plain_session(machine: Machine) -> None:
+def test_the_result_of_a_tool_equals_that_of_a_plain_session(machine: Machine) -> None:
     shelf = standard(machine)
 
     async def load(session: AgentSession) -> ToolResult:

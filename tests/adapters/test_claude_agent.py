@@ -28,28 +28,28 @@ SCRIPTS = os.path.dirname(sys.executable)
 
 
 def recipe() -> str:
-    """The recipe as it is printed."""
+    """Return the recipe as it is printed."""
     blocks = re.findall(r"```python\n(.*?)```", ADAPTERS.read_text(encoding="utf-8"), flags=re.DOTALL)
     [found] = [block for block in blocks if "claude_agent_sdk" in block]
     return str(found)
 
 
 def options_of(text: str, **others: Any) -> Any:
-    """The options that the recipe makes."""
+    """Return the options that the recipe creates."""
     names: dict[str, Any] = dict(others)
     exec(text, names)
     return names["options"]
 
 
 def environment(machine: Machine) -> dict[str, str]:
-    """What a program gets that is to find the command and the skills of this machine."""
+    """Return an environment with the command and the skills of this machine."""
     if shutil.which("skillshelf", path=SCRIPTS) is None:
         pytest.skip("skillshelf is not installed as a command")
     path = os.pathsep.join([SCRIPTS, os.environ["PATH"]])
     return {"PATH": path, "HOME": str(machine.home), "AGENT_SKILLS_PATH": ""}
 
 
-def test_the_command_that_the_recipe_names_serves_skills(machine: Machine) -> None:
+def test_the_command_of_the_recipe_serves_skills(machine: Machine) -> None:
     write_skill(machine.home / ".agents/skills", "deploy")
     # The options alone, for where the SDK is not installed.
     text = recipe().replace("from claude_agent_sdk import ClaudeAgentOptions", "")
@@ -73,7 +73,7 @@ def test_the_command_that_the_recipe_names_serves_skills(machine: Machine) -> No
     run(talk)
 
 
-def test_a_model_behind_the_sdk_is_told_of_skills_and_loads_one(machine: Machine) -> None:
+def test_a_model_behind_the_sdk_sees_skills_and_loads_one(machine: Machine) -> None:
     require("claude_agent_sdk")
     from claude_agent_sdk import ResultMessage, query
 

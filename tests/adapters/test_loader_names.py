@@ -1,4 +1,4 @@
-"""The names that the described systems give to loading one skill, and the shapes of what they give."""
+"""The loaders under the API names of the described systems, and the forms of their results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VALID = SkillMetadata(
 
 
 def without_place(metadata: SkillMetadata) -> SkillMetadata:
-    """The metadata that the text alone decides."""
+    """Return the metadata that depends on the text alone."""
     return metadata._replace(id="", path="", dir="", scope="", mtime_ms=0, frontmatter={})
 
 
@@ -75,7 +75,7 @@ def test_the_skill_with_malformed_yaml_fails(load: Any) -> None:
 
 
 @pytest.mark.req("S-23", "S-02")
-def test_discovery_gives_a_registry_what_the_loader_gives_without_instructions() -> None:
+def test_discovery_returns_the_skills_of_the_loader_without_instructions() -> None:
     found = SkillDiscovery.discover(FIXTURES)
     loaded = [SkillLoader.load_metadata(FIXTURES / name) for name in ("minimal-skill", "valid-skill")]
     assert [skill.directory_path for skill in found] == [skill.directory_path for skill in loaded]
@@ -121,7 +121,7 @@ def test_metadata_is_loaded_although_the_body_cannot_be_read(machine: Machine) -
 
 @pytest.mark.req("S-51", "S-19", "K-20")
 @pytest.mark.skipif(not os.access("/proc/self/io", os.R_OK), reason="the system does not count the bytes we read")
-def test_most_of_a_long_body_is_not_read_for_metadata(tmp_path: Path) -> None:
+def test_metadata_is_read_without_most_of_a_long_body(tmp_path: Path) -> None:
     text = "---\nname: long\ndescription: b\n---\n" + "x" * (SKILL_FILE_BYTES - 100)
     folder = write_skill(tmp_path, "long", text).parent
 
@@ -151,7 +151,7 @@ def test_no_word_of_a_body_is_in_a_catalog(machine: Machine, profile: str) -> No
 
 
 @pytest.mark.req("S-47", "S-49", "S-50", "S-131", "K-56")
-def test_parsing_gives_metadata_and_body() -> None:
+def test_parsing_returns_metadata_and_body() -> None:
     text = "---\nname: a\ndescription: >-\n  Does a\n  and b.\nmetadata:\n  k: v\nx-own: [1]\n---\n\n# Body\n---\n"
     metadata, body = SkillLoader.parse_frontmatter(text)
     fields = {"name": "a", "description": "Does a and b.", "metadata": {"k": "v"}, "x-own": [1]}
@@ -170,7 +170,7 @@ def test_bad_structure_is_an_invalid_format(text: str) -> None:
 
 @pytest.mark.req("S-90", "S-50", "S-131")
 @pytest.mark.parametrize("block", ["name: [a", "name: 'a", "name: a\nname: b", "name: &a b\nc: *a", "name: !!str a"])
-def test_a_block_that_is_no_yaml_is_a_yaml_parsing_error(block: str) -> None:
+def test_a_block_that_is_not_yaml_is_a_yaml_parsing_error(block: str) -> None:
     with pytest.raises(skillshelf.YamlParsingError):
         SkillLoader.parse_frontmatter(f"---\n{block}\n---\n")
 
@@ -216,9 +216,7 @@ def test_metadata_that_breaks_a_rule_fails_validation_with_its_field(
 
 
 @pytest.mark.req("M-26", "M-60", "M-22", "M-06")
-def test_a_project_loader_skips_what_it_cannot_read_and_logs_it(
-    machine: Machine, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_project_loader_skips_and_logs_unreadable_files(machine: Machine, caplog: pytest.LogCaptureFixture) -> None:
     root = machine.repo / "skills"
     good = write_skill(root, "declared", folder="folder")
     bad = [
@@ -246,7 +244,7 @@ def test_metadata_is_an_immutable_value() -> None:
 
 
 @pytest.mark.req("S-27")
-def test_metadata_survives_a_way_through_json() -> None:
+def test_metadata_survives_a_round_trip_through_json() -> None:
     metadata = SkillLoader.load_metadata(FIXTURES / "valid-skill").metadata
     assert SkillMetadata.from_dict(json.loads(json.dumps(metadata.to_dict()))) == metadata
     with pytest.raises(TypeError):
@@ -264,7 +262,7 @@ def test_allowed_tools_are_one_text_with_blanks_between(written: str, tools: str
 
 
 @pytest.mark.req("C-26", "C-27", "C-28", "C-29", "S-08")
-def test_metadata_knows_its_place_and_its_age(machine: Machine) -> None:
+def test_metadata_has_path_and_modification_time(machine: Machine) -> None:
     path = write_skill(machine.repo / ".agents/skills", "a")
     os.utime(path, ns=(0, 1_700_000_000_123_456_789))
     digest = hashlib.sha256(os.path.realpath(path).encode()).hexdigest()[:24]
@@ -286,7 +284,7 @@ def test_metadata_knows_its_place_and_its_age(machine: Machine) -> None:
 
 
 @pytest.mark.req("C-27")
-def test_an_id_is_the_hash_of_the_canonical_path_and_outlives_an_edit(machine: Machine) -> None:
+def test_an_id_is_the_hash_of_the_canonical_path_and_does_not_change_with_an_edit(machine: Machine) -> None:
     path = write_skill(machine.home / "store", "a")
     root = machine.home / ".agents/skills"
     root.mkdir(parents=True)
@@ -312,7 +310,7 @@ def test_a_skill_is_a_folder_with_a_file_of_exactly_that_name(machine: Machine) 
         SkillLoader.load_metadata(root / "b")
 
 
-def test_a_skill_knows_its_files() -> None:
+def test_a_skill_has_the_paths_of_its_files() -> None:
     skill = SkillLoader.load_metadata(FIXTURES / "valid-skill")
     assert (skill.id, skill.directory_path) == ("valid-skill", str(FIXTURES / "valid-skill"))
     assert skill.skill_file_path == str(FIXTURES / "valid-skill" / "SKILL.md")
@@ -354,7 +352,7 @@ OUCH = OSError(errno.EIO, "ouch")
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-def test_an_error_says_what_it_knows(error: SkillError, attributes: dict[str, Any], message: str) -> None:
+def test_an_error_has_attributes_and_a_message(error: SkillError, attributes: dict[str, Any], message: str) -> None:
     assert isinstance(error, SkillError)
     assert vars(error) == attributes
     assert str(error) == message
@@ -370,7 +368,7 @@ def test_our_own_errors_are_skill_errors_too(name: str) -> None:
 
 
 @pytest.mark.req("S-83", "S-84", "S-88")
-def test_loading_from_a_place_without_a_skill_says_what_is_missing(tmp_path: Path) -> None:
+def test_loading_from_a_folder_without_a_skill_says_what_is_missing(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(skillshelf.SkillDirectoryNotFound) as no_folder:
@@ -386,7 +384,7 @@ def test_loading_from_a_place_without_a_skill_says_what_is_missing(tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "large"])
-def test_what_is_no_small_file_is_an_invalid_format(tmp_path: Path, kind: str) -> None:
+def test_a_skill_file_that_is_not_a_small_file_is_an_invalid_format(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "a" / "SKILL.md"
     path.parent.mkdir()
     match kind:
@@ -406,7 +404,7 @@ def test_what_is_no_small_file_is_an_invalid_format(tmp_path: Path, kind: str) -
 
 @pytest.mark.req("C-02")
 @pytest.mark.parametrize("name", ["scope", "metadata", "load-error", "catalog", "search-result"])
-def test_a_schema_ships_that_was_made_from_the_types(name: str) -> None:
+def test_the_shipped_schemas_match_the_types(name: str) -> None:
     shipped = json.loads((resources.files("skillshelf") / "json_schemas" / f"{name}.json").read_text("utf-8"))
     jsonschema.Draft202012Validator.check_schema(shipped)
     assert shipped == SCHEMAS[name]
@@ -423,12 +421,12 @@ def test_a_schema_ships_that_was_made_from_the_types(name: str) -> None:
         (ShadowedForm, skillshelf.Shadowed),
     ],
 )
-def test_the_types_of_the_wire_have_the_members_of_the_values(form: type, value: Any) -> None:
+def test_the_json_types_have_the_members_of_the_values(form: type, value: Any) -> None:
     assert tuple(get_type_hints(form)) == value._fields
 
 
 @pytest.mark.req("C-02", "C-26", "C-30", "C-31", "K-17")
-def test_real_values_fit_their_schemas_and_others_do_not(machine: Machine) -> None:
+def test_real_values_match_their_schemas_and_others_do_not(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "a", "---\nname: a\ndescription: b\nx-own: {c: [1, ~]}\n---\n")
     write_skill(machine.repo / ".agents/skills", "b", "---\nname: b\n---\n")
     write_skill(machine.home / ".agents/skills", "a")
@@ -456,7 +454,7 @@ def test_real_values_fit_their_schemas_and_others_do_not(machine: Machine) -> No
 
 
 @pytest.mark.req("C-30", "C-31")
-def test_a_catalog_has_skills_errors_and_whether_it_was_cut(machine: Machine) -> None:
+def test_a_catalog_has_skills_errors_and_a_truncation_flag(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "a")
     path = write_skill(machine.repo / ".agents/skills", "b", "---\nname: b\n---\n")
     catalog = machine.catalog("codelia").to_dict()

@@ -14,7 +14,7 @@ from skillshelf import Session
 
 
 class SubAgents:
-    """Starts sub-agents that only keep what they are given; every second one is started by a coroutine."""
+    """Starts sub-agents that only record their input; every second one is started by a coroutine."""
 
     def __init__(self) -> None:
         self.started: list[tuple[str, str]] = []
@@ -30,7 +30,7 @@ class SubAgents:
 
 
 def session_of(machine: Machine, **options: Any) -> Session:
-    """A session on two skills."""
+    """Open a session with two skills."""
     for name in ("deploy", "review"):
         write_skill(machine.home / ".agents/skills", name)
     return machine.shelf().session(**options)
@@ -51,8 +51,8 @@ def test_a_sub_agent_starts_with_the_skills_that_the_model_pinned(machine: Machi
 
     assert player.answers == ["at once", "later", "at once"]
     assert [prompt for prompt, _ in agents.started] == ["Ship v2.", "Think.", "Think again."]
-    assert ["# deploy" in told for _, told in agents.started] == [True, False, False]
-    assert not any("# deploy" in told for told in player.instructions)
+    assert ["# deploy" in instructions for _, instructions in agents.started] == [True, False, False]
+    assert not any("# deploy" in instructions for instructions in player.instructions)
     assert player.tools[0]["task"]["properties"]["skills"]["items"]["enum"] == ["deploy", "review"]
     records = [json.loads(line) for line in journal.read_text().splitlines()]
     begun = {entry["session"]: entry.get("preload", []) for entry in records if entry["type"] == "session_started"}
@@ -62,9 +62,7 @@ def test_a_sub_agent_starts_with_the_skills_that_the_model_pinned(machine: Machi
 
 @pytest.mark.req("O-41")
 @pytest.mark.parametrize("framework", PLAYS)
-def test_an_unknown_skill_is_an_error_at_once_that_lists_the_names_and_nothing_starts(
-    machine: Machine, framework: str
-) -> None:
+def test_an_unknown_skill_is_an_error_that_lists_the_names_and_nothing_starts(machine: Machine, framework: str) -> None:
     agents = SubAgents()
     wrong: list[dict[str, Any]] = [
         {"prompt": "Ship v2.", "skills": ["review", "deplyo"]},
@@ -123,7 +121,7 @@ def test_langchain_marks_an_error_as_one_and_works_in_coroutines_too(machine: Ma
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", '"deploy"'])
-def test_the_agents_sdk_gets_an_error_for_arguments_that_are_no_object(machine: Machine, text: str) -> None:
+def test_the_agents_sdk_gets_an_error_for_arguments_that_are_not_an_object(machine: Machine, text: str) -> None:
     require("agents")
     import asyncio
 

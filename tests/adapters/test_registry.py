@@ -1,4 +1,4 @@
-"""The registry: skills by name, those in use with their instructions, and the tool by which a model asks for one."""
+"""The registry: skills by name, active skills with their instructions, and the tool that activates one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MINIMAL = FIXTURES / "minimal-skill"
 
 
 def light(folder: Path, *names: str) -> list[Skill]:
-    """Skills of these names in the folder, without their instructions."""
+    """Write skills of these names into the folder; return them without their instructions."""
     return [SkillLoader.load_metadata(write_skill(folder, name).parent) for name in names]
 
 
@@ -59,7 +59,7 @@ def test_a_full_skill_has_all_of_its_body_however_long(tmp_path: Path) -> None:
         ("a-folder", skillshelf.InvalidFormat),
     ],
 )
-def test_whatever_fails_is_a_skill_error(
+def test_every_failure_is_a_skill_error(
     tmp_path: Path, load: Callable[[Path], Skill], folder: str, error: type[Exception]
 ) -> None:
     (tmp_path / "empty").mkdir()
@@ -75,7 +75,9 @@ def test_whatever_fails_is_a_skill_error(
 @pytest.mark.req("S-40", "S-41", "S-42")
 @pytest.mark.parametrize("kind", ["scripts", "references", "assets"])
 @pytest.mark.parametrize(("made", "there"), [("folder", True), ("nothing", False), ("file", False)])
-def test_a_skill_has_what_has_a_folder_of_that_name(tmp_path: Path, kind: str, made: str, there: bool) -> None:
+def test_a_skill_has_scripts_references_or_assets_if_there_is_a_folder_of_that_name(
+    tmp_path: Path, kind: str, made: str, there: bool
+) -> None:
     (skill,) = light(tmp_path, "a")
     if made == "folder":
         (tmp_path / "a" / kind).mkdir()
@@ -87,7 +89,7 @@ def test_a_skill_has_what_has_a_folder_of_that_name(tmp_path: Path, kind: str, m
 
 @pytest.mark.req("S-43", "S-21")
 @pytest.mark.parametrize("relative", ["references/REFERENCE.md", "./references//REFERENCE.md"])
-def test_a_resource_is_found_by_its_path_and_is_no_part_of_the_instructions(relative: str) -> None:
+def test_a_resource_is_found_by_its_path_and_is_not_part_of_the_instructions(relative: str) -> None:
     path = SkillLoader.load_metadata(VALID).resource_path(relative)
     assert path == str(VALID / "references" / "REFERENCE.md")
     assert Path(path).read_text() not in (SkillLoader.load_full(VALID).instructions or "")
@@ -124,7 +126,7 @@ def test_skills_are_registered_one_by_one_or_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("S-57", "S-133")
-def test_unregistering_returns_what_was_there(tmp_path: Path) -> None:
+def test_unregistering_returns_the_skill(tmp_path: Path) -> None:
     a, b = light(tmp_path, "a", "b")
     registry = SkillRegistry()
     registry.register([a, b])
@@ -136,7 +138,7 @@ def test_unregistering_returns_what_was_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("S-69")
-def test_registering_a_name_again_replaces_what_it_stood_for(tmp_path: Path) -> None:
+def test_registering_a_name_again_replaces_its_skill(tmp_path: Path) -> None:
     (old,), (new,) = light(tmp_path / "old", "a"), light(tmp_path / "new", "a")
     registry = SkillRegistry()
     registry.register(old)
@@ -147,7 +149,7 @@ def test_registering_a_name_again_replaces_what_it_stood_for(tmp_path: Path) -> 
 
 
 @pytest.mark.req("S-54")
-def test_a_registry_can_discover_when_it_is_made(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registry_can_discover_skills_when_it_is_created(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     write_skill(machine.home / ".agent/skills", "mine")
     write_skill(machine.repo / ".agent/skills", "ours")
     write_skill(machine.base / "more", "extra")
@@ -178,7 +180,7 @@ def test_activating_loads_the_instructions_and_returns_the_skill(tmp_path: Path)
 
 
 @pytest.mark.req("S-63", "S-20")
-def test_activating_again_reads_what_the_disk_holds_now(tmp_path: Path) -> None:
+def test_activating_again_reads_the_file_again(tmp_path: Path) -> None:
     registry = SkillRegistry()
     registry.register(light(tmp_path, "a"))
     registry.activate("a")
@@ -226,7 +228,7 @@ def test_errors_of_loading_are_passed_on_and_change_nothing(
 
 
 @pytest.mark.req("S-66", "S-67", "S-68", "S-133")
-def test_deactivating_frees_the_instructions(tmp_path: Path) -> None:
+def test_deactivating_discards_the_instructions(tmp_path: Path) -> None:
     (a,) = light(tmp_path, "a")
     registry = SkillRegistry()
     registry.register(a)
@@ -289,7 +291,7 @@ def test_the_active_prompt_has_the_full_instructions_of_the_active_skills_only(t
 
 
 @pytest.mark.req("S-92", "S-93", "S-94", "S-98")
-def test_the_tool_says_what_it_is_and_takes_one_argument() -> None:
+def test_the_tool_has_a_name_a_description_and_one_argument() -> None:
     tool = SkillTool(SkillRegistry())
     assert tool.name == "activate_skill"
     assert "full instructions" in tool.description
@@ -304,7 +306,7 @@ def test_the_tool_says_what_it_is_and_takes_one_argument() -> None:
     ("folder", "has", "yes"),
     [(VALID, (True, True, False), ("yes", "yes", "no")), (MINIMAL, (False, False, False), ("no", "no", "no"))],
 )
-def test_a_call_activates_the_skill_and_gives_its_instructions(
+def test_a_call_activates_the_skill_and_returns_its_instructions(
     folder: Path, has: tuple[bool, bool, bool], yes: tuple[str, str, str]
 ) -> None:
     registry = SkillRegistry()
@@ -360,7 +362,7 @@ def test_a_session_of_the_profile_runs_the_same_tool(machine: Machine) -> None:
 
 @contextmanager
 def restless_threads() -> Iterator[None]:
-    """Let threads take turns as often as they can, so that a missing lock shows."""
+    """Switch threads as often as possible, so that a missing lock becomes visible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -370,7 +372,7 @@ def restless_threads() -> Iterator[None]:
 
 
 def together(changes: Sequence[Callable[[], None]], look: Callable[[], None]) -> list[BaseException]:
-    """Make the changes at the same time while two others look on; returns what any of them raised."""
+    """Make the changes concurrently while two threads read; return the exceptions of all."""
     barrier = threading.Barrier(len(changes) + 2)
     changing = set(range(len(changes)))
     raised: list[BaseException] = []
@@ -399,7 +401,7 @@ def together(changes: Sequence[Callable[[], None]], look: Callable[[], None]) ->
 
 
 @pytest.mark.req("S-52")
-def test_many_threads_may_register_unregister_and_list_at_once(tmp_path: Path) -> None:
+def test_many_threads_may_register_unregister_and_list_concurrently(tmp_path: Path) -> None:
     (pattern,) = light(tmp_path, "a")
     skills = [pattern._replace(metadata=pattern.metadata._replace(name=f"skill-{n:03}")) for n in range(100)]
     registry = SkillRegistry()
@@ -418,7 +420,7 @@ def test_many_threads_may_register_unregister_and_list_at_once(tmp_path: Path) -
 
 
 @pytest.mark.req("S-52", "S-66")
-def test_a_skill_is_active_with_its_text_or_not_at_all_whoever_looks(tmp_path: Path) -> None:
+def test_every_thread_sees_a_skill_either_active_with_its_text_or_not_active(tmp_path: Path) -> None:
     names = [f"skill-{number:02}" for number in range(40)]
     registry = SkillRegistry()
     registry.register(light(tmp_path, *names))

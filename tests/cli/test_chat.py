@@ -174,8 +174,8 @@ def test_one_answer_as_json(chat: Chat) -> None:
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
-        (None, "the answer was cut off: the model's stream ended before it said that this was all"),
-        ("length", "the answer was cut off: it reached the most tokens that the model may write"),
+        (None, "the answer was cut off: the model's stream ended without a finish reason"),
+        ("length", "the answer was cut off: it reached the token limit of the model"),
     ],
 )
 def test_an_answer_that_was_cut_off_is_not_taken_for_a_whole_one(

@@ -23,17 +23,17 @@ def root_of(machine: Machine) -> Path:
 @asynccontextmanager
 async def listening(machine: Machine, era: str) -> AsyncIterator[tuple[Client, anyio.Event]]:
     """Open a client of a server that watches the disk; the event is set when a changed listing is announced."""
-    heard, ready = anyio.Event(), anyio.Event()
+    announced, ready = anyio.Event(), anyio.Event()
 
     async def on_message(message: Any) -> None:
         if "resources/list_changed" in getattr(message, "method", ""):
-            heard.set()
+            announced.set()
 
     async def listen(client: Client) -> None:
         async with client.listen(resources_list_changed=True) as events:
             ready.set()
             async for _ in events:
-                heard.set()
+                announced.set()
 
     async with (
         client_of(machine, era, watching=True, message_handler=on_message) as client,
@@ -42,7 +42,7 @@ async def listening(machine: Machine, era: str) -> AsyncIterator[tuple[Client, a
         if era == "newer":
             group.start_soon(listen, client)
             await ready.wait()
-        yield client, heard
+        yield client, announced
         group.cancel_scope.cancel()
 
 
@@ -113,10 +113,10 @@ def test_a_change_is_announced_and_then_seen(machine: Machine, era: str, change:
         return [f"{entry['frontmatter']['name']}: {entry['frontmatter']['description']}" for entry in entries]
 
     async def check() -> None:
-        async with listening(machine, era) as (client, heard):
+        async with listening(machine, era) as (client, announced):
             # At once: also what happens before the watch begins is seen.
             change(machine)
-            await heard.wait()
+            await announced.wait()
             while await listed(client) != CHANGES[change]:
                 # It was seen half done; the rest is announced as well.
                 await anyio.sleep(0.05)

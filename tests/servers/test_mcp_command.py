@@ -93,10 +93,10 @@ def test_without_the_extra_the_command_says_what_to_install(machine: Machine) ->
 
 WATCHED = """
 import os, sys
-def heard(event, arguments):
+def refuse_network(event, arguments):
     if event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"):
         os._exit(99)
-sys.addaudithook(heard)
+sys.addaudithook(refuse_network)
 from skillshelf.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """

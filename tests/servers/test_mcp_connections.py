@@ -44,7 +44,7 @@ async def serving(machine: Machine, limits: HttpLimits = DEFAULT_LIMITS) -> Asyn
         skills.sessions.close()
 
 
-async def asked(port: int, message: Any, session: str | None = None) -> tuple[int, str | None]:
+async def post(port: int, message: Any, session: str | None = None) -> tuple[int, str | None]:
     """Return the status of the response to a message of the older era, and the session that it opens."""
 
     def ask() -> tuple[int, str | None]:
@@ -78,13 +78,13 @@ def test_a_connection_without_a_complete_request_is_closed(machine: Machine, sen
 def test_a_new_session_of_the_older_era_ends_the_one_that_was_idle_longest(machine: Machine) -> None:
     async def check() -> None:
         async with serving(machine, HttpLimits(streams=2)) as port:
-            names = [(await asked(port, HELLO))[1] for _ in range(2)]
+            names = [(await post(port, HELLO))[1] for _ in range(2)]
             # A request that opens no session ends none.
-            assert (await asked(port, PING))[0] == 400
+            assert (await post(port, PING))[0] == 400
             # The first is used last, so the second is idle longer.
-            assert [(await asked(port, PING, name))[0] for name in reversed(names)] == [200, 200]
-            names.append((await asked(port, HELLO))[1])
-            assert [(await asked(port, PING, name))[0] for name in names] == [200, 404, 200]
+            assert [(await post(port, PING, name))[0] for name in reversed(names)] == [200, 200]
+            names.append((await post(port, HELLO))[1])
+            assert [(await post(port, PING, name))[0] for name in names] == [200, 404, 200]
 
     run(check)
 
@@ -94,7 +94,7 @@ def test_a_stream_ends_immediately_and_cleanly_with_the_server(
 ) -> None:
     async def check() -> None:
         async with serving(machine) as port:
-            _, session = await asked(port, HELLO)
+            _, session = await post(port, HELLO)
             stream = await anyio.connect_tcp("127.0.0.1", port)
             headers = f"Host: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n"
             await stream.send(f"GET /mcp HTTP/1.1\r\n{headers}\r\n".encode())

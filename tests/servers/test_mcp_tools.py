@@ -203,7 +203,7 @@ def test_skills_of_an_untrusted_project_are_hidden_and_counted(machine: Machine)
 
     async def check() -> None:
         async with client_of(machine, "older") as client:
-            told = client.instructions or ""
+            instructions = client.instructions or ""
             page = await ask(client, "skills/list")
             codes = [
                 await code_of(client, method, uri="skill://stranger/SKILL.md")
@@ -217,8 +217,8 @@ def test_skills_of_an_untrusted_project_are_hidden_and_counted(machine: Machine)
 
         assert page["skills"] == []
         assert codes == [INVALID_PARAMS] * 2
-        assert "1 more of this project is held back" in told
-        assert "skillshelf trust" in told
+        assert "1 more skill of this project is hidden" in instructions
+        assert "skillshelf trust" in instructions
         assert all("skillshelf trust" in text for text in texts)
 
     run(check)

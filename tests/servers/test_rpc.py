@@ -28,7 +28,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "rpc.md"
 REQUESTS = jsonschema.Draft202012Validator(RPC_SCHEMA)
 
 
-def asked(client: RpcClient, method: str, **params: Any) -> Any:
+def request(client: RpcClient, method: str, **params: Any) -> Any:
     """Return the result of a request; request and result are validated against the schema."""
     REQUESTS.validate({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     result = client.ask(method, **params)
@@ -42,9 +42,9 @@ def asked(client: RpcClient, method: str, **params: Any) -> Any:
 def test_initialize_returns_name_version_profiles_and_capabilities(machine: Machine) -> None:
     machine.configure("[profiles.lab]\nextends = 'standard'\n")
     with rpc_process(machine) as client:
-        told = asked(client, "initialize")
+        result = request(client, "initialize")
 
-    assert told == {
+    assert result == {
         "name": "skillshelf",
         "version": __version__,
         "profiles": [*SYSTEMS, "lab"],
@@ -62,7 +62,7 @@ def test_the_list_is_what_the_command_prints(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "stranger")
     write_skill(machine.repo / ".agents/skills", "broken", "no frontmatter")
     with rpc_in_process(machine) as client:
-        listed = asked(client, "skills.list")
+        listed = request(client, "skills.list")
 
     assert listed == machine.run_json("list")
     assert [skill["name"] for skill in listed["skills"]] == ["alpha", "stranger"]
@@ -76,7 +76,7 @@ def test_the_catalog_of_each_folder_is_kept_until_a_reload_is_requested(machine:
     write_skill(machine.repo / ".agents/skills", "outside")
 
     def names(**params: Any) -> list[str]:
-        return [skill["name"] for skill in asked(client, "skills.list", **params)["skills"]]
+        return [skill["name"] for skill in request(client, "skills.list", **params)["skills"]]
 
     with rpc_in_process(machine) as client:
         assert names() == ["outside"]
@@ -98,7 +98,7 @@ def test_a_reload_reads_the_configuration_too_and_refreshes_open_sessions(machin
         before = client.ask("session.call", session=session, tool="skill_load", arguments={"name": "beta"})
         machine.configure("skills.disabled = ['alpha']\n")
 
-        listed = asked(client, "skills.list", force_reload=True)
+        listed = request(client, "skills.list", force_reload=True)
         after = client.ask("session.call", session=session, tool="skill_load", arguments={"name": "beta"})
 
     assert [(skill["name"], skill["hidden"]) for skill in listed["skills"]] == [("alpha", "disabled"), ("beta", None)]
@@ -111,15 +111,15 @@ def test_the_state_has_the_catalog_and_the_versions_that_were_loaded(machine: Ma
     for number, path in enumerate(paths.values()):
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
     with rpc_in_process(machine) as client:
-        nothing = asked(client, "context.inspect", include_skills=False)
-        before = asked(client, "context.inspect")["skills"]
+        nothing = request(client, "context.inspect", include_skills=False)
+        before = request(client, "context.inspect")["skills"]
         client.ask("skills.load", name="alpha")
         session = client.open(preload=["delta"])
         client.ask("session.call", session=session, tool="skill_load", arguments={"name": "beta"})
         os.utime(paths["beta"], (1_700_000_500, 1_700_000_500))
         client.ask("session.call", session=session, tool="skill_load", arguments={"name": "beta"})
         client.ask("session.call", session=session, tool="skill_load", arguments={"name": "nonsense"})
-        after = asked(client, "context.inspect", include_skills=True)["skills"]
+        after = request(client, "context.inspect", include_skills=True)["skills"]
         catalog = client.ask("skills.list")
 
     assert nothing == {}
@@ -141,10 +141,10 @@ def test_without_a_session_skills_are_searched_loaded_and_read_as_the_commands_d
     skill = write_skill(machine.home / ".agents/skills", "release-notes").parent
     (skill / "style.md").write_text("Be brief.\n")
     with rpc_in_process(machine) as client:
-        found = asked(client, "skills.search", query="release", limit=3, scope="user")
-        loaded = asked(client, "skills.load", name="release-notes")
-        again = asked(client, "skills.load", path=str(skill))
-        read = asked(client, "skills.read", uri="skill://release-notes/style.md")
+        found = request(client, "skills.search", query="release", limit=3, scope="user")
+        loaded = request(client, "skills.load", name="release-notes")
+        again = request(client, "skills.load", path=str(skill))
+        read = request(client, "skills.read", uri="skill://release-notes/style.md")
 
     assert [result["skill"]["name"] for result in found["results"]] == ["release-notes"]
     assert loaded == again == machine.run_json("show", "release-notes")
@@ -201,7 +201,7 @@ def test_a_session_does_what_one_in_python_does(machine: Machine) -> None:
         name = client.open()
 
         def same(method: str, expected: Any, **params: Any) -> None:
-            assert asked(client, method, session=name, **params) == json.loads(json.dumps(expected))
+            assert request(client, method, session=name, **params) == json.loads(json.dumps(expected))
 
         same("session.system_prompt", {"text": here.system_prompt("Base.", "Ctx.", ["x"])}, base="Base.",
              agents_context="Ctx.", tools=["x"])  # fmt: skip
@@ -234,9 +234,9 @@ def test_a_snapshot_is_restored_and_says_what_changed(machine: Machine) -> None:
         name = client.open(profile="mycodeagent")
         client.ask("session.call", session=name, tool="Skill", arguments={"name": "deploy"})
         snapshot = client.ask("session.snapshot", session=name)
-        same = asked(client, "session.restore", snapshot=snapshot)
+        same = request(client, "session.restore", snapshot=snapshot)
         path.write_text(path.read_text() + "More.\n")
-        other = asked(client, "session.restore", snapshot=snapshot)
+        other = request(client, "session.restore", snapshot=snapshot)
         again = client.ask("session.snapshot", session=same["session"])
         refused = client.fail("session.restore", snapshot={**snapshot, "loaded": [{"path": 1}]})
         elsewhere = client.fail("session.restore", snapshot={**snapshot, "profile": "nonsense"})
@@ -273,12 +273,12 @@ def test_events_come_before_the_answer_and_are_those_of_the_journal(machine: Mac
         client.ask("skills.load", name="deploy")
         left_open = client.open()
 
-    told = {key: [event for event in client.events if event["session"] == key] for key in (name, "r1", left_open)}
+    received = {key: [event for event in client.events if event["session"] == key] for key in (name, "r1", left_open)}
     assert seen[-1] == "tool_ended"
-    assert told[name] == without_frame(own, name)
-    assert told["r1"] + told[left_open] == [
-        *without_frame(machine.base / "all.jsonl", "r1")[: len(told["r1"])],
-        *without_frame(machine.base / "all.jsonl", left_open)[len(told["r1"]) :],
+    assert received[name] == without_frame(own, name)
+    assert received["r1"] + received[left_open] == [
+        *without_frame(machine.base / "all.jsonl", "r1")[: len(received["r1"])],
+        *without_frame(machine.base / "all.jsonl", left_open)[len(received["r1"]) :],
     ]
     for words in (["replay", str(own)], ["replay", str(machine.base / "all.jsonl")], ["verify", str(own)]):
         assert machine.run("log", *words).returncode == 0

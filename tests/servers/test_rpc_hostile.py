@@ -194,8 +194,8 @@ def test_concurrent_sessions_do_not_affect_each_other(machine: Machine) -> None:
         assert third["text"] == first["text"]
         assert f"Body of {skill}." in first["text"]
         assert [sent["name"] for sent in snapshot["loaded"]] == [skill]
-    told = {name: [event["type"] for event in client.events if event["session"] == name] for name in sessions}
-    assert len({tuple(types) for types in told.values()}) == 1
+    received = {name: [event["type"] for event in client.events if event["session"] == name] for name in sessions}
+    assert len({tuple(types) for types in received.values()}) == 1
     assert machine.run("log", "verify", str(machine.base / "run.jsonl")).returncode == 0
 
 

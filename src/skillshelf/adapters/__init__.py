@@ -1,1 +1,1 @@
-"""Sessions to what agent frameworks expect: thin, one module for each, nothing imported before it is asked for."""
+"""Adapters of sessions for agent frameworks, one thin module each, imported only when used."""

@@ -1,6 +1,6 @@
-"""Instructions, a model and skills to an agent that answers: `AgentConfiguration` and `AgentSession`.
+"""Run a conversation of an agent with skills: `AgentConfiguration` and `AgentSession`.
 
-Everything about skills is a session on a shelf; only `prompt` talks to a model, and only it needs the extra `agent`.
+Skills are handled by a session on a shelf. Only `prompt` talks to a model, and only it needs the extra `agent`.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 from skillshelf.adapters.loaders import Skill, SkillDiscovery
-from skillshelf.adapters.registry import RegisteredShelf, SkillRegistry, found_on
+from skillshelf.adapters.registry import RegisteredShelf, SkillRegistry, skills_of
 from skillshelf.catalog.load import LoadedSkill
 from skillshelf.config.systems import SEED_PROFILES
 from skillshelf.errors import ConfigurationError, PermissionDenied, SkillError, SkillNotFound
@@ -31,29 +31,29 @@ if TYPE_CHECKING:
     from pydantic_ai import Agent, ModelMessage, ModelResponse
     from pydantic_ai.models import Model
 
-__all__ = ["AgentConfiguration", "AgentSession", "OnText", "check_installed", "usable_model", "why_cut"]
+__all__ = ["AgentConfiguration", "AgentSession", "OnText", "check_installed", "cut_reason", "usable_model"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Answer = bool | Literal["remember"]
 Confirm = Callable[[str, str, str], Answer | Awaitable[Answer]]
-"""Asked with the tool, the skill's name and the reason; a plain function is called in a thread of its own."""
+"""Called with the tool, the skill's name and the reason; a plain function is called in its own thread."""
 OnText = Callable[[str], object]
-"""Told each piece of an answer as it comes."""
+"""Called with each piece of an answer as it arrives."""
 
 INSTALL = "pip install 'skillshelf[agent]'"
 
-_PROVIDERS_THAT_SAY = ("anthropic", "openai")
-"""Those whose every answer ends with the reason why it ends."""
+_PROVIDERS_WITH_FINISH_REASON = ("anthropic", "openai")
+"""The providers whose every complete answer has a finish reason."""
 
-_WRONG_CALLS = 5
-"""How often in a row a model may call a tool that is not there; each time it is told which there are."""
+_RETRIES = 5
+"""The number of consecutive calls of unknown tools; each is answered with the names of the tools."""
 
 
 class AgentConfiguration(NamedTuple):
-    """What an agent is made of. Skills are off where no registry is given and none are discovered.
+    """The configuration of an agent. Skills are off if there is no registry and none are discovered.
 
-    `model` is whatever pydantic-ai takes: a name such as `anthropic:claude-sonnet-4-5`, or a model object.
+    `model` is any model that pydantic-ai accepts: a name such as `anthropic:claude-sonnet-4-5`, or a model object.
     """
 
     instructions: str
@@ -68,26 +68,26 @@ class AgentConfiguration(NamedTuple):
         auto_discover: bool = True,
         additional_paths: Sequence[str] = (),
     ) -> "AgentConfiguration":
-        """A copy with skills; folders are searched only where skills are discovered."""
+        """Return a copy with skills; folders are searched only if skills are discovered."""
         if registry is None and not auto_discover and additional_paths:
             raise ConfigurationError(
-                "additional_paths are searched only with auto_discover; leave that on, or register the skills of "
-                "SkillDiscovery.discover(path) and give the registry"
+                "additional_paths are searched only with auto_discover; enable it, or register the skills of "
+                "SkillDiscovery.discover(path) and pass the registry"
             )
         return self._replace(
             skill_registry=registry, auto_discover_skills=auto_discover, skill_search_paths=additional_paths
         )
 
     def without_skills(self) -> "AgentConfiguration":
-        """A copy without skills."""
+        """Return a copy without skills."""
         return self._replace(skill_registry=None, auto_discover_skills=False)
 
 
 class AgentSession:
-    """One conversation of an agent with skills; made by `create`.
+    """One conversation of an agent with skills; create it with `create`.
 
-    `session` is the conversation as far as skills are concerned, None where skills are off. `cut` says why the last
-    answer is not whole, None if it is.
+    `session` is the session on the skills, or None if skills are off. `cut` is the reason if the last answer is
+    incomplete, else None.
     """
 
     def __init__(
@@ -95,17 +95,17 @@ class AgentSession:
         configuration: AgentConfiguration,
         session: Session | None,
         registry: SkillRegistry | None,
-        asker: "_Asker",
+        confirmer: "_Confirmer",
     ) -> None:
         self.configuration = configuration
         self.session = session
         self.cut: str | None = None
         self._registry = registry
-        self._asker = asker
+        self._confirmer = confirmer
         self._by_program: set[str] = set()
         self._history: list[ModelMessage] = []
         self._turn = asyncio.Lock()
-        self._is_cut = False
+        self._was_aborted = False
 
     @classmethod
     async def create(
@@ -120,17 +120,17 @@ class AgentSession:
         keep: bool = False,
         on_event: OnEvent | None = None,
     ) -> "AgentSession":
-        """Find the skills and begin the conversation.
+        """Find the skills and start the conversation.
 
-        `shelf` says where skills are discovered and by which profile; without it the folders are those of
-        `SkillDiscovery`. The other options are those of `Shelf.session`; `confirm` may be a coroutine function.
+        `shelf` decides which folders and profile are used; without it the folders are those of `SkillDiscovery`. The
+        other options are those of `Shelf.session`; `confirm` may be a coroutine function.
         """
-        asker = _Asker(confirm)
+        confirmer = _Confirmer(confirm)
 
         def begin() -> AgentSession:
             registry = _registry_of(configuration)
             if registry is None:
-                return cls(configuration, None, None, asker)
+                return cls(configuration, None, None, confirmer)
             base = shelf or open_shelf(profile=SEED_PROFILES["registry"].name)
             if configuration.auto_discover_skills:
                 _discover(registry, base, configuration.skill_search_paths)
@@ -138,53 +138,53 @@ class AgentSession:
             session = skills.session(
                 policy,
                 journal=journal,
-                confirm=asker if confirm else None,
+                confirm=confirmer if confirm else None,
                 preload=preload,
                 keep=keep,
                 on_event=on_event,
             )
-            return cls(configuration, session, registry, asker)
+            return cls(configuration, session, registry, confirmer)
 
-        return await asker.in_thread(begin)
+        return await confirmer.in_thread(begin)
 
     # Skills ---------------------------------------------------------------------------------------
 
     @property
     def instructions(self) -> str:
-        """What the model is told before anything else: the configured text, then the skills there are."""
+        """The system prompt: the configured text, then the skills."""
         base = self.configuration.instructions
         return base if self.session is None else self.session.system_prompt(base)
 
     async def list_skills(self) -> list[Skill]:
-        """All registered skills, by name."""
+        """Return all registered skills, sorted by name."""
         return self._registry.all_skills if self._registry else []
 
     async def activate_skill(self, name: str) -> Skill:
-        """Read the instructions of a skill and give them to the model with the next prompt."""
+        """Load the instructions of a skill and add them to the next prompt."""
         if self.session is None or self._registry is None:
             raise SkillNotFound(name)
-        loaded = await self._asker.in_thread(self.session.activate, name)
+        loaded = await self._confirmer.in_thread(self.session.activate, name)
         skill = _with_instructions(loaded)
-        self._registry.put_active(skill)
+        self._registry.register_active(skill)
         self._by_program.add(name)
         return skill
 
     async def deactivate_skill(self, name: str) -> None:
-        """Give a skill back; nothing happens where it is not active."""
+        """Deactivate a skill; do nothing if it is not active."""
         if self.session is None or self._registry is None:
             return
         self._by_program.discard(name)
         self._registry.deactivate(name)
-        await self._asker.in_thread(self.session.deactivate, name)
+        await self._confirmer.in_thread(self.session.deactivate, name)
 
     async def active_skills(self) -> list[str]:
-        """The names of the active skills, those that the model loaded included."""
+        """Return the names of the active skills, including those that the model loaded."""
         return self._registry.active_skill_names if self._registry else []
 
     async def close(self) -> None:
-        """End the conversation; what was recorded of it is complete then."""
+        """End the conversation and complete its journal."""
         if self.session is not None:
-            await self._asker.in_thread(self.session.close)
+            await self._confirmer.in_thread(self.session.close)
 
     async def __aenter__(self) -> "AgentSession":
         return self
@@ -195,18 +195,18 @@ class AgentSession:
     # The model ------------------------------------------------------------------------------------
 
     async def prompt(self, text: str, *, on_text: OnText | None = None) -> str:
-        """What the model answers to the user, after as many skill calls as it wants; needs the extra `agent`.
+        """Return the answer of the model after any number of skill calls; needs the extra `agent`.
 
-        `/skill:name` and `$name` in the text work as far as the profile knows them. With `on_text` the answer is
-        streamed. If it fails or is cancelled, the conversation is as it was before, and the model is sent again
-        what it had loaded.
+        `/skill:name` and `$name` in the text work if the profile has them. With `on_text` the answer is streamed. If
+        the prompt fails or is cancelled, the conversation stays as it was, and skills that the model had loaded are
+        sent again.
         """
         agent = self._agent()
         async with self._turn:
             self.cut = None
             with _Turn() as turn, ExitStack() as unless_answered:
-                unless_answered.callback(self._break_off, turn)
-                message = await self._asker.in_thread(self._message, text)
+                unless_answered.callback(self._abort, turn)
+                message = await self._confirmer.in_thread(self._message, text)
                 result = await agent.run(
                     message,
                     message_history=self._history,
@@ -214,14 +214,14 @@ class AgentSession:
                 )
                 unless_answered.pop_all()
             self._history = result.all_messages()
-            self.cut = why_cut(result.response)
-            await self._asker.in_thread(self._note_end)
+            self.cut = cut_reason(result.response)
+            await self._confirmer.in_thread(self._record_end)
             return str(result.output)
 
-    def _break_off(self, turn: "_Turn") -> None:
-        """Leave a turn that failed or was cancelled."""
+    def _abort(self, turn: "_Turn") -> None:
+        """End a turn that failed or was cancelled."""
         turn.end()
-        self._is_cut = True
+        self._was_aborted = True
 
     def _agent(self) -> "Agent[None, str]":
         model = usable_model(self.configuration.model)
@@ -230,23 +230,25 @@ class AgentSession:
         from skillshelf.adapters.pydantic_ai import SkillToolset
 
         if self.session is None:
-            return Agent(model, instructions=self.configuration.instructions, retries=_WRONG_CALLS)
+            return Agent(model, instructions=self.configuration.instructions, retries=_RETRIES)
         # One text, not one for the agent and one for its tools: many models take a single system message.
-        return Agent(model, toolsets=[SkillToolset(self.session, instructions=self._told)], retries=_WRONG_CALLS)
+        return Agent(
+            model, toolsets=[SkillToolset(self.session, instructions=self._current_instructions)], retries=_RETRIES
+        )
 
-    def _told(self) -> str:
-        """The instructions with the skills that the program activated; the model's own loads are in its history."""
+    def _current_instructions(self) -> str:
+        """Return the instructions with the skills that the program activated; other loads are in the history."""
         active = self._registry.generate_active_skills_prompt(self._by_program) if self._registry else ""
         return "\n\n".join(part for part in (self.instructions, active) if part)
 
     def _message(self, text: str) -> str:
-        """What the model gets of what the user wrote: a command is replaced by its skill, mentions are listed."""
+        """Return the user's text for the model: a command is replaced by its skill, mentions are listed."""
         if self.session is None:
             return text
-        if self._is_cut and self.session.active:
-            # What was loaded in a turn that failed is not in the history; a reminder would point at nothing.
+        if self._was_aborted and self.session.active:
+            # Skills loaded in an aborted turn are not in the history; a reminder of them would be wrong.
             self.session.compact()
-        self._is_cut = False
+        self._was_aborted = False
         result = self.session.command(text)
         if result is None:
             return self.session.resolve_mentions(text).text
@@ -254,8 +256,8 @@ class AgentSession:
             raise _error_of(text, result.error)
         return result.text
 
-    def _note_end(self) -> None:
-        """Tell the registry which skills the model loaded, and record an answer that is not whole."""
+    def _record_end(self) -> None:
+        """Mark the skills that the model loaded as active, and record an incomplete answer."""
         if self.session is None or self._registry is None:
             return
         if self.cut is not None:
@@ -263,24 +265,26 @@ class AgentSession:
         for name in self.session.active:
             if self._registry.is_active(name):
                 continue
-            # The file may be gone again; the model has its text all the same.
+            # The file may be gone by now; the model has its text anyway.
             with suppress(SkillError):
-                self._registry.put_active(_with_instructions(self.session.shelf.load(name)))
+                self._registry.register_active(_with_instructions(self.session.shelf.load(name)))
 
 
-def why_cut(response: "ModelResponse") -> str | None:
-    """Why an answer of a model is not whole; None if it is."""
+def cut_reason(response: "ModelResponse") -> str | None:
+    """Return the reason if an answer of a model is incomplete, else None."""
     if response.finish_reason == "length":
-        return "the answer was cut off: it reached the most tokens that the model may write"
-    # The framework takes a stream that just ends for a whole answer; what the provider itself said is kept beside it.
-    said = (response.provider_details or {}).get("finish_reason")
-    if response.state != "complete" or (said is None and response.provider_name in _PROVIDERS_THAT_SAY):
-        return "the answer was cut off: the model's stream ended before it said that this was all"
+        return "the answer was cut off: it reached the token limit of the model"
+    # The framework treats a stream that just ends as complete; the finish reason of the provider tells the difference.
+    finish_reason = (response.provider_details or {}).get("finish_reason")
+    if response.state != "complete" or (
+        finish_reason is None and response.provider_name in _PROVIDERS_WITH_FINISH_REASON
+    ):
+        return "the answer was cut off: the model's stream ended without a finish reason"
     return None
 
 
 def _error_of(command: str, error: ToolError) -> SkillError:
-    """What a command of the user failed with, as an exception."""
+    """Return the error of a user's command as an exception."""
     if error.code == "denied":
         return PermissionDenied(error.message)
     if error.code != "not_found":
@@ -291,21 +295,21 @@ def _error_of(command: str, error: ToolError) -> SkillError:
 
 
 def check_installed() -> None:
-    """Raise what to install if a prompt cannot work here."""
+    """Raise `ConfigurationError` with the install command if pydantic-ai is missing."""
     try:
         import pydantic_ai  # noqa: F401
     except ImportError as error:
-        raise ConfigurationError(f"this needs the package pydantic-ai ({error}); install it with: {INSTALL}") from None
+        raise ConfigurationError(f"the package pydantic-ai is missing: {error} (run `{INSTALL}`)") from None
 
 
 def usable_model(model: "Model | str | None") -> "Model":
-    """The model that a name means; an error says what to install or to set."""
+    """Return the model of a name, or raise `ConfigurationError` with what to install or to set."""
     check_installed()
     from pydantic_ai import UserError
     from pydantic_ai.models import infer_model
 
     if model is None:
-        raise ConfigurationError("a prompt needs a model; name one in the configuration")
+        raise ConfigurationError("a prompt needs a model (set `model` in AgentConfiguration)")
     try:
         return infer_model(model)
     except (UserError, ImportError) as error:
@@ -318,20 +322,20 @@ def _with_instructions(loaded: LoadedSkill) -> Skill:
 
 def _registry_of(configuration: AgentConfiguration) -> SkillRegistry | None:
     if isinstance(configuration.skill_search_paths, str):
-        raise ConfigurationError("skill_search_paths is a list of folders, not one text")
+        raise ConfigurationError("skill_search_paths must be a list of folders, not one text")
     if configuration.skill_registry is None and not configuration.auto_discover_skills:
         return None
     return SkillRegistry() if configuration.skill_registry is None else configuration.skill_registry
 
 
 def _discover(registry: SkillRegistry, shelf: Shelf, paths: Iterable[str]) -> None:
-    registry.register(found_on(shelf))
+    registry.register(skills_of(shelf))
     for path in paths:
         registry.register(SkillDiscovery.discover(path))
 
 
 def _streaming(on_text: OnText) -> Callable[..., Coroutine[Any, Any, None]]:
-    """A handler of pydantic-ai's events that tells the text of an answer, piece by piece."""
+    """Return a handler of pydantic-ai's events that passes on the text of an answer, piece by piece."""
     from pydantic_ai import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
 
     async def handle(context: object, events: "AsyncIterable[object]") -> None:
@@ -344,20 +348,20 @@ def _streaming(on_text: OnText) -> Callable[..., Coroutine[Any, Any, None]]:
     return handle
 
 
-class _Asker:
-    """Calls a session in a thread, and from there asks a callback that may be a coroutine function."""
+class _Confirmer:
+    """Calls a session in a thread, and calls `confirm`, which may be a coroutine function, from there."""
 
     def __init__(self, confirm: Confirm | None) -> None:
         self._confirm = confirm
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def in_thread(self, call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """What a call gives that may wait for the disk or for an answer."""
+        """Return the result of a call that may wait for the disk or for an answer."""
         self._loop = asyncio.get_running_loop()
         return await asyncio.to_thread(call, *arguments, **options)
 
     def __call__(self, tool: str, name: str, reason: str) -> Answer:
-        """The answer; no if nobody waits for it any more."""
+        """Return the answer; no if the prompt is over."""
         assert self._confirm is not None
         turn = _TURN.get() or _Turn()
         if turn.is_over:
@@ -366,11 +370,11 @@ class _Asker:
         if not isawaitable(answer):
             return answer
         assert self._loop is not None
-        return turn.answer_to(asyncio.run_coroutine_threadsafe(_wait_for(answer), self._loop))
+        return turn.wait_for(asyncio.run_coroutine_threadsafe(_wait_for(answer), self._loop))
 
 
 class _Turn:
-    """One prompt and what is asked in it. A call of a tool goes on in its thread when the prompt is broken off."""
+    """One prompt and its open questions. A tool call continues in its thread when the prompt is aborted."""
 
     def __init__(self) -> None:
         self.is_over = False
@@ -384,14 +388,14 @@ class _Turn:
     def __exit__(self, *exception: object) -> None:
         _TURN.reset(self._token)
 
-    def answer_to(self, question: "Future[Answer]") -> Answer:
-        """What is answered; no if the question was taken back."""
+    def wait_for(self, question: "Future[Answer]") -> Answer:
+        """Return the answer; no if the question was cancelled."""
         from concurrent.futures import CancelledError
 
         with self._lock:
             self._open.add(question)
             if self.is_over:
-                # It was asked while the prompt was broken off; nobody else would take it back.
+                # It was asked while the prompt was being aborted, so `end` has not cancelled it.
                 question.cancel()
         try:
             return question.result()
@@ -401,7 +405,7 @@ class _Turn:
             self._open.discard(question)
 
     def end(self) -> None:
-        """Take back what is being asked."""
+        """Cancel the open questions."""
         with self._lock:
             self.is_over = True
             for question in tuple(self._open):
@@ -409,7 +413,7 @@ class _Turn:
 
 
 _TURN: ContextVar[_Turn | None] = ContextVar("_TURN", default=None)
-"""The prompt that a call of a tool belongs to; its thread gets it with the context."""
+"""The prompt that a tool call belongs to; its thread gets it with the context."""
 
 
 async def _wait_for(answer: Awaitable[Answer]) -> Answer:

@@ -1,4 +1,4 @@
-"""A session's tools as plain JSON for the Anthropic and OpenAI APIs; no package of theirs is needed."""
+"""Offer a session's tools as plain JSON to the Anthropic and OpenAI APIs, without their packages."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def anthropic_tools(session: Session) -> list[dict[str, Any]]:
-    """For `tools=` of a message."""
+    """Return the value for `tools=` of a message."""
     return [
         {"name": tool.name, "description": tool.description, "input_schema": dict(tool.input_schema)}
         for tool in session.tools()
@@ -33,14 +33,14 @@ def anthropic_tools(session: Session) -> list[dict[str, Any]]:
 
 
 def anthropic_result(session: Session, block: Mapping[str, Any]) -> dict[str, Any]:
-    """The `tool_result` block that answers a `tool_use` block."""
+    """Return the `tool_result` block that answers a `tool_use` block."""
     result = session.call(block["name"], block.get("input") or {})
     answer = {"type": "tool_result", "tool_use_id": block["id"], "content": result.text}
     return answer if result.ok else {**answer, "is_error": True}
 
 
 def openai_tools(session: Session) -> list[dict[str, Any]]:
-    """For `tools=` of a chat completion."""
+    """Return the value for `tools=` of a chat completion."""
     return [
         {
             "type": "function",
@@ -51,7 +51,7 @@ def openai_tools(session: Session) -> list[dict[str, Any]]:
 
 
 def openai_result(session: Session, call: Mapping[str, Any]) -> dict[str, Any]:
-    """The `tool` message that answers a tool call; arguments that are no JSON object are an error for the model."""
+    """Return the `tool` message that answers a tool call; arguments must be a JSON object, else it is an error."""
     function = call["function"]
     arguments = arguments_in(function.get("arguments"))
     if arguments is None:
@@ -62,7 +62,7 @@ def openai_result(session: Session, call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def arguments_in(text: str | None) -> dict[str, Any] | None:
-    """The arguments that a model sent as text; None if they are no JSON object."""
+    """Return the arguments that a model sent as text, or None if they are not a JSON object."""
     try:
         arguments = json.loads(text or "{}")
     except (ValueError, RecursionError):
@@ -71,7 +71,7 @@ def arguments_in(text: str | None) -> dict[str, Any] | None:
 
 
 Start = Callable[[Session, str], str | Awaitable[str]]
-"""Runs a sub-agent on a session and a task, and gives its answer; the host decides what the sub-agent is."""
+"""Runs a sub-agent on a session and a task, and returns its answer."""
 
 _DESCRIPTION = (
     "Hand a task to a sub-agent and get its answer. It starts with the skills you name and knows nothing of this "
@@ -80,7 +80,7 @@ _DESCRIPTION = (
 
 
 def task_tool(session: Session) -> Tool:
-    """The tool as a model is told of it, with the names of the skills that can be pinned."""
+    """Return the tool `task`, with the names of the skills that can be pinned."""
     names = sorted({skill.name for skill in visible_to_model(session.skills)})
     skills = {"type": "array", "items": {"type": "string", **({"enum": names} if names else {})}}
     return Tool(
@@ -99,7 +99,7 @@ def task_tool(session: Session) -> Tool:
 
 
 async def run_task(session: Session, arguments: Any, start: Start) -> ToolResult:
-    """What the sub-agent answers; for a skill that is not there an error at once, and nothing is started."""
+    """Return the answer of the sub-agent; an unknown skill is an error, and nothing is started."""
     given = arguments if isinstance(arguments, Mapping) else {}
     prompt, names = given.get("prompt"), given.get("skills") or []
     if not isinstance(prompt, str) or not prompt.strip():
@@ -107,7 +107,7 @@ async def run_task(session: Session, arguments: Any, start: Start) -> ToolResult
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         return failure("invalid_params", "`skills` must be a list of names")
     try:
-        # In a thread: somebody may be asked whether a skill may be loaded, and answers on this one.
+        # In a thread: loading a skill may need a confirmation that is answered in this one.
         child = await asyncio.to_thread(session.child, [clean(name) for name in names])
     except SkillError as error:
         return failure(kind_of(error).code, str(error))

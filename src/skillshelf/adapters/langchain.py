@@ -1,4 +1,4 @@
-"""A session as LangChain tools. Needs the extra `langchain`; the system prompt is `session.system_prompt(...)`."""
+"""Offer a session's tools to LangChain (extra `langchain`); the system prompt is `session.system_prompt(...)`."""
 
 import asyncio
 from typing import Any
@@ -32,7 +32,7 @@ class LangChainSkillTool(BaseTool):
 
 
 class SkillTaskTool(LangChainSkillTool):
-    """The tool by which a model hands a task to a sub-agent that starts with the skills it names."""
+    """The tool that gives a task to a sub-agent with the skills that the model names."""
 
     start: Any
 
@@ -55,7 +55,7 @@ class SkillTaskTool(LangChainSkillTool):
 
 
 def skill_tools(session: Session) -> list[BaseTool]:
-    """The tools of the session as they are now, for `bind_tools` or an agent."""
+    """Return the current tools of the session, for `bind_tools` or an agent."""
     return [LangChainSkillTool(session, tool) for tool in session.tools()]
 
 

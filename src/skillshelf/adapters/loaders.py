@@ -1,4 +1,4 @@
-"""The names that the described systems give their loaders, on the one pipeline of this package."""
+"""Loaders under the API names of the described systems, built on this package's own functions."""
 
 import os
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ __all__ = ["Skill", "SkillDiscovery", "SkillLoader", "SkillMeta", "discover_skil
 
 
 class Skill(NamedTuple):
-    """A skill on disk: its metadata, and its instructions once it was activated."""
+    """A skill on disk: its metadata, and its instructions if it was activated."""
 
     metadata: SkillMetadata
     instructions: str | None
@@ -40,31 +40,31 @@ class Skill(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The name."""
+        """The name of the skill."""
         return self.metadata.name
 
     @property
     def skill_file_path(self) -> str:
-        """The SKILL.md."""
+        """The path of the SKILL.md."""
         return os.path.join(self.directory_path, SKILL_FILE)
 
     @property
     def has_scripts(self) -> bool:
-        """Whether there is a folder `scripts`."""
+        """True if there is a folder `scripts`."""
         return self._has("scripts")
 
     @property
     def has_references(self) -> bool:
-        """Whether there is a folder `references`."""
+        """True if there is a folder `references`."""
         return self._has("references")
 
     @property
     def has_assets(self) -> bool:
-        """Whether there is a folder `assets`."""
+        """True if there is a folder `assets`."""
         return self._has("assets")
 
     def resource_path(self, relative: str) -> str:
-        """The absolute path of something inside the skill; PathEscape for anything else."""
+        """Return the absolute path of a file inside the skill, or raise `PathEscape`."""
         if not relative or os.path.isabs(relative) or "\0" in relative or ".." in relative.split("/"):
             raise PathEscape(f"not a path inside the skill: {relative!r}")
         return os.path.normpath(os.path.join(self.directory_path, relative))
@@ -74,7 +74,7 @@ class Skill(NamedTuple):
 
 
 class SkillMeta(NamedTuple):
-    """What a project's loader knows of a skill; `base_dir` is relative to the project."""
+    """A skill as a project's loader lists it; `base_dir` is relative to the project."""
 
     name: str
     description: str
@@ -84,7 +84,7 @@ class SkillMeta(NamedTuple):
 
 
 class SkillLoader:
-    """Reads single skills; as an object, keeps the skills of one project."""
+    """Reads single skills (static methods), or scans and keeps the skills of one project (an instance)."""
 
     def __init__(self, project_root: str | os.PathLike[str]) -> None:
         self._root = os.path.abspath(os.fspath(project_root))
@@ -92,7 +92,7 @@ class SkillLoader:
 
     @staticmethod
     def load_metadata(directory: str | os.PathLike[str]) -> Skill:
-        """A skill without its instructions; the body is not read."""
+        """Return a skill without its instructions; the body is not read."""
         path = os.path.abspath(os.fspath(directory))
         head = _read_skill_file(path, whole=False)
         metadata = _metadata(parse(head.data, whole=head.whole), path, head.mtime_ns)
@@ -100,7 +100,7 @@ class SkillLoader:
 
     @staticmethod
     def load_full(directory: str | os.PathLike[str]) -> Skill:
-        """A skill with its instructions."""
+        """Return a skill with its instructions."""
         path = os.path.abspath(os.fspath(directory))
         head = _read_skill_file(path, whole=True)
         metadata = _metadata(parse(head.data, whole=True), path, head.mtime_ns)
@@ -112,7 +112,7 @@ class SkillLoader:
 
     @staticmethod
     def parse_frontmatter(content: str) -> tuple[SkillMetadata, str]:
-        """Metadata and body of a text; nothing is said about a folder, so no name is compared with one."""
+        """Return metadata and body of a text; without a folder, the name is not compared with one."""
         data = content.encode("utf-8", "surrogatepass")
         document = parse(data, whole=True)
         profile = SEED_PROFILES["registry"]
@@ -131,21 +131,21 @@ class SkillLoader:
         _raise_first(check(Document(fields, "", ()), directory_name, profile), profile)
 
     def scan(self) -> list[SkillMeta]:
-        """Look at the project's folder again; what is skipped is logged."""
+        """Scan the project's folder; files that are skipped are logged."""
         self._catalog = _scan(self._root, SEED_PROFILES["project"]._replace(markers=()))
         _log(self._catalog)
         return self.list_skills()
 
     def list_skills(self) -> list[SkillMeta]:
-        """The skills of the last scan, by name."""
+        """Return the skills of the last scan, sorted by name."""
         return [self._meta(skill) for skill in self._skills()]
 
     def get_skill(self, name: str) -> SkillMeta | None:
-        """The skill of that name, or None."""
+        """Return the skill of that name, or None."""
         return next((self._meta(skill) for skill in self._skills() if skill.name == name), None)
 
     def refresh_if_stale(self) -> bool:
-        """Scan again; True if the catalog is another one now."""
+        """Scan again; return True if the catalog has changed."""
         before = self._catalog
         self._catalog = _scan(self._root, SEED_PROFILES["project"]._replace(markers=()))
         if before == self._catalog:
@@ -165,7 +165,7 @@ class SkillLoader:
 
 
 class SkillDiscovery:
-    """Finds skills in the usual folders, in one folder, or in those an environment variable names."""
+    """Finds skills in the standard folders, in one folder, or in those of an environment variable."""
 
     _profile: ClassVar[Profile] = SEED_PROFILES["registry"]
     environment_variable: ClassVar[str] = _profile.env[0]
@@ -178,12 +178,12 @@ class SkillDiscovery:
 
     @classmethod
     def discover_all(cls) -> list[Skill]:
-        """The skills of all search paths, without instructions; the last of a name stays."""
+        """Return the skills of all search paths, without instructions; the last of a name wins."""
         return [_skill(skill) for skill in open_shelf(profile=cls._profile.name).catalog.skills]
 
     @classmethod
     def discover(cls, path: str | os.PathLike[str]) -> list[Skill]:
-        """The valid skills directly below one folder."""
+        """Return the valid skills directly below one folder."""
         folder = os.path.abspath(os.path.expanduser(os.fspath(path)))
         if not os.path.isdir(folder):
             raise SkillDirectoryNotFound(folder)
@@ -191,14 +191,14 @@ class SkillDiscovery:
 
     @classmethod
     def search_paths(cls) -> list[str]:
-        """The standard paths, then those of the environment, expanded."""
+        """Return the standard paths, then those of the environment variable, expanded."""
         value = os.environ.get(cls.environment_variable, "")
         named = [*cls.standard_paths, *(entry for entry in value.split(":") if entry)]
         return [os.path.abspath(os.path.expanduser(path)) for path in named]
 
     @staticmethod
     def is_skill_directory(path: str | os.PathLike[str]) -> bool:
-        """Whether the folder holds a SKILL.md."""
+        """Return True if the folder contains a SKILL.md."""
         return files.kind_at(os.path.join(os.fspath(path), SKILL_FILE)) in ("file", "link")
 
 
@@ -212,9 +212,9 @@ def discover_skills(
     include_skills: tuple[str, ...] = (),
     **switches: bool,
 ) -> Catalog:
-    """The skills of all providers by priority, then of custom directories; `switches` turn sources off."""
+    """Return the skills of all providers by priority, then of custom directories; `switches` turn sources off."""
     if unknown := sorted(set(switches) - set(SWITCHES)):
-        raise TypeError(f"no such switch: {', '.join(unknown)}; there are {', '.join(SWITCHES)}")
+        raise TypeError(f"unknown switch: {', '.join(unknown)} (valid are {', '.join(SWITCHES)})")
     config: Mapping[str, Any] = {
         "skills": {
             "enabled": enabled,
@@ -228,23 +228,23 @@ def discover_skills(
 
 
 def discover_skills_from_dir(dir: str | os.PathLike[str], source: str) -> Catalog:  # noqa: A002
-    """The skills one level below a folder, under the source that the caller names."""
+    """Return the skills one level below a folder, with the given source."""
     folder = os.path.abspath(os.path.expanduser(os.fspath(dir)))
     catalog = _scan_folder(folder, SEED_PROFILES["providers"])
     return catalog._replace(skills=tuple(skill._replace(source=source) for skill in catalog.skills))
 
 
-# One pipeline -------------------------------------------------------------------------------------
+# Scans -------------------------------------------------------------------------------------
 
 
 def _scan(project_root: str, profile: Profile) -> Catalog:
-    place = make_environment(project_root, None, {})
-    roots = resolve_roots(profile, place, Settings(), trust="all")
+    environment = make_environment(project_root, None, {})
+    roots = resolve_roots(profile, environment, Settings(), trust="all")
     return catalogs.build(discover(roots.roots, profile, repository=roots.repository), roots, profile, Settings())
 
 
 def _scan_folder(folder: str, profile: Profile) -> Catalog:
-    """The catalog of one folder as if the profile had no other root."""
+    """Return the catalog of one folder, as if the profile had no other root."""
     rule = RootRule("custom", "cwd", (".",))
     return _scan(folder, profile._replace(roots=(rule,), markers=()))
 
@@ -271,7 +271,7 @@ class _Bytes(NamedTuple):
 
 
 def _read_skill_file(directory: str, *, whole: bool) -> _Bytes:
-    """The bytes of a folder's SKILL.md, through the one door."""
+    """Return the bytes of a folder's SKILL.md."""
     path = os.path.join(directory, SKILL_FILE)
     try:
         if files.kind_at(files.resolve_link(directory)) != "folder":
@@ -317,9 +317,9 @@ def _raise_first(findings: list[Finding], profile: Profile, *, only: tuple[str, 
 
 
 def _error_for(finding: Finding, field: str | None) -> SkillError:
-    place = f" (line {finding.line})" if finding.line else ""
+    where = f" (line {finding.line})" if finding.line else ""
     if field is not None:
         return ValidationFailed(field, finding.message)
     if finding.rule.startswith("yaml"):
-        return YamlParsingError(finding.message + place)
-    return InvalidFormat(finding.message + place)
+        return YamlParsingError(finding.message + where)
+    return InvalidFormat(finding.message + where)

@@ -1,4 +1,4 @@
-"""Skills by name, with those whose instructions are in use: the registry, and the tool that activates one."""
+"""The registry of skills by name, the tool that activates one, and a shelf over a registry."""
 
 import threading
 from collections.abc import Container, Iterable, Mapping
@@ -8,16 +8,16 @@ from skillshelf.adapters.loaders import Skill, SkillDiscovery, SkillLoader
 from skillshelf.catalog.build_context import registered_skill
 from skillshelf.catalog.prompt import available_skills_with_location
 from skillshelf.core.text import attribute, sealed
-from skillshelf.core.values import Catalog, CatalogSkill, Shadowed
+from skillshelf.core.values import Catalog, Shadowed
 from skillshelf.errors import SkillNotFound
 from skillshelf.session.render import activated
 from skillshelf.shelf import Shelf
 
-__all__ = ["RegisteredShelf", "SkillRegistry", "SkillTool", "SkillToolOutput", "found_on"]
+__all__ = ["RegisteredShelf", "SkillRegistry", "SkillTool", "SkillToolOutput", "skills_of"]
 
 
 class SkillRegistry:
-    """Skills by name; registering a name again replaces what it stood for. Safe to use from several threads."""
+    """Skills by name; registering a name again replaces its skill. Safe to use from several threads."""
 
     def __init__(self, *, discover_from_standard_paths: bool = False) -> None:
         self._lock = threading.RLock()
@@ -27,31 +27,31 @@ class SkillRegistry:
             self.register(SkillDiscovery.discover_all())
 
     def register(self, skills: Skill | Iterable[Skill]) -> None:
-        """Put one skill, or several, under their names."""
+        """Register one skill or several under their names."""
         with self._lock:
             for skill in [skills] if isinstance(skills, Skill) else skills:
                 self._skills[skill.id] = skill
                 self._active.discard(skill.id)
 
     def unregister(self, name: str) -> Skill | None:
-        """Take a skill out; returns it, or None if there was none."""
+        """Remove a skill; return it, or None if there was none."""
         with self._lock:
             self._active.discard(name)
             return self._skills.pop(name, None)
 
     def get(self, name: str) -> Skill | None:
-        """The skill of that name, or None."""
+        """Return the skill of that name, or None."""
         with self._lock:
             return self._skills.get(name)
 
     def contains(self, name: str) -> bool:
-        """Whether there is a skill of that name."""
+        """Return True if there is a skill of that name."""
         with self._lock:
             return name in self._skills
 
     @property
     def count(self) -> int:
-        """How many skills there are."""
+        """The number of skills."""
         with self._lock:
             return len(self._skills)
 
@@ -63,12 +63,12 @@ class SkillRegistry:
 
     @property
     def all_skills(self) -> list[Skill]:
-        """All skills, by name."""
+        """All skills, sorted by name."""
         with self._lock:
             return [self._skills[name] for name in sorted(self._skills)]
 
     def activate(self, name: str) -> Skill:
-        """Read the instructions of a skill as they are on disk now."""
+        """Read the instructions of a skill from disk and mark it active."""
         with self._lock:
             known = self._skills.get(name)
             if known is None:
@@ -78,21 +78,21 @@ class SkillRegistry:
             self._active.add(name)
             return skill
 
-    def put_active(self, skill: Skill) -> None:
-        """Put a skill under its name whose instructions somebody has read already; it is active."""
+    def register_active(self, skill: Skill) -> None:
+        """Register a skill whose instructions have already been read, and mark it active."""
         with self._lock:
             self._skills[skill.id] = skill
             self._active.add(skill.id)
 
     def deactivate(self, name: str) -> None:
-        """Free the instructions of a skill."""
+        """Discard the instructions of a skill, and mark it inactive."""
         with self._lock:
             self._active.discard(name)
             if name in self._skills:
                 self._skills[name] = self._skills[name]._replace(instructions=None)
 
     def is_active(self, name: str) -> bool:
-        """Whether the instructions of a skill are in use."""
+        """Return True if a skill is active."""
         with self._lock:
             return name in self._active
 
@@ -103,14 +103,14 @@ class SkillRegistry:
             return sorted(self._active)
 
     def generate_available_skills_prompt(self) -> str:
-        """The listing for a system prompt; empty where there is no skill."""
+        """Return the listing for a system prompt; empty if there is no skill."""
         skills = self.all_skills
         return available_skills_with_location(
             (skill.id, skill.metadata.description, skill.skill_file_path) for skill in skills
         )
 
     def generate_active_skills_prompt(self, names: Container[str] | None = None) -> str:
-        """The full instructions of the active skills, or of those among `names`."""
+        """Return the full instructions of the active skills, or of those among `names`."""
         with self._lock:
             active = [self._skills[name] for name in sorted(self._active) if names is None or name in names]
         return "\n\n".join(
@@ -121,7 +121,7 @@ class SkillRegistry:
 
 
 class SkillToolOutput(NamedTuple):
-    """What activating a skill gives; `str()` is the text for a model."""
+    """The result of activating a skill; `str()` is the text for a model."""
 
     skill_name: str
     instructions: str
@@ -133,7 +133,7 @@ class SkillToolOutput(NamedTuple):
         return activated(self.skill_name, self.instructions, self.has_scripts, self.has_references, self.has_assets)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return {
             "skillName": self.skill_name,
             "instructions": self.instructions,
@@ -146,7 +146,7 @@ class SkillToolOutput(NamedTuple):
 
 
 class SkillTool:
-    """The tool by which a model activates a skill of a registry."""
+    """The tool that activates a skill of a registry for a model."""
 
     name = "activate_skill"
     description = (
@@ -164,7 +164,7 @@ class SkillTool:
         self._registry = registry
 
     def call(self, skill_name: str) -> SkillToolOutput:
-        """Activate a skill; raises what the registry raises."""
+        """Activate a skill, or raise what the registry raises."""
         skill = self._registry.activate(skill_name)
         return SkillToolOutput(
             skill.id, skill.instructions or "", skill.has_scripts, skill.has_references, skill.has_assets
@@ -172,15 +172,12 @@ class SkillTool:
 
 
 class RegisteredShelf(Shelf):
-    """A shelf whose catalog is what a registry holds at the moment.
-
-    It is a Shelf because sessions ask for one; only where its skills come from is different.
-    """
+    """A shelf whose catalog is the current content of a registry; with `discovers`, it follows the shelf below."""
 
     def __init__(self, base: Shelf, registry: SkillRegistry, *, discovers: bool) -> None:
         super().__init__(base.environment, base.profile, base.settings, base.trust, use_cache=False, scorer=base.scorer)
         self.progress = base.progress
-        # The index for searches is brought up to date, not made anew; entries of files are the base's own business.
+        # The search index is shared with the shelf below; the cache of files is not used here.
         self.cache = base.cache if discovers else None
         self._base = base
         self._registry = registry
@@ -189,7 +186,7 @@ class RegisteredShelf(Shelf):
 
     @property
     def catalog(self) -> Catalog:
-        """The registered skills, with what is known of those that were found on the shelf below."""
+        """The registered skills, with the catalog entries of those found on the shelf below."""
         registered = self._registry.all_skills
         if self._catalog is None or registered != self._registered:
             self._catalog = self.scan()
@@ -197,11 +194,17 @@ class RegisteredShelf(Shelf):
         return self._catalog
 
     def scan(self, *, account: bool = False) -> Catalog:
-        """The catalog of the registry; `account` means nothing here."""
-        below = self._below()
+        """Return the catalog of the registry; `account` has no effect here."""
+        if self._discovers:
+            below = self._base.catalog
+        else:
+            below = Catalog(self.profile.name, (), (), (), (), (), (), truncated=False)
         found = {skill.path: skill for skill in below.skills}
-        registered = self._registry.all_skills
-        kept = tuple(found.get(skill.skill_file_path) or self._vouched_for(skill) for skill in registered)
+        kept = tuple(
+            found.get(skill.skill_file_path)
+            or registered_skill(skill.metadata, skill.skill_file_path, self.profile, self.settings)
+            for skill in self._registry.all_skills
+        )
         by_name = {skill.name: skill.path for skill in kept}
         replaced = tuple(
             Shadowed(skill.name, skill.path, by_name[skill.name], same_file=False)
@@ -211,32 +214,21 @@ class RegisteredShelf(Shelf):
         return below._replace(skills=kept, shadowed=(*below.shadowed, *replaced))
 
     def refresh(self) -> bool:
-        """Look at the registry again, and bring it up to date with the shelf below."""
+        """Update the registry from the shelf below; return True if the catalog has changed."""
         before = self.catalog
         if self._discovers:
-            self._follow_base()
+            known = {skill.path for skill in self._base.catalog.skills}
+            self._base.refresh()
+            found = {skill.skill_file_path: skill for skill in skills_of(self._base)}
+            # Only skills that came from the shelf below are removed; others were registered by the program.
+            for skill in self._registry.all_skills:
+                if skill.skill_file_path in known - set(found):
+                    self._registry.unregister(skill.id)
+            self._registry.register(skill for path, skill in found.items() if path not in known)
         self._registered = None
         return before != self.catalog
 
-    def _follow_base(self) -> None:
-        """Register what is new below, and take out what is gone: nobody vouched for that but the shelf."""
-        known = {skill.path for skill in self._base.catalog.skills}
-        self._base.refresh()
-        found = {skill.skill_file_path: skill for skill in found_on(self._base)}
-        for skill in self._registry.all_skills:
-            if skill.skill_file_path in known - set(found):
-                self._registry.unregister(skill.id)
-        self._registry.register(skill for path, skill in found.items() if path not in known)
 
-    def _vouched_for(self, skill: Skill) -> CatalogSkill:
-        return registered_skill(skill.metadata, skill.skill_file_path, self.profile, self.settings)
-
-    def _below(self) -> Catalog:
-        if self._discovers:
-            return self._base.catalog
-        return Catalog(self.profile.name, (), (), (), (), (), (), truncated=False)
-
-
-def found_on(shelf: Shelf) -> list[Skill]:
-    """The skills of a shelf as a registry keeps them, without instructions."""
+def skills_of(shelf: Shelf) -> list[Skill]:
+    """Return the skills of a shelf for a registry, without instructions."""
     return [Skill(skill.metadata, None, skill.dir) for skill in shelf.catalog.skills]

@@ -4,7 +4,7 @@ import ipaddress
 import os
 import re
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from hmac import compare_digest
 from math import ceil
@@ -303,9 +303,8 @@ class HostCheck:
             return
         if scope["type"] != "http":
             return
-        headers = _Headers(scope["headers"])
-        status, reason = self._refusal(headers)
-        is_stream = scope["method"] == "GET" or headers.get("mcp-method") == "subscriptions/listen"
+        status, reason = self._refusal(scope)
+        is_stream = scope["method"] == "GET" or _header(scope, "mcp-method") == "subscriptions/listen"
         kind: Kind = "stream" if is_stream else "request"
         most = self._limits.streams if is_stream else self._limits.requests
         if status is None and len(self._active[kind]) >= most:
@@ -313,7 +312,7 @@ class HostCheck:
         if status is not None:
             await _refuse(send, status, reason)
             return
-        session = headers.get("mcp-session-id")
+        session = _header(scope, "mcp-session-id")
         self._sessions.request_started(session)
         try:
             await self._serve(scope, receive, send, kind)
@@ -331,27 +330,27 @@ class HostCheck:
         for request in tuple(self._active["request"]):
             request.deadline = min(request.deadline, anyio.current_time() + self._limits.shutdown_seconds)
 
-    def _refusal(self, headers: "_Headers") -> tuple[int | None, str]:
+    def _refusal(self, scope: Scope) -> tuple[int | None, str]:
         """Return the status and the reason of a refusal; the status is None if the request is allowed."""
-        host = _host_in(headers.get("host"))
+        host = _host_in(_header(scope, "host"))
         if not self._is_own_host(host):
             return 421, "this Host is not a name of this server (add one with --allow-host)"
-        origin = headers.get("origin")
+        origin = _header(scope, "origin")
         if origin is not None and not self._is_allowed_origin(origin, host):
             return 403, "this Origin is not allowed (add one with --allow-host)"
         token = self._address.token
-        if token is not None and not _has_token(headers.get("authorization"), token):
+        if token is not None and not _has_token(_header(scope, "authorization"), token):
             return 401, "a bearer token is needed"
         return None, ""
 
     def _is_own_host(self, host: str | None) -> bool:
-        """True if the Host names this server, not another name that resolves to it (DNS rebinding)."""
+        """Return True if the Host names this server, not another name that resolves to it (DNS rebinding)."""
         if host in _LOOPBACK or host in self._address.names:
             return True
         return not self._address.is_local and (host == self._address.host or _is_ip_address(host or ""))
 
     def _is_allowed_origin(self, origin: str, host: str | None) -> bool:
-        """True if a page comes from this server, from an allowed name, or from the machine that both run on."""
+        """Return True if a page comes from this server, from an allowed name, or from the machine that both run on."""
         found = _ORIGIN.fullmatch(origin.lower())
         named = _host_in(found[1]) if found else None
         if named is None:
@@ -401,16 +400,10 @@ class _BodyTimeout:
         return {"type": "http.disconnect"}
 
 
-class _Headers:
-    """The headers of a request."""
-
-    def __init__(self, raw: Sequence[tuple[bytes, bytes]]) -> None:
-        self._raw = raw
-
-    def get(self, name: str) -> str | None:
-        """Return the value of a header; for a repeated header, a value that matches nothing."""
-        values = [value.decode("latin-1") for key, value in self._raw if key.decode("latin-1").lower() == name]
-        return values[0] if len(values) == 1 else None if not values else ","
+def _header(scope: Scope, name: str) -> str | None:
+    """Return the value of a header; for a repeated header, a value that matches nothing."""
+    values = [value.decode("latin-1") for key, value in scope["headers"] if key.decode("latin-1").lower() == name]
+    return values[0] if len(values) == 1 else None if not values else ","
 
 
 def _host_in(authority: str | None) -> str | None:

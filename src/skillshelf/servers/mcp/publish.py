@@ -175,7 +175,8 @@ class Publisher:
             except OSError as error:
                 yield OmittedSkill(state.uri(path), f"it cannot be read: {error.strerror or type(error).__name__}")
                 continue
-            fields, reason = _frontmatter(data, _name_for(state, path))
+            expected = state.skill.name if path == SKILL_FILE else path.split("/")[-2]
+            fields, reason = _frontmatter(data, expected)
             reason = reason or _too_much(state, path.removesuffix(SKILL_FILE))
             yield OmittedSkill(state.uri(path), reason) if reason else Published(state, path, fields, data)
 
@@ -217,24 +218,17 @@ def _settled_tree(folder: files.Folder) -> files.Tree:
 
 
 def _is_address(base: tuple[str, ...], path: str) -> bool:
-    """True if a file has a valid address: its name is text without control characters, and it is not too long."""
+    """Return True if a file has a valid address: text without control characters, and not too long."""
     segments = (*base, *path.split("/"))
-    if len(segments) > ADDRESS_SEGMENTS or "\\" in path or not _is_text(path):
+    if len(segments) > ADDRESS_SEGMENTS or "\\" in path:
+        return False
+    if any(c < " " or "\x7f" <= c < "\xa0" or "\ud800" <= c <= "\udfff" for c in path):
         return False
     return len(address(*segments)) <= ADDRESS_CHARS
 
 
-def _is_text(path: str) -> bool:
-    return not any(c < " " or "\x7f" <= c < "\xa0" or "\ud800" <= c <= "\udfff" for c in path)
-
-
-def _name_for(state: SkillState, path: str) -> str:
-    """Return the name that a SKILL.md must declare to match its address."""
-    return state.skill.name if path == SKILL_FILE else path.split("/")[-2]
-
-
 def _frontmatter(data: bytes, expected: str) -> tuple[Mapping[str, Any], str | None]:
-    """Return the fields of a SKILL.md, and the reason if they cannot be published."""
+    """Return the fields of a SKILL.md, and the reason if they cannot be published; its address requires a name."""
     document = parse(data, whole=True)
     fields, name = document.fields, document.fields.get("name")
     repaired = next((finding for finding in document.findings if finding.rule in _REPAIRS), None)

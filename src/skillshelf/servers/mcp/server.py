@@ -4,7 +4,7 @@ The extension for skills is `io.modelcontextprotocol/skills`. Clients without it
 there are few skills, a prompt for each.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -39,7 +39,7 @@ from skillshelf.servers.mcp.publish import (
     names_after,
     skills_after,
 )
-from skillshelf.servers.mcp.skills import PublishedSkills, SkillAddress
+from skillshelf.servers.mcp.skills import PublishedSkills
 from skillshelf.servers.mcp.tools import PathRedaction, call_tool, encode_result, offered_tools, untrusted_note
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.session import COMMAND
@@ -260,14 +260,12 @@ class SkillServer:
         resources: list[types.Resource] = []
         rest = _rest("resources/list", self.skills.listed(), cursor)
         for number, skill in enumerate(rest, 1):
-            resources += [_as_resource(found) for found in self._published(skill)]
+            published = self.skills.published(skill)
+            resources += [_as_resource(found) for found in published if isinstance(found, Published)]
             if len(resources) >= self._page_entries and number < len(rest):
                 more = cursor_after("resources/list", skill.name, skill.id)
                 return types.ListResourcesResult(resources=resources, next_cursor=more)
         return types.ListResourcesResult(resources=resources)
-
-    def _published(self, skill: CatalogSkill) -> Iterator[Published]:
-        return (found for found in self.skills.published(skill) if isinstance(found, Published))
 
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -291,7 +289,9 @@ class SkillServer:
         if target is None or state is None or target.path not in state.files:
             raise _invalid("no skill has a file of this address", uri)
         try:
-            resource = self.skills.sessions.fetch(_plain_address(target), target.skill.path)
+            # A session knows the address without the id of the skill.
+            session_uri = address(target.skill.name, *target.path.split("/"))
+            resource = self.skills.sessions.fetch(session_uri, target.skill.path)
         except SkillError as error:
             raise _invalid(self._redaction.message(str(error)), uri) from None
         kind = _type_of(target.path)
@@ -409,11 +409,6 @@ def _as_resource(found: Published) -> types.Resource:
         mime_type="text/markdown",
         size=len(found.data),
     )
-
-
-def _plain_address(target: SkillAddress) -> str:
-    """Return the address of a file for a session, without the id of the skill."""
-    return address(target.skill.name, *target.path.split("/"))
 
 
 def _type_of(path: str) -> str:

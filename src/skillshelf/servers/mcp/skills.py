@@ -260,7 +260,7 @@ class PublishedSkills:
             yield from self._publisher.skills(state)
 
     def _is_unreadable(self, skill: CatalogSkill) -> bool:
-        """True if a rule denies every read of its files, which an entry would promise."""
+        """Return True if a rule denies every read of its files, which an entry would promise."""
         with self.sessions.session() as session:
             if not session.policy.deny:
                 return False

@@ -8,7 +8,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from skillshelf.catalog.load import SCHEME, SKILL_FILE
 from skillshelf.core.limits import DESCRIPTION_SHOWN, PAGE_ENTRIES
-from skillshelf.core.text import cut, fold, visible
+from skillshelf.core.text import cut, fold, plural, visible
 from skillshelf.core.values import CatalogSkill
 from skillshelf.servers.mcp.publish import InvalidCursor, cursor_after, cursor_key, skills_after
 from skillshelf.servers.mcp.skills import PublishedSkills
@@ -39,11 +39,8 @@ def _escaped(value: Any) -> Any:
         return {_escaped(key): _escaped(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_escaped(inner) for inner in value]
-    return visible(value) if isinstance(value, str) and not _is_utf8(value) else value
-
-
-def _is_utf8(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    has_surrogate = isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value)
+    return visible(value) if has_surrogate else value
 
 
 _TITLES = {
@@ -106,8 +103,10 @@ class PathRedaction:
 
     def text(self, text: str) -> str:
         """Return a text in which roots of skills are replaced by `skill:/`."""
-        for root in () if self._show else self._roots():
-            text = text.replace(f"{root}/", "skill://")
+        if not self._show:
+            roots = {root.path for root in self._skills.shelf.catalog.roots}
+            for root in sorted(roots, key=len, reverse=True):
+                text = text.replace(f"{root}/", "skill://")
         return text
 
     def message(self, text: str) -> str:
@@ -128,9 +127,6 @@ class PathRedaction:
         if isinstance(value, list | tuple):
             return [self.data(inner) for inner in value]
         return self.message(value) if isinstance(value, str) else value
-
-    def _roots(self) -> list[str]:
-        return sorted({root.path for root in self._skills.shelf.catalog.roots}, key=len, reverse=True)
 
 
 def offered_tools(skills: PublishedSkills) -> list[types.Tool]:
@@ -226,11 +222,12 @@ def _row(skills: PublishedSkills, skill: CatalogSkill) -> dict[str, Any]:
 
 def untrusted_note(skills: PublishedSkills) -> Sequence[str]:
     """Return a sentence about skills of an untrusted project, if there are any."""
-    if not (held := skills.untrusted):
+    if not (hidden := skills.untrusted):
         return ()
     return (
-        f"{held} more of this project {'is' if held == 1 else 'are'} held back. The user can allow that with the "
-        "command `skillshelf trust` in the project, and start this server again.",
+        f"{plural(hidden, 'more skill')} of this project {'is' if hidden == 1 else 'are'} hidden because the project "
+        "is not trusted. The user can trust it with the command `skillshelf trust` in the project, and start this "
+        "server again.",
     )
 
 

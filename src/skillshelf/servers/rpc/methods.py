@@ -38,25 +38,6 @@ class Method(NamedTuple):
     handler: Callable[..., Any] | None = None
 
 
-class Empty(TypedDict):
-    pass
-
-
-class _Capabilities(TypedDict):
-    supports_skills_list: bool
-    supports_context_inspect: bool
-    supports_sessions: bool
-
-
-class InitializeForm(TypedDict):
-    """The name, the version and the capabilities of this server."""
-
-    name: str
-    version: str
-    profiles: list[str]
-    capabilities: _Capabilities
-
-
 class _Version(TypedDict):
     path: str
     mtime_ms: int
@@ -70,35 +51,10 @@ class _SkillsState(TypedDict):
     loaded_versions: list[_Version]
 
 
-class InspectForm(TypedDict):
-    """The skills that a model of this server can use now."""
-
-    skills: NotRequired[_SkillsState]
-
-
-class SessionForm(TypedDict):
-    """A session that was opened."""
-
-    session: str
-
-
-class RestoredForm(TypedDict):
-    """A session that was restored, and the skills that have changed on disk since its snapshot."""
-
-    session: str
-    changes: list[str]
-
-
-class TextForm(TypedDict):
-    """A text."""
-
-    text: str
-
-
-class ToolsForm(TypedDict):
-    """The tools of a session."""
-
-    tools: list[ToolForm]
+class _Capabilities(TypedDict):
+    supports_skills_list: bool
+    supports_context_inspect: bool
+    supports_sessions: bool
 
 
 class _ToolError(TypedDict):
@@ -114,36 +70,6 @@ class ToolResultForm(TypedDict):
     text: str
     data: dict[str, Any]
     error: _ToolError | None
-
-
-class MentionsForm(TypedDict):
-    """A user's text with its mentions listed for the model, the skills they name, and unknown names close to one."""
-
-    text: str
-    skills: list[str]
-    unknown: list[str]
-
-
-class ActivatedForm(TypedDict):
-    """The skill that was activated, and the names of all active skills."""
-
-    skill: SkillForm
-    digest: str
-    active: list[str]
-
-
-class ActiveForm(TypedDict):
-    """The names of the active skills."""
-
-    active: list[str]
-
-
-class DecisionForm(TypedDict):
-    """The verdict of the policy, the rule that decided it, and the reason."""
-
-    verdict: Literal["allow", "deny", "confirm"]
-    rule: str | None
-    reason: str
 
 
 class _SentForm(TypedDict):
@@ -168,21 +94,6 @@ class SnapshotForm(TypedDict):
     texts: dict[str, str]
 
 
-class ClosedForm(TypedDict):
-    """A session that was closed; `journal_problem` says which events its journal does not hold."""
-
-    journal_problem: str | None
-
-
-class ConfirmForm(TypedDict):
-    """A question to the user."""
-
-    session: str
-    tool: str
-    name: str
-    reason: str
-
-
 # Methods ------------------------------------------------------------------------------------------
 
 METHODS: dict[str, Method] = {}
@@ -190,25 +101,29 @@ METHODS: dict[str, Method] = {}
 
 
 def _method(name: str, result: Any, queue: Queue = "session") -> Callable[[Any], Any]:
-    """Add a handler to the table; its signature declares the parameters."""
+    """Add a handler to the table; a result is a type, or the members of an object."""
 
     def add(handler: Any) -> Any:
         code, defaults = handler.__code__, handler.__kwdefaults__ or {}
-        members: dict[str, Any] = {}
+        params: dict[str, Any] = {}
         for key in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
             hint = handler.__annotations__[key]
             if key in defaults and defaults[key] is None:
                 # It may be left out, but null is a mistake.
                 hint = reduce(or_, (one for one in get_args(hint) if one is not NoneType))
-            members[key] = NotRequired[hint] if key in defaults else hint
-        params = TypedDict("Params", members)  # type: ignore[misc]  # the members come from the signature
-        METHODS[name] = Method(params, result, " ".join(handler.__doc__.split()), queue, handler)
+            params[key] = NotRequired[hint] if key in defaults else hint
+        returned = _typed_dict(result) if isinstance(result, dict) else result
+        METHODS[name] = Method(_typed_dict(params), returned, " ".join((handler.__doc__ or "").split()), queue, handler)
         return handler
 
     return add
 
 
-@_method("initialize", InitializeForm, "shared")
+def _typed_dict(members: dict[str, Any]) -> Any:
+    return TypedDict("Members", members)  # type: ignore[operator]  # the members are known only at run time
+
+
+@_method("initialize", {"name": str, "version": str, "profiles": list[str], "capabilities": _Capabilities}, "shared")
 def _initialize(runtime: Runtime) -> Any:
     """Return the name, the version and the capabilities of this server; it need not be called first."""
     options = runtime.options
@@ -237,7 +152,7 @@ def _list(runtime: Runtime, *, cwd: str = "", force_reload: bool = False) -> Any
     return shelf.catalog.to_dict()
 
 
-@_method("context.inspect", InspectForm, "shared")
+@_method("context.inspect", {"skills": NotRequired[_SkillsState]}, "shared")
 def _inspect(runtime: Runtime, *, include_skills: bool = True) -> Any:
     """Return the kept catalog of the server's own folder, and the versions of skills that any session has loaded since
     the server started.
@@ -280,7 +195,7 @@ def _read(runtime: Runtime, *, uri: str, cwd: str = "") -> Any:
         return session.read(uri, for_model=True)._asdict()
 
 
-@_method("session.open", SessionForm, "new-session")
+@_method("session.open", {"session": str}, "new-session")
 def _open(
     runtime: Runtime,
     new: str,
@@ -298,7 +213,7 @@ def _open(
     return {"session": new}
 
 
-@_method("session.system_prompt", TextForm)
+@_method("session.system_prompt", {"text": str})
 def _prompt(
     runtime: Runtime, *, session: str, base: str = "", agents_context: str = "", tools: list[str] | None = None
 ) -> Any:
@@ -306,7 +221,7 @@ def _prompt(
     return {"text": runtime.session(session).system_prompt(base, agents_context, tools)}
 
 
-@_method("session.tools", ToolsForm)
+@_method("session.tools", {"tools": list[ToolForm]})
 def _tools(runtime: Runtime, *, session: str) -> Any:
     """Return the tools to offer to the model, with their schemas."""
     return {"tools": [tool.to_dict() for tool in runtime.session(session).tools()]}
@@ -325,13 +240,13 @@ def _command(runtime: Runtime, *, session: str, text: str) -> Any:
     return None if result is None else _tool_result(result)
 
 
-@_method("session.mentions", MentionsForm)
+@_method("session.mentions", {"text": str, "skills": list[str], "unknown": list[str]})
 def _mentions(runtime: Runtime, *, session: str, text: str) -> Any:
     """Find the skills that a user's text mentions as `$name`."""
     return runtime.session(session).resolve_mentions(text)._asdict()
 
 
-@_method("session.activate", ActivatedForm)
+@_method("session.activate", {"skill": SkillForm, "digest": str, "active": list[str]})
 def _activate(runtime: Runtime, *, session: str, name: str = "", path: str = "") -> Any:
     """Load a skill that the user chose and keep it active."""
     _require_one(name, path)
@@ -340,7 +255,7 @@ def _activate(runtime: Runtime, *, session: str, name: str = "", path: str = "")
     return {"skill": loaded.skill.to_dict(), "digest": loaded.digest, "active": list(conversation.active)}
 
 
-@_method("session.deactivate", ActiveForm)
+@_method("session.deactivate", {"active": list[str]})
 def _deactivate(runtime: Runtime, *, session: str, name: str) -> Any:
     """Deactivate a skill; its `allowed-tools` no longer apply."""
     conversation = runtime.session(session)
@@ -350,20 +265,20 @@ def _deactivate(runtime: Runtime, *, session: str, name: str) -> Any:
     return {"active": list(conversation.active)}
 
 
-@_method("session.compact", Empty)
+@_method("session.compact", {})
 def _compact(runtime: Runtime, *, session: str) -> Any:
-    """Tell the session that the model's context was compacted: the loaded texts are no longer in it."""
+    """Record that the model's context was compacted: the loaded texts are no longer in it."""
     runtime.session(session).compact()
     return {}
 
 
-@_method("session.recall", TextForm)
+@_method("session.recall", {"text": str})
 def _recall(runtime: Runtime, *, session: str, ref: str) -> Any:
     """Return the whole text behind a reference, until the session ends."""
     return {"text": runtime.session(session).recall(ref)}
 
 
-@_method("session.decide", DecisionForm)
+@_method("session.decide", {"verdict": Literal["allow", "deny", "confirm"], "rule": str | None, "reason": str})
 def _decide(runtime: Runtime, *, session: str, tool: str, arguments: dict[str, Any] | None = None) -> Any:
     """Return the decision of the policy about a call of any tool; nothing is run."""
     return runtime.session(session).decide(tool, arguments)._asdict()
@@ -375,7 +290,7 @@ def _snapshot(runtime: Runtime, *, session: str) -> Any:
     return runtime.session(session).snapshot()
 
 
-@_method("session.restore", RestoredForm, "new-session")
+@_method("session.restore", {"session": str, "changes": list[str]}, "new-session")
 def _restore(
     runtime: Runtime,
     new: str,
@@ -392,7 +307,7 @@ def _restore(
     return {"session": new, "changes": [message_text(change) for change in session.changes]}
 
 
-@_method("session.close", ClosedForm)
+@_method("session.close", {"journal_problem": str | None})
 def _close(runtime: Runtime, *, session: str) -> Any:
     """Close a session and its journal."""
     return {"journal_problem": runtime.close(session)}
@@ -425,7 +340,7 @@ def run_method(name: str, params: Mapping[str, Any], runtime: Runtime, session: 
 
 TO_CLIENT: Mapping[str, Method] = {
     "confirm": Method(
-        ConfirmForm,
+        _typed_dict({"session": str, "tool": str, "name": str, "reason": str}),
         bool | Literal["remember"],
         'Ask the user. `true` allows it once; `"remember"` allows it and, for loads and reads, adds the exact rule to '
         "the user's configuration; anything else, an error, or no answer in time denies it.",
@@ -437,7 +352,7 @@ TO_CLIENT: Mapping[str, Method] = {
         "A request outside of any session gets a session name of its own, `r1`, `r2`, …",
     ),
 }
-"""The messages that the server sends without being asked."""
+"""The messages that the server sends on its own."""
 
 PARAMETERS: Mapping[str, str] = {
     "agents_context": "standing context of the host, placed between the base text and the skills",

@@ -1,4 +1,4 @@
-"""Trees of skills and servers on them, for the scripts beside this one."""
+"""Folders of skills and servers for the scripts beside this one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["command", "corpus", "fixture", "http_server"]
 
 
 def command(base: Path, *words: str) -> list[str]:
-    """The command line of a server on a home folder and a project below `base`."""
+    """Return the command line of a server with a home folder and a project below `base`."""
     (base / "project" / ".git").mkdir(parents=True, exist_ok=True)
     place = ["--cwd", str(base / "project"), "--home", str(base / "home")]
     return [sys.executable, "-m", "skillshelf", "mcp", *place, *words]
@@ -26,7 +26,7 @@ def command(base: Path, *words: str) -> list[str]:
 
 @contextmanager
 def http_server(base: Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A server over HTTP: its address and its process, which is ended with SIGTERM and must end well."""
+    """Run a server over HTTP; yield its address and its process, which must exit with 0 at SIGTERM."""
     log = base / "server.log"
     with log.open("w") as stderr:
         process = subprocess.Popen(
@@ -53,7 +53,7 @@ def _address(log: Path, process: subprocess.Popen[str]) -> str:
 
 
 def fixture(base: Path) -> Path:
-    """A home folder with a few skills, among them all that is hard to serve; the first has folders."""
+    """Create a home folder with a few skills that are hard to serve; the first has folders."""
     root = base / "home" / ".agents" / "skills"
     texts = {
         "alpha/SKILL.md": "---\nname: alpha\ndescription: >\n  Folded, and the last field.\n---\n# Alpha\n",
@@ -81,9 +81,9 @@ def fixture(base: Path) -> Path:
 
 
 def corpus(archive: str, base: Path, *, most: int | None = None) -> Path:
-    """A home folder with skills of an archive, each in a folder that has the name it declares, where it can.
+    """Create a home folder with skills of an archive, each in a folder of its declared name if possible.
 
-    Without `most` it is all of them, else so many that chance picks.
+    With `most`, only that many random skills are used.
     """
     root = base / "home" / ".agents" / "skills"
     with tempfile.TemporaryDirectory() as unpacked:
