@@ -160,13 +160,13 @@ def _mend(sighting: "SkillFile", environment: "Environment") -> bool:
     from skillshelf.core.atomic_write import replace_file, why_not_replaced
     from skillshelf.core.limits import SKILL_FILE_BYTES
     from skillshelf.hosts.placement import project_of
-    from skillshelf.lint.fix import Text, repair, unified_diff
+    from skillshelf.lint.fix import FixInput, fix_text, unified_diff
 
     profile = find_profile(DEFAULT_PROFILE)
     data = files.read_file(sighting.real_path, limit=SKILL_FILE_BYTES, links="never")
     if data is None:
         return False
-    repaired = repair(Text(data, sighting.folder, profile, None))
+    repaired = fix_text(FixInput(data, sighting.folder, profile, None))
     if repaired.data == data:
         return False
     if sighting.real_path not in sighting.ways and not files.is_inside(sighting.real_path, project_of(environment)):

@@ -16,7 +16,7 @@ from skillshelf.hosts.simulate import after_link, trusting
 from skillshelf.hosts.stages import Verdict, judge, refusals, to_turn_on
 from skillshelf.hosts.survey import HostState, SkillFile, Survey
 from skillshelf.hosts.verdict import document_of, ignored_safeguard
-from skillshelf.lint.fix import Text, repair
+from skillshelf.lint.fix import FixInput, fix_text
 
 __all__ = ["Fix", "Step", "asked_as", "fix_for", "made_readable", "ranked_fixes", "step_for", "steps_for", "wants_put"]
 
@@ -440,6 +440,6 @@ def _mended(sighting: SkillFile, step: Step) -> SkillFile:
     """The file after a repair that changes no meaning; as it is where the step is none."""
     if step.kind != "text":
         return sighting
-    text = Text(sighting.head, sighting.folder, find_profile(DEFAULT_PROFILE), None)
-    data = repair(text, only=step.rules).data
+    text = FixInput(sighting.head, sighting.folder, find_profile(DEFAULT_PROFILE), None)
+    data = fix_text(text, only=step.rules).data
     return sighting._replace(head=data, size=sighting.size + len(data) - len(sighting.head))
