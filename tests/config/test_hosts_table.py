@@ -203,7 +203,7 @@ def test_a_safeguard_that_hosts_ignore_comes_first_and_says_why_that_is_dangerou
     assert found == [
         Finding(
             "portability-safeguard",
-            "dangerous: the model may still call this skill by itself in codex, opencode, gemini-cli, goose, codelia, "
+            "dangerous: the model may still call this skill on its own in codex, opencode, gemini-cli, goose, codelia, "
             "openskills: `disable-model-invocation` is not known there",
         ),
         Finding(

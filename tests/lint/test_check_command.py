@@ -45,7 +45,7 @@ TEXT = """\
   6:9  warning  reference-missing  gone,1.md does not exist
 
 2 skills checked: 3 errors, 1 warning, 1 note
-3 can be repaired without guessing: skillshelf check --fix
+3 can be fixed automatically: skillshelf check --fix
 """
 
 GITHUB = """\
@@ -212,7 +212,7 @@ def test_what_github_would_take_for_a_command_is_escaped(machine: Machine) -> No
     [
         (["check", "nothing"], 3, "File not found: "),
         (["check", "empty"], 3, "SKILL.md not found: "),
-        (["check", "a.txt"], 2, "is no SKILL.md"),
+        (["check", "a.txt"], 2, "is not a SKILL.md"),
         (["check", "--format", "xml"], 2, "no format 'xml'; there are: text, json, sarif, github"),
         (["check", "--json", "--format", "text"], 2, "exclude each other"),
         (["check", "good", "advice"], 0, ""),
@@ -247,7 +247,7 @@ def test_a_failure_is_json_for_whoever_asked_for_json(machine: Machine) -> None:
 
 def test_where_there_is_no_skill_the_next_step_is_named(machine: Machine) -> None:
     assert machine.run("check").stdout == (
-        "0 skills checked: nothing to report\nThere is no skill here yet; make one: skillshelf new NAME\n"
+        "0 skills checked: no findings\nthere are no skills here yet; create one with: skillshelf new NAME\n"
     )
 
 
@@ -272,8 +272,8 @@ def test_fix_shows_what_changed_and_what_is_left_decides_the_status(machine: Mac
         " ---\n"
         " # Deploy\n"
         "\n"
-        "1 skill checked: nothing to report\n"
-        "1 finding repaired in 1 file\n"
+        "1 skill checked: no findings\n"
+        "1 finding fixed in 1 file\n"
     )
 
 
@@ -301,15 +301,15 @@ def test_only_what_fix_would_write_is_offered_and_the_rest_is_told_with_its_reas
     fixed = machine.run("check", "--fix")
 
     reason = "it has 2 names (hard links), and only this one would get the new text"
-    assert "3 can be repaired without guessing: skillshelf check --fix\n" in before.stdout
-    assert "2 can be repaired without guessing: skillshelf check --fix\n" in done.stdout
+    assert "3 can be fixed automatically: skillshelf check --fix\n" in before.stdout
+    assert "2 can be fixed automatically: skillshelf check --fix\n" in done.stdout
     assert (before.stderr, done.stderr) == (
         "",
         f"skillshelf: {root}/deploy/SKILL.md cannot be repaired: {reason}\n",
     )
-    assert "2 findings repaired" in fixed.stdout
+    assert "2 findings fixed" in fixed.stdout
     assert fixed.stderr == f"skillshelf: {root}/deploy/SKILL.md was not repaired: {reason}\n"
-    assert "can be repaired" not in fixed.stdout
+    assert "can be fixed" not in fixed.stdout
 
 
 # Hostile folders ----------------------------------------------------------------------------------

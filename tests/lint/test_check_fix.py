@@ -18,7 +18,7 @@ from skillshelf.catalog.frontmatter import load_yaml
 from skillshelf.catalog.rules import check
 from skillshelf.config.systems import SYSTEMS
 from skillshelf.lint.check import Report, check_targets, in_paths, in_roots
-from skillshelf.lint.fix import FIXERS, Text, repair, yaml_word
+from skillshelf.lint.fix import FIXERS, FixInput, fix_text, yaml_word
 
 STANDARD = SYSTEMS["standard"]
 FIXABLE = {rule for rules, _ in FIXERS for rule in rules}
@@ -33,7 +33,7 @@ def fix(machine: Machine, *paths: Path, mode: Literal["diff", "fix"] = "fix") ->
 
 def repaired(data: bytes, directory: str = "demo") -> bytes:
     """The bytes after everything was put right."""
-    return repair(Text(data, directory, STANDARD, directory)).data
+    return fix_text(FixInput(data, directory, STANDARD, directory)).data
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_a_repair_keeps_fields_and_body_and_leaves_nothing_for_a_second_one(data
     source = directory if directory != "Not Valid" else None
     before = parse(data, whole=True)
 
-    done = repair(Text(data, directory, STANDARD, source))
+    done = fix_text(FixInput(data, directory, STANDARD, source))
     after = parse(done.data, whole=True)
-    again = repair(Text(done.data, directory, STANDARD, source))
+    again = fix_text(FixInput(done.data, directory, STANDARD, source))
 
     assert again == (done.data, {})
     assert {**after.fields, "name": ""} == {**before.fields, "name": ""}
@@ -220,7 +220,7 @@ def test_two_carriage_returns_before_a_line_feed_are_not_guessed_about_but_told(
     assert b"\r\n" not in lone.read_bytes()
     assert b"One\rtwo." in lone.read_bytes()
     assert [(finding.path, finding.message, finding.fix) for finding in report.findings] == [
-        (str(path), "the line ends are CRLF; 1 line end of CR CR LF may mean one line or two: mend those first", None)
+        (str(path), "the line ends are CRLF; 1 line end of CR CR LF may mean one line or two: fix those first", None)
     ]
 
 
@@ -233,7 +233,7 @@ def test_a_link_out_of_the_checked_tree_is_not_written_through(machine: Machine)
     report = fix(machine, machine.repo / "skills")
 
     assert [change.refusal for change in report.changes] == [
-        f"it is a link to {outside}, outside of what is checked; check that path itself"
+        f"it is a link to {outside}, outside the checked folders; check that path itself"
     ]
     assert outside.read_bytes() == before
     assert fix(machine, machine.repo).fixed == 1

@@ -262,7 +262,7 @@ def test_a_circle_of_names_is_told_once_at_its_first_skill(machine: Machine) -> 
             10,
             "skill-cycle",
             "info",
-            "skills name each other in a circle: a -> b -> c -> a",
+            "skills refer to each other in a cycle: a -> b -> c -> a",
         ),
     )
 
@@ -330,4 +330,4 @@ def test_a_field_that_only_some_hosts_honour_is_told_with_its_line_the_dangerous
         ("description-vague", 5, "warning"),
         ("portability-field", 3, "info"),
     ]
-    assert shown.index("dangerous: the model may still call") < shown.index("people can still call this skill")
+    assert shown.index("dangerous: the model may still call") < shown.index("users can still call this skill")

@@ -35,8 +35,8 @@ def test_a_person_is_told_where_it_is_and_what_to_do_next(machine: Machine) -> N
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "Made .agents/skills/deploy\n  SKILL.md\n  assets/template.md\n  references/details.md\n  scripts/run.py\n\n"
-        "Next:\n  write what to do into .agents/skills/deploy/SKILL.md\n  skillshelf check .agents/skills/deploy\n"
+        "Created .agents/skills/deploy\n  SKILL.md\n  assets/template.md\n  references/details.md\n  scripts/run.py\n\n"
+        "Next:\n  write the instructions in .agents/skills/deploy/SKILL.md\n  skillshelf check .agents/skills/deploy\n"
         "  skillshelf show deploy\n"
     )
 
@@ -119,7 +119,7 @@ def test_after_a_failure_nothing_is_left(machine: Machine) -> None:
 
     assert done.returncode == 5
     jsonschema.validate(json.loads(done.stdout), SCHEMAS["failure"])
-    assert "cannot be made: not a directory" in done.stderr
+    assert "cannot be created: not a directory" in done.stderr
     assert sorted(path.name for path in machine.repo.iterdir()) == [".git", "lib"]
 
 
@@ -163,14 +163,14 @@ def test_a_cloned_repository_cannot_lead_it_elsewhere(machine: Machine) -> None:
 HIDDEN = (
     "skillshelf: --description: the description contains 1 bidirectional character(s) (U+202E RIGHT-TO-LEFT OVERRIDE)\n"
 )
-NO_WHEN = 'skillshelf: description: no word about when to use it; add a sentence such as "Use when ..."\n'
+NO_WHEN = 'skillshelf: description: it does not say when to use the skill; add a sentence such as "Use when ..."\n'
 
 
 @pytest.mark.parametrize(
     ("text", "status", "told"),
     [
         ('Uses: colons, "quotes", it\'s # all [here] {now} and \\ too, größe', 0, ""),
-        ("Two words", 2, "skillshelf: --description: 2 words; say what the skill does and when to use it\n"),
+        ("Two words", 2, "skillshelf: --description: only 2 words; say what the skill does and when to use it\n"),
         ("Turns \u202e it round", 2, HIDDEN),
         ("Turns all of it round and round", 0, NO_WHEN),
         ("two\nlines are one when they are read as a description", 0, ""),
@@ -178,8 +178,7 @@ NO_WHEN = 'skillshelf: description: no word about when to use it; add a sentence
         (
             "Deploys \x1b[31mit\x07\x85. Use when asked.",
             2,
-            "skillshelf: --description: control characters cannot be kept (U+0007, U+001B, U+0085); "
-            "write it without them\n",
+            "skillshelf: --description: control characters are not allowed (U+0007, U+001B, U+0085)\n",
         ),
         ("", 2, "skillshelf: --description: no `description`; say what the skill does and when to use it\n"),
     ],
@@ -195,7 +194,7 @@ def test_a_description_is_kept_as_given_or_refused(machine: Machine, text: str, 
 def test_a_name_that_is_taken_elsewhere_is_told(machine: Machine) -> None:
     path = write_skill(machine.home / ".agents" / "skills", "deploy")
 
-    assert machine.run("new", "deploy").stderr == f"skillshelf: another skill has this name already: {path}\n"
+    assert machine.run("new", "deploy").stderr == f"skillshelf: another skill already has this name: {path}\n"
 
 
 def test_root_and_user_exclude_each_other(machine: Machine) -> None:

@@ -327,13 +327,13 @@ def new(values: Values) -> int:
         references=values["references"],
         assets=values["assets"],
     )
-    made = scaffold.make(wish, shelf, root=values["root"], user=values["user"])
+    made = scaffold.create_skill(wish, shelf, root=values["root"], user=values["user"])
     for message in made.notes:
         note(message)
     if values["json"]:
         write(as_json(made.to_dict()))
     else:
-        write(scaffold.told(made, PathDisplay(shelf.environment.cwd, shelf.environment.home)))
+        write(scaffold.summary_of(made, PathDisplay(shelf.environment.cwd, shelf.environment.home)))
     return DONE
 
 

@@ -32,7 +32,7 @@ from skillshelf.hosts.near_misses import broken_roots, near_misses
 from skillshelf.hosts.placement import is_own_copy, link_name, manifest_entry, project_of, sources
 from skillshelf.hosts.stages import Verdict
 from skillshelf.hosts.survey import HostState, SkillFile, Survey, skill_file_at, take_survey
-from skillshelf.lint.fix import Text, repair, unified_diff
+from skillshelf.lint.fix import FixInput, fix_text, unified_diff
 
 __all__ = ["hosts", "link", "why"]
 
@@ -161,7 +161,7 @@ def _fix_text(skill_file: SkillFile, environment: Environment) -> bool:
     data = files.read_file(real_path, limit=SKILL_FILE_BYTES, links="never")
     if data is None:
         return False
-    fixed = repair(Text(data, skill_file.folder, find_profile(DEFAULT_PROFILE), None)).data
+    fixed = fix_text(FixInput(data, skill_file.folder, find_profile(DEFAULT_PROFILE), None)).data
     if fixed == data:
         return False
     reason = why_not_replaced(real_path)

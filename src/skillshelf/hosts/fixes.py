@@ -18,7 +18,7 @@ from skillshelf.hosts.simulate import after_link, after_trust
 from skillshelf.hosts.stages import Verdict, how_to_turn_on, judge, refusals
 from skillshelf.hosts.survey import HostState, SkillFile, Survey
 from skillshelf.hosts.verdict import document_of, ignores_safeguard
-from skillshelf.lint.fix import Text, repair
+from skillshelf.lint.fix import FixInput, fix_text
 
 __all__ = ["Fix", "Step", "fix_for", "how_to_make_readable", "link_command", "needs_placement", "ranked_fixes"]
 
@@ -358,8 +358,8 @@ def _is_enough(step: Step, verdict: Verdict, skill_file: SkillFile, survey: Surv
     """Return true if the model of a host that finds the file will see it after this step alone."""
     profile = survey.states[verdict.host].profile
     if step.kind == "text":
-        text = Text(skill_file.head, skill_file.folder, find_profile(DEFAULT_PROFILE), None)
-        data = repair(text, only=step.rules).data
+        text = FixInput(skill_file.head, skill_file.folder, find_profile(DEFAULT_PROFILE), None)
+        data = fix_text(text, only=step.rules).data
         skill_file = skill_file._replace(head=data, size=skill_file.size + len(data) - len(skill_file.head))
         survey = survey._replace(documents={})
     left = refusals(skill_file, profile, survey, folder=os.path.basename(os.path.dirname(verdict.at)))

@@ -1,4 +1,4 @@
-"""Paths, or the roots of a shelf, to the SKILL.md files a check is about."""
+"""Check the SKILL.md files at some paths, or in the roots of a shelf, and return a report."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,8 +18,8 @@ from skillshelf.core.environment import find_repository
 from skillshelf.core.limits import CHECKED_DIRECTORIES, SKILL_FILE_BYTES
 from skillshelf.core.values import Candidate, Diagnostic, Filtered, Finding, Root, Severity
 from skillshelf.errors import ConfigurationError, ResourceNotFound, SkillFileNotFound
-from skillshelf.lint.checks import Mention, Note, advise, page_of, portability, skills_named
-from skillshelf.lint.fix import Text, is_valid_name, repair, unified_diff, why_left
+from skillshelf.lint.checks import FileFinding, Mention, page_of, portability, run_checks, skills_named
+from skillshelf.lint.fix import FixInput, fix_text, is_valid_name, unified_diff, why_not_fixed
 from skillshelf.shelf import Shelf
 
 __all__ = [
@@ -33,12 +33,11 @@ __all__ = [
     "check_targets",
     "in_paths",
     "in_roots",
-    "is_beside",
 ]
 
 
 class Target(NamedTuple):
-    """A SKILL.md to check: as found, where it really is, and the name of the folder it was found in."""
+    """A SKILL.md to check: its path as found, its real path, and the name of the folder in which it was found."""
 
     path: str
     real_path: str
@@ -47,7 +46,7 @@ class Target(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """What to check, what was wrong on the way, where files may be written, and the shelf around it."""
+    """The files to check, the problems of the search for them, the folders that may be written to, and the shelf."""
 
     found: tuple[Target, ...]
     problems: tuple[Diagnostic, ...]
@@ -55,49 +54,43 @@ class Targets(NamedTuple):
     shelf: Shelf
 
 
-def is_beside(target: Target, name: str) -> bool:
-    """Whether a skill of that name lies beside another one."""
-    folder = os.path.dirname(os.path.dirname(target.path))
-    return files.kind_at(f"{folder}/{name}/{SKILL_FILE}") is not None
-
-
 def in_roots(shelf: Shelf) -> Targets:
-    """Every skill that the roots of a shelf hold, also those that are in no catalog."""
+    """Return every skill in the roots of a shelf, including those that are not in the catalog."""
     roots = resolve_roots(shelf.profile, shelf.environment, shelf.settings, trust=shelf.trust)
     found = list(discover(roots.roots, shelf.profile, repository=roots.repository, account=True))
     targets = [_target(item, roots.roots[item.root]) for item in found if isinstance(item, Candidate)]
     problems = [*roots.problems, *(item for item in found if isinstance(item, Diagnostic))]
     for item in found:
-        if isinstance(item, Filtered) and item.reason in _LEFT_OUT:
-            problems.append(Diagnostic(item.path, item.reason, _LEFT_OUT[item.reason]))
+        if isinstance(item, Filtered) and item.reason in _NOT_LISTED:
+            problems.append(Diagnostic(item.path, item.reason, _NOT_LISTED[item.reason]))
         if isinstance(item, Filtered) and item.reason == "too-deep":
-            more, trouble = _one_folder(os.path.dirname(item.path), shelf.profile, roots.repository)
+            more, more_problems = _one_folder(os.path.dirname(item.path), shelf.profile, roots.repository)
             targets += more
-            problems += trouble
+            problems += more_problems
     catalog = build(found, roots, shelf.profile, shelf.settings)
     problems += [warning for warning in catalog.warnings if warning.rule == "name-collision"]
     writable = [roots.repository, *(root.real_path for root in roots.roots if root.real_path)]
     return Targets(_once(targets), tuple(problems), tuple(writable), shelf)
 
 
-_LEFT_OUT = {
-    "too-deep": "it lies deeper than this profile looks; move it up, or raise `max_depth` in a profile of your own",
-    "inside-skill": "it lies inside another skill, so no agent lists it; that is right for an example",
+_NOT_LISTED = {
+    "too-deep": "it is deeper than this profile searches; move it up, or raise `max_depth` in a profile of your own",
+    "inside-skill": "it is inside another skill, so no agent lists it; that is right for an example",
 }
 
 
 def in_paths(paths: Sequence[str], shelf: Shelf) -> Targets:
-    """Every skill at or below the paths that somebody named."""
+    """Return every skill at or below some paths."""
     targets: list[Target] = []
     problems: list[Diagnostic] = []
     writable = []
     for given in paths:
         path = os.path.normpath(os.path.join(shelf.environment.cwd, files.from_system(given)))
-        found, trouble = _at(path, shelf.profile)
-        if not found and not trouble:
+        found, found_problems = _at(path, shelf.profile)
+        if not found and not found_problems:
             raise SkillFileNotFound(path)
         targets += found
-        problems += trouble
+        problems += found_problems
         writable.append(files.real_path(path))
     return Targets(_once(targets), tuple(dict.fromkeys(problems)), tuple(writable), shelf)
 
@@ -106,7 +99,7 @@ Findings = tuple[list[Target], list[Diagnostic]]
 
 
 def _at(path: str, profile: Profile) -> Findings:
-    """The skills at one path, which may be a folder of skills, a skill, or a SKILL.md."""
+    """Return the skills at one path, which may be a folder of skills, a skill, or a SKILL.md."""
     kind = files.kind_at(files.real_path(path)) if "\0" not in path else None
     name = os.path.basename(path)
     if kind is None and files.kind_at(path) is None:
@@ -118,7 +111,7 @@ def _at(path: str, profile: Profile) -> Findings:
         return _one_folder(folder, profile, find_repository(files.real_path(folder), profile.markers))
     if name.lower() in NEAR_MISSES:
         return [], [Diagnostic(path, "file-name", f"{name!r} is not read; rename it to {SKILL_FILE}")]
-    raise ConfigurationError(f"{path} is no {SKILL_FILE}; name a skill, its {SKILL_FILE}, or a folder of skills")
+    raise ConfigurationError(f"{path} is not a {SKILL_FILE}; name a skill, its {SKILL_FILE}, or a folder of skills")
 
 
 def _folder(path: str, profile: Profile) -> Findings:
@@ -127,28 +120,23 @@ def _folder(path: str, profile: Profile) -> Findings:
         max_depth=None, root_file="skill", below_skill="enter", hidden="enter", max_directories=CHECKED_DIRECTORIES
     )
     repository = find_repository(real, profile.markers) or real
-    return _sorted_out(discover([_root(path)], anywhere, repository=repository), _root(path))
+    return _split(discover([_root(path)], anywhere, repository=repository), _root(path))
 
 
 def _one_folder(folder: str, profile: Profile, repository: str | None) -> Findings:
     root = _root(folder)
-    return _sorted_out(probe(root, profile, repository=repository or root.real_path or folder), root)
+    return _split(probe(root, profile, repository=repository or root.real_path or folder), root)
 
 
 def _root(path: str) -> Root:
-    """A folder that somebody named, as a root."""
+    """Return a root for a folder of the command line."""
     return Root(path, files.real_path(path), "custom", "custom", "custom", "contained", trusted=True)
 
 
-def _sorted_out(found: Iterable[Found], root: Root) -> Findings:
-    targets: list[Target] = []
-    problems: list[Diagnostic] = []
-    for item in found:
-        if isinstance(item, Candidate):
-            targets.append(_target(item, root))
-        elif isinstance(item, Diagnostic):
-            problems.append(item)
-    return targets, problems
+def _split(found: Iterable[Found], root: Root) -> Findings:
+    items = [*found]
+    targets = [_target(item, root) for item in items if isinstance(item, Candidate)]
+    return targets, [item for item in items if isinstance(item, Diagnostic)]
 
 
 def _target(candidate: Candidate, root: Root) -> Target:
@@ -157,21 +145,21 @@ def _target(candidate: Candidate, root: Root) -> Target:
 
 
 def _once(targets: Iterable[Target]) -> tuple[Target, ...]:
-    """The targets by path, each real file once; where it really lies comes before a link to it."""
+    """Return the targets sorted by path, each real file once; its real path is preferred to a link."""
     ordered = sorted(targets, key=lambda target: (target.path != target.real_path, target.path), reverse=True)
     return tuple(sorted({target.real_path: target for target in ordered}.values()))
 
 
 Level = Literal["error", "warning", "info"]
 Mode = Literal["look", "diff", "fix"]
-LEVELS: Mapping[Severity, Level] = {"reject": "error", "warn": "warning", "info": "info"}
+_LEVELS: Mapping[Severity, Level] = {"reject": "error", "warn": "warning", "info": "info"}
 
-# With one of these the fields could be read all the same; with any other there are none to speak of.
+# With these findings of the parser the fields could be read anyway; with any other there are no fields to check.
 _READABLE = frozenset({"bom", "crlf", "fence-blanks", "yaml-colon", "yaml-brackets", "yaml-tab"})
 
 
 class CheckFinding(NamedTuple):
-    """What a rule says about a file; `fix` is the text that `--fix` would put on that line."""
+    """A finding of a rule in a file; `fix` is the text that `--fix` would write on that line."""
 
     path: str
     line: int | None
@@ -182,12 +170,12 @@ class CheckFinding(NamedTuple):
     fix: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return self._asdict()
 
 
 class Change(NamedTuple):
-    """A repair of one file: its diff if that is wanted, how many findings it answers, and why it cannot be written."""
+    """The fix of one file: its diff if requested, the number of findings it resolves, and why it cannot be written."""
 
     path: str
     diff: tuple[str, ...]
@@ -196,7 +184,7 @@ class Change(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a check gave; `fixed` counts the findings that are gone from the disk."""
+    """The result of a check; `fixed` is the number of findings that were fixed on disk."""
 
     checked: int
     findings: tuple[CheckFinding, ...]
@@ -205,17 +193,17 @@ class Report(NamedTuple):
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing but advice is left."""
+        """Return whether there are no errors and no warnings."""
         return all(finding.severity == "info" for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         findings = [finding.to_dict() for finding in self.findings]
         return {"checked": self.checked, "findings": findings, "fixed": self.fixed}
 
 
-class _Examined(NamedTuple):
-    """One SKILL.md after its check."""
+class _CheckedFile(NamedTuple):
+    """The result for one SKILL.md."""
 
     target: Target
     name: str
@@ -225,87 +213,89 @@ class _Examined(NamedTuple):
 
 
 def check_targets(targets: Targets, profile: Profile, *, mode: Mode = "look", progress: TextIO | None = None) -> Report:
-    """What the rules say about every target; `fix` repairs files, `diff` only shows how."""
-    weights = author_severities(profile)
-    found = [finding for problem in targets.problems for finding in _weighed(_of(problem), weights)]
-    examined = []
+    """Check every target; the mode `fix` changes files, `diff` only shows the changes."""
+    severities = author_severities(profile)
+    found = [finding for problem in targets.problems for finding in _with_severity(_as_finding(problem), severities)]
+    checked = []
     for target in watched(targets.found, "Checking skills", progress, len(targets.found)):
         try:
-            examined.append(_examine(target, targets, profile, mode))
+            checked.append(_check_file(target, targets, profile, mode))
         except Exception as error:
-            # One file must never cost the report, not even by a mistake of ours.
+            # One file must never prevent the report, not even through an error in skillshelf.
             message = f"{type(error).__name__}: {error}"
-            found += _weighed(CheckFinding(target.path, None, None, "internal", "error", message), weights)
-    found += [finding for one in examined for finding in one.findings]
-    for problem in _names(examined, targets):
-        found += _weighed(problem, weights)
-    changes = tuple(one.change for one in examined if one.change)
+            found += _with_severity(CheckFinding(target.path, None, None, "internal", "error", message), severities)
+    found += [finding for one in checked for finding in one.findings]
+    for problem in _mention_findings(checked, targets):
+        found += _with_severity(problem, severities)
+    changes = tuple(one.change for one in checked if one.change)
     fixed = sum(change.findings for change in changes if change.refusal is None) if mode == "fix" else 0
     return Report(len(targets.found), tuple(sorted(dict.fromkeys(found), key=_order)), fixed, changes)
 
 
 _RANKS = {"portability-safeguard": 0, "portability-field": 2}
-"""What comes before and behind the findings of a file that stand in the order of its lines."""
+"""Rules whose findings come before or after those that are sorted by line."""
 
 
 def _order(finding: CheckFinding) -> tuple[str, int, int, int, str, str]:
     rank = _RANKS.get(finding.rule, 1)
     if rank != 1:
-        # They come from one rule each, in the order of their weight, and keep it.
+        # These keep the order of their check: the most dangerous first.
         return (finding.path, rank, 0, 0, "", "")
     return (finding.path, rank, finding.line or 0, finding.column or 0, finding.rule, finding.message)
 
 
-def _of(problem: Diagnostic) -> CheckFinding:
+def _as_finding(problem: Diagnostic) -> CheckFinding:
     column = None if problem.line is None else 1
     return CheckFinding(problem.path, problem.line, column, problem.rule, "error", problem.message)
 
 
-def _weighed(finding: CheckFinding, weights: Mapping[str, Severity]) -> list[CheckFinding]:
-    weight = weights[finding.rule]
-    return [] if weight == "off" else [finding._replace(severity=LEVELS[weight])]
+def _with_severity(finding: CheckFinding, severities: Mapping[str, Severity]) -> list[CheckFinding]:
+    severity = severities[finding.rule]
+    return [] if severity == "off" else [finding._replace(severity=_LEVELS[severity])]
 
 
 # One file -----------------------------------------------------------------------------------------
 
 
-def _examine(target: Target, targets: Targets, profile: Profile, mode: Mode) -> _Examined:
+def _check_file(target: Target, targets: Targets, profile: Profile, mode: Mode) -> _CheckedFile:
     try:
         data = _bytes(target.real_path)
     except OSError as error:
-        weights = author_severities(profile)
-        problem = _of(Diagnostic(target.path, "unreadable", _in_words(error)))
-        return _Examined(target, "", (), tuple(_weighed(problem, weights)), None)
-    repaired = repair(Text(data, target.directory, profile, _name_source(target, profile)))
+        severities = author_severities(profile)
+        problem = _as_finding(Diagnostic(target.path, "unreadable", _reason(error)))
+        return _CheckedFile(target, "", (), tuple(_with_severity(problem, severities)), None)
+    result = fix_text(FixInput(data, target.directory, profile, _name_source(target, profile)))
     change = None
-    if repaired.data != data:
-        refusal = _write(target, targets, data, repaired.data) if mode == "fix" else _why_not(target, targets)
-        diff = () if mode == "look" else tuple(unified_diff(data, repaired.data, target.path.lstrip("/")))
-        change = Change(target.path, diff, len(repaired.lines), refusal)
+    if result.data != data:
+        refusal = _write(target, targets, data, result.data) if mode == "fix" else _why_not_writable(target, targets)
+        diff = () if mode == "look" else tuple(unified_diff(data, result.data, target.path.lstrip("/")))
+        change = Change(target.path, diff, len(result.lines), refusal)
         if mode == "fix" and refusal is None:
-            data, repaired = repaired.data, repaired._replace(lines={})
-    return _judged(target, data, profile, repaired.lines)._replace(change=change)
+            data, result = result.data, result._replace(lines={})
+    return _check_bytes(target, data, profile, result.lines)._replace(change=change)
 
 
-def _judged(target: Target, data: bytes, profile: Profile, repairs: Mapping[tuple[str, int], str]) -> _Examined:
-    """What the rules and the advisers say about a file with these bytes."""
-    weights = author_severities(profile)
+def _check_bytes(target: Target, data: bytes, profile: Profile, fixes: Mapping[tuple[str, int], str]) -> _CheckedFile:
+    severities = author_severities(profile)
     document = parse(data, whole=True, options=parse_options(profile))
     page = page_of(data, document, directory=target.directory, folder=os.path.dirname(target.real_path))
-    notes = [Note("SKILL.md", finding) for finding in _about_fields(document, target, profile)]
+    findings = [FileFinding("SKILL.md", finding) for finding in _about_fields(document, target, profile)]
     if page.body != data:
-        notes += advise(page)
+        findings += run_checks(page)
     found = []
-    for note in notes:
-        finding = placed(note.finding, document)
-        if note.file == "SKILL.md" and (reason := why_left(finding.rule, data)):
-            finding = finding._replace(message=f"{finding.message}; {reason}")
-        environment = (finding.line, finding.column or 1)
-        path = target.path if note.file == "SKILL.md" else os.path.join(os.path.dirname(target.path), note.file)
-        fix = repairs.get((finding.rule, finding.line or 1)) if note.file == "SKILL.md" else None
-        found += _weighed(CheckFinding(path, *environment, finding.rule, "error", finding.message, fix), weights)
+    for file, finding in findings:
+        finding, path, fix = placed(finding, document), target.path, None
+        if file != "SKILL.md":
+            path = os.path.join(os.path.dirname(target.path), file)
+        else:
+            fix = fixes.get((finding.rule, finding.line or 1))
+            if reason := why_not_fixed(finding.rule, data):
+                finding = finding._replace(message=f"{finding.message}; {reason}")
+        position = (finding.line, finding.column or 1)
+        found += _with_severity(CheckFinding(path, *position, finding.rule, "error", finding.message, fix), severities)
     mentions = [mention._replace(line=mention.line + page.start - 1) for mention in skills_named(page.lines)]
-    return _Examined(target, name_of(document.fields, target.directory, profile), tuple(mentions), tuple(found), None)
+    name = name_of(document.fields, target.directory, profile)
+    return _CheckedFile(target, name, tuple(mentions), tuple(found), None)
 
 
 def _about_fields(document: Document, target: Target, profile: Profile) -> Sequence[Finding]:
@@ -322,10 +312,9 @@ def _bytes(path: str) -> bytes:
 
 
 def _name_source(target: Target, profile: Profile) -> str | None:
-    """The folder's name, where the name of the skill may be taken from it.
+    """Return the folder's name if the skill may take it.
 
-    Not where a link gave the folder its name, and not where the folder is a whole repository: that is called
-    whatever the one who cloned it wanted.
+    It may not if the folder is named by a link, or is a whole repository: whoever clones one chooses its name.
     """
     folder = os.path.dirname(target.real_path)
     if any(files.kind_at(f"{folder}/{marker}") for marker in profile.markers):
@@ -335,69 +324,74 @@ def _name_source(target: Target, profile: Profile) -> str | None:
 
 
 def _write(target: Target, targets: Targets, before: bytes, after: bytes) -> str | None:
-    """Put the repaired bytes in the place of the file, or say why not."""
+    """Replace the file with the fixed bytes, or return the reason why not."""
     try:
-        if (reason := _why_not(target, targets)) is not None:
+        if (reason := _why_not_writable(target, targets)) is not None:
             return reason
         if _bytes(target.real_path) != before:
-            return "it was changed in the meantime; check it again"
+            return "it changed meanwhile; check it again"
         replace_file(target.real_path, after)
     except OSError as error:
-        return _in_words(error)
+        return _reason(error)
     return None
 
 
-def _why_not(target: Target, targets: Targets) -> str | None:
-    """Why a file is not for us to repair."""
+def _why_not_writable(target: Target, targets: Targets) -> str | None:
+    """Return the reason why a file must not be changed."""
     if not any(files.is_inside(target.real_path, folder) for folder in targets.writable):
-        return f"it is a link to {target.real_path}, outside of what is checked; check that path itself"
+        return f"it is a link to {target.real_path}, outside the checked folders; check that path itself"
     try:
         return why_not_replaced(target.real_path)
     except OSError as error:
-        return _in_words(error)
+        return _reason(error)
 
 
-def _in_words(error: OSError) -> str:
+def _reason(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
-# Names in bodies ----------------------------------------------------------------------------------
+# Names of other skills ----------------------------------------------------------------------------
 
 
-def _names(examined: Sequence[_Examined], targets: Targets) -> Iterator[CheckFinding]:
-    """Which bodies name skills that are not here, and which name each other in a circle."""
-    here = {name for one in examined for name in (one.name, one.target.directory)}
-    strange = [
+def _mention_findings(checked: Sequence[_CheckedFile], targets: Targets) -> Iterator[CheckFinding]:
+    """Yield findings about bodies that name unknown skills, or name each other in a cycle."""
+    here = {name for one in checked for name in (one.name, one.target.directory)}
+    unknown = [
         (one.target.path, mention)
-        for one in examined
+        for one in checked
         for mention in one.mentions
-        if mention.target not in here and not is_beside(one.target, mention.target)
+        if mention.target not in here and not _is_beside(one.target, mention.target)
     ]
-    listed = {skill.name for skill in targets.shelf.catalog.skills} if strange else set()
-    for path, mention in strange:
+    listed = {skill.name for skill in targets.shelf.catalog.skills} if unknown else set()
+    for path, mention in unknown:
         if mention.target not in listed:
-            message = f"there is no skill {mention.target!r} here; mend the name, or say where it comes from"
+            message = f"there is no skill {mention.target!r} here; correct the name, or say where it comes from"
             yield CheckFinding(path, mention.line, mention.column, "skill-unknown", "info", message)
-    yield from _circles(examined)
+    yield from _cycles(checked)
 
 
-def _circles(examined: Sequence[_Examined]) -> Iterator[CheckFinding]:
-    by_name = {one.name: one for one in sorted(examined, key=lambda one: one.target.path, reverse=True)}
+def _is_beside(target: Target, name: str) -> bool:
+    folder = os.path.dirname(os.path.dirname(target.path))
+    return files.kind_at(f"{folder}/{name}/{SKILL_FILE}") is not None
+
+
+def _cycles(checked: Sequence[_CheckedFile]) -> Iterator[CheckFinding]:
+    by_name = {one.name: one for one in sorted(checked, key=lambda one: one.target.path, reverse=True)}
     edges = {
         name: {mention.target for mention in one.mentions if mention.target in by_name and mention.target != name}
         for name, one in by_name.items()
     }
     while edges := _pruned(edges):
-        circle = _circle_from(min(edges), edges)
-        first = by_name[circle[0]]
-        mention = next(mention for mention in first.mentions if mention.target == circle[1])
-        message = f"skills name each other in a circle: {' -> '.join(circle)}"
+        cycle = _cycle_from(min(edges), edges)
+        first = by_name[cycle[0]]
+        mention = next(mention for mention in first.mentions if mention.target == cycle[1])
+        message = f"skills refer to each other in a cycle: {' -> '.join(cycle)}"
         yield CheckFinding(first.target.path, mention.line, mention.column, "skill-cycle", "info", message)
-        edges = {name: targets for name, targets in edges.items() if name not in circle}
+        edges = {name: targets for name, targets in edges.items() if name not in cycle}
 
 
 def _pruned(edges: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """The names that lead to another one for ever: those without a way on are taken out until none is left."""
+    """Return the names that are in a cycle or lead to one: names without successors are removed until none is left."""
     left = dict(edges)
     while True:
         kept = {name: {target for target in targets if target in left} for name, targets in left.items()}
@@ -407,11 +401,11 @@ def _pruned(edges: Mapping[str, set[str]]) -> dict[str, set[str]]:
         left = kept
 
 
-def _circle_from(start: str, edges: Mapping[str, set[str]]) -> list[str]:
-    """A circle that a walk from there runs into, beginning and ending with its first name."""
-    way = [start]
-    while (following := min(edges[way[-1]])) not in way:
-        way.append(following)
-    circle = way[way.index(following) :]
-    first = circle.index(min(circle))
-    return [*circle[first:], *circle[:first], circle[first]]
+def _cycle_from(start: str, edges: Mapping[str, set[str]]) -> list[str]:
+    """Return a cycle that can be reached from a name; it begins and ends with its first name."""
+    path = [start]
+    while (following := min(edges[path[-1]])) not in path:
+        path.append(following)
+    cycle = path[path.index(following) :]
+    first = cycle.index(min(cycle))
+    return [*cycle[first:], *cycle[:first], cycle[first]]

@@ -1,4 +1,4 @@
-"""Bytes of a SKILL.md to repaired bytes: only what needs no guessing, and only if nothing else changes its meaning."""
+"""Fix the bytes of a SKILL.md, where the fix is unambiguous and changes the meaning of nothing else."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -20,11 +20,11 @@ from skillshelf.config.profile import Profile
 from skillshelf.core.text import plural
 from skillshelf.lint.checks import portability
 
-__all__ = ["Repair", "Text", "is_valid_name", "repair", "unified_diff", "why_left", "yaml_word"]
+__all__ = ["FixInput", "FixResult", "fix_text", "is_valid_name", "unified_diff", "why_not_fixed", "yaml_word"]
 
 
-class Text(NamedTuple):
-    """A file under repair; `name_source` is its folder's name where a name may be taken from it."""
+class FixInput(NamedTuple):
+    """A file to fix; `name_source` is the name of its folder if the skill may take it."""
 
     data: bytes
     directory: str
@@ -32,8 +32,8 @@ class Text(NamedTuple):
     name_source: str | None
 
 
-class Repair(NamedTuple):
-    """The repaired bytes, and the new text of each line by the rule and the line of the finding it answers."""
+class FixResult(NamedTuple):
+    """The fixed bytes, and the new text of each line by the rule and the line of the finding it resolves."""
 
     data: bytes
     lines: Mapping[tuple[str, int], str]
@@ -45,81 +45,81 @@ class _Step(NamedTuple):
     lines: dict[tuple[str, int], str]
 
 
-Fixer = Callable[[Text, Document], "_Step | None"]
-"""The file with one kind of mistake put right and the fields it must then have, or None where it is not made."""
+Fixer = Callable[[FixInput, Document], "_Step | None"]
+"""A function that fixes one kind of mistake and returns the fields to expect, or None if it cannot."""
 
 
-def repair(text: Text, *, only: frozenset[str] | None = None) -> Repair:
-    """The file with everything put right that can be, or `only` some rules; a step must prove its result."""
+def fix_text(text: FixInput, *, only: frozenset[str] | None = None) -> FixResult:
+    """Apply every fix, or `only` those of some rules; a step counts only if its result can be verified."""
     lines: dict[tuple[str, int], str] = {}
-    before = _told(text)
+    before = _parsed(text)
     for rules, fixer in FIXERS:
-        is_wanted = before.rules & rules and (only is None or rules <= only)
-        step = fixer(text, before.document) if is_wanted else None
+        is_selected = before.rules & rules and (only is None or rules <= only)
+        step = fixer(text, before.document) if is_selected else None
         if step is None:
             continue
-        after = _told(text._replace(data=step.data))
-        if _proves(step, text, before, after, rules):
+        after = _parsed(text._replace(data=step.data))
+        if _is_verified(step, text, before, after, rules):
             text, before = text._replace(data=step.data), after
             lines |= step.lines
-    return Repair(text.data, lines)
+    return FixResult(text.data, lines)
 
 
-class _Told(NamedTuple):
+class _Parsed(NamedTuple):
     document: Document
     rules: frozenset[str]
 
 
-def _told(text: Text) -> _Told:
+def _parsed(text: FixInput) -> _Parsed:
     document = parse(text.data, whole=True, options=parse_options(text.profile))
     findings = (*check(document, text.directory, text.profile), *portability(document))
-    return _Told(document, frozenset(finding.rule for finding in findings))
+    return _Parsed(document, frozenset(finding.rule for finding in findings))
 
 
-def _proves(step: _Step, text: Text, before: _Told, after: _Told, rules: frozenset[str]) -> bool:
-    """Whether a step removed what it is for, brought nothing new, and left fields and body what they were."""
+def _is_verified(step: _Step, text: FixInput, before: _Parsed, after: _Parsed, rules: frozenset[str]) -> bool:
+    """Return whether a step resolved its findings, added none, and left the other fields and the body unchanged."""
     same_body = body(step.data).replace(b"\r\n", b"\n") == body(text.data).replace(b"\r\n", b"\n")
     return not after.rules & rules and after.rules < before.rules and after.document.fields == step.fields and same_body
 
 
-def why_left(rule: str, data: bytes) -> str | None:
-    """What keeps a finding of a rule from being repaired, where it is something that only the author can settle."""
+def why_not_fixed(rule: str, data: bytes) -> str | None:
+    """Return the reason if only the author can fix a finding of a rule."""
     count = data.count(b"\r\r\n") if rule == "crlf" else 0
-    return f"{plural(count, 'line end')} of CR CR LF may mean one line or two: mend those first" if count else None
+    return f"{plural(count, 'line end')} of CR CR LF may mean one line or two: fix those first" if count else None
 
 
-# The repairs --------------------------------------------------------------------------------------
+# The fixes ----------------------------------------------------------------------------------------
 
 
-def _bom(text: Text, document: Document) -> _Step:
+def _bom(text: FixInput, document: Document) -> _Step:
     return _Step(text.data.removeprefix(BOM), document.fields, {("bom", 1): "---"})
 
 
-def _line_ends(text: Text, document: Document) -> _Step:
+def _line_ends(text: FixInput, document: Document) -> _Step:
     return _Step(text.data.replace(b"\r\n", b"\n"), document.fields, {("crlf", 1): "---"})
 
 
-def _fence(text: Text, document: Document) -> _Step:
+def _fence(text: FixInput, document: Document) -> _Step:
     start = len(BOM) if text.data.startswith(BOM) else 0
     first, newline, rest = text.data[start:].partition(b"\n")
     ending = b"\r" + newline if first.endswith(b"\r") else newline
     return _Step(text.data[:start] + FENCE + ending + rest, document.fields, {("fence-blanks", 1): "---"})
 
 
-def _yaml_lines(text: Text, document: Document) -> _Step | None:
+def _yaml_lines(text: FixInput, document: Document) -> _Step | None:
     block = _block(text.data)
-    if block is None or (lines := repaired_lines(block)) is None or _tabs_need_a_guess(text, document, block):
+    if block is None or (lines := repaired_lines(block)) is None or _tabs_are_ambiguous(text, document, block):
         return None
-    repaired = {
+    fixed = {
         (finding.rule, finding.line): lines[finding.line - 2].strip()
         for finding in document.findings
         if finding.rule in _YAML_RULES and finding.line is not None
     }
-    return _Step(_with_block(text.data, "\n".join(lines)), document.fields, repaired)
+    return _Step(_with_block(text.data, "\n".join(lines)), document.fields, fixed)
 
 
-def _tabs_need_a_guess(text: Text, document: Document, block: str) -> bool:
-    """Whether tabs say something else in an editor that shows them wider than we do."""
+def _tabs_are_ambiguous(text: FixInput, document: Document, block: str) -> bool:
+    """Return whether wider tabs, as an editor may show them, would give other fields."""
     numbers = [finding.line - 2 for finding in document.findings if finding.rule == "yaml-tab" and finding.line]
     for width in (4, 8) if numbers else ():
         lines = block.split("\n")
@@ -132,7 +132,7 @@ def _tabs_need_a_guess(text: Text, document: Document, block: str) -> bool:
     return False
 
 
-# Nothing is given back that was taken (`*+`): a line of blanks would otherwise be tried in every way.
+# Possessive (`*+`): on a line of blanks, backtracking would take exponential time.
 _NAME_LINE = re.compile(
     r"""(?P<key>name[ \t]*+:)(?P<gap>(?:[ \t]++(?=[^\s#]))?+)
     (?P<value>"[^"\\\n]*+"|'[^'\n]*+'|(?:[^\s#"']++(?:[ \t]++[^\s#"']++)*+)?+)
@@ -141,7 +141,7 @@ _NAME_LINE = re.compile(
 )
 
 
-def _name(text: Text, document: Document) -> _Step | None:
+def _name(text: FixInput, document: Document) -> _Step | None:
     block = _block(text.data)
     if block is None or text.name_source is None:
         return None
@@ -157,19 +157,19 @@ def _name(text: Text, document: Document) -> _Step | None:
         line = match["key"] + (match["gap"] or " ") + word + match["rest"]
         lines[number - 2] = line
     fields = {**document.fields, "name": text.name_source}
-    repaired = {
+    fixed = {
         (finding.rule, placed(finding, document).line or 1): line
         for finding in check(document, text.directory, text.profile)
         if finding.rule in _NAME_RULES
     }
-    return _Step(_with_block(text.data, "\n".join(lines)), fields, repaired)
+    return _Step(_with_block(text.data, "\n".join(lines)), fields, fixed)
 
 
 _HINT_LINE = re.compile(r"(?P<key>argument-hint[ \t]*+:[ \t]*+)(?P<value>\[[^]\"\\#\n]*+\])[ \t]*+$")
 
 
-def _hint(text: Text, document: Document) -> _Step | None:
-    """A hint in brackets is what a person is shown, in every host that knows it, and a list by mistake."""
+def _hint(text: FixInput, document: Document) -> _Step | None:
+    """Quote a hint in brackets: every host that knows the field shows it as text; it is a list only by mistake."""
     block, (number, _) = _block(text.data), document.place("argument-hint")
     lines = block.split("\n") if block is not None else []
     match = _HINT_LINE.match(lines[number - 2]) if number is not None and lines else None
@@ -182,7 +182,7 @@ def _hint(text: Text, document: Document) -> _Step | None:
 
 
 def _block(data: bytes) -> str | None:
-    """The text between the fences; None where its line ends were not put right first."""
+    """Return the text between the fences, or None if its line ends must be fixed first."""
     span = frontmatter_span(data)
     if span is None or b"\r\n" in data[slice(*span)]:
         return None
@@ -198,7 +198,7 @@ def _with_block(data: bytes, block: str) -> bytes:
 _YAML_RULES = frozenset({"yaml-colon", "yaml-brackets", "yaml-tab"})
 _NAME_RULES = frozenset({"name-missing", "name-type", "name-address", "name-length", "name-pattern", "name-directory"})
 
-# The line ends come before what is rewritten line by line.
+# Line ends come before the fixes that rewrite single lines.
 FIXERS: tuple[tuple[frozenset[str], Fixer], ...] = (
     (frozenset({"bom"}), _bom),
     (frozenset({"fence-blanks"}), _fence),
@@ -213,12 +213,12 @@ FIXERS: tuple[tuple[frozenset[str], Fixer], ...] = (
 
 
 def is_valid_name(name: str, profile: Profile) -> bool:
-    """Whether a skill may have that name."""
+    """Return whether a skill may have that name."""
     return len(name) <= profile.name_max and re.fullmatch(profile.name_pattern, name) is not None
 
 
 def yaml_word(name: str) -> str:
-    """A valid name as YAML, with quotes where it would be read as a number, a date or a truth value."""
+    """Return a valid name as YAML, quoted if it would be read as a number, a date or a truth value."""
     try:
         plain = load_yaml(name) == name
     except YamlProblem:
@@ -230,11 +230,11 @@ def yaml_word(name: str) -> str:
 _YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 
-# What changed -------------------------------------------------------------------------------------
+# Diff ---------------------------------------------------------------------------------------------
 
 
 def unified_diff(before: bytes, after: bytes, name: str) -> list[str]:
-    """The lines of a unified diff; line ends that changed are counted in one line, not shown one by one."""
+    """Return the lines of a unified diff; changed line ends are counted on one line, not shown one by one."""
     from difflib import unified_diff as compare
 
     lines = [*compare(_lines(before), _lines(after), f"a/{name}", f"b/{name}", lineterm="")]

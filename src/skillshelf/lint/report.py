@@ -1,4 +1,4 @@
-"""Every rule by id: why it is there, and how to mend what it finds. Only `check` and the documentation read this."""
+"""Format the report of a check as text, JSON, SARIF or GitHub annotations."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,14 +10,14 @@ from skillshelf.config.profile import Profile
 from skillshelf.config.rules import RULES
 from skillshelf.config.systems import author_severities
 from skillshelf.core.console import PathDisplay, Screen, Style, as_json
-from skillshelf.core.text import visible
+from skillshelf.core.text import plural, visible
 from skillshelf.lint.check import Change, CheckFinding, Level, Report
 
 __all__ = ["FORMATS", "Reader"]
 
 
 class Reader(NamedTuple):
-    """Who reads a report: from where paths are shown, on what screen, and by what command it was asked for."""
+    """The recipient of a report: how to display paths, the screen, the profile, and the paths of the command line."""
 
     where: PathDisplay
     screen: Screen
@@ -27,7 +27,7 @@ class Reader(NamedTuple):
 
 
 Format = Callable[[Report, Reader], str]
-"""The whole text of a report in one format."""
+"""A function that returns the whole text of a report in one format."""
 
 # Text ---------------------------------------------------------------------------------------------
 
@@ -36,7 +36,7 @@ _NOUNS: Mapping[Level, str] = {"error": "error", "warning": "warning", "info": "
 
 
 def text_report(report: Report, reader: Reader) -> str:
-    """The report for people: what was repaired, then the findings file by file, then what to do."""
+    """Return the report for people: diffs, then the findings of each file, then a summary."""
     lines = [line for change in report.changes if change.diff and not change.refusal for line in _diff(change, reader)]
     for path, findings in groupby(report.findings, key=lambda finding: finding.path):
         lines += [reader.screen.paint(visible(reader.where.short(path)) or "(this machine)", "bold")]
@@ -46,10 +46,15 @@ def text_report(report: Report, reader: Reader) -> str:
 
 
 def _rows(findings: Sequence[CheckFinding], screen: Screen) -> Iterator[str]:
-    places = [f"{finding.line}:{finding.column}" if finding.line else "" for finding in findings]
-    cells = (max(map(len, places)), max(len(f.severity) for f in findings), max(len(f.rule) for f in findings))
-    for place, finding in zip(places, findings, strict=True):
-        row = (place.ljust(cells[0]), finding.severity.ljust(cells[1]), finding.rule.ljust(cells[2]), finding.message)
+    positions = [f"{finding.line}:{finding.column}" if finding.line else "" for finding in findings]
+    cells = (max(map(len, positions)), max(len(f.severity) for f in findings), max(len(f.rule) for f in findings))
+    for position, finding in zip(positions, findings, strict=True):
+        row = (
+            position.ljust(cells[0]),
+            finding.severity.ljust(cells[1]),
+            finding.rule.ljust(cells[2]),
+            finding.message,
+        )
         styles: tuple[Style | None, ...] = ("dim", _STYLES[finding.severity], "dim", None)
         yield from screen.table([row], styles, indent=2, wrap=True)
         if _has_more(finding):
@@ -57,7 +62,7 @@ def _rows(findings: Sequence[CheckFinding], screen: Screen) -> Iterator[str]:
 
 
 def _has_more(finding: CheckFinding) -> bool:
-    """Whether the repaired text says more than the message."""
+    """Return whether the fixed text is not already part of the message."""
     return finding.fix is not None and finding.fix not in finding.message
 
 
@@ -65,42 +70,34 @@ def _diff(change: Change, reader: Reader) -> Iterator[str]:
     name = visible(reader.where.short(change.path))
     yield from (f"--- {name}", f"+++ {name}")
     for line in change.diff[2:]:
-        yield reader.screen.paint(visible(line), _diff_style(line))
+        yield reader.screen.paint(visible(line), _DIFF_STYLES.get(line[:1]))
     yield ""
 
 
-def _diff_style(line: str) -> Style | None:
-    return {"+": "green", "-": "red", "@": "dim", "#": "dim"}.get(line[:1])  # type: ignore[return-value]
+_DIFF_STYLES: Mapping[str, Style] = {"+": "green", "-": "red", "@": "dim", "#": "dim"}
 
 
 def _summary(report: Report, reader: Reader) -> Iterator[str]:
     counts = {level: sum(f.severity == level for f in report.findings) for level in _NOUNS}
-    told = ", ".join(_plural(count, _NOUNS[level]) for level, count in counts.items() if count) or "nothing to report"
+    found = ", ".join(plural(count, _NOUNS[level]) for level, count in counts.items() if count) or "no findings"
     worst: Style = "red" if counts["error"] else "yellow" if counts["warning"] else "green"
-    yield reader.screen.paint(f"{_plural(report.checked, 'skill')} checked: {told}", worst)
+    yield reader.screen.paint(f"{plural(report.checked, 'skill')} checked: {found}", worst)
     if report.fixed:
-        yield f"{_plural(report.fixed, 'finding')} repaired in {_plural(_written(report), 'file')}"
+        written = sum(change.refusal is None for change in report.changes)
+        yield f"{plural(report.fixed, 'finding')} fixed in {plural(written, 'file')}"
     refused = {change.path for change in report.changes if change.refusal}
-    if repairable := sum(finding.fix is not None and finding.path not in refused for finding in report.findings):
+    if fixable := sum(finding.fix is not None and finding.path not in refused for finding in report.findings):
         words = " ".join(["skillshelf check", *(visible(path) for path in reader.paths), "--fix"])
-        yield f"{repairable} can be repaired without guessing: {words}"
+        yield f"{fixable} can be fixed automatically: {words}"
     if not report.checked and not report.findings:
-        yield "There is no skill here yet; make one: skillshelf new NAME"
-
-
-def _written(report: Report) -> int:
-    return sum(change.refusal is None for change in report.changes)
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+        yield "there are no skills here yet; create one with: skillshelf new NAME"
 
 
 # Programs -----------------------------------------------------------------------------------------
 
 
 def json_report(report: Report, reader: Reader) -> str:
-    """The report as one line of JSON."""
+    """Return the report as one line of JSON."""
     return as_json(report.to_dict())
 
 
@@ -108,11 +105,11 @@ _SARIF_LEVELS: Mapping[Level, str] = {"error": "error", "warning": "warning", "i
 
 
 def sarif_report(report: Report, reader: Reader) -> str:
-    """The report in the format that code hosts and editors exchange, SARIF 2.1.0."""
+    """Return the report in SARIF 2.1.0, the exchange format of code hosts and editors."""
     rules = sorted({finding.rule for finding in report.findings})
     driver = {
         "name": "skillshelf",
-        # The package itself stands above its modules, and is loaded before any of them.
+        # Not an import: the package itself is above this module in the import rules.
         "version": sys.modules["skillshelf"].__version__,
         "rules": [_sarif_rule(rule, reader.profile) for rule in rules],
     }
@@ -128,8 +125,7 @@ def sarif_report(report: Report, reader: Reader) -> str:
 
 def _sarif_rule(rule: str, profile: Profile) -> dict[str, Any]:
     row = RULES[rule]
-    weight = author_severities(profile)[rule]
-    level = {"reject": "error", "warn": "warning", "info": "note", "off": "none"}[weight]
+    level = {"reject": "error", "warn": "warning", "info": "note", "off": "none"}[author_severities(profile)[rule]]
     return {
         "id": rule,
         "shortDescription": {"text": row.summary},
@@ -141,38 +137,25 @@ def _sarif_rule(rule: str, profile: Profile) -> dict[str, Any]:
 
 def _sarif_result(finding: CheckFinding, rules: Sequence[str], base: str) -> dict[str, Any]:
     artifact = _artifact(finding.path, base)
-    place: dict[str, Any] = {"artifactLocation": artifact}
+    location: dict[str, Any] = {"artifactLocation": artifact}
     if finding.line is not None:
-        place["region"] = {"startLine": finding.line, "startColumn": finding.column or 1}
+        location["region"] = {"startLine": finding.line, "startColumn": finding.column or 1}
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": rules.index(finding.rule),
         "level": _SARIF_LEVELS[finding.severity],
         "message": {"text": visible(finding.message)},
-        # What is wrong with the machine has no path.
-        "locations": [{"physicalLocation": place}] if finding.path else [],
+        # A problem of the machine has no path.
+        "locations": [{"physicalLocation": location}] if finding.path else [],
     }
     if finding.fix is not None and finding.line is not None and finding.rule in _WHOLE_LINE:
-        result["fixes"] = [
-            {
-                "description": {"text": "Write the line as it is read."},
-                "artifactChanges": [
-                    {
-                        "artifactLocation": artifact,
-                        "replacements": [
-                            {
-                                "deletedRegion": {"startLine": finding.line, "startColumn": finding.column or 1},
-                                "insertedContent": {"text": finding.fix},
-                            }
-                        ],
-                    }
-                ],
-            }
-        ]
+        replacement = {"deletedRegion": location["region"], "insertedContent": {"text": finding.fix}}
+        changes = [{"artifactLocation": artifact, "replacements": [replacement]}]
+        result["fixes"] = [{"description": {"text": "Write the line as it is read."}, "artifactChanges": changes}]
     return result
 
 
-# Their repair is the rest of the one line they are about.
+# The fix of these rules is the rest of the line of the finding.
 _WHOLE_LINE = frozenset({"yaml-colon", "yaml-brackets", "name-directory", "name-pattern", "name-length", "name-type"})
 
 
@@ -188,7 +171,7 @@ def _address(path: str) -> str:
 
 
 def _inside(path: str, base: str) -> str | None:
-    """The path from the base, where it lies below it."""
+    """Return the path relative to the base, or None if it is outside."""
     prefix = base.rstrip("/") + "/"
     return path.removeprefix(prefix) if path.startswith(prefix) else None
 
@@ -201,7 +184,7 @@ _IN_PROPERTY = {**_IN_DATA, ":": "%3A", ",": "%2C"}
 
 
 def github_report(report: Report, reader: Reader) -> str:
-    """One line a finding that GitHub Actions shows at its place in the source."""
+    """Return one line for each finding, which GitHub Actions shows beside the source."""
     return "".join(f"{_annotation(finding, reader.base)}\n" for finding in report.findings)
 
 
@@ -211,9 +194,9 @@ def _annotation(finding: CheckFinding, base: str) -> str:
     if finding.line is not None:
         properties |= {"line": str(finding.line), "col": str(finding.column or 1)}
     properties["title"] = finding.rule
-    told = ",".join(f"{name}={_escaped(value, _IN_PROPERTY)}" for name, value in properties.items() if value)
+    listed = ",".join(f"{name}={_escaped(value, _IN_PROPERTY)}" for name, value in properties.items() if value)
     message = f"{finding.message}; repaired: {finding.fix}" if _has_more(finding) else finding.message
-    return f"::{_COMMANDS[finding.severity]} {told}::{_escaped(message, _IN_DATA)}"
+    return f"::{_COMMANDS[finding.severity]} {listed}::{_escaped(message, _IN_DATA)}"
 
 
 def _escaped(text: str, table: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""A name to a new skill on disk that passes `check`: whole or not at all, and never in the place of another."""
+"""Create a new skill that passes `check`: completely or not at all, and never instead of an existing one."""
 
 import json
 import os
@@ -17,15 +17,15 @@ from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import expand, find_repository
 from skillshelf.core.text import fold, visible
 from skillshelf.errors import ConfigurationError, SkillAlreadyExists, SkillError
-from skillshelf.lint.checks import advise, page_of
+from skillshelf.lint.checks import page_of, run_checks
 from skillshelf.lint.fix import is_valid_name, yaml_word
 from skillshelf.shelf import Shelf
 
-__all__ = ["NewSkill", "NewSkillOptions", "make", "suggested_name", "told"]
+__all__ = ["NewSkill", "NewSkillOptions", "create_skill", "suggested_name", "summary_of"]
 
 
 class NewSkillOptions(NamedTuple):
-    """What somebody wants a new skill to be."""
+    """The name, the description and the folders of a new skill."""
 
     name: str
     description: str | None = None
@@ -35,7 +35,7 @@ class NewSkillOptions(NamedTuple):
 
 
 class NewSkill(NamedTuple):
-    """A skill that was made, and what its author should know."""
+    """A created skill, with notes for its author."""
 
     name: str
     path: str
@@ -43,49 +43,48 @@ class NewSkill(NamedTuple):
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return {"name": self.name, "path": self.path, "dir": os.path.dirname(self.path), "files": list(self.files)}
 
 
-def make(wish: NewSkillOptions, shelf: Shelf, *, root: str | None = None, user: bool = False) -> NewSkill:
-    """Put a new skill into a root: the one named, the user's own, or that of the repository here."""
-    _refuse_name(wish.name, shelf.profile)
-    _refuse_controls(wish.description or "")
-    contents = _contents(wish)
-    notes = [*_said_of(contents["SKILL.md"], wish.name, shelf.profile)]
-    folder = f"{_root(shelf, root, user)}/{wish.name}"
+def create_skill(options: NewSkillOptions, shelf: Shelf, *, root: str | None = None, user: bool = False) -> NewSkill:
+    """Create a skill in a root: the given one, the user's own, or that of the repository."""
+    _refuse_name(options.name, shelf.profile)
+    _refuse_controls(options.description or "")
+    contents = _contents(options)
+    notes = [*_check_new(contents["SKILL.md"], options.name, shelf.profile)]
+    folder = f"{_root(shelf, root, user)}/{options.name}"
     notes += [
-        f"another skill has this name already: {skill.path}"
+        f"another skill already has this name: {skill.path}"
         for skill in shelf.catalog.skills
-        if skill.name == wish.name and skill.dir != folder
+        if skill.name == options.name and skill.dir != folder
     ]
     try:
         make_folder(folder, contents)
     except FileExistsError:
         raise SkillAlreadyExists(folder) from None
     except OSError as error:
-        raise SkillError(f"{folder} cannot be made: {(error.strerror or str(error)).lower()}") from None
-    return NewSkill(wish.name, f"{folder}/SKILL.md", tuple(sorted(contents)), tuple(notes))
+        raise SkillError(f"{folder} cannot be created: {(error.strerror or str(error)).lower()}") from None
+    return NewSkill(options.name, f"{folder}/SKILL.md", tuple(sorted(contents)), tuple(notes))
 
 
-def told(made: NewSkill, where: PathDisplay) -> str:
-    """Where the skill was put, and what to do next."""
-    folder = os.path.dirname(made.path)
-    short = visible(where.short(folder))
-    lines = [f"Made {short}", *(f"  {path}" for path in made.files), "", "Next:"]
+def summary_of(new: NewSkill, where: PathDisplay) -> str:
+    """Return the created files and the next steps, for people."""
+    folder = visible(where.short(os.path.dirname(new.path)))
+    lines = [f"Created {folder}", *(f"  {path}" for path in new.files), "", "Next:"]
     lines += [
-        f"  write what to do into {short}/SKILL.md",
-        f"  skillshelf check {short}",
-        f"  skillshelf show {made.name}",
+        f"  write the instructions in {folder}/SKILL.md",
+        f"  skillshelf check {folder}",
+        f"  skillshelf show {new.name}",
     ]
     return "\n".join(lines) + "\n"
 
 
-# The name and the place ---------------------------------------------------------------------------
+# Name and location --------------------------------------------------------------------------------
 
 
 def suggested_name(name: str, profile: Profile) -> str | None:
-    """The nearest valid name, if there is one."""
+    """Return the nearest valid name, if there is one."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1-\2", plain).lower()
     near = re.sub(r"[^a-z0-9]+", "-", words).strip("-")[: profile.name_max].strip("-")
@@ -96,19 +95,19 @@ def _refuse_name(name: str, profile: Profile) -> None:
     if is_valid_name(name, profile) and name.isascii():
         return
     near = suggested_name(name, profile)
-    advice = f"; try: skillshelf new {near}" if near else ""
+    hint = f"; try: skillshelf new {near}" if near else ""
     raise ConfigurationError(
-        f"{name[:80]!r} is no valid name: lower-case letters, digits and single hyphens, "
-        f"at most {profile.name_max}{advice}"
+        f"{name[:80]!r} is not a valid name: use lower-case letters, digits and single hyphens, "
+        f"at most {profile.name_max} characters{hint}"
     )
 
 
 def _refuse_controls(description: str) -> None:
-    """Refuse what would not be in the file as it was given; line ends and tabs become blanks, as in any reader."""
+    """Reject control characters, which the file cannot contain; line ends and tabs become blanks."""
     controls = sorted({c for c in description if unicodedata.category(c) == "Cc" and c not in "\t\n\r"})
     if controls:
         named = ", ".join(f"U+{ord(c):04X}" for c in controls)
-        raise ConfigurationError(f"--description: control characters cannot be kept ({named}); write it without them")
+        raise ConfigurationError(f"--description: control characters are not allowed ({named})")
 
 
 def _root(shelf: Shelf, root: str | None, user: bool) -> str:
@@ -140,7 +139,7 @@ def _path(rule: RootRule, shelf: Shelf, repository: str) -> str:
 
 
 def _allowed(path: str, shelf: Shelf) -> str:
-    """The root, unless it is a link that a cloned repository may not lead us by."""
+    """Return the root, unless it is a link that a cloned repository may not contain."""
     roots = resolve_roots(shelf.profile, shelf.environment, shelf.settings, trust=shelf.trust)
     for problem in roots.problems:
         if problem.path == path:
@@ -151,36 +150,36 @@ def _allowed(path: str, shelf: Shelf) -> str:
 # The files ----------------------------------------------------------------------------------------
 
 
-def _said_of(data: bytes, name: str, profile: Profile) -> list[str]:
-    """What `check` would advise about the new file, as notes; what it would fail is refused."""
+def _check_new(data: bytes, name: str, profile: Profile) -> list[str]:
+    """Return the notes of `check` about the new file; raise ConfigurationError for a warning or an error."""
     document = parse(data, whole=True)
     page = page_of(data, document, directory=name, folder="/nonexistent")
     findings = [*check(document, name, profile)]
-    findings += [note.finding for note in advise(page) if note.finding.rule.startswith("description-")]
-    weights = author_severities(profile)
+    findings += [found.finding for found in run_checks(page) if found.finding.rule.startswith("description-")]
+    severities = author_severities(profile)
     for finding in findings:
-        if weights[finding.rule] in ("reject", "warn"):
+        if severities[finding.rule] in ("reject", "warn"):
             raise ConfigurationError(f"--description: {finding.message}")
-    return [f"description: {finding.message}" for finding in findings if weights[finding.rule] != "off"]
+    return [f"description: {finding.message}" for finding in findings if severities[finding.rule] != "off"]
 
 
-def _contents(wish: NewSkillOptions) -> dict[str, bytes]:
-    title = wish.name.replace("-", " ")
-    description = wish.description if wish.description is not None else _DESCRIPTION.format(title=title)
+def _contents(options: NewSkillOptions) -> dict[str, bytes]:
+    title = options.name.replace("-", " ")
+    description = options.description if options.description is not None else _DESCRIPTION.format(title=title)
     texts = {"SKILL.md": ""}
     pointers = ""
     for wanted, path, text, pointer in (
-        (wish.references, "references/details.md", _REFERENCE, _READ_IT),
-        (wish.scripts, "scripts/run.py", _SCRIPT, _RUN_IT),
-        (wish.assets, "assets/template.md", _ASSET, _COPY_IT),
+        (options.references, "references/details.md", _REFERENCE, _READ_IT),
+        (options.scripts, "scripts/run.py", _SCRIPT, _RUN_IT),
+        (options.assets, "assets/template.md", _ASSET, _COPY_IT),
     ):
         if wanted:
             texts[path] = text.format(title=title.capitalize())
             pointers += pointer
-    # JSON text is YAML text, and one line of it is read alike by every agent.
+    # JSON is YAML, and every agent reads one line of it the same way.
     quoted = json.dumps(fold(description), ensure_ascii=False)
     texts["SKILL.md"] = _SKILL.format(
-        name=yaml_word(wish.name), description=quoted, title=title.capitalize(), pointers=pointers
+        name=yaml_word(options.name), description=quoted, title=title.capitalize(), pointers=pointers
     )
     return {path: text.encode("utf-8", "surrogateescape") for path, text in texts.items()}
 

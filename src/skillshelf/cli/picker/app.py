@@ -137,8 +137,8 @@ class Picker(App[SkillRow]):
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = _BREAKPOINTS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "interrupt", priority=True),
-        Binding("escape", "cancel"),
+        Binding("ctrl+c", f"stop({128 + signal.SIGINT})", priority=True),
+        Binding("escape", "stop(1)"),
         Binding("enter,ctrl+j", "pick"),
         Binding("up", "move(-1)"),
         Binding("down", "move(1)"),
@@ -185,7 +185,7 @@ class Picker(App[SkillRow]):
         self._rows.show((), empty="reading skills …", follow=None)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop, 128 + number)
+            loop.add_signal_handler(number, self.action_stop, 128 + number)
         self._request_rows()
 
     def on_resize(self, event: Resize) -> None:
@@ -336,15 +336,8 @@ class Picker(App[SkillRow]):
             return
         self.exit(row)
 
-    def action_cancel(self) -> None:
+    def action_stop(self, code: int) -> None:
         """Leave without a choice."""
-        self._stop(1)
-
-    def action_interrupt(self) -> None:
-        """Leave as an interrupted program does."""
-        self._stop(128 + signal.SIGINT)
-
-    def _stop(self, code: int) -> None:
         self.exit(None, return_code=code)
 
     def action_move(self, by: int) -> None:
@@ -362,13 +355,10 @@ class Picker(App[SkillRow]):
     def action_next(self, by: int) -> None:
         """Give the focus to the next part, or to the one before it."""
         if not isinstance(self.screen, ModalScreen):
-            self._focus_part(_ORDER[(_ORDER.index(self._part) + by) % len(_ORDER)])
+            self.action_go(_ORDER[(_ORDER.index(self._part) + by) % len(_ORDER)])
 
-    def action_search(self) -> None:
-        """Give the focus to the search box."""
-        self._focus_part("search")
-
-    def _focus_part(self, part: Part) -> None:
+    def action_go(self, part: Part) -> None:
+        """Give the focus to a part."""
         self._part = part
         self._arrange()
         self.screen.set_focus(self.query_one(f"#{part}"))

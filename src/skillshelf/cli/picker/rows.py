@@ -1,7 +1,7 @@
 """Convert a catalog into the picker's rows, select rows, and describe one; nothing here draws."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from skillshelf.catalog.load import omissions
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
 __all__ = [
-    "COLUMNS",
     "HELP",
     "SHOWN",
     "Column",
@@ -207,20 +206,11 @@ def _contains(row: SkillRow, query: str) -> bool:
 
 
 class Column(NamedTuple):
-    """A column: its title, its width in cells, and the function that returns its text for a row."""
+    """A column of the list, with its width in cells."""
 
     title: str
     cells: int
-    value: Callable[[SkillRow], str]
 
-
-COLUMNS: Mapping[str, Callable[[SkillRow], str]] = {
-    "NAME": lambda row: row.name,
-    "SCOPE": lambda row: row.scope,
-    "ROOT": lambda row: row.root,
-    "STATE": lambda row: row.state,
-    "DESCRIPTION": lambda row: row.text,
-}
 
 _WIDTHS = (
     # From this width on: the widths of the columns; the column with 0 takes the rest.
@@ -231,16 +221,17 @@ _WIDTHS = (
 )
 
 
-def columns_for(cells: int) -> list[Column]:
+def columns_for(total: int) -> list[Column]:
     """Return the columns for a list of this width; a blank precedes each."""
-    widths = next(widths for least, widths in _WIDTHS if cells >= least)
-    left = max(1, cells - sum(widths.values()) - len(widths))
-    return [Column(title, wanted or left, COLUMNS[title]) for title, wanted in widths.items()]
+    widths = next(widths for least, widths in _WIDTHS if total >= least)
+    left = max(1, total - sum(widths.values()) - len(widths))
+    return [Column(title, cells or left) for title, cells in widths.items()]
 
 
 def cells_of(row: SkillRow, columns: Sequence[Column]) -> list[str]:
     """Return the text of each column, cut to its width."""
-    return [shorten(visible(column.value(row)), column.cells) for column in columns]
+    texts = {"NAME": row.name, "SCOPE": row.scope, "ROOT": row.root, "STATE": row.state, "DESCRIPTION": row.text}
+    return [shorten(visible(texts[column.title]), column.cells) for column in columns]
 
 
 # Details ------------------------------------------------------------------------------------------

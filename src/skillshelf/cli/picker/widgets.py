@@ -35,8 +35,8 @@ _LETTERS: list[BindingType] = [
     Binding("s", "app.scope"),
     Binding("o", "app.host"),
     Binding("p", "app.problems"),
-    Binding("slash", "app.search"),
-    Binding("q", "app.cancel"),
+    Binding("slash", "app.go('search')"),
+    Binding("q", "app.stop(1)"),
     Binding("question_mark", "app.help"),
 ]
 
