@@ -141,7 +141,7 @@ def test_a_command_of_the_user_loads_a_skill_and_a_wrong_one_asks_no_model(chat:
 
     assert server.said_to_model("user")[0].startswith('<skill_content name="deploy"')
     assert len(server.requests) == 1
-    assert (wrong.status, wrong.stderr) == (3, "skillshelf: Skill not found: deplyo; did you mean deploy?\n")
+    assert (wrong.status, wrong.stderr) == (3, "skillshelf: skill 'deplyo' not found; did you mean deploy?\n")
 
 
 def test_skills_of_a_project_nobody_trusts_are_held_back_unless_this_run_is_allowed(
@@ -279,7 +279,8 @@ def test_lines_from_a_pipe_are_answered_one_by_one_as_the_answers_come(machine: 
             server.gate.set()
             assert chatting.stdout.read() == b" answer.\nSecond.\n"
             assert chatting.stderr
-            assert chatting.stderr.read() == b"skillshelf: Skill not found: nope\n"
+            hint = b"run `skillshelf list --all` to see every skill and why some are missing"
+            assert chatting.stderr.read() == b"skillshelf: skill 'nope' not found (" + hint + b")\n"
         assert chatting.returncode == 0
     assert server.said_to_model("user") == ["One.", "Two."]
 

@@ -10,10 +10,11 @@ from typing import Any
 
 from skillshelf.adapters.agent import AgentConfiguration, AgentSession, check_installed, usable_model
 from skillshelf.catalog.prompt import visible_to_model
+from skillshelf.cli.views import error_line
 from skillshelf.core.console import ask, can_ask, note, write, write_piece
 from skillshelf.core.limits import DESCRIPTION_SHOWN
 from skillshelf.core.text import cut, plural, visible
-from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound
+from skillshelf.errors import ConfigurationError, SkillError
 from skillshelf.journal.events import (
     Event,
     PermissionDecided,
@@ -166,12 +167,7 @@ class _Talk:
             try:
                 self._turn(line)
             except SkillError as error:
-                near = (
-                    f"; did you mean {', '.join(error.near)}?"
-                    if isinstance(error, SkillNotFound) and error.near
-                    else ""
-                )
-                note(f"{error}{near}")
+                note(error_line(error))
             except asyncio.CancelledError:
                 note("stopped; Ctrl-C once more leaves")
             except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""A catalog or a profile to what a person or a program is shown."""
+"""Lay out catalogs, tools, profiles and errors as text for people."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,11 +7,18 @@ from skillshelf.config.profile import Profile, profile_to_dict
 from skillshelf.core.console import PathDisplay, Screen
 from skillshelf.core.text import fold, plural, shorten, visible
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
+from skillshelf.errors import (
+    AmbiguousSkill,
+    ResourceNotFound,
+    SkillDirectoryNotFound,
+    SkillError,
+    SkillNotFound,
+)
 
 if TYPE_CHECKING:
     from skillshelf.session.tools import Tool
 
-__all__ = ["list_view", "overview", "profile_view", "profiles_view", "tools_view"]
+__all__ = ["error_line", "list_view", "overview", "profile_view", "profiles_view", "tools_view"]
 
 
 _NAME_CELLS = 64
@@ -222,3 +229,23 @@ def _value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return " ".join(str(item) for item in value) or "none"
     return str(value) or "none" if not isinstance(value, dict) else "none"
+
+
+# Errors -------------------------------------------------------------------------------------------
+
+
+def error_line(error: SkillError) -> str:
+    """Return what happened and what to do about it, in one line."""
+    if isinstance(error, SkillDirectoryNotFound):
+        return f"folder '{error.path}' not found (--cwd must name a folder that exists)"
+    if isinstance(error, ResourceNotFound):
+        return f"file '{error.path}' not found"
+    if isinstance(error, AmbiguousSkill):
+        return f"{len(error.paths)} skills are named '{error.name}'; name one by its path: {', '.join(error.paths)}"
+    if isinstance(error, SkillNotFound) and error.near:
+        return f"skill '{error.name}' not found; did you mean {', '.join(error.near)}?"
+    if isinstance(error, SkillNotFound):
+        return (
+            f"skill '{error.name}' not found (run `skillshelf list --all` to see every skill and why some are missing)"
+        )
+    return str(error)
