@@ -153,7 +153,7 @@ def test_skills_of_a_project_nobody_trusts_are_held_back_unless_this_run_is_allo
         assert "stranger" not in server.said_to_model("system")[0]
         chat("--model", "m", "--once", "Hi.", "--trust", env=server.env)
         assert "<name>stranger</name>" in server.said_to_model("system")[0]
-    assert "1 skill of this project held back" in held.stderr
+    assert "1 skill of this project is hidden from models" in held.stderr
 
 
 def test_one_answer_as_json(chat: Chat) -> None:
