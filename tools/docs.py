@@ -186,7 +186,9 @@ def _command(name: str) -> str:
 
     command = COMMANDS[name]
     own = [option for option in command.options if option not in SHARED]
-    return f"## `{usage_of(name)}`\n\n{command.help.capitalize()}." + (f"\n\n{_options(own)}" if own else "")
+    return f"## `{usage_of(name)}`\n\n{command.help[0].upper()}{command.help[1:]}." + (
+        f"\n\n{_options(own)}" if own else ""
+    )
 
 
 def _options(options: Sequence["Option"]) -> str:

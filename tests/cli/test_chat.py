@@ -23,7 +23,7 @@ from support.needs import needs, require
 from support.trees import SOURCE, Machine, write_skill
 
 import skillshelf
-from skillshelf.cli.chat import breaking_off_waits, choose_model
+from skillshelf.cli.chat import choose_model, interrupted_waits
 from skillshelf.cli.main import main
 from skillshelf.errors import ConfigurationError
 
@@ -70,7 +70,7 @@ def test_a_local_server_is_asked_for_its_model_by_chat_completions(given: str, m
     [
         (None, {}, "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or for a local server .* set OPENAI_BASE_URL"),
         (None, {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, "add --model NAME"),
-        ("gpt-5", {}, "say whose model it is"),
+        ("gpt-5", {}, "gpt-5 has no provider; name it"),
         ("openai:gpt-5", {}, "openai:gpt-5 needs a key; set OPENAI_API_KEY"),
         ("anthropic:x", {"OPENAI_API_KEY": "k"}, "anthropic:x needs a key; set ANTHROPIC_API_KEY"),
     ],
@@ -122,9 +122,7 @@ def test_one_answer_goes_to_standard_output_and_what_was_loaded_to_standard_erro
     assert done == Done(
         0,
         "All is deployed.\n",
-        "skillshelf: no skill named deplyo\n"
-        f"skillshelf: loaded deploy ({path})\n"
-        f"skillshelf: the journal is {journal}\n",
+        f"skillshelf: no skill named deplyo\nskillshelf: loaded deploy ({path})\nskillshelf: journal: {journal}\n",
     )
     [system] = server.said_to_model("system")
     assert "<name>deploy</name>" in system
@@ -141,7 +139,7 @@ def test_a_command_of_the_user_loads_a_skill_and_a_wrong_one_asks_no_model(chat:
 
     assert server.said_to_model("user")[0].startswith('<skill_content name="deploy"')
     assert len(server.requests) == 1
-    assert (wrong.status, wrong.stderr) == (3, "skillshelf: Skill not found: deplyo; did you mean deploy?\n")
+    assert (wrong.status, wrong.stderr) == (3, "skillshelf: skill 'deplyo' not found; did you mean deploy?\n")
 
 
 def test_skills_of_a_project_nobody_trusts_are_held_back_unless_this_run_is_allowed(
@@ -153,7 +151,7 @@ def test_skills_of_a_project_nobody_trusts_are_held_back_unless_this_run_is_allo
         assert "stranger" not in server.said_to_model("system")[0]
         chat("--model", "m", "--once", "Hi.", "--trust", env=server.env)
         assert "<name>stranger</name>" in server.said_to_model("system")[0]
-    assert "1 skill of this project held back" in held.stderr
+    assert "1 skill of this project is hidden from models" in held.stderr
 
 
 def test_one_answer_as_json(chat: Chat) -> None:
@@ -265,6 +263,7 @@ def start(machine: Machine, server: ModelServer, *words: str, **streams: Any) ->
     return subprocess.Popen(command, cwd=machine.repo, env=environment, **streams)
 
 
+@pytest.mark.slow
 def test_lines_from_a_pipe_are_answered_one_by_one_as_the_answers_come(machine: Machine) -> None:
     with model_server("Slow answer.", "Second.") as server:
         server.gate.clear()
@@ -279,7 +278,8 @@ def test_lines_from_a_pipe_are_answered_one_by_one_as_the_answers_come(machine: 
             server.gate.set()
             assert chatting.stdout.read() == b" answer.\nSecond.\n"
             assert chatting.stderr
-            assert chatting.stderr.read() == b"skillshelf: Skill not found: nope\n"
+            hint = b"run `skillshelf list --all` to see every skill and why some are missing"
+            assert chatting.stderr.read() == b"skillshelf: skill 'nope' not found (" + hint + b")\n"
         assert chatting.returncode == 0
     assert server.said_to_model("user") == ["One.", "Two."]
 
@@ -308,8 +308,9 @@ class Screen:
         os.write(self._master, f"{text}\n".encode())
 
 
-def test_a_ctrl_c_that_comes_just_before_a_wait_begins_ends_it_all_the_same() -> None:
-    """A signal that another thread takes does not break off the wait either."""
+@pytest.mark.slow
+def test_a_ctrl_c_that_comes_just_before_a_wait_begins_ends_it_anyway() -> None:
+    """A signal that another thread handles does not interrupt the wait either."""
     reading, writing = os.pipe()
     heeded = threading.Event()
     keys = []
@@ -322,7 +323,7 @@ def test_a_ctrl_c_that_comes_just_before_a_wait_begins_ends_it_all_the_same() ->
     waiting = threading.Timer(0.1, interrupt)
     # Whoever runs these tests may ignore the signal.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    with breaking_off_waits():
+    with interrupted_waits():
         waiting.start()
         with pytest.raises(KeyboardInterrupt):
             os.read(reading, 1)
@@ -333,6 +334,7 @@ def test_a_ctrl_c_that_comes_just_before_a_wait_begins_ends_it_all_the_same() ->
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_at_a_terminal_scripts_are_asked_for_and_ctrl_c_ends_an_answer_and_then_the_chat(machine: Machine) -> None:
     folder = write_skill(machine.home / ".agents/skills", "deploy").parent
     (folder / "scripts").mkdir()
@@ -345,12 +347,12 @@ def test_at_a_terminal_scripts_are_asked_for_and_ctrl_c_ends_an_answer_and_then_
         os.close(slave)
         screen = Screen(master)
         try:
-            screen.wait_for("1 skill; /skill:NAME or $NAME uses one")
+            screen.wait_for("1 skill; /skill:NAME or $NAME uses a skill")
             screen.wait_for("> ")
             screen.type("Never mind.")
             screen.wait_for("Run it in a sandbox? [y/N] ")
             chatting.send_signal(signal.SIGINT)
-            screen.wait_for("stopped; Ctrl-C once more leaves")
+            screen.wait_for("stopped; press Ctrl-C again to leave")
             screen.wait_for("> ")
             screen.type("Run it.")
             screen.wait_for("Run it in a sandbox? [y/N] ")
@@ -365,10 +367,10 @@ def test_at_a_terminal_scripts_are_asked_for_and_ctrl_c_ends_an_answer_and_then_
             screen.type("Once more.")
             screen.wait_for("Slow")
             chatting.send_signal(signal.SIGINT)
-            screen.wait_for("stopped; Ctrl-C once more leaves")
+            screen.wait_for("stopped; press Ctrl-C again to leave")
             screen.wait_for("> ")
             chatting.send_signal(signal.SIGINT)
-            screen.wait_for(f"\nskillshelf: the journal is {journal}")
+            screen.wait_for(f"\nskillshelf: journal: {journal}")
             assert chatting.wait(60) == 130
         finally:
             chatting.kill()

@@ -295,7 +295,7 @@ def test_a_strangers_skills_are_held_back_with_one_line_that_says_how_to_allow_t
 
     assert (held.returncode, allowed.returncode, trusted.returncode) == (0, 0, 0)
     assert len(held.stderr.splitlines()) == 1
-    for word in ("2 skills of this project held back", "--trust", str(machine.repo)):
+    for word in ("2 skills of this project are hidden from models", "--trust", str(machine.repo)):
         assert word in held.stderr
     assert "mine" in held.stdout
     assert not re.search("deploy|review", held.stdout)

@@ -83,7 +83,7 @@ def test_show_says_what_happened_one_line_an_event(machine: Machine) -> None:
         "8 bytes: größe",
         "exit 0, 500 ms",
         "notes, manual, with: v2",
-        "notes, auto, which the model has already",
+        "notes, auto, already in the context",
         "1 skill no longer in the context",
         "what=[1,2]",
         "after 20 events",
@@ -138,7 +138,7 @@ def test_show_without_a_match_is_a_negative_answer(machine: Machine) -> None:
     (machine.repo / "empty.jsonl").write_bytes(b"")
 
     done = machine.run("log", "show", "run.jsonl", "--skill", "nothing")
-    assert (done.returncode, done.stdout) == (1, "No such event.\n")
+    assert (done.returncode, done.stdout) == (1, "No event matches.\n")
     done = machine.run("log", "show", "run.jsonl", "--skill", "nothing", "--json")
     assert (done.returncode, json.loads(done.stdout)) == (1, [])
     done = machine.run("log", "show", "empty.jsonl")
@@ -273,7 +273,7 @@ def test_verify_tells_a_person_each_line_and_the_sum_to_keep(machine: Machine) -
     assert whole.stdout.splitlines() == [
         "run.jsonl: unchanged, 20 lines, 1 session",
         f"Last sum: {head}",
-        "Keep it elsewhere; log verify --head SUM then finds a cut end.",
+        "Keep it elsewhere: log verify --head SUM detects a journal whose end was cut off.",
     ]
     assert broken.returncode == 1
     assert broken.stdout.splitlines() == [
@@ -291,7 +291,7 @@ def test_an_open_end_is_a_note_and_no_fault(machine: Machine) -> None:
     done = machine.run("log", "verify", "run.jsonl")
 
     assert done.returncode == 0
-    assert "Its end is open: a session has no session_ended" in done.stdout
+    assert "The end is open: a session has no session_ended" in done.stdout
 
 
 # Mistakes -----------------------------------------------------------------------------------------
@@ -304,9 +304,9 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
         "unknown action 'sing'; it is one of: show, verify, stats, replay",
     ),
     "no file": (("log", "verify"), 2, "missing argument FILE: the journal (usage: skillshelf log ACTION FILE)"),
-    "no such file": (("log", "verify", "nothing.jsonl"), 3, "File not found: "),
-    "no such file to show": (("log", "show", "nothing.jsonl"), 3, "File not found: "),
-    "no such file to count": (("log", "stats", "nothing.jsonl"), 3, "File not found: "),
+    "no such file": (("log", "verify", "nothing.jsonl"), 3, "nothing.jsonl' not found"),
+    "no such file to show": (("log", "show", "nothing.jsonl"), 3, "nothing.jsonl' not found"),
+    "no such file to count": (("log", "stats", "nothing.jsonl"), 3, "nothing.jsonl' not found"),
     "a folder": (("log", "show", "."), 5, "it is a folder, not a file"),
     "a pipe": (("log", "verify", "pipe"), 5, "it is a pipe, not a file; name the file itself"),
     "a device": (("log", "stats", "/dev/zero"), 5, "it is a device, not a file; name the file itself"),

@@ -131,15 +131,15 @@ def test_no_line_is_wider_than_the_terminal(machine: Machine, columns: int) -> N
 def test_a_person_sees_hidden_skills_and_that_they_are_hidden(machine: Machine) -> None:
     put(machine, "alpha", "Paints fences.", more="disable-model-invocation: true\n")
 
-    assert "a model is not told of it: disable-model-invocation" in shown(machine, "paint", Screen(columns=80))
+    assert "hidden from models: disable-model-invocation" in shown(machine, "paint", Screen(columns=80))
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["zzqqxx"], "none of 1 skills fits 'zzqqxx'; skillshelf list shows them all"),
-        (["rellleasse-nooottes"], "none of 1 skills fits 'rellleasse-nooottes'; did you mean release-notes?"),
-        ([""], "the query is empty; say in some words what the skill should do"),
+        (["zzqqxx"], "no skill fits 'zzqqxx' (1 searched); skillshelf list shows them all"),
+        (["rellleasse-nooottes"], "no skill fits 'rellleasse-nooottes' (1 searched); did you mean release-notes?"),
+        ([""], "the query is empty; describe in a few words what the skill should do"),
         (["notes", "--scope", "project"], "there are no skills of scope project here"),
     ],
 )

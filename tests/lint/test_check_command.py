@@ -210,7 +210,7 @@ def test_what_github_would_take_for_a_command_is_escaped(machine: Machine) -> No
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [
-        (["check", "nothing"], 3, "File not found: "),
+        (["check", "nothing"], 3, "nothing' not found"),
         (["check", "empty"], 3, "SKILL.md not found: "),
         (["check", "a.txt"], 2, "is not a SKILL.md"),
         (["check", "--format", "xml"], 2, "no format 'xml'; there are: text, json, sarif, github"),

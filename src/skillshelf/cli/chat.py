@@ -1,4 +1,4 @@
-"""What a user says about a model, and the environment, to the name of one that pydantic-ai knows."""
+"""Choose a model and talk to it in the terminal: the command `chat`."""
 
 import asyncio
 import os
@@ -10,10 +10,11 @@ from typing import Any
 
 from skillshelf.adapters.agent import AgentConfiguration, AgentSession, check_installed, usable_model
 from skillshelf.catalog.prompt import visible_to_model
+from skillshelf.cli.views import error_line
 from skillshelf.core.console import ask, can_ask, note, write, write_piece
 from skillshelf.core.limits import DESCRIPTION_SHOWN
 from skillshelf.core.text import cut, plural, visible
-from skillshelf.errors import DONE, FAILED, ConfigurationError, SkillError, SkillNotFound
+from skillshelf.errors import DONE, FAILED, ConfigurationError, SkillError
 from skillshelf.journal.events import (
     Event,
     PermissionDecided,
@@ -25,20 +26,20 @@ from skillshelf.journal.events import (
 )
 from skillshelf.shelf import Shelf
 
-__all__ = ["breaking_off_waits", "chat", "choose_model"]
+__all__ = ["chat", "choose_model", "interrupted_waits"]
 
 
 KEYS: Mapping[str, str] = {
     "ANTHROPIC_API_KEY": "anthropic:claude-sonnet-4-5",
     "OPENAI_API_KEY": "openai:gpt-5",
 }
-"""Where a key usually lies, and the model that is taken if nobody names one; the first key that is set counts."""
+"""The variable of each API key, and the default model for it; the first one that is set decides."""
 
 _LOCAL = "OPENAI_BASE_URL"
 
 
 def choose_model(given: str | None, env: Mapping[str, str]) -> str:
-    """The model to talk to; an error says exactly what to set."""
+    """Return the model to talk to, by the name that pydantic-ai knows; an error says exactly what to set."""
     if given:
         return _on_own_server(given) if env.get(_LOCAL) else _named(given, env)
     if env.get(_LOCAL):
@@ -60,17 +61,17 @@ def _named(given: str, env: Mapping[str, str]) -> str:
     if not colon:
         names = ", ".join(KEYS.values())
         raise ConfigurationError(
-            f"--model {given}: say whose model it is, for example {names}; or set {_LOCAL} for a local server"
+            f"--model {given} has no provider; name it, for example {names}, or set {_LOCAL} for a local server"
         )
     return given
 
 
 def _on_own_server(given: str) -> str:
-    """A model of the server that the environment names; every such server has chat completions."""
+    """Return the name of a model at a local server; every such server has chat completions."""
     provider, colon, name = given.partition(":")
     if colon and provider == "openai":
         return f"openai-chat:{name}"
-    # `llama3:8b` is a name with a colon in it.
+    # A name may have a colon in it, as `llama3:8b`.
     return given if colon and _is_provider(provider) else f"openai-chat:{given}"
 
 
@@ -82,7 +83,7 @@ def _is_provider(name: str) -> bool:
     except ValueError:
         return False
     except ImportError:
-        # Known, and not installed: the error for that is better said when it is used.
+        # It is known but not installed, which is reported when it is used.
         return True
     return True
 
@@ -90,19 +91,19 @@ def _is_provider(name: str) -> bool:
 INSTRUCTIONS = "You are a helpful assistant in a terminal. Answer briefly, in plain text."
 STOPPED = 130
 _EXIT = ("/exit", "/quit")
-_PATIENCE = 2.0
-_TICK = 0.2
+_CLOSE_SECONDS = 2.0
+_WAKE_SECONDS = 0.2
 
 
 def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
-    """Talk until the user leaves, or answer once; the exit status."""
+    """Talk until the user leaves, or answer once; return the exit status."""
     once = values["once"]
     if values["json"] and once is None:
         raise ConfigurationError("--json is for one answer; add --once TEXT")
     if once is not None and not once.strip():
-        raise ConfigurationError("--once needs a text; usage: skillshelf chat --once TEXT")
+        raise ConfigurationError("--once needs a text (usage: skillshelf chat --once TEXT)")
     check_installed()
-    # The framework would print an advertisement on the terminal.
+    # Without this the framework prints an advertisement.
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
     name = choose_model(values["model"], os.environ)
     configuration = AgentConfiguration(INSTRUCTIONS, usable_model(name))
@@ -116,7 +117,7 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
                 confirm=talk.confirm if can_ask() else None,
                 journal=journal,
                 keep=values["keep"],
-                on_event=talk.tell,
+                on_event=talk.report,
             )
         )
         talk.begin(runner, session)
@@ -127,7 +128,7 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
             if session.session is not None and (problem := session.session.journal_problem):
                 note(problem)
             if journal:
-                note(f"the journal is {journal}")
+                note(f"journal: {journal}")
     if values["json"]:
         from skillshelf.core.console import as_json
 
@@ -138,7 +139,7 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
 
 
 class _Talk:
-    """One chat: its session, what was said last, and how often the user interrupted."""
+    """One chat: its session, the last answer, and the number of interrupts."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.answer = ""
@@ -150,7 +151,7 @@ class _Talk:
         self._is_in_line = False
 
     def begin(self, runner: asyncio.Runner, session: AgentSession) -> None:
-        """Take the session to talk in."""
+        """Set the session to talk in."""
         self._runner = runner
         self._session = session
 
@@ -161,19 +162,14 @@ class _Talk:
         if can_ask():
             session = self._session.session
             count = plural(len(visible_to_model(session.skills)) if session else 0, "skill")
-            note(f"{model}, {count}; /skill:NAME or $NAME uses one, Ctrl-C stops an answer, Ctrl-D leaves")
+            note(f"{model}, {count}; /skill:NAME or $NAME uses a skill, Ctrl-C stops an answer, Ctrl-D leaves")
         for line in self._lines():
             try:
                 self._turn(line)
             except SkillError as error:
-                near = (
-                    f"; did you mean {', '.join(error.near)}?"
-                    if isinstance(error, SkillNotFound) and error.near
-                    else ""
-                )
-                note(f"{error}{near}")
+                note(error_line(error))
             except asyncio.CancelledError:
-                note("stopped; Ctrl-C once more leaves")
+                note("stopped; press Ctrl-C again to leave")
             except KeyboardInterrupt:
                 return STOPPED
         return STOPPED if self._interrupts > 1 else DONE
@@ -187,16 +183,14 @@ class _Talk:
         return FAILED if self._session.cut else DONE
 
     def _turn(self, text: str) -> None:
-        """Show what the model answers; an error says why it did not."""
+        """Show the answer of the model; raise SkillError if it fails."""
         from pydantic_ai.exceptions import AgentRunError, ModelAPIError, ModelHTTPError, UserError
 
         try:
             self.answer = self._runner.run(self._prompted(text))
         except (AgentRunError, UserError) as error:
             unreached = isinstance(error, ModelAPIError) and not isinstance(error, ModelHTTPError)
-            hint = (
-                "; is the server of OPENAI_BASE_URL running?" if unreached and os.environ.get("OPENAI_BASE_URL") else ""
-            )
+            hint = f"; is the server of {_LOCAL} running?" if unreached and os.environ.get(_LOCAL) else ""
             raise SkillError(f"the model failed: {cut(visible(str(error)), DESCRIPTION_SHOWN)}{hint}") from None
         finally:
             self._end_line()
@@ -211,7 +205,7 @@ class _Talk:
             self._task = None
 
     def _lines(self) -> Iterator[str]:
-        """What the user types, without empty lines, until the end."""
+        """Yield the lines that the user types, without empty ones."""
         with suppress(ImportError):
             # Importing it gives `input` a line editor with a history.
             import readline  # noqa: F401
@@ -220,11 +214,11 @@ class _Talk:
             try:
                 line = (input("> ") if prompts else _read_line()).strip()
             except (EOFError, KeyboardInterrupt) as end:
-                # What comes next stands on a line of its own, not behind the prompt.
+                # End the line of the prompt.
                 write("\n" if prompts else "")
                 if isinstance(end, EOFError) or self._interrupts > 1:
                     return
-                note("Ctrl-C once more leaves")
+                note("press Ctrl-C again to leave")
                 continue
             if line in _EXIT:
                 return
@@ -232,7 +226,7 @@ class _Talk:
                 self._interrupts = 0
                 yield line
 
-    # What the user sees ---------------------------------------------------------------------------
+    # Output ---------------------------------------------------------------------------------------
 
     def _show(self, piece: str) -> None:
         if piece and not self._quiet:
@@ -243,20 +237,20 @@ class _Talk:
         if self._is_in_line:
             self._show("\n")
 
-    def tell(self, event: Event) -> None:
-        """Say what happens with skills while an answer is made."""
+    def report(self, event: Event) -> None:
+        """Report what happens with skills while the model answers."""
         if isinstance(event, SkillLoaded):
             self.loaded.append(event.name)
         if isinstance(event, ToolStarted):
-            # A tool may show how far it is, on a line that it takes for itself.
+            # A tool may draw its progress on a line of its own.
             self._end_line()
-        told = _TOLD.get(type(event))
-        if told is not None and (words := told(event)):
+        describe = _DESCRIPTIONS.get(type(event))
+        if describe is not None and (text := describe(event)):
             self._end_line()
-            note(words)
+            note(text)
 
     async def confirm(self, tool: str, name: str, reason: str) -> bool:
-        """Ask the user; here and not in a thread, so that Ctrl-C reaches the question."""
+        """Ask the user, in this thread so that Ctrl-C reaches the question."""
         self._end_line()
         self._is_asking = True
         try:
@@ -272,10 +266,10 @@ class _Talk:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Let Ctrl-C stop an answer, and a second one leave."""
+        """Let Ctrl-C stop an answer, and a second Ctrl-C end the chat."""
         before = signal.signal(signal.SIGINT, self._interrupted)
         try:
-            with breaking_off_waits():
+            with interrupted_waits():
                 yield
         finally:
             signal.signal(signal.SIGINT, before)
@@ -288,11 +282,11 @@ class _Talk:
             raise KeyboardInterrupt
 
     def end(self) -> None:
-        """Close the session; a script that is still running is not waited for if the user wants to leave."""
+        """Close the session; after an interrupt, do not wait for a script that is still running."""
         closing: Coroutine[Any, Any, Any] = self._session.close()
         if self._interrupts:
             closing = asyncio.wait_for(
-                asyncio.shield(asyncio.ensure_future(closing, loop=self._runner.get_loop())), _PATIENCE
+                asyncio.shield(asyncio.ensure_future(closing, loop=self._runner.get_loop())), _CLOSE_SECONDS
             )
         try:
             self._runner.run(closing)
@@ -303,10 +297,10 @@ class _Talk:
 
 _QUESTIONS = {"skill_run": "Run it in a sandbox?", "skill_load": "Load it?", "skill_read": "Let the model read it?"}
 
-_TOLD: Mapping[type, Callable[[Any], str]] = {
+_DESCRIPTIONS: Mapping[type, Callable[[Any], str]] = {
     SkillLoaded: lambda event: f"loaded {event.name} ({event.path})",
     SkillRead: lambda event: f"read {event.uri}",
-    SkillInvoked: lambda event: f"{event.name} is in the conversation already" if event.repeat else "",
+    SkillInvoked: lambda event: f"{event.name} is already in the conversation" if event.repeat else "",
     SkillMentioned: lambda event: f"no skill named {', '.join(event.unknown)}" if event.unknown else "",
     PermissionDecided: lambda event: (
         f"{event.tool} {event.name or ''} was denied"
@@ -316,21 +310,21 @@ _TOLD: Mapping[type, Callable[[Any], str]] = {
         else ""
     ),
 }
-"""What is said of an event; nothing where the words are empty."""
+"""The line that reports an event; an empty text reports nothing."""
 
 
 @contextmanager
-def breaking_off_waits() -> Iterator[None]:
-    """Break off every wait now and then, for a Ctrl-C that came just before it began.
+def interrupted_waits() -> Iterator[None]:
+    """Interrupt every wait at short intervals, for a Ctrl-C that came just before it began.
 
-    A signal is heeded between two steps of the program, or where it breaks off a wait. One that comes after the last
-    step and before the wait would be heeded with the next key only: a prompt that is there and deaf.
+    Python handles a signal between two instructions, or when it interrupts a system call. A signal that comes after
+    the last instruction and before the call would be handled only after the next key.
     """
     if not hasattr(signal, "setitimer"):
         yield
         return
     before = signal.signal(signal.SIGALRM, lambda number, frame: None)
-    signal.setitimer(signal.ITIMER_REAL, _TICK, _TICK)
+    signal.setitimer(signal.ITIMER_REAL, _WAKE_SECONDS, _WAKE_SECONDS)
     try:
         yield
     finally:

@@ -1,6 +1,6 @@
-"""What each command does, once its words are understood.
+"""Run the commands: each one opens a shelf, does its work and prints the result.
 
-Imports stand inside the functions: a command loads what it needs and nothing else.
+Imports stand inside the functions, so that a command loads only what it needs.
 """
 
 import os
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.core.console import PathDisplay, as_json, note
+from skillshelf.core.console import PathDisplay, as_json, note, screen, write, write_data, write_text
 from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillDirectoryNotFound
 
 if TYPE_CHECKING:
@@ -45,9 +45,8 @@ Values = Mapping[str, Any]
 
 
 def overview(values: Values) -> int:
-    """One screen about this place."""
+    """Print one screen about this folder."""
     from skillshelf.cli import views
-    from skillshelf.core.console import screen, write
     from skillshelf.core.environment import user_config_path
 
     if values["version"]:
@@ -59,17 +58,15 @@ def overview(values: Values) -> int:
     if values["json"]:
         write(as_json(shelf.catalog.to_dict()))
         return DONE
-    where = PathDisplay(shelf.environment.cwd, shelf.environment.home)
     path = user_config_path(shelf.environment)
-    write(views.overview(shelf.catalog, where, screen(shelf.environment.env), config_path=path))
+    write(views.overview(shelf.catalog, _paths(shelf), screen(shelf.environment.env), config_path=path))
     return DONE
 
 
 def list_skills(values: Values) -> int:
-    """The catalog."""
+    """Print the catalog."""
     from skillshelf.cli import views
     from skillshelf.config.profile import scopes_of
-    from skillshelf.core.console import screen, write
 
     shelf = shelf_for(values)
     catalog = shelf.scan(account=values["all"])
@@ -82,18 +79,18 @@ def list_skills(values: Values) -> int:
     if values["json"]:
         write(as_json(catalog.to_dict()))
     else:
-        where = PathDisplay(shelf.environment.cwd, shelf.environment.home)
-        write(views.list_view(catalog, where, screen(shelf.environment.env), everything=values["all"]))
+        write(views.list_view(catalog, _paths(shelf), screen(shelf.environment.env), everything=values["all"]))
     return DONE
 
 
 def search(values: Values) -> int:
-    """The skills that fit a query."""
-    from skillshelf.core.console import screen, write
+    """Print the skills that fit a query."""
 
     shelf = shelf_for(values)
-    limit = _whole_number(values["limit"], "--limit")
-    report = shelf.search(values["query"], limit=limit, scope=values["scope"])
+    limit = values["limit"]
+    if limit is not None and not (limit.isdecimal() and limit.isascii() and int(limit) > 0):
+        raise ConfigurationError(f"--limit takes a whole number of at least 1, not {limit!r}")
+    report = shelf.search(values["query"], limit=limit and int(limit), scope=values["scope"])
     for message in report.notes:
         note(message)
     if values["json"]:
@@ -112,31 +109,21 @@ def search(values: Values) -> int:
     return DONE if report.results else NEGATIVE
 
 
-def _whole_number(text: str | None, option: str) -> int | None:
-    if text is None:
-        return None
-    if not (text.isdecimal() and text.isascii() and int(text) > 0):
-        raise ConfigurationError(f"{option} takes a whole number of at least 1, not {text!r}")
-    return int(text)
-
-
 def pick(values: Values) -> int:
-    """A skill that a person chooses."""
+    """Let a person choose a skill."""
     from skillshelf.cli.picker import command
 
     return command.pick(values, lambda: shelf_for(values))
 
 
 def show(values: Values) -> int:
-    """What a model would get of one skill."""
-    from skillshelf.core.console import write, write_data, write_text
-
+    """Print what a model gets when it loads a skill."""
     shelf = shelf_for(values)
     wanted = values["name_or_path"]
     by_path = "/" in wanted or wanted in (".", "SKILL.md")
     arguments = values["args"] or ""
     if arguments and shelf.profile.arguments == "none":
-        note(f"skills take no words in profile {shelf.profile.name}; --args changes nothing")
+        note(f"profile {shelf.profile.name} passes no arguments to skills; --args has no effect")
     with _session(shelf, values) as session:
         shown = session.load(None if by_path else wanted, path=wanted if by_path else None, arguments=arguments)
     if values["json"]:
@@ -153,18 +140,15 @@ def show(values: Values) -> int:
 
 
 def read(values: Values) -> int:
-    """One file of a skill."""
+    """Print one file of a skill."""
     from base64 import b64decode
 
-    from skillshelf.core.console import write, write_data, write_text
-
     shelf = shelf_for(values)
-    uri = values["uri"]
     if values["journal"] or values["keep"]:
         with _session(shelf, values) as session:
-            resource = session.read(uri)
+            resource = session.read(values["uri"])
     else:
-        resource = shelf.read(uri)
+        resource = shelf.read(values["uri"])
     if values["json"]:
         write(as_json(resource._asdict()))
     elif resource.encoding == "utf-8":
@@ -175,28 +159,27 @@ def read(values: Values) -> int:
 
 
 def run(values: Values) -> int:
-    """A script of a skill, after somebody said yes."""
-    from skillshelf.core.console import can_ask, heed_requests_to_end, write, write_piece
+    """Run a script of a skill after the user confirmed it."""
+    from skillshelf.core.console import can_ask, heed_requests_to_end, write_piece
 
     shelf = shelf_for(values)
     heed_requests_to_end()
+    on_output = None if values["json"] else write_piece
     with _session(shelf, values, confirm=_ask if can_ask() else None) as session:
-        done, result = session.run(
-            values["name"], values["script"], values["args"], on_output=None if values["json"] else write_piece
-        )
+        done, result = session.run(values["name"], values["script"], values["args"], on_output=on_output)
     if values["json"]:
         write(as_json({**result.data, "reason": done.reason, "files": list(done.files)}))
     if done.truncated:
         kept = f"; all of it is in {done.artifact}" if values["journal"] else "; --journal FILE keeps all of it"
         note(f"the output was cut{kept}")
-    if done.exit_code == 0:
-        return DONE
-    note(f"{result.data['script']} ended with exit code {done.exit_code}" + (f": {done.reason}" if done.reason else ""))
-    return NEGATIVE
+    if done.exit_code:
+        reason = f": {done.reason}" if done.reason else ""
+        note(f"{result.data['script']} ended with exit code {done.exit_code}{reason}")
+    return NEGATIVE if done.exit_code else DONE
 
 
 def _ask(tool: str, name: str, reason: str) -> bool:
-    """Ask the person at the terminal."""
+    """Ask the person at the terminal whether a script may run."""
     from skillshelf.core.console import ask
     from skillshelf.core.text import visible
 
@@ -205,25 +188,24 @@ def _ask(tool: str, name: str, reason: str) -> bool:
 
 @contextmanager
 def _session(shelf: "Shelf", values: Values, **options: Any) -> Iterator["Session"]:
-    """A session for one command, recorded where `--journal` says; what could not be recorded is said at its end."""
+    """Open a session for one command, recorded in `--journal`; report at its end what could not be recorded."""
     journal = os.path.abspath(values["journal"]) if values["journal"] else None
     session = shelf.session(journal=journal, keep=values["keep"], **options)
     try:
         with session:
             yield session
     finally:
-        # Whether the command is done or failed: nobody may take the journal for complete.
-        for told in filter(None, (session.journal_problem, session.journal_notice)):
-            note(told)
+        # After a failure too: an incomplete journal must not pass for a complete one.
+        for problem in filter(None, (session.journal_problem, session.journal_notice)):
+            note(problem)
 
 
 def prompt(values: Values) -> int:
-    """The catalog as a model is told of it."""
-    from skillshelf.core.console import write, write_text
+    """Print the catalog text that a model gets."""
 
     shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
     text = shelf.session().catalog_text()
-    _held_back(shelf)
+    _note_hidden(shelf)
     if values["json"]:
         counts = {"entries": text.entries, "omitted": text.omitted, "truncated": text.truncated}
         write(as_json({"text": text.text, "chars": text.chars, "tokens": text.tokens, **counts}))
@@ -233,13 +215,12 @@ def prompt(values: Values) -> int:
 
 
 def tools(values: Values) -> int:
-    """The tools a model is offered."""
+    """Print the tools that a model gets."""
     from skillshelf.cli import views
-    from skillshelf.core.console import screen, write
 
     shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
     offered = shelf.session().tools()
-    _held_back(shelf)
+    _note_hidden(shelf)
     if values["json"]:
         write(as_json([tool.to_dict() for tool in offered]))
     else:
@@ -251,13 +232,12 @@ def mcp(values: Values) -> int:
     """Serve the skills over the Model Context Protocol."""
     import gc
 
-    # What is made until the server runs stays as long as it does; to look through it again and again for what can go
-    # takes a third of the start.
+    # Objects created before the server runs live until it ends; looking for garbage takes a third of the start.
     gc.disable()
     try:
         serve = _mcp_server()
         shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
-        _held_back(shelf)
+        _note_hidden(shelf)
         gc.freeze()
     finally:
         gc.enable()
@@ -277,27 +257,30 @@ def _mcp_server() -> "Callable[[Shelf, Values], None]":
 
 
 def chat(values: Values) -> int:
-    """A small agent with skills."""
+    """Talk to a small agent with skills."""
     from skillshelf.cli import chat as chats
 
     shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
-    _held_back(shelf)
+    _note_hidden(shelf)
     return chats.chat(shelf, values)
 
 
 def check(values: Values) -> int:
-    """What is wrong with skills, for those who write them."""
-    from skillshelf.core.console import screen, write
+    """Check skills, and fix what is safe to fix."""
     from skillshelf.lint.check import check_targets, in_paths, in_roots
     from skillshelf.lint.report import FORMATS, Reader
 
     shelf = shelf_for(values)
-    form = _report_form(values, list(FORMATS))
+    form = values["format"] or ("json" if values["json"] else "text")
+    if form not in FORMATS:
+        raise ConfigurationError(f"no format {form!r}; there are: {', '.join(FORMATS)}")
+    if values["json"] and form != "json":
+        raise ConfigurationError(f"--json and --format {form} exclude each other")
     targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)
     mode: Mode = "fix" if values["fix"] else "diff" if values["diff"] else "look"
     report = check_targets(targets, shelf.profile, mode=mode, progress=shelf.progress)
-    where = PathDisplay(shelf.environment.cwd, shelf.environment.home)
-    reader = Reader(where, screen(shelf.environment.env), shelf.profile, shelf.project_root, tuple(values["path"]))
+    display = screen(shelf.environment.env)
+    reader = Reader(_paths(shelf), display, shelf.profile, shelf.project_root, tuple(values["path"]))
     write(FORMATS[form](report, reader))
     for change in report.changes:
         if change.refusal:
@@ -305,45 +288,34 @@ def check(values: Values) -> int:
     return DONE if report.is_clean else NEGATIVE
 
 
-def _report_form(values: Values, known: list[str]) -> str:
-    given = values["format"] or ("json" if values["json"] else "text")
-    if given not in known:
-        raise ConfigurationError(f"no format {given!r}; there are: {', '.join(known)}")
-    if values["json"] and given != "json":
-        raise ConfigurationError(f"--json and --format {given} exclude each other")
-    return str(given)
-
-
 def new(values: Values) -> int:
-    """Make a skill."""
-    from skillshelf.core.console import write
+    """Create a skill."""
     from skillshelf.lint import scaffold
 
     shelf = shelf_for(values)
-    wish = scaffold.NewSkillOptions(
+    options = scaffold.NewSkillOptions(
         name=values["name"],
         description=values["description"],
         scripts=values["scripts"],
         references=values["references"],
         assets=values["assets"],
     )
-    made = scaffold.create_skill(wish, shelf, root=values["root"], user=values["user"])
+    made = scaffold.create_skill(options, shelf, root=values["root"], user=values["user"])
     for message in made.notes:
         note(message)
     if values["json"]:
         write(as_json(made.to_dict()))
     else:
-        write(scaffold.summary_of(made, PathDisplay(shelf.environment.cwd, shelf.environment.home)))
+        write(scaffold.summary_of(made, _paths(shelf)))
     return DONE
 
 
 def profile(values: Values) -> int:
-    """Every field of a profile, or every profile."""
+    """Print every field of a profile, or every profile."""
     from skillshelf.cli import views
     from skillshelf.config.profile import profile_to_dict
     from skillshelf.config.settings import load_settings
     from skillshelf.config.systems import SYSTEMS, find_profile
-    from skillshelf.core.console import screen, write
 
     environment = environment_for(values)
     if not os.path.isdir(environment.cwd):
@@ -359,15 +331,19 @@ def profile(values: Values) -> int:
     return DONE
 
 
+def _paths(shelf: "Shelf") -> PathDisplay:
+    return PathDisplay(shelf.environment.cwd, shelf.environment.home)
+
+
 def environment_for(values: Values) -> "Environment":
-    """The place that the words of a command name."""
+    """Return the environment that the options of a command name."""
     from skillshelf.core.environment import make_environment
 
     return make_environment(values["cwd"], values["home"], None, config=_config(values))
 
 
 def shelf_for(values: Values, *, trust: "Trust" = "ask") -> "Shelf":
-    """The shelf that the words of a command ask for."""
+    """Open the shelf that the options of a command name."""
     from skillshelf.shelf import open_shelf
 
     shelf = open_shelf(
@@ -383,17 +359,14 @@ def shelf_for(values: Values, *, trust: "Trust" = "ask") -> "Shelf":
 
 
 def _config(values: Values) -> str | None:
-    """The configuration file, from where the command was typed and not from `--cwd`."""
+    """Return the configuration file; a relative path starts where the command was typed, not at `--cwd`."""
     return os.path.abspath(values["config"]) if values["config"] else None
 
 
-def _held_back(shelf: "Shelf") -> None:
-    """Say how many skills a model is not told of because nobody trusts their folder."""
+def _note_hidden(shelf: "Shelf") -> None:
+    """Report how many skills are hidden from models because their folder is not trusted."""
     from skillshelf.core.text import plural
 
-    held = sum(skill.hidden == "untrusted" for skill in shelf.catalog.skills)
-    if held:
-        note(
-            f"{plural(held, 'skill')} of this project held back; to allow it once: --trust, "
-            f"always: skillshelf trust {shelf.project_root}"
-        )
+    if count := sum(skill.hidden == "untrusted" for skill in shelf.catalog.skills):
+        hidden = f"{plural(count, 'skill')} of this project {'is' if count == 1 else 'are'} hidden from models"
+        note(f"{hidden}; to allow it once: --trust, always: skillshelf trust {shelf.project_root}")

@@ -1,4 +1,4 @@
-"""The events of a journal, what verifying it found and how skills were used, to what a person is shown."""
+"""Show, verify, count and replay a journal: the command `log` and what it prints."""
 
 import os
 import re
@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from skillshelf.core.console import Screen, Style, as_json
+from skillshelf.cli.commands import Values
+from skillshelf.core.console import Screen, Style, as_json, screen, write
 from skillshelf.core.limits import JOURNAL_SESSIONS
 from skillshelf.core.text import fold, plural, shorten, visible
 from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, FileReadError, ResourceNotFound, SkillError
@@ -29,10 +30,10 @@ _VALUE_SHOWN = 300
 
 
 class EventLines:
-    """Events to lines: when, in which session, what, and in words what happened; or what is wrong with the line.
+    """Formats events as lines: the time, the session, the type and a description, or the problem with the line.
 
-    A pipe gets the whole time on each line. A terminal gets the day on a line of its own where another begins,
-    so that there is room for the words.
+    In a pipe each line has the full time. On a terminal the date stands on a line of its own when it changes, which
+    leaves room for the description.
     """
 
     def __init__(self, screen: Screen) -> None:
@@ -40,13 +41,15 @@ class EventLines:
         self._day = ""
 
     def text(self, line: Line) -> str:
-        """The event on one line."""
+        """Return the event as one line, after a line with the date if that is new."""
         if line.record is None:
             blank = " " * (_SESSION_SHOWN + 2 + _TYPE_CELLS)
             cells = (f"line {line.number}".ljust(len(self._time(0))), blank, f"broken: {line.problem}")
             return self._screen.table([cells], ("red", None, "red"))[0] + "\n"
         day = _when(line.record["ts_ms"])[:10]
-        heading = self._screen.paint(f"{day} (UTC)", "bold") + "\n" if self._is_another(day) else ""
+        is_new = self._screen.columns is not None and day != self._day
+        self._day = day
+        heading = self._screen.paint(f"{day} (UTC)", "bold") + "\n" if is_new else ""
         return heading + self._row(line, line.record) + "\n"
 
     def _row(self, line: Line, record: Mapping[str, Any]) -> str:
@@ -65,14 +68,9 @@ class EventLines:
     def _time(self, ts_ms: int) -> str:
         return _when(ts_ms) if self._screen.columns is None else _when(ts_ms)[11:19]
 
-    def _is_another(self, day: str) -> bool:
-        another = self._screen.columns is not None and day != self._day
-        self._day = day
-        return another
-
 
 def _when(ts_ms: int) -> str:
-    """The time in UTC, so that the same journal reads the same everywhere."""
+    """Return the time in UTC, so that a journal reads the same everywhere."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(ts_ms // 1000)) + f".{ts_ms % 1000:03d}Z"
     except (OverflowError, ValueError, OSError):
@@ -96,7 +94,7 @@ _STYLES: Mapping[str, Style] = {
 
 
 def _value(value: object) -> str:
-    """A member as text; what is no text as JSON."""
+    """Return a member as text, or as JSON if it is not text."""
     if value is None:
         return ""
     return shorten(value if isinstance(value, str) else as_json(value).strip(), _VALUE_SHOWN)
@@ -107,7 +105,7 @@ def _of(record: Mapping[str, Any], name: str, missing: str = "?") -> str:
 
 
 def _with(record: Mapping[str, Any], name: str, form: str) -> str:
-    """The member put into a form, or nothing where it is missing, null, false or empty."""
+    """Return the formatted member, or nothing if it is missing, null, false or empty."""
     return form.format(_value(record[name])) if record.get(name) not in (None, "", False, [], {}) else ""
 
 
@@ -134,7 +132,7 @@ def _loaded(record: Mapping[str, Any]) -> str:
 
 
 def _invoked(record: Mapping[str, Any]) -> str:
-    again = ", which the model has already" if record.get("repeat") is True else ""
+    again = ", already in the context" if record.get("repeat") is True else ""
     return f"{_of(record, 'name')}, {_of(record, 'mode')}{again}{_with(record, 'args', ', with: {}')}"
 
 
@@ -186,14 +184,14 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "permission_decided": _decided,
     "context_compacted": lambda record: f"{_counted(record, 'skills', 'skill')} no longer in the context",
 }
-"""An event in words, by its type; the others show their members."""
+"""The description of an event by its type; other types show their members."""
 
 
-# What verifying found -----------------------------------------------------------------------------
+# Views of verify, stats and replay ----------------------------------------------------------------
 
 
 def verify_view(found: Verification, name: str, screen: Screen) -> str:
-    """The verdict, each problem with its line, and the sum to keep."""
+    """Return the verdict, each problem with its line, and the sum to keep."""
     sessions = plural(found.sessions, "session") + (" or more" if found.sessions >= JOURNAL_SESSIONS else "")
     size = f"{plural(found.lines, 'line')}, {sessions}"
     verdict = screen.paint("unchanged", "green") if found.ok else screen.paint("not as it was written", "red")
@@ -202,26 +200,23 @@ def verify_view(found: Verification, name: str, screen: Screen) -> str:
     rows = [(f"line {p.line}", p.kind, p.detail) for p in found.problems]
     lines += screen.table(rows, (None, "red", None), indent=2, wrap=True)
     if found.open_end:
-        lines.append("Its end is open: a session has no session_ended, so it still runs, was killed, or was cut off.")
+        lines.append("The end is open: a session has no session_ended; it still runs, was killed, or was cut off.")
     if found.head:
         lines.append(f"Last sum: {found.head}")
     if found.ok and found.head:
-        lines.append("Keep it elsewhere; log verify --head SUM then finds a cut end.")
+        lines.append("Keep it elsewhere: log verify --head SUM detects a journal whose end was cut off.")
     return "\n".join(lines) + "\n"
 
 
-# How skills were used -----------------------------------------------------------------------------
-
-
 def stats_view(usage: Usage, screen: Screen) -> str:
-    """A table of the skills, one of the tools, and what they were counted from."""
+    """Return a table of the skills, a table of the tools, and the number of events counted."""
     lines = _numbers(_SKILL_COLUMNS, "SKILL", usage.skills, screen) or ["No skill was used."]
     if usage.tools:
         lines += ["", *_numbers(_TOOL_COLUMNS, "TOOL", usage.tools, screen)]
     lines += ["", screen.paint(f"{plural(usage.events, 'event')} of {plural(usage.sessions, 'session')}", "bold")]
     if usage.broken:
-        told = f"{plural(usage.broken, 'line')} not as written; skillshelf log verify names them"
-        lines.append(screen.paint(told, "red"))
+        broken = f"{plural(usage.broken, 'line')} damaged or changed (run `skillshelf log verify` for details)"
+        lines.append(screen.paint(broken, "red"))
     return "\n".join(lines) + "\n"
 
 
@@ -230,7 +225,7 @@ _TOOL_COLUMNS = ("calls", "failed", "denied", "total_ms", "longest_ms", "bytes")
 
 
 def _numbers(columns: Sequence[str], what: str, entries: Sequence[Mapping[str, Any]], screen: Screen) -> list[str]:
-    """The numbers at the right of their columns, then the name, which may be long."""
+    """Return right-aligned numbers, then the name, which may be long."""
     if not entries:
         return []
     rows = [[column.removesuffix("_ms").replace("total", "time").upper() for column in columns]]
@@ -255,19 +250,19 @@ def _duration(ms: int) -> str:
 
 
 def replay_view(found: Replay, file: str, screen: Screen) -> str:
-    """One line that says it all, then each difference with what stands in the journal and what came here."""
+    """Return a summary, then each difference with the recorded and the repeated values."""
     number = len(found.differences)
-    told = f"{plural(number, 'difference')}" if number else "no difference"
+    result = plural(number, "difference") if number else "no difference"
     sessions = plural(len(found.sessions), "session")
-    lines = [f"{visible(file)}: {sessions}, " + screen.paint(told, "red" if number else "green")]
+    lines = [f"{visible(file)}: {sessions}, " + screen.paint(result, "red" if number else "green")]
     for difference in found.differences:
-        lines += [f"line {difference.line}: {visible(difference.detail)}", *_members_replayviews(difference, screen)]
+        lines += [f"line {difference.line}: {visible(difference.detail)}", *_changed_members(difference, screen)]
     lines += [f"not repeated: {visible(reason)}" for reason in found.skipped]
     return "\n".join(lines) + "\n"
 
 
-def _members_replayviews(difference: Difference, screen: Screen) -> Iterator[str]:
-    """The members that are not the same, one below the other."""
+def _changed_members(difference: Difference, screen: Screen) -> Iterator[str]:
+    """Yield the members whose values differ."""
     old, new = difference.recorded or {}, difference.repeated or {}
     if not new:
         return
@@ -285,20 +280,20 @@ def _text(members: dict[str, Any], key: str) -> str:
     return value if isinstance(value, str) else as_json(value).strip()
 
 
-_MOST_LAST = 1_000_000
+# The command --------------------------------------------------------------------------------------
 
-Values = Mapping[str, Any]
+_MOST_LAST = 1_000_000
 
 
 class Action(NamedTuple):
-    """One action on a journal: what it does, and which of the options are its own."""
+    """One action on a journal, and the options that only it takes."""
 
     run: Callable[[str, Values], int]
     takes: tuple[str, ...]
 
 
 def log(values: Values) -> int:
-    """Find the action and do it on the file."""
+    """Run an action on a journal."""
     name = values["action"]
     if name not in ACTIONS:
         raise ConfigurationError(f"unknown action {name!r}; it is one of: {', '.join(ACTIONS)}")
@@ -307,14 +302,12 @@ def log(values: Values) -> int:
     if strange := sorted(option for option in own - set(action.takes) if values[option] not in (None, False, [])):
         option = strange[0].replace("_", "-")
         raise ConfigurationError(f"log {name} takes no option --{option} (run `skillshelf log --help`)")
-    # From where the command was typed and not from `--cwd`, as with `--config`.
+    # As with `--config`, a relative path starts where the command was typed, not at `--cwd`.
     return action.run(os.path.abspath(values["file"]), values)
 
 
 def show(path: str, values: Values) -> int:
-    """The events, one a line, or as one JSON list."""
-    from skillshelf.core.console import screen, write
-
+    """Print the events, one a line, or as one JSON list."""
     events, opening, shown = EventLines(screen(os.environ)), "[", 0
     for line in _last(_wanted(_lines(path), values), values["last"]):
         shown += line.record is not None
@@ -324,17 +317,15 @@ def show(path: str, values: Values) -> int:
     if values["json"]:
         write("[]\n" if opening == "[" else "]\n")
     elif not shown:
-        write("No such event.\n" if narrowed else "No events.\n")
+        write("No event matches.\n" if narrowed else "No events.\n")
     return NEGATIVE if narrowed and not shown else DONE
 
 
 def verify(path: str, values: Values) -> int:
-    """Whether the journal is as it was written."""
-    from skillshelf.core.console import screen, write
-
+    """Check that the journal is as it was written."""
     head = values["head"]
     if head is not None and not re.fullmatch("(sha256:)?[0-9a-fA-F]{64}", head):
-        raise ConfigurationError("--head needs a sum of 64 hex digits, as log verify prints it")
+        raise ConfigurationError("--head needs a sum of 64 hex digits, as printed by log verify")
     try:
         found = verify_journal(path, head)
     except OSError as error:
@@ -347,8 +338,7 @@ def verify(path: str, values: Values) -> int:
 
 
 def stats(path: str, values: Values) -> int:
-    """Which skills were used, how often, how, and how long."""
-    from skillshelf.core.console import screen, write
+    """Count which skills were used, how often, how, and for how long."""
     from skillshelf.journal.state import count_usage
 
     usage = count_usage(_lines(path), session=values["session"] or "")
@@ -357,8 +347,7 @@ def stats(path: str, values: Values) -> int:
 
 
 def replay(path: str, values: Values) -> int:
-    """Whether the acts of the journal give the same here and now; nothing is run and nobody is asked."""
-    from skillshelf.core.console import screen, write
+    """Repeat the calls of the journal and print the differences; no script runs and no question is asked."""
     from skillshelf.shelf import replay as replay_journal
 
     if not os.path.exists(path):
@@ -404,7 +393,7 @@ def _failure(path: str, error: OSError) -> SkillError:
 
 
 def _wanted(lines: Iterator[Line], values: Values) -> Iterator[Line]:
-    """The lines that the options ask for; broken ones always, since nobody knows what they were."""
+    """Yield the lines that the options select, and every broken line, since its event is unknown."""
     from skillshelf.journal.state import Calls
 
     calls = Calls()
@@ -413,12 +402,11 @@ def _wanted(lines: Iterator[Line], values: Values) -> Iterator[Line]:
             yield line
             continue
         _, skill = calls.follow(line.record)
-        fits = (
-            line.record["session"].startswith(values["session"] or ""),
-            not values["type"] or line.record["type"] in values["type"],
-            values["skill"] is None or skill == values["skill"],
-        )
-        if all(fits):
+        if (
+            line.record["session"].startswith(values["session"] or "")
+            and (not values["type"] or line.record["type"] in values["type"])
+            and values["skill"] in (None, skill)
+        ):
             yield line
 
 
@@ -431,7 +419,7 @@ def _last(lines: Iterator[Line], number: str | None) -> Iterable[Line]:
 
 
 def _as_value(line: Line) -> dict[str, Any]:
-    """The record; where something is wrong with its line, that beside it."""
+    """Return the record, with the problem of its line if it has one."""
     if line.record is not None and line.problem is None:
         return line.record
     return {"line": line.number, "problem": line.problem, "record": line.record}

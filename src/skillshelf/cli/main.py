@@ -11,11 +11,8 @@ from skillshelf.cli import commands
 from skillshelf.core.console import as_json, note
 from skillshelf.errors import (
     FAILED,
-    AmbiguousSkill,
     ConfigurationError,
-    SkillDirectoryNotFound,
     SkillError,
-    SkillNotFound,
     kind_of,
 )
 
@@ -54,29 +51,29 @@ class Command(NamedTuple):
 
 SHARED = (
     Option("--profile", "the system whose rules apply (default: standard)", "NAME"),
-    Option("--cwd", "the folder to start from (default: the working directory)", "DIR"),
-    Option("--home", "another home folder, with its configuration and cache", "DIR"),
-    Option("--config", "a configuration file instead of the user's and the project's", "FILE"),
+    Option("--cwd", "start from this folder (default: the working directory)", "DIR"),
+    Option("--home", "use another home folder, with its configuration and cache", "DIR"),
+    Option("--config", "read this configuration file instead of the user's and the project's", "FILE"),
     Option("--json", "print one JSON value"),
-    Option("--no-cache", "read every file anew"),
+    Option("--no-cache", "ignore the cache"),
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    # Most commands end before there is anything worth collecting, and looking for it takes a tenth of their time.
+    # Most commands end before there is garbage worth collecting, and looking for it takes a tenth of their time.
     gc.set_threshold(100_000)
     try:
         return _run(words)
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        if not isinstance(error, OSError):
+        if isinstance(error, OSError):
+            # A full disk, or a standard output that fails.
+            note(f"the machine failed: {error}")
+        else:
             note(f"this is a mistake in skillshelf, please report it: {type(error).__name__}: {error}")
-            return FAILED
-        # Standard output may be what failed.
-        note(f"the machine failed: {error}")
         return FAILED
 
 
@@ -87,8 +84,8 @@ def _run(words: list[str]) -> int:
     except SkillError as error:
         return _fail(error, wants_json=_wants_json(words))
     except FileNotFoundError:
-        # What is missing without anybody having named it can only be the folder we stand in.
-        return _fail(SkillDirectoryNotFound("the working directory is gone"), wants_json=_wants_json(words))
+        # Files that a user names are reported as SkillError, so this can only be the working directory.
+        return _fail(ConfigurationError("the working directory no longer exists"), wants_json=_wants_json(words))
 
 
 def _wants_json(words: Sequence[str]) -> bool:
@@ -97,35 +94,35 @@ def _wants_json(words: Sequence[str]) -> bool:
 
 # The table of commands ----------------------------------------------------------------------------
 
-_TRUST = Option("--trust", "for this run, tell the model about this project's skills too")
+_TRUST = Option("--trust", "for this run, show this project's skills to the model too")
 
 _JOURNAL = (
-    Option("--journal", "add what happens to this file, as events", "FILE"),
-    Option("--keep", "keep the contents of what is loaded beside the journal, for log replay"),
+    Option("--journal", "record what happens in this file, as events", "FILE"),
+    Option("--keep", "keep the contents of loaded files beside the journal, for `log replay`"),
 )
 
 
 def _later(module: str, name: str) -> Callable[[Mapping[str, Any]], int]:
-    """A command whose module is loaded when it is run."""
+    """Return a command that imports its module when it is run."""
 
-    def act(values: Mapping[str, Any]) -> int:
+    def run(values: Mapping[str, Any]) -> int:
         from importlib import import_module
 
-        done: int = getattr(import_module(f"skillshelf.{module}"), name)(values)
-        return done
+        status: int = getattr(import_module(f"skillshelf.{module}"), name)(values)
+        return status
 
-    return act
+    return run
 
 
 COMMANDS: Mapping[str, Command] = {
     "": Command(
-        "one screen: skills by scope, problems, what to try next",
+        "print one screen: skills by scope, problems, next commands",
         (*SHARED, Option("--version", "print the version")),
         (),
         commands.overview,
     ),
     "list": Command(
-        "the catalog",
+        "list the skills of the catalog",
         (
             *SHARED,
             Option("--scope", "only skills of this scope", "S"),
@@ -135,55 +132,55 @@ COMMANDS: Mapping[str, Command] = {
         commands.list_skills,
     ),
     "search": Command(
-        "the skills that fit a query, best first",
+        "find the skills that fit a query, best first",
         (
             *SHARED,
-            Option("--limit", "how many at most (default: 8)", "N"),
+            Option("--limit", "return at most N results (default: 8)", "N"),
             Option("--scope", "only skills of this scope", "S"),
         ),
         (Option("QUERY", "words of a task in quotes, a name, or a path", "QUERY", required=True, may_be_empty=True),),
         commands.search,
     ),
     "pick": Command(
-        "choose a skill in the terminal: search, preview, enable and disable; prints its name",
+        "choose a skill in the terminal (search, preview, enable, disable) and print its name",
         (
             *SHARED,
             Option("--path", "print the folder of the skill instead of its name"),
             Option("--plain", "list skills as numbered lines, for screen readers and simple terminals"),
         ),
-        (Option("QUERY", "what to search for at first", "QUERY"),),
+        (Option("QUERY", "the first query", "QUERY"),),
         commands.pick,
     ),
     "show": Command(
-        "exactly what a model would get when it loads a skill",
+        "print exactly what a model gets when it loads a skill",
         (
             *SHARED,
             *_JOURNAL,
             Option("--args", "what the user asks the skill to work on", "TEXT"),
-            Option("--raw", "the file itself"),
+            Option("--raw", "print the file itself"),
         ),
         (Option("NAME-or-PATH", "a skill of the catalog, its folder or its SKILL.md", "NAME", required=True),),
         commands.show,
     ),
     "read": Command(
-        "one file of a skill",
+        "print one file of a skill",
         (*SHARED, *_JOURNAL),
         (Option("URI", "skill://NAME or skill://NAME/PATH; a folder lists its files", "URI", required=True),),
         commands.read,
     ),
     "why": Command(
-        "which agent hosts see a skill, and what keeps it from the others",
+        "explain which agent hosts see a skill, and why the others do not",
         (
             *SHARED,
             Option("--host", "only this host; may be given several times", "H", many=True),
-            Option("--fix", "repair what needs no guessing, and link the skill for every --host"),
+            Option("--fix", "apply safe fixes, and link the skill for every --host"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True),),
         _later("cli.host_commands", "why"),
     ),
     "hosts": Command(
-        "every skill here and every agent host: who sees what, and what the lists cost",
-        (*SHARED, Option("--diff", "only what two hosts see differently: --diff A B", "A")),
+        "compare agent hosts: the skills that each one sees, and what its catalog costs",
+        (*SHARED, Option("--diff", "show only what two hosts see differently: --diff A B", "A")),
         (Option("B", "the second host of --diff", "B"),),
         _later("cli.host_commands", "hosts"),
     ),
@@ -194,86 +191,89 @@ COMMANDS: Mapping[str, Command] = {
             Option("--to", "the host; may be given several times", "HOST", many=True),
             Option("--force", "also for a host that ignores disable-model-invocation, so that its model may call it"),
             Option("--even-so", "the old name of --force"),
-            Option("--remove", "take back what was made for these hosts"),
+            Option("--remove", "remove the links and copies made for these hosts"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True),),
         _later("cli.host_commands", "link"),
     ),
-    "prompt": Command("the catalog as a model is told of it", (*SHARED, _TRUST), (), commands.prompt),
-    "tools": Command("the tools a model is offered, with their schemas", (*SHARED, _TRUST), (), commands.tools),
+    "prompt": Command("print the catalog text that a model gets", (*SHARED, _TRUST), (), commands.prompt),
+    "tools": Command("print the tools that a model gets, with their schemas", (*SHARED, _TRUST), (), commands.tools),
     "check": Command(
-        "what is wrong with skills, by the standard and by advice, with line and repair",
+        "check skills against the standard and good practice, with the line and the fix of each finding",
         (
             *SHARED,
-            Option("--fix", "repair what needs no guessing, and show what changed"),
-            Option("--diff", "only show what --fix would change"),
+            Option("--fix", "apply safe fixes, and show what changed"),
+            Option("--diff", "show what --fix would change, and change nothing"),
             Option("--format", "text, json, sarif or github (default: text)", "F"),
         ),
         (Option("PATH", "a skill, its SKILL.md, or a folder of skills (default: the profile's roots)", "PATH", True),),
         commands.check,
     ),
     "new": Command(
-        "make a skill that passes check, in this repository or in the home folder",
+        "create a skill that passes `check`, in this repository or in the home folder",
         (
             *SHARED,
-            Option("--root", "the folder of skills to put it in", "DIR"),
-            Option("--user", "put it in the home folder"),
+            Option("--root", "create it in this folder of skills", "DIR"),
+            Option("--user", "create it in the home folder"),
             Option("--description", "what it does and when to use it", "TEXT"),
-            Option("--scripts", "with a script to run"),
-            Option("--references", "with a page to read on demand"),
-            Option("--assets", "with a template to copy"),
+            Option("--scripts", "include a script"),
+            Option("--references", "include a page that is read on demand"),
+            Option("--assets", "include a template"),
         ),
         (Option("NAME", "lower-case letters, digits and single hyphens", "NAME", required=True),),
         commands.new,
     ),
     "run": Command(
-        "a script of a skill in a sandbox, after you said yes",
+        "run a script of a skill in a sandbox, after you confirm",
         (*SHARED, *_JOURNAL),
         (
             Option("NAME", "a skill of the catalog", "NAME", required=True),
             Option("SCRIPT", "a file below its scripts folder", "SCRIPT", required=True),
             Option(
-                "ARGS", "words for the script; what looks like one of these options stands after --", "ARGS", True, True
+                "ARGS",
+                "arguments of the script; put options that this command has too after --",
+                "ARGS",
+                True,
+                True,
             ),
         ),
         commands.run,
     ),
     "enable": Command(
-        "let a skill be used again",
+        "enable a disabled skill",
         SHARED,
         (Option("NAME", "a skill, or its path", "NAME", required=True),),
         _later("cli.settings_commands", "enable"),
     ),
     "disable": Command(
-        "keep a skill from being used, here and everywhere",
+        "disable a skill, here and everywhere",
         SHARED,
         (Option("NAME", "a skill, or its path", "NAME", required=True),),
         _later("cli.settings_commands", "disable"),
     ),
     "trust": Command(
-        "trust a folder, with everything below it; its skills are then told to models",
-        (*SHARED, Option("--list", "the folders that are trusted"), Option("--remove", "trust it no longer")),
+        "trust a folder and everything below it, so that models see its skills",
+        (*SHARED, Option("--list", "list the trusted folders"), Option("--remove", "stop trusting the folder")),
         (Option("DIR", "a folder (default: the working directory)", "DIR"),),
         _later("cli.settings_commands", "trust"),
     ),
     "profile": Command(
-        "every field of a profile; without a name, the profiles there are",
+        "print every field of a profile, or list the profiles",
         SHARED,
         (Option("NAME", "a profile", "NAME"),),
         commands.profile,
     ),
     "log": Command(
-        "the journal of one or more sessions: show it, verify that nobody changed it, count which skills were used, "
-        "repeat it here and compare",
+        "show the events of a journal, verify that nothing was changed, count which skills were used, or replay it",
         (
             *SHARED,
-            Option("--session", "show, stats: only sessions whose name begins so", "S"),
+            Option("--session", "show, stats: only sessions whose id begins with S", "S"),
             Option("--type", "show: only events of this type; may be repeated", "T", many=True),
-            Option("--skill", "show: only events that concern this skill", "NAME"),
-            Option("--last", "show: only the last N of them", "N"),
-            Option("--head", "verify: a sum that was kept elsewhere; its line must still be there", "SUM"),
-            Option("--disk", "replay: take the files as they are now, also where their contents were kept"),
-            Option("--trust", "replay: let the configuration of the journal's project count as if it were trusted"),
+            Option("--skill", "show: only events about this skill", "NAME"),
+            Option("--last", "show: only the last N events", "N"),
+            Option("--head", "verify: a sum that you kept elsewhere; its line must still be there", "SUM"),
+            Option("--disk", "replay: read the files as they are now, even if their contents were kept"),
+            Option("--trust", "replay: treat the journal's project as trusted"),
         ),
         (
             Option("ACTION", "show, verify, stats or replay", "ACTION", required=True),
@@ -282,33 +282,33 @@ COMMANDS: Mapping[str, Command] = {
         _later("cli.log", "log"),
     ),
     "mcp": Command(
-        "serve the skills to agents over the Model Context Protocol: on standard input and output, or over HTTP",
+        "serve the skills to agents over the Model Context Protocol, on standard input and output or over HTTP",
         (
             *SHARED,
             *_JOURNAL,
             _TRUST,
-            Option("--http", "serve over HTTP here, for example at 127.0.0.1:8000; port 0 takes a free one", "ADDRESS"),
-            Option("--token-file", "HTTP: ask for the token in this file; $SKILLSHELF_MCP_TOKEN does so too", "FILE"),
-            Option("--allow-host", "HTTP: a name of this server besides its address; may be repeated", "NAME", True),
-            Option("--paths", "HTTP: tell clients where the skills lie on this machine"),
+            Option("--http", "serve over HTTP at this address, such as 127.0.0.1:8000; port 0: a free one", "ADDRESS"),
+            Option("--token-file", "HTTP: require the token in this file; $SKILLSHELF_MCP_TOKEN works too", "FILE"),
+            Option("--allow-host", "HTTP: another name of this server; may be repeated", "NAME", True),
+            Option("--paths", "HTTP: show clients the paths of the skills on this machine"),
         ),
         (),
         commands.mcp,
     ),
     "rpc": Command(
-        "serve another program by JSON-RPC 2.0 on standard input and output, one message a line",
+        "serve another program with JSON-RPC 2.0 on standard input and output, one message a line",
         (*SHARED, *_JOURNAL, _TRUST),
         (),
         _later("servers.rpc.server", "rpc"),
     ),
     "chat": Command(
-        "a small agent with skills, for trying them: line by line, or one answer",
+        "try your skills with a small agent, line by line or for one answer",
         (
             *SHARED,
             *_JOURNAL,
             _TRUST,
-            Option("--model", "whom to talk to, such as anthropic:NAME, openai:NAME, or a local server's NAME", "M"),
-            Option("--once", "answer this and leave", "TEXT"),
+            Option("--model", "the model, such as anthropic:NAME, openai:NAME, or the NAME at a local server", "M"),
+            Option("--once", "answer TEXT and exit", "TEXT"),
         ),
         (),
         commands.chat,
@@ -330,26 +330,14 @@ _HELP = (Option("-h", "explain this command"), Option("--help", "explain this co
 
 def _fail(error: SkillError, *, wants_json: bool) -> int:
     code, status = kind_of(error)
-    if wants_json:
-        from skillshelf.core.console import write
+    from skillshelf.cli.views import error_line
+    from skillshelf.core.console import write
 
+    if wants_json:
         candidates = [*getattr(error, "paths", ()), *getattr(error, "near", ())]
         write(as_json({"error": {"code": code, "message": str(error), "candidates": candidates}}))
-    note(str(error) + _help_for(error))
+    note(error_line(error))
     return status
-
-
-def _help_for(error: SkillError) -> str:
-    """What to do about it, where there is more to say than the error does."""
-    if isinstance(error, SkillDirectoryNotFound):
-        return "; --cwd must name a folder that exists"
-    if isinstance(error, AmbiguousSkill):
-        return "; take one by its path: " + ", ".join(error.paths)
-    if isinstance(error, SkillNotFound):
-        if error.near:
-            return f"; did you mean {', '.join(error.near)}?"
-        return "; skillshelf list --all says what there is, and what not"
-    return ""
 
 
 # The grammar --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A text and the terms of a search to the places that matched, and to the lines that show them best."""
+"""Lay out search results: where the terms match, and which line of a text shows them best."""
 
 from collections.abc import Callable, Set
 
@@ -11,29 +11,29 @@ from skillshelf.search.rank import analyzer
 __all__ = ["excerpt", "nothing_found", "places", "search_view", "terms_in"]
 
 
-_LINES_LOOKED_AT = 5000
+_LINES_SEARCHED = 5000
 
 
 def places(text: str, terms: Set[str]) -> list[tuple[int, int]]:
-    """From where to where in a text words stand that were looked for."""
+    """Return the start and end of each match of the terms in a text."""
     found: list[tuple[int, int]] = []
     for word in analyzer().words(text):
         if not terms.isdisjoint(word.terms):
-            # Pairs of a run overlap: together they are one place.
+            # Overlapping pairs of characters, as in Chinese, are one match.
             start = found.pop()[0] if found and found[-1][1] > word.start else word.start
             found.append((start, word.end))
     return found
 
 
 def terms_in(text: str, terms: Set[str]) -> frozenset[str]:
-    """Those of the terms that a text has."""
+    """Return the terms that occur in a text."""
     return frozenset(term for word in analyzer().words(text) for term in word.terms if term in terms)
 
 
 def excerpt(body: str, terms: Set[str]) -> str:
-    """The line of a body that has most of the terms, the first of several; empty if none has one."""
+    """Return the first line of a body with the most terms, or an empty text if no line has one."""
     best, most = "", 0
-    for line in body.splitlines()[:_LINES_LOOKED_AT]:
+    for line in body.splitlines()[:_LINES_SEARCHED]:
         found = len(terms_in(line, terms))
         if found > most:
             best, most = line, found
@@ -48,7 +48,7 @@ _IN_TEXT = "in its text: "
 
 
 def search_view(report: SearchReport, screen: Screen, body_of: Callable[[CatalogSkill], str]) -> str:
-    """The results in their order, each with the line of its text that shows what its description does not."""
+    """Return the results in order, each with a line of its body if that has terms which its description lacks."""
     head = ("#", "NAME", "SCORE", "REASON", "SCOPE")
     rows = [
         (str(rank), shorten(result.skill.name, _NAME_CELLS), f"{result.score:.1f}", result.reason, result.skill.scope)
@@ -63,7 +63,7 @@ def search_view(report: SearchReport, screen: Screen, body_of: Callable[[Catalog
         "\n".join([line, *_below(result, terms, screen, body_of)])
         for line, result in zip(lines, report.results, strict=True)
     ]
-    more = [screen.paint(f"There are more; --limit N shows up to N of them, here {report.count}.", "dim")]
+    more = [screen.paint(f"Showing the first {report.count}; use --limit N to see more.", "dim")]
     return "\n".join([first, *blocks, *(["", *more] if report.truncated else [])]) + "\n"
 
 
@@ -71,17 +71,17 @@ def _below(result: SearchResult, terms: Set[str], screen: Screen, body_of: Calla
     description = visible(fold(result.skill.description))
     room = max(_NARROWEST, (screen.columns or 80) - _INDENT)
     texts = _wrapped(description, room)
-    told = terms_in(" ".join([result.skill.name, *texts]), terms)
-    if len(told) < len(terms) and (line := excerpt(f"{description}\n{body_of(result.skill)}", terms - told)):
-        texts.append(_IN_TEXT + _around(visible(fold(line)), terms - told, room - len(_IN_TEXT)))
+    missing = terms - terms_in(" ".join([result.skill.name, *texts]), terms)
+    if missing and (line := excerpt(f"{description}\n{body_of(result.skill)}", missing)):
+        texts.append(_IN_TEXT + _around(visible(fold(line)), missing, room - len(_IN_TEXT)))
     if result.skill.hidden:
-        texts.append(f"a model is not told of it: {result.skill.hidden}")
+        texts.append(f"hidden from models: {result.skill.hidden}")
     return [" " * _INDENT + _marked(text, terms, screen) for text in texts]
 
 
 def _around(line: str, terms: Set[str], cells: int) -> str:
-    """As much of a line as there is room for, so that the first of the terms is in it."""
-    # A sign that is not to be seen may have stood between two words, and is now written out as part of one.
+    """Cut a line to a width so that the first of the terms stays in it."""
+    # An invisible character between two words may have been escaped into one of them, so a term may be missing.
     start = next((start for start, _ in places(line, terms)), 0)
     if width(line) <= cells or width(line[:start]) < cells // 2:
         return shorten(line, cells)
@@ -90,7 +90,7 @@ def _around(line: str, terms: Set[str], cells: int) -> str:
 
 
 def _wrapped(text: str, cells: int) -> list[str]:
-    """The beginning of a text in a few lines; what has no blanks, as Chinese, is divided anywhere."""
+    """Return the first lines of a text; a text without blanks, such as Chinese, is divided anywhere."""
     lines: list[str] = []
     while text and len(lines) < _DESCRIPTION_LINES:
         end = len(shorten(text, cells + 1)) - 1 if width(text) > cells else len(text)
@@ -112,11 +112,12 @@ def _marked(text: str, terms: Set[str], screen: Screen) -> str:
 
 
 def nothing_found(report: SearchReport, skills: int, near: list[str], scope: str | None) -> str:
-    """One line about a search without results: what was looked through, and what to try."""
+    """Return one line about a search without results: what was searched, and what to try."""
     if not report.query.strip():
-        return "the query is empty; say in some words what the skill should do"
+        return "the query is empty; describe in a few words what the skill should do"
     where = f" of scope {scope}" if scope else ""
     if not skills:
-        return f"there are no skills{where} here; skillshelf list --all says where was looked, and what was left out"
-    looked = f"none of {skills} skills{where} fits '{visible(shorten(report.query.strip(), 60))}'"
-    return f"{looked}; did you mean {', '.join(near)}?" if near else f"{looked}; skillshelf list shows them all"
+        return f"there are no skills{where} here (run `skillshelf list --all` to see which folders were searched)"
+    query = visible(shorten(report.query.strip(), 60))
+    result = f"no skill{where} fits '{query}' ({skills} searched)"
+    return f"{result}; did you mean {', '.join(near)}?" if near else f"{result}; skillshelf list shows them all"

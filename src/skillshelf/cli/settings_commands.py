@@ -1,4 +1,4 @@
-"""The commands that write down what the person chose: `enable`, `disable` and `trust`."""
+"""Change the user's configuration: `enable`, `disable` and `trust`."""
 
 import os
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from skillshelf.cli.commands import Values, environment_for, shelf_for
-from skillshelf.core.console import as_json, note
+from skillshelf.core.console import as_json, note, write
 from skillshelf.errors import DONE, NEGATIVE, AmbiguousSkill, ConfigurationError, SkillNotFound
 
 if TYPE_CHECKING:
@@ -16,23 +16,26 @@ __all__ = ["disable", "enable", "trust"]
 
 
 def enable(values: Values) -> int:
-    """Take a skill off the list of disabled ones."""
+    """Remove a skill from the list of disabled skills."""
     name = values["name"]
     spellings = _spellings(name, shelf_for(values))
-    status = _choose(
-        values, name, lambda names: [other for other in names if other not in spellings], "enabled", "was not listed"
+    status = _change_disabled(
+        values,
+        name,
+        lambda names: [other for other in names if other not in spellings],
+        ("enabled", "not in the list of disabled skills"),
     )
-    meant = [skill for skill in shelf_for(values).catalog.skills if {skill.name, skill.dir} & spellings]
-    if any(skill.hidden == "disabled" for skill in meant):
+    found = [skill for skill in shelf_for(values).catalog.skills if {skill.name, skill.dir} & spellings]
+    if any(skill.hidden == "disabled" for skill in found):
         note(f"{name} is still disabled, by the project's configuration or by its name; see skills.disabled there")
         return NEGATIVE
-    if not meant:
-        note(f"there is no skill {name} here; skillshelf list shows those there are")
+    if not found:
+        note(f"no skill here is named {name} (run `skillshelf list` to see the skills)")
     return status
 
 
 def _spellings(name: str, shelf: "Shelf") -> set[str]:
-    """What a list may call the skills that somebody means by a name or a path."""
+    """Return every spelling by which a list may name the skills of a name or a path."""
     from skillshelf.catalog.build_context import spellings
     from skillshelf.core.environment import expand
 
@@ -45,16 +48,19 @@ def _spellings(name: str, shelf: "Shelf") -> set[str]:
 
 
 def disable(values: Values) -> int:
-    """Put a skill on the list of disabled ones."""
+    """Add a skill to the list of disabled skills."""
     name = values["name"]
     listed = _disabled_path(name, values) if "/" in name else _disabled_name(name, values)
-    return _choose(
-        values, listed, lambda names: names if listed in names else [*names, listed], "disabled", "was disabled already"
+    return _change_disabled(
+        values,
+        listed,
+        lambda names: names if listed in names else [*names, listed],
+        ("disabled", "already disabled"),
     )
 
 
 def _disabled_path(path: str, values: Values) -> str:
-    """The folder of the skill at a path, as a list must name it to be understood from everywhere."""
+    """Return the absolute folder of the skill at a path, which is valid from every working directory."""
     from skillshelf.core import files
     from skillshelf.core.environment import expand
 
@@ -75,24 +81,25 @@ def _disabled_name(name: str, values: Values) -> str:
     return name
 
 
-def _choose(values: Values, name: str, change: Callable[[list[str]], list[str]], done: str, idle: str) -> int:
+def _change_disabled(
+    values: Values, name: str, change: Callable[[list[str]], list[str]], words: tuple[str, str]
+) -> int:
+    """Change the list of disabled skills and print which of the two words describes the result."""
     from skillshelf.config.settings_edit import change_list
-    from skillshelf.core.console import write
     from skillshelf.core.text import visible
 
     path, changed = change_list(environment_for(values), "skills", "disabled", change)
     if values["json"]:
         write(as_json({"name": name, "file": path, "changed": changed}))
     else:
-        write(f"{visible(name)} {done if changed else idle} ({visible(path)})\n")
+        write(f"{visible(name)}: {words[0] if changed else words[1]} ({visible(path)})\n")
     return DONE
 
 
 def trust(values: Values) -> int:
-    """Trust a folder with everything below, take that back, or list what is trusted."""
+    """Trust a folder and everything below it, stop trusting it, or list the trusted folders."""
     from skillshelf.config.settings_edit import change_list, listed
     from skillshelf.core import files
-    from skillshelf.core.console import write
     from skillshelf.core.environment import expand
     from skillshelf.core.text import visible
 
@@ -104,7 +111,7 @@ def trust(values: Values) -> int:
         return DONE
     folder = os.path.abspath(os.path.join(environment.cwd, values["dir"] or "."))
     if files.kind_at(files.real_path(folder)) != "folder" and not values["remove"]:
-        raise ConfigurationError(f"there is no folder {folder} to trust")
+        raise ConfigurationError(f"folder {folder} not found")
 
     def real(other: str) -> str:
         return files.real_path(expand(other, environment, base=environment.cwd))
@@ -121,10 +128,10 @@ def trust(values: Values) -> int:
     if values["json"]:
         write(as_json({"folder": folder, "file": path, "changed": changed}))
         return DONE
-    verb = (
-        ("no longer trusted" if changed else "was not trusted")
+    state = (
+        ("no longer trusted" if changed else "not trusted")
         if values["remove"]
-        else ("trusted, with everything below it" if changed else "was trusted already")
+        else ("trusted, with everything below it" if changed else "already trusted")
     )
-    write(f"{visible(folder)} {verb} ({visible(path)})\n")
+    write(f"{visible(folder)}: {state} ({visible(path)})\n")
     return DONE

@@ -1,4 +1,4 @@
-"""A catalog or a profile to what a person or a program is shown."""
+"""Lay out catalogs, tools, profiles and errors as text for people."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,11 +7,18 @@ from skillshelf.config.profile import Profile, profile_to_dict
 from skillshelf.core.console import PathDisplay, Screen
 from skillshelf.core.text import fold, plural, shorten, visible
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
+from skillshelf.errors import (
+    AmbiguousSkill,
+    ResourceNotFound,
+    SkillDirectoryNotFound,
+    SkillError,
+    SkillNotFound,
+)
 
 if TYPE_CHECKING:
     from skillshelf.session.tools import Tool
 
-__all__ = ["list_view", "overview", "profile_view", "profiles_view", "tools_view"]
+__all__ = ["error_line", "list_view", "overview", "profile_view", "profiles_view", "tools_view"]
 
 
 _NAME_CELLS = 64
@@ -20,7 +27,7 @@ _NAME_CELLS = 64
 
 
 def list_view(catalog: Catalog, where: PathDisplay, screen: Screen, *, everything: bool) -> str:
-    """The catalog as a table; `everything` adds what is not in it, and why."""
+    """Return the catalog as a table; `everything` adds what is not in it, with the reasons."""
     lines = [*_skills_table(catalog.skills, screen)] if catalog.skills else [*_nothing(catalog, where, screen)]
     if everything:
         lines += [*_left_out(catalog, where, screen)]
@@ -39,21 +46,23 @@ def _skills_table(skills: Sequence[CatalogSkill], screen: Screen) -> list[str]:
 
 
 def _cut_name(skill: CatalogSkill) -> str:
-    """The name, unless it is so long that it would push everything else off the screen."""
+    """Return the name, shortened if it would push the other columns off the screen."""
     return shorten(skill.name, _NAME_CELLS)
 
 
 def _nothing(catalog: Catalog, where: PathDisplay, screen: Screen) -> Iterator[str]:
     if any(root.skills for root in catalog.roots):
-        yield "No skill of that scope."
+        yield "No skill has that scope."
         return
     if off := next((warning for warning in catalog.warnings if warning.rule == "skills-disabled"), None):
         yield f"{visible(where.short(off.path))}: {off.message}"
         return
-    yield "No skills here. These folders were looked into:"
-    rows = [(where.short(root.path), root.scope, "no skill" if root.exists else "not there") for root in catalog.roots]
+    yield "No skills here. Folders searched:"
+    rows = [
+        (where.short(root.path), root.scope, "no skill" if root.exists else "does not exist") for root in catalog.roots
+    ]
     yield from screen.table(rows, (None, "dim", "dim"), indent=2)
-    yield "A skill is a folder in one of them that holds a SKILL.md with a name and a description."
+    yield "A skill is a folder in one of them with a SKILL.md that has a name and a description."
 
 
 def _left_out(catalog: Catalog, where: PathDisplay, screen: Screen) -> Iterator[str]:
@@ -61,12 +70,12 @@ def _left_out(catalog: Catalog, where: PathDisplay, screen: Screen) -> Iterator[
         return where.short(diagnostic.path) + (f":{diagnostic.line}" if diagnostic.line else "")
 
     if catalog.errors:
-        yield from ("", screen.paint("Errors: not in the catalog", "red"))
+        yield from ("", screen.paint("Errors: skills that are not in the catalog", "red"))
         yield from screen.table(
             [(at(e), e.rule, fold(e.message)) for e in catalog.errors], (None, "red", None), indent=2
         )
     if catalog.shadowed:
-        yield from ("", screen.paint("Shadowed: another skill has the name, or is the same file", "yellow"))
+        yield from ("", screen.paint("Shadowed: another skill has the same name, or is the same file", "yellow"))
         rows = [
             (
                 where.short(s.path),
@@ -79,7 +88,7 @@ def _left_out(catalog: Catalog, where: PathDisplay, screen: Screen) -> Iterator[
     if catalog.filtered:
         yield from (
             "",
-            screen.paint("Filtered: left out by a rule of the profile or the configuration", "yellow"),
+            screen.paint("Filtered: excluded by the profile or the configuration", "yellow"),
         )
         rows = [(where.short(f.path), f.reason, f.name) for f in catalog.filtered]
         yield from screen.table(rows, (None, "yellow", None), indent=2, wrap=True)
@@ -112,17 +121,17 @@ def _notes(catalog: Catalog, screen: Screen, *, everything: bool) -> Iterator[st
         plural(len(catalog.warnings), "warning"),
     ]
     if any((catalog.errors, catalog.shadowed, catalog.filtered, catalog.warnings)):
-        hint = "" if everything else "; reasons: skillshelf list --all"
+        hint = "" if everything else "; for the reasons: skillshelf list --all"
         yield screen.paint(", ".join(missing) + hint, "red" if catalog.errors else "yellow")
-    if held := sum(skill.hidden == "untrusted" for skill in catalog.skills):
-        yield f"{held} held back from models until you trust this folder: skillshelf trust"
+    if hidden := sum(skill.hidden == "untrusted" for skill in catalog.skills):
+        yield f"{hidden} hidden from models until you trust this folder: skillshelf trust"
 
 
 # One screen ---------------------------------------------------------------------------------------
 
 
 def overview(catalog: Catalog, where: PathDisplay, screen: Screen, *, config_path: str | None) -> str:
-    """One screen: skills by scope, problems, what to try next."""
+    """Return one screen: skills by scope, problems, next commands."""
     # One screen stays one screen in a pipe too.
     screen = screen._replace(columns=screen.columns or 100)
     lines = [
@@ -132,7 +141,7 @@ def overview(catalog: Catalog, where: PathDisplay, screen: Screen, *, config_pat
     if catalog.skills:
         filled = [root for root in catalog.roots if root.skills]
         if len(filled) > _ROOTS_SHOWN:
-            lines += [f"{len(filled)} folders hold skills; these are the first {_ROOTS_SHOWN}.", ""]
+            lines += [f"The first {_ROOTS_SHOWN} of {len(filled)} folders with skills:", ""]
         for root in filled[:_ROOTS_SHOWN]:
             if root.skills:
                 place = f"{visible(where.short(root.path))}  ({plural(root.skills, 'skill')})"
@@ -142,13 +151,13 @@ def overview(catalog: Catalog, where: PathDisplay, screen: Screen, *, config_pat
         lines += [*_nothing(catalog, where, screen)]
     lines += ["", _count_line(catalog, screen)]
     lines += [line for line in _notes(catalog, screen, everything=False) if line]
-    lines += ["", "Next:"]
+    lines += ["", "Next commands:"]
     rows = [
         ("skillshelf list", "every skill with its description"),
-        ("skillshelf list --all", "also what is not in the catalog, and why"),
-        ("skillshelf show NAME", "what a model gets when it loads one"),
-        ("skillshelf prompt", "what a model is told at the start"),
-        ("skillshelf profile", "the systems whose eyes you can look through: list --profile NAME"),
+        ("skillshelf list --all", "also skills that are missing, and why"),
+        ("skillshelf show NAME", "what a model gets when it loads a skill"),
+        ("skillshelf why NAME", "which agents see a skill, and why others do not"),
+        ("skillshelf check", "what is wrong with your skills, and how to fix it"),
     ]
     lines += screen.table(rows, ("green", None), indent=2)
     if config_path:
@@ -172,9 +181,9 @@ def _some_of(catalog: Catalog, root: str, screen: Screen) -> list[str]:
 
 
 def tools_view(tools: Sequence["Tool"], screen: Screen) -> str:
-    """Every tool with its parameters."""
+    """Return every tool with its parameters."""
     if not tools:
-        return "No tools: there is no skill a model may be told of.\n"
+        return "No tools: models see no skill here.\n"
     lines: list[str] = []
     for tool in tools:
         required = tool.input_schema["required"]
@@ -192,14 +201,14 @@ def tools_view(tools: Sequence["Tool"], screen: Screen) -> str:
 
 
 def profiles_view(profiles: Mapping[str, Profile], screen: Screen) -> str:
-    """Every profile with its summary."""
+    """Return every profile with its summary."""
     rows = [(profile.name, profile.as_of, profile.summary) for profile in profiles.values()]
-    lines = screen.table([("PROFILE", "AS OF", "WHAT IT IS"), *rows], ("bold", "dim", None))
-    return "\n".join([*lines, "", "All fields of one: skillshelf profile NAME"]) + "\n"
+    lines = screen.table([("PROFILE", "AS OF", "SUMMARY"), *rows], ("bold", "dim", None))
+    return "\n".join([*lines, "", "To see every field of one: skillshelf profile NAME"]) + "\n"
 
 
 def profile_view(profile: Profile, screen: Screen) -> str:
-    """Every field of a profile, one a line; rules and roots one a line below."""
+    """Return every field of a profile, each rule and root on a line of its own."""
     rows: list[tuple[str, str]] = []
     for field, value in profile_to_dict(profile).items():
         rows += _field_rows(field, value)
@@ -222,3 +231,23 @@ def _value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return " ".join(str(item) for item in value) or "none"
     return str(value) or "none" if not isinstance(value, dict) else "none"
+
+
+# Errors -------------------------------------------------------------------------------------------
+
+
+def error_line(error: SkillError) -> str:
+    """Return what happened and what to do about it, in one line."""
+    if isinstance(error, SkillDirectoryNotFound):
+        return f"folder '{error.path}' not found (--cwd must name a folder that exists)"
+    if isinstance(error, ResourceNotFound):
+        return f"file '{error.path}' not found"
+    if isinstance(error, AmbiguousSkill):
+        return f"{len(error.paths)} skills are named '{error.name}'; name one by its path: {', '.join(error.paths)}"
+    if isinstance(error, SkillNotFound) and error.near:
+        return f"skill '{error.name}' not found; did you mean {', '.join(error.near)}?"
+    if isinstance(error, SkillNotFound):
+        return (
+            f"skill '{error.name}' not found (run `skillshelf list --all` to see every skill and why some are missing)"
+        )
+    return str(error)
