@@ -73,12 +73,12 @@ def rules_table() -> str:
 def guidance_table() -> str:
     """Every rule as `check` weighs it for authors, with why it is there and how to mend what it finds."""
     from skillshelf.config.profile import RULES
-    from skillshelf.config.systems import DEFAULT_PROFILE, SYSTEMS, weights_for_authors
+    from skillshelf.config.systems import DEFAULT_PROFILE, SYSTEMS, severities_for_authors
     from skillshelf.lint.fix import FIXERS
     from skillshelf.lint.report import GUIDANCE
 
     levels = {"reject": "error", "warn": "warning", "info": "info", "off": "off"}
-    weights = weights_for_authors(SYSTEMS[DEFAULT_PROFILE])
+    weights = severities_for_authors(SYSTEMS[DEFAULT_PROFILE])
     fixable = {rule for rules, _ in FIXERS for rule in rules}
     rows = [["rule", "`check` says", "`--fix`", "why", "how to mend it"]]
     rows += [[f"`{rule}`", levels[weights[rule]], "yes" if rule in fixable else "", *GUIDANCE[rule]] for rule in RULES]

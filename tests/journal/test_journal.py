@@ -335,7 +335,7 @@ def test_a_torn_line_that_cannot_be_kept_is_still_cut_off_and_said(path: Path) -
 
     assert verify(str(path)).ok
     assert journal.notice == (
-        f"{path}: a writer was stopped amid a line; the 6 bytes it left are gone: it is a folder, not a file"
+        f"{path}: a writer was stopped within a line; the 6 bytes it left are lost: it is a folder, not a file"
     )
 
 
@@ -392,11 +392,11 @@ REFUSED = {
     make_folder: "it is a folder, not a file",
     make_pipe: "it is a pipe, not a file; name the file itself",
     make_link: "it is a link, not a file; name the file itself",
-    make_text: "it holds something else than a journal; choose another file",
-    make_text_without_end: "it holds something else than a journal; choose another file",
-    make_json: "it holds something else than a journal; choose another file",
-    make_json_lines: "it holds something else than a journal; choose another file",
-    make_long_line: "it holds something else than a journal; choose another file",
+    make_text: "it is not a journal; choose another file",
+    make_text_without_end: "it is not a journal; choose another file",
+    make_json: "it is not a journal; choose another file",
+    make_json_lines: "it is not a journal; choose another file",
+    make_long_line: "it is not a journal; choose another file",
 }
 
 

@@ -163,7 +163,7 @@ def test_a_copied_line_is_found_where_it_stands_or_where_its_twin_does(source: i
     found = verified([*INTACT[:target], INTACT[source], *INTACT[target:]])
 
     ((line, seq, kind, detail),) = found.problems
-    assert (seq, kind, detail) == (source, "reordered", f"seq {source} stands here a second time")
+    assert (seq, kind, detail) == (source, "reordered", f"seq {source} is here a second time")
     assert line == target + 1 or target in (source, source + 1)
     assert line in (source + 1, source + 2, target + 1)
 
@@ -300,10 +300,10 @@ def test_details_are_sentences() -> None:
             5,
             None,
             "edited",
-            "not JSON: Expecting value at character 0; it was put in: the lines around it follow each other",
+            "not JSON: Expecting value at character 0; it was inserted: the lines around it follow each other",
         ),
         Problem(8, 6, "removed", "2 lines are missing here, from seq 6 on"),
-        Problem(10, 11, "reordered", "seq 11 stands here after seq 9 and before seq 10"),
+        Problem(10, 11, "reordered", "seq 11 is here after seq 9 and before seq 10"),
     )
 
 
@@ -323,4 +323,4 @@ def test_a_file_in_which_everything_is_wrong_is_not_read_to_its_end(lines: Calla
 
     assert not found.ok
     assert found.lines <= JOURNAL_PROBLEMS + 2
-    assert found.problems[-1].detail == "so much is wrong that the lines after this were not read"
+    assert found.problems[-1].detail == "too many problems; the lines after this were not read"

@@ -1,4 +1,4 @@
-"""What agent hosts have in common, and how a row about one is written; the rows are in `hosts`."""
+"""Describe the agent hosts as rows, each with its evidence."""
 
 from skillshelf.config.profile import Profile, RootRule, SettingRule, Telling, severities
 from skillshelf.core.values import Severity
@@ -14,31 +14,31 @@ _CARELESS = (
     *("description-type", "description-length", "compatibility-type", "compatibility-length"),
     *("metadata-type", "allowed-tools-type", "bom", "crlf", "fence-blanks"),
 )
-"""What most hosts do not look at."""
+"""Rules that most hosts do not check."""
 
 NO_REPAIR = ("yaml-colon", "yaml-brackets", "yaml-tab")
 _OPEN_FORM = (
     *("bom", "fence-blanks", "frontmatter-missing", "frontmatter-unclosed", "frontmatter-type"),
     *("yaml", *NO_REPAIR, "description-type", "name-type"),
 )
-"""Mistakes in the form of a file that nobody tried on a host which was not run."""
+"""Mistakes in the form of a file that are untested on a host that was not run."""
 
 
 def rules_of(*, reject: tuple[str, ...] = (), off: tuple[str, ...] = ()) -> dict[str, Severity]:
-    """The weight of every rule: by which a host leaves a skill out, and what it does not mind besides the usual."""
-    weights: dict[str, Severity] = {**dict.fromkeys((*_CARELESS, *off), "off"), "root-file": "reject"}
-    return severities({**weights, **dict.fromkeys(reject, "reject")})
+    """Return the severity of every rule from those a host rejects by and those it ignores besides the usual."""
+    usual: dict[str, Severity] = {**dict.fromkeys((*_CARELESS, *off), "off"), "root-file": "reject"}
+    return severities({**usual, **dict.fromkeys(reject, "reject")})
 
 
 def told_where(*, invalid: Telling, collision: Telling, budget: Telling | None = None) -> dict[str, Telling]:
-    """Where a host says what: nobody says that it does not look somewhere, follow a link or trust a folder."""
-    told: dict[str, Telling] = {"place": "nothing", "link": "nothing", "trust": "nothing"}
-    told |= {"invalid": invalid, "collision": collision}
-    return told if budget is None else {**told, "budget": budget}
+    """Return where a host reports what; no host reports a folder that it does not search, follow or trust."""
+    places: dict[str, Telling] = {"place": "nothing", "link": "nothing", "trust": "nothing"}
+    places |= {"invalid": invalid, "collision": collision}
+    return places if budget is None else {**places, "budget": budget}
 
 
 def roots_of(*rules: tuple[str, str, str]) -> tuple[RootRule, ...]:
-    """Root rules from `kind base path` triples."""
+    """Return root rules from `kind base path` triples."""
     return tuple(RootRule(kind, base, (path,)) for kind, base, path in rules)  # type: ignore[arg-type]
 
 
@@ -63,7 +63,7 @@ HOST = Profile(
     description_shown=None,
     tells=told_where(invalid="nothing", collision="nothing"),
 )
-"""What hosts have in common: one level, every link followed, hardly anything checked."""
+"""The common row: one level, every link followed, few rules checked."""
 
 NOT_RUN = HOST._replace(
     as_of="2026-08-22",
@@ -72,7 +72,7 @@ NOT_RUN = HOST._replace(
     rules=rules_of(off=("description-missing", "frontmatter-missing", "yaml")),
     unknown=(*_OPEN_FORM, "linked_file", "encoding"),
 )
-"""A host of which only source or documentation is known."""
+"""The row of a host that was not run: only its source or documentation is known."""
 
 DOCUMENTED = NOT_RUN._replace(
     tells={"place": "nothing", "link": "unknown", "trust": "unknown", "invalid": "unknown", "collision": "unknown"},
@@ -82,7 +82,7 @@ DOCUMENTED = NOT_RUN._replace(
         *("description-missing", "description-length"),
     ),
 )
-"""A host whose documentation is all that is known."""
+"""The row of a host of which only the documentation is known."""
 
 
 _CODEX_FILES = ("home:.codex/config.toml",)
@@ -124,7 +124,7 @@ _CODEX = HOST._replace(
     description_shown=1_024,
     mentions="dollar",
     tells=told_where(invalid="screen", collision="nothing", budget="screen"),
-    on_change="sees it by itself after about ten seconds",
+    on_change="picks it up automatically after about ten seconds",
 )
 
 _CLAUDE_FILES = (
@@ -172,7 +172,7 @@ _CLAUDE_CODE = HOST._replace(
     arguments="substitute",
     tells=told_where(invalid="nothing", collision="nothing", budget="nothing"),
     unknown=("fields",),
-    on_change="sees it by itself; restart it if its skills folder is new",
+    on_change="picks it up automatically; restart it if its skills folder is new",
 )
 
 _OPENCODE_CLAUDE = (
@@ -480,7 +480,7 @@ _VSCODE = NOT_RUN._replace(
     ),
     hides_on=("disable-model-invocation",),
     tells=told_where(invalid="log", collision="log"),
-    on_change="sees it by itself",
+    on_change="picks it up automatically",
 )
 
 _CURSOR = DOCUMENTED._replace(
@@ -522,7 +522,7 @@ HOSTS: dict[str, Profile] = {
 
 
 def find_host(name: str) -> Profile:
-    """The host of that name."""
+    """Return a host by name."""
     if name in HOSTS:
         return HOSTS[name]
     from difflib import get_close_matches

@@ -1,6 +1,6 @@
-"""Every rule by id: what it says, and how much it weighs where a profile does not say otherwise.
+"""Define the Profile schema, and every rule with its default severity.
 
-A rule that is `fixed` weighs the same in every profile: what it refuses is unsafe, unreadable or no address.
+A `fixed` rule has the same severity in every profile: what it refuses is unsafe, unreadable or not a valid address.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ Count = Annotated[int, 1]
 
 
 class Rule(NamedTuple):
-    """One thing that can be said about a skill, a folder or a root."""
+    """One rule about a skill, a folder or a root, with its default severity."""
 
     summary: str
     severity: Severity
@@ -57,7 +57,7 @@ RULES: dict[str, Rule] = {
     "home-missing": Rule("There is no usable home folder.", "warn"),
     "boundary-outside": Rule("The configured boundary is not above the working directory.", "warn"),
     "plugins-unreadable": Rule("The list of installed plugins cannot be read.", "warn"),
-    "settings-unreadable": Rule("A file in which a host records what it trusts cannot be read.", "warn"),
+    "settings-unreadable": Rule("A settings file of a host cannot be read.", "warn"),
     # A folder or file
     "walk-limit": Rule("A root holds too many folders without a skill; the walk stopped.", "reject", fixed=True),
     "unreadable": Rule("A folder or SKILL.md cannot be read.", "reject", fixed=True),
@@ -66,11 +66,11 @@ RULES: dict[str, Rule] = {
     "file-name": Rule("A file that looks like a SKILL.md has another name.", "warn"),
     "path-encoding": Rule("A path is not UTF-8 or holds a control character.", "reject", fixed=True),
     "link-outside": Rule("A link leads out of what this root may reach.", "reject", fixed=True),
-    "link-skipped": Rule("A link, in a profile that follows none.", "reject", fixed=True),
-    "link-broken": Rule("A link leads nowhere.", "warn"),
+    "link-skipped": Rule("The profile does not follow this link.", "reject", fixed=True),
+    "link-broken": Rule("The target of a link does not exist.", "warn"),
     "link-loop": Rule("A link leads back to a folder that was already visited.", "warn"),
-    "too-deep": Rule("A SKILL.md lies deeper than the profile looks.", "warn"),
-    "inside-skill": Rule("A SKILL.md lies inside another skill and is no skill of its own.", "info"),
+    "too-deep": Rule("A SKILL.md lies deeper than the profile searches.", "warn"),
+    "inside-skill": Rule("A SKILL.md lies inside another skill and is not a skill of its own.", "info"),
     # The form of a SKILL.md
     "encoding": Rule("The frontmatter is not UTF-8.", "reject", fixed=True),
     "control-character": Rule("The frontmatter holds NUL or another control character.", "reject", fixed=True),
@@ -87,17 +87,17 @@ RULES: dict[str, Rule] = {
     "yaml-alias": Rule("The frontmatter uses a YAML alias.", "reject", fixed=True),
     "yaml-tag": Rule("The frontmatter uses a YAML tag.", "reject", fixed=True),
     "yaml-merge": Rule("The frontmatter uses a YAML merge key.", "reject", fixed=True),
-    "yaml-duplicate-key": Rule("A key stands twice in one map.", "reject", fixed=True),
+    "yaml-duplicate-key": Rule("A key occurs twice in one map.", "reject", fixed=True),
     "yaml-key": Rule("A list or a map is used as a key.", "reject", fixed=True),
     "yaml-value": Rule(
         "A number has no exact JSON form (beyond 64 bits, infinite, not a number).", "reject", fixed=True
     ),
     "yaml-colon": Rule("An unquoted value holds `: `; it was read as if quoted.", "warn"),
-    "yaml-brackets": Rule("An unquoted value begins like a list and is none; it was read as if quoted.", "warn"),
+    "yaml-brackets": Rule("An unquoted value begins like a list but is not one; it was read as if quoted.", "warn"),
     "yaml-tab": Rule("A line is indented with tabs; they were read as two blanks each.", "warn"),
     "yaml-lines": Rule("The frontmatter is not readable YAML; it was read as `key: value` lines.", "warn"),
     # Its fields
-    "name-missing": Rule("There is no name; the folder's name is taken where this does not reject.", "warn"),
+    "name-missing": Rule("There is no name; unless this rejects, the folder's name is used.", "warn"),
     "name-type": Rule("The name is not text.", "warn"),
     "name-address": Rule("The name is empty, `.`, `..`, or holds a slash or control character.", "reject", fixed=True),
     "name-length": Rule("The name is longer than the profile allows.", "warn"),
@@ -115,14 +115,14 @@ RULES: dict[str, Rule] = {
     "metadata-values": Rule("A value in `metadata` is not text.", "info"),
     "allowed-tools-type": Rule("`allowed-tools` is neither text nor a list of texts.", "warn"),
     "allowed-tools-list": Rule("`allowed-tools` is a list where the standard asks for one text.", "info"),
-    "field-type": Rule("A field that the profile wants as text is something else.", "warn"),
+    "field-type": Rule("A field that must be text in this profile is not text.", "warn"),
     "globs-type": Rule("`globs` is not a list of texts.", "info"),
     "always-apply-type": Rule("`alwaysApply` is not true or false.", "info"),
-    "unknown-field": Rule("A field is not one that the profile knows.", "info"),
+    "unknown-field": Rule("The profile does not know this field.", "info"),
     "hidden-text": Rule("Name or description holds invisible, bidirectional, tag or control characters.", "warn"),
-    # What only `check` looks at: the body, and the files beside it
+    # Only in `check`: the body, and the files beside it
     "description-cut": Rule("The description ends at ` #`, where YAML begins a comment.", "warn"),
-    "description-vague": Rule("The description is too short to choose the skill by.", "warn"),
+    "description-vague": Rule("The description is too short to choose the skill.", "warn"),
     "description-when": Rule("The description does not say when to use the skill.", "info"),
     "description-long": Rule("The description is longer than it needs to be.", "info"),
     "body-empty": Rule("Nothing follows the frontmatter.", "warn"),
@@ -132,47 +132,47 @@ RULES: dict[str, Rule] = {
     "body-tokens": Rule("The text has more than 5,000 tokens.", "info"),
     "reference-missing": Rule("A file that the text names does not exist.", "warn"),
     "reference-outside": Rule("A link leads out of the skill's folder.", "info"),
-    "reference-deep": Rule("A file can be reached only by way of another reference.", "info"),
+    "reference-deep": Rule("A file can be reached only through another reference.", "info"),
     "script-shebang": Rule("A script does not say what runs it.", "info"),
     "script-run-bit": Rule("A script cannot be run: its file mode does not allow it.", "info"),
-    "check-limit": Rule("The skill has more pages or scripts than `check` looks at.", "info"),
+    "check-limit": Rule("The skill has more pages or scripts than `check` reads.", "info"),
     "skill-unknown": Rule("The text names a skill that is not here.", "info"),
     "skill-cycle": Rule("Skills name each other in a circle.", "info"),
-    # What other hosts make of it
-    "portability-safeguard": Rule("A field that holds something back is ignored by some hosts.", "info"),
+    # Other hosts
+    "portability-safeguard": Rule("A field that restricts the skill is ignored by some hosts.", "info"),
     "portability-field": Rule("A field has an effect in some hosts only.", "info"),
     # A load
-    "changed": Rule("The file changed since the catalog was made.", "warn"),
-    "closing-tag": Rule("The text holds the closing tag of the element around it, which was made harmless.", "warn"),
+    "changed": Rule("The file changed since the catalog was built.", "warn"),
+    "closing-tag": Rule("The text holds the closing tag of its own element, which was escaped.", "warn"),
     # The configuration
-    "config-untrusted": Rule("A project's configuration asks for what only a trusted folder may.", "warn"),
+    "config-untrusted": Rule("A project's configuration sets a key that counts only in a trusted folder.", "warn"),
     "skills-disabled": Rule("Skills are switched off in the configuration.", "warn"),
     # Ourselves
     "internal": Rule("skillshelf failed on this file; please report it.", "reject", fixed=True),
 }
 
 
-def severities(deviations: Mapping[str, Severity], base: Mapping[str, Severity] | None = None) -> dict[str, Severity]:
-    """A weight for every rule: those given, over those of the base or of the rule book."""
+def severities(overrides: Mapping[str, Severity], base: Mapping[str, Severity] | None = None) -> dict[str, Severity]:
+    """Return a severity for every rule: the overrides, then the base or the defaults."""
     whole = dict(base) if base else {rule: entry.severity for rule, entry in RULES.items()}
-    return {**whole, **deviations}
+    return {**whole, **overrides}
 
 
 Base = Literal["env", "chain", "cwd", "repository", "custom", "home", "fixed", "plugin-list"]
-"""Where a root rule starts from; `roots.BASES` has one function for each."""
+"""The starting point of a root rule; `catalog.search_roots.BASES` has one function for each."""
 
 
 CatalogForm = Literal[
     "available-skills", "skills-context", "with-location", "tool-prompt", "skills-list", "bullets", "bullets-with-file"
 ]
-"""How the catalog is written for a model; `prompt.FORMS` has one function for each."""
+"""The layout of the catalog for a model; `catalog.prompt` has one function for each."""
 
 LoadForm = Literal["skill-content", "skill-context", "skill-activated", "envelope", "raw"]
-"""How a loaded skill is written for a model; `rendering.FORMS` has one function for each."""
+"""The layout of a loaded skill for a model; `session.render` has one function for each."""
 
 
 Ranking = Literal["relevance", "overlap"]
-"""How a search ranks what matches by words alone; `search.RANKINGS` has one function for each."""
+"""The ranking of skills that match by words alone; `search.query` has one function for each."""
 
 
 Switch = Literal[
@@ -181,24 +181,24 @@ Switch = Literal[
 Filter = Literal["source", "ignored", "include"]
 SortKey = Literal["name", "root", "scope", "path"]
 Telling = Literal["screen", "log", "nothing", "unknown"]
-"""Where a host says that a skill is missing."""
+"""The place where a host reports that a skill is missing."""
 
 Budget = Literal["entries", "bytes", "tokens", "chars"]
 ToolName = Literal["skill_search", "skill_load", "skill_read", "skill_run", "activate_skill", "Skill", "read"]
 
 
 Syntax = Literal["json", "json-comments", "jsonc", "toml", "yaml"]
-"""How a settings file of a host is written; `jsonc` may have a last comma besides comments."""
+"""The syntax of a host's settings file; `jsonc` allows trailing commas besides comments."""
 
 SettingForm = Literal["names", "all", "entries", "states", "patterns", "mentions", "whole", "any"]
-"""What a setting of a host looks like; `switches.FORMS` has one function for each."""
+"""The form of a host's setting; `catalog.host_settings` has one function for each."""
 
 
 class SettingRule(NamedTuple):
-    """One setting of a host by which it leaves skills out, and its files, the weakest first.
+    """One setting by which a host excludes skills, and its files, the weakest first.
 
-    A file begins with where it lies: `home:`, `cwd:`, `chain:` (each folder upward) or `repository:`. `mention` is how
-    a word names a skill, whose name or pattern is its group.
+    A file begins with its base: `home:`, `cwd:`, `chain:` (each folder upward) or `repository:`. `mention` is the
+    pattern of a word that names a skill; its group is the name.
     """
 
     form: SettingForm
@@ -211,11 +211,10 @@ class SettingRule(NamedTuple):
 
 
 class RootRule(NamedTuple):
-    """One place, or one place per folder of a chain, where a profile looks for skills.
+    """One folder, or one per folder of a chain, in which a profile searches for skills.
 
     `switch` names the source switch that turns it off; `any` means that one of the switches must be on.
-    `host_switch` names a setting of the host itself that is off unless its user turned it on, `off_by` variables that
-    turn it off.
+    `host_switch` names a setting of the host that is off by default, `off_by` the variables that turn the root off.
     """
 
     kind: Literal["env", "project", "custom", "user"]
@@ -234,7 +233,7 @@ class RootRule(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """All knobs of one system. The documentation of each field is in docs/profiles.md."""
+    """The behaviour of one system or host as data. docs/profiles.md documents each field."""
 
     name: str
     summary: str
@@ -301,7 +300,7 @@ class Profile(NamedTuple):
     filter_order: Literal["before-collisions", "after-collisions"] = "before-collisions"
     filters: tuple[Filter, ...] = ("source", "ignored", "include")
     order: tuple[SortKey, ...] = ("name", "root", "path")
-    # What a model is told
+    # The catalog for a model
     catalog_form: CatalogForm = "available-skills"
     catalog_budget: tuple[Budget, ...] = ("tokens",)
     catalog_condition: Literal["always", "read-tool"] = "always"
@@ -309,11 +308,11 @@ class Profile(NamedTuple):
     budget_chars: Count | None = None
     overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"] = "none"
     description_shown: Count | None = DESCRIPTION_SHOWN
-    # What is known of a host
+    # Facts about a host
     tells: Mapping[str, Telling] = {}
     unknown: tuple[str, ...] = ()
     on_change: str = ""
-    # Tools, and what a load gives
+    # Tools and loads
     tools: tuple[ToolName, ...] = ()
     ranking: Ranking = "relevance"
     load_by: tuple[Literal["name", "path"], ...] = ("name",)
@@ -331,26 +330,26 @@ class Profile(NamedTuple):
     empty_arguments: Literal["replace", "keep"] = "replace"
     mentions: Literal["dollar", "none"] = "none"
     commands: Literal["slash-skill", "none"] = "none"
-    # What a skill's `allowed-tools` does to the host's tools while it is active
+    # The effect of `allowed-tools` of active skills on the host's tools
     allowed_tools: Literal["ignore", "advise", "narrow"] = "ignore"
 
 
 def scopes_of(profile: Profile) -> list[str]:
-    """The words a profile has for its kinds of roots, in their order."""
+    """Return the scopes of a profile in the order of its roots."""
     return list(dict.fromkeys(profile.scope_labels.get(rule.kind, rule.kind) for rule in profile.roots))
 
 
 def how_to_allow(root: str, profile: Profile) -> str:
-    """The end of a sentence about a link: which setting of the profile would make its target a root."""
+    """Return the end of a message about a link: the setting that would make its target a root."""
     settings = [name for rule in profile.roots if rule.base == "env" for name in rule.paths]
     settings += ["skills.custom_directories" for rule in profile.roots if rule.base == "custom"]
     if not settings:
-        return "; this profile has no setting that would allow it"
+        return "; this profile has no setting to allow it"
     return f"; to allow it, name {root} in {' or '.join(settings)}"
 
 
 def profile_to_dict(profile: Profile) -> dict[str, Any]:
-    """The JSON form: every field, in order."""
+    """Return the JSON form: every field, in order."""
     return {name: _plain(value) for name, value in profile._asdict().items()}
 
 

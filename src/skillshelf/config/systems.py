@@ -1,4 +1,4 @@
-"""The systems, as rows: the only module, with the table of hosts, that knows them by name."""
+"""Describe the seven systems as rows; only this module and `config.hosts` name a system or a host."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -7,7 +7,7 @@ from skillshelf.config.profile import Profile, RootRule, severities
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 
-__all__ = ["DEFAULT_PROFILE", "HOST_PREFIX", "SEED_PROFILES", "SYSTEMS", "find_profile", "weights_for_authors"]
+__all__ = ["DEFAULT_PROFILE", "HOST_PREFIX", "SEED_PROFILES", "SYSTEMS", "find_profile", "severities_for_authors"]
 
 DEFAULT_PROFILE = "standard"
 HOST_PREFIX = "host:"
@@ -29,7 +29,7 @@ _SPECIFICATION: dict[str, Severity] = {
     "yaml-brackets": "reject",
     "yaml-tab": "reject",
 }
-"""What the Agent Skills specification demands, taken to the letter."""
+"""The severities of the Agent Skills specification, taken to the letter."""
 
 _CLAUDE_FIELDS = (
     "argument-hint",
@@ -260,22 +260,22 @@ SEED_PROFILES: Mapping[Literal["registry", "project", "providers"], Profile] = {
     "project": _MYCODEAGENT,
     "providers": _OMP,
 }
-"""Whose rules the loader names of `seeds` follow, by what the loader is for."""
+"""The profiles behind the loaders in `adapters.loaders`, by the purpose of the loader."""
 
 
 _FOR_AUTHORS = severities({**_SPECIFICATION, "metadata-values": "warn", "allowed-tools-list": "warn"})
 
 
-def weights_for_authors(profile: Profile) -> Mapping[str, Severity]:
-    """What each rule weighs for those who write skills.
+def severities_for_authors(profile: Profile) -> Mapping[str, Severity]:
+    """Return the severity of each rule for authors.
 
-    The default profile is lenient for the sake of those who use skills; an author is held to the specification.
+    The default profile is lenient for users of skills; authors are held to the specification.
     """
     return _FOR_AUTHORS if profile.name == DEFAULT_PROFILE else profile.rules
 
 
 def find_profile(name: str, own: Mapping[str, Profile] | None = None) -> Profile:
-    """The profile of that name: a user's own first, then the systems, then the hosts; `host:NAME` is a host."""
+    """Return a profile by name: a custom one first, then the systems, then the hosts; `host:NAME` is a host."""
     if own and name in own:
         return own[name]
     if name in SYSTEMS:

@@ -10,7 +10,7 @@ from skillshelf.catalog.document import Document, form_of, parse
 from skillshelf.catalog.rules import check, name_of, placed
 from skillshelf.catalog.search_roots import resolve_roots
 from skillshelf.config.profile import Profile
-from skillshelf.config.systems import weights_for_authors
+from skillshelf.config.systems import severities_for_authors
 from skillshelf.core import files
 from skillshelf.core.atomic_write import replace_file, why_not_replaced
 from skillshelf.core.console import watched
@@ -226,7 +226,7 @@ class _Examined(NamedTuple):
 
 def check_targets(targets: Targets, profile: Profile, *, mode: Mode = "look", progress: TextIO | None = None) -> Report:
     """What the rules say about every target; `fix` repairs files, `diff` only shows how."""
-    weights = weights_for_authors(profile)
+    weights = severities_for_authors(profile)
     found = [finding for problem in targets.problems for finding in _weighed(_of(problem), weights)]
     examined = []
     for target in watched(targets.found, "Checking skills", progress, len(targets.found)):
@@ -273,7 +273,7 @@ def _examine(target: Target, targets: Targets, profile: Profile, mode: Mode) -> 
     try:
         data = _bytes(target.real_path)
     except OSError as error:
-        weights = weights_for_authors(profile)
+        weights = severities_for_authors(profile)
         problem = _of(Diagnostic(target.path, "unreadable", _in_words(error)))
         return _Examined(target, "", (), tuple(_weighed(problem, weights)), None)
     repaired = repair(Text(data, target.directory, profile, _name_source(target, profile)))
@@ -289,7 +289,7 @@ def _examine(target: Target, targets: Targets, profile: Profile, mode: Mode) -> 
 
 def _judged(target: Target, data: bytes, profile: Profile, repairs: Mapping[tuple[str, int], str]) -> _Examined:
     """What the rules and the advisers say about a file with these bytes."""
-    weights = weights_for_authors(profile)
+    weights = severities_for_authors(profile)
     document = parse(data, whole=True, form=form_of(profile))
     page = page_of(data, document, directory=target.directory, folder=os.path.dirname(target.real_path))
     notes = [Note("SKILL.md", finding) for finding in _about_fields(document, target, profile)]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from skillshelf.config.profile import RULES, Profile
-from skillshelf.config.systems import weights_for_authors
+from skillshelf.config.systems import severities_for_authors
 from skillshelf.core.console import PathDisplay, Screen, Style, as_json
 from skillshelf.core.text import visible
 from skillshelf.lint.check import Change, CheckFinding, Level, Report
@@ -384,7 +384,7 @@ def sarif_report(report: Report, reader: Reader) -> str:
 
 def _sarif_rule(rule: str, profile: Profile) -> dict[str, Any]:
     why, how = GUIDANCE[rule]
-    weight = weights_for_authors(profile)[rule]
+    weight = severities_for_authors(profile)[rule]
     level = {"reject": "error", "warn": "warning", "info": "note", "off": "none"}[weight]
     return {
         "id": rule,

@@ -10,7 +10,7 @@ from skillshelf.catalog.document import parse
 from skillshelf.catalog.rules import check
 from skillshelf.catalog.search_roots import resolve_roots
 from skillshelf.config.profile import Profile, RootRule
-from skillshelf.config.systems import weights_for_authors
+from skillshelf.config.systems import severities_for_authors
 from skillshelf.core import files
 from skillshelf.core.atomic_write import make_folder
 from skillshelf.core.console import PathDisplay
@@ -157,7 +157,7 @@ def _said_of(data: bytes, name: str, profile: Profile) -> list[str]:
     page = page_of(data, document, directory=name, folder="/nonexistent")
     findings = [*check(document, name, profile)]
     findings += [note.finding for note in advise(page) if note.finding.rule.startswith("description-")]
-    weights = weights_for_authors(profile)
+    weights = severities_for_authors(profile)
     for finding in findings:
         if weights[finding.rule] in ("reject", "warn"):
             raise ConfigurationError(f"--description: {finding.message}")
