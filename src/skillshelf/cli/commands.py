@@ -185,12 +185,12 @@ def read(values: Values) -> int:
 def run(values: Values) -> int:
     """A script of a skill, after somebody said yes."""
     from skillshelf.catalog.load import near_names
-    from skillshelf.core.console import can_ask, heed_requests_to_end, write, write_piece
+    from skillshelf.core.console import can_ask, exit_on_signals, write, write_piece
 
     shelf = shelf_for(values)
     usage = "skillshelf run NAME SCRIPT [ARGS ...]"
     name, script = needed(values, "name", usage), needed(values, "script", usage)
-    heed_requests_to_end()
+    exit_on_signals()
     with _session(shelf, values, confirm=_ask if can_ask() else None) as session:
         try:
             done, result = session.run(

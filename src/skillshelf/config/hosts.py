@@ -1,15 +1,15 @@
 """Describe the agent hosts as rows, each with its evidence."""
 
-from skillshelf.config.profile import Profile, RootRule, SettingRule, Telling, severities
+from skillshelf.config.profile import Profile, ReportChannel, RootRule, SettingRule, severities
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 
-__all__ = ["DOCUMENTED", "HOST", "HOSTS", "NOT_RUN", "NO_REPAIR", "find_host", "roots_of", "rules_of", "told_where"]
+__all__ = ["DOCUMENTED", "HOST", "HOSTS", "NOT_RUN", "NO_REPAIR", "find_host", "reports", "roots_of", "rules_of"]
 
 
 _RUN = "2026-11-15"
 
-_CARELESS = (
+_UNCHECKED = (
     *("name-missing", "name-type", "name-length", "name-pattern", "name-directory"),
     *("description-type", "description-length", "compatibility-type", "compatibility-length"),
     *("metadata-type", "allowed-tools-type", "bom", "crlf", "fence-blanks"),
@@ -26,13 +26,15 @@ _OPEN_FORM = (
 
 def rules_of(*, reject: tuple[str, ...] = (), off: tuple[str, ...] = ()) -> dict[str, Severity]:
     """Return the severity of every rule from those a host rejects by and those it ignores besides the usual."""
-    usual: dict[str, Severity] = {**dict.fromkeys((*_CARELESS, *off), "off"), "root-file": "reject"}
+    usual: dict[str, Severity] = {**dict.fromkeys((*_UNCHECKED, *off), "off"), "root-file": "reject"}
     return severities({**usual, **dict.fromkeys(reject, "reject")})
 
 
-def told_where(*, invalid: Telling, collision: Telling, budget: Telling | None = None) -> dict[str, Telling]:
+def reports(
+    *, invalid: ReportChannel, collision: ReportChannel, budget: ReportChannel | None = None
+) -> dict[str, ReportChannel]:
     """Return where a host reports what; no host reports a folder that it does not search, follow or trust."""
-    places: dict[str, Telling] = {"place": "nothing", "link": "nothing", "trust": "nothing"}
+    places: dict[str, ReportChannel] = {"place": "nothing", "link": "nothing", "trust": "nothing"}
     places |= {"invalid": invalid, "collision": collision}
     return places if budget is None else {**places, "budget": budget}
 
@@ -61,7 +63,7 @@ HOST = Profile(
     catalog_budget=(),
     catalog_form="with-location",
     description_shown=None,
-    tells=told_where(invalid="nothing", collision="nothing"),
+    tells=reports(invalid="nothing", collision="nothing"),
 )
 """The common row: one level, every link followed, few rules checked."""
 
@@ -123,7 +125,7 @@ _CODEX = HOST._replace(
     overflow="shorten",
     description_shown=1_024,
     mentions="dollar",
-    tells=told_where(invalid="screen", collision="nothing", budget="screen"),
+    tells=reports(invalid="screen", collision="nothing", budget="screen"),
     on_change="picks it up automatically after about ten seconds",
 )
 
@@ -170,7 +172,7 @@ _CLAUDE_CODE = HOST._replace(
     overflow="drop-least-used",
     description_shown=1_536,
     arguments="substitute",
-    tells=told_where(invalid="nothing", collision="nothing", budget="nothing"),
+    tells=reports(invalid="nothing", collision="nothing", budget="nothing"),
     unknown=("fields",),
     on_change="picks it up automatically; restart it if its skills folder is new",
 )
@@ -225,7 +227,7 @@ _OPENCODE = HOST._replace(
     ),
     collision="race",
     arguments="substitute",
-    tells=told_where(invalid="nothing", collision="log"),
+    tells=reports(invalid="nothing", collision="log"),
     on_change="restart it",
 )
 
@@ -263,7 +265,7 @@ _GEMINI_CLI = HOST._replace(
     folder_order="reversed",
     collision="last",
     order=("root", "path"),
-    tells=told_where(invalid="nothing", collision="screen"),
+    tells=reports(invalid="nothing", collision="screen"),
     on_change="/skills reload",
 )
 
@@ -293,7 +295,7 @@ _GOOSE = HOST._replace(
     collision_doubt="same-root",
     catalog_form="bullets",
     arguments="substitute",
-    tells=told_where(invalid="log", collision="nothing"),
+    tells=reports(invalid="log", collision="nothing"),
     on_change="start a new session",
 )
 
@@ -330,7 +332,7 @@ _PI = HOST._replace(
     order=("root", "path"),
     arguments="append",
     commands="slash-skill",
-    tells=told_where(invalid="screen", collision="screen"),
+    tells=reports(invalid="screen", collision="screen"),
     on_change="/reload",
 )
 
@@ -404,7 +406,7 @@ _CODELIA = HOST._replace(
     catalog_form="skills-context",
     catalog_budget=("entries", "bytes"),
     mentions="dollar",
-    tells=told_where(invalid="screen", collision="screen", budget="nothing"),
+    tells=reports(invalid="screen", collision="screen", budget="nothing"),
     on_change="reload its skills",
 )
 
@@ -453,7 +455,7 @@ _COPILOT_CLI = HOST._replace(
     catalog_budget=("chars",),
     budget_chars=13_100,
     overflow="drop-descriptions",
-    tells=told_where(invalid="screen", collision="nothing", budget="nothing"),
+    tells=reports(invalid="screen", collision="nothing", budget="nothing"),
     unknown=("fields",),
     on_change="/skills reload",
 )
@@ -479,7 +481,7 @@ _VSCODE = NOT_RUN._replace(
         "allowed-tools",
     ),
     hides_on=("disable-model-invocation",),
-    tells=told_where(invalid="log", collision="log"),
+    tells=reports(invalid="log", collision="log"),
     on_change="picks it up automatically",
 )
 

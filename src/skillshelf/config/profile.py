@@ -13,12 +13,13 @@ __all__ = [
     "RULES",
     "Base",
     "Budget",
-    "CatalogForm",
+    "CatalogLayout",
     "Count",
     "Filter",
     "LoadForm",
     "Profile",
     "Ranking",
+    "ReportChannel",
     "RootRule",
     "Rule",
     "SettingForm",
@@ -26,7 +27,6 @@ __all__ = [
     "SortKey",
     "Switch",
     "Syntax",
-    "Telling",
     "ToolName",
     "how_to_allow",
     "profile_to_dict",
@@ -162,7 +162,7 @@ Base = Literal["env", "chain", "cwd", "repository", "custom", "home", "fixed", "
 """The starting point of a root rule; `catalog.search_roots.BASES` has one function for each."""
 
 
-CatalogForm = Literal[
+CatalogLayout = Literal[
     "available-skills", "skills-context", "with-location", "tool-prompt", "skills-list", "bullets", "bullets-with-file"
 ]
 """The layout of the catalog for a model; `catalog.prompt` has one function for each."""
@@ -180,7 +180,7 @@ Switch = Literal[
 ]
 Filter = Literal["source", "ignored", "include"]
 SortKey = Literal["name", "root", "scope", "path"]
-Telling = Literal["screen", "log", "nothing", "unknown"]
+ReportChannel = Literal["screen", "log", "nothing", "unknown"]
 """The place where a host reports that a skill is missing."""
 
 Budget = Literal["entries", "bytes", "tokens", "chars"]
@@ -301,7 +301,7 @@ class Profile(NamedTuple):
     filters: tuple[Filter, ...] = ("source", "ignored", "include")
     order: tuple[SortKey, ...] = ("name", "root", "path")
     # The catalog for a model
-    catalog_form: CatalogForm = "available-skills"
+    catalog_form: CatalogLayout = "available-skills"
     catalog_budget: tuple[Budget, ...] = ("tokens",)
     catalog_condition: Literal["always", "read-tool"] = "always"
     budget_env: str | None = None
@@ -309,7 +309,7 @@ class Profile(NamedTuple):
     overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"] = "none"
     description_shown: Count | None = DESCRIPTION_SHOWN
     # Facts about a host
-    tells: Mapping[str, Telling] = {}
+    tells: Mapping[str, ReportChannel] = {}
     unknown: tuple[str, ...] = ()
     on_change: str = ""
     # Tools and loads

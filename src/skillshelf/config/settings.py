@@ -253,7 +253,8 @@ def _apply(
         if owner == "untrusted" and _is_below(key, _NEEDS_TRUST):
             warnings.append(_not_trusted(file, key))
         elif owner == "project" and _is_below(key, ("trust",)):
-            warnings.append(_user_only(file, key))
+            message = f"`{key}` counts in the user's own file only"
+            warnings.append(Diagnostic(file.path, "config-untrusted", message, _line_of(file, key)))
         elif key.startswith("profiles."):
             custom[key.removeprefix("profiles.")] = value
         elif key not in KEYS:
@@ -382,16 +383,12 @@ def _custom_profiles(file: _File, tables: Mapping[str, Any], known: Mapping[str,
     if taken := [name for name in tables if name in SYSTEMS]:
         raise _wrong(file, f"profiles.{taken[0]}", "is the name of a system; choose another name, with `extends`")
     while waiting:
+        names = list(waiting)
         # A profile waits for the one it extends; in a circle the first one is refused.
-        ready = [name for name, table in waiting.items() if not isinstance(table, dict) or _base(table) not in waiting]
+        ready = [n for n, table in waiting.items() if not isinstance(table, dict) or table.get("extends") not in names]
         name = ready[0] if ready else next(iter(waiting))
         done[name] = _custom_profile(file, f"profiles.{name}", waiting.pop(name), done)
     return done
-
-
-def _base(table: Mapping[str, Any]) -> str | None:
-    base = table.get("extends")
-    return base if isinstance(base, str) else None
 
 
 def _custom_profile(file: _File, key: str, table: Any, known: Mapping[str, Profile]) -> Profile:
@@ -462,9 +459,4 @@ def _did_you_mean(key: str) -> str:
 def _not_trusted(file: _File, key: str) -> Diagnostic:
     folder = os.path.dirname(file.path)
     message = f"`{key}` does not count until you trust the folder: skillshelf trust {folder}"
-    return Diagnostic(file.path, "config-untrusted", message, _line_of(file, key))
-
-
-def _user_only(file: _File, key: str) -> Diagnostic:
-    message = f"`{key}` counts in the user's own file only"
     return Diagnostic(file.path, "config-untrusted", message, _line_of(file, key))

@@ -47,7 +47,7 @@ def _path(environment: Environment) -> str:
         raise ConfigurationError("there is no home folder for the configuration; name one with --home")
     if path == environment.config and files.kind_at(path) is None:
         # A misspelt path would create a new file that is never read.
-        raise ConfigurationError(f"{path}: no such file; create it first")
+        raise ConfigurationError(f"{path}: cannot be read: no such file; create it first")
     return path
 
 

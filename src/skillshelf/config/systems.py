@@ -7,7 +7,7 @@ from skillshelf.config.profile import Profile, RootRule, severities
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 
-__all__ = ["DEFAULT_PROFILE", "HOST_PREFIX", "SEED_PROFILES", "SYSTEMS", "find_profile", "severities_for_authors"]
+__all__ = ["DEFAULT_PROFILE", "HOST_PREFIX", "LOADER_PROFILES", "SYSTEMS", "find_profile", "severities_for_authors"]
 
 DEFAULT_PROFILE = "standard"
 HOST_PREFIX = "host:"
@@ -255,7 +255,7 @@ SYSTEMS: dict[str, Profile] = {
     profile.name: profile for profile in (_STANDARD, _STRICT, _CODELIA, _SWIFTAGENT, _MYCODEAGENT, _RIP, _OMP)
 }
 
-SEED_PROFILES: Mapping[Literal["registry", "project", "providers"], Profile] = {
+LOADER_PROFILES: Mapping[Literal["registry", "project", "providers"], Profile] = {
     "registry": _SWIFTAGENT,
     "project": _MYCODEAGENT,
     "providers": _OMP,

@@ -26,7 +26,6 @@ __all__ = [
     "make_own_folder",
     "make_parents",
     "make_private_folder",
-    "nameless_files",
     "open_to_append",
     "remove",
     "remove_empty",
@@ -36,6 +35,7 @@ __all__ = [
     "replace_file",
     "replace_folder",
     "sync_folder",
+    "unlinked_files",
     "unlock",
     "why_not_replaced",
     "write_new",
@@ -194,7 +194,7 @@ def why_not_replaced(path: str) -> str | None:
 def make_folder(path: str, contents: Mapping[str, bytes]) -> None:
     """Create a folder with files atomically at a free path; a file that begins with `#!` becomes executable."""
     parent = os.path.dirname(path)
-    made = make_parents(parent)
+    created = make_parents(parent)
     temporary = os.path.join(parent, f".{os.path.basename(path)}.{os.getpid()}.new")
     try:
         os.mkdir(to_system(temporary))
@@ -206,7 +206,7 @@ def make_folder(path: str, contents: Mapping[str, bytes]) -> None:
         os.rename(to_system(temporary), to_system(path))
     except OSError:
         remove_folder(temporary)
-        for folder in made:
+        for folder in created:
             with suppress(OSError):
                 os.rmdir(to_system(folder))
         raise
@@ -230,13 +230,13 @@ def make_parents(folder: str) -> list[str]:
     while kind_at(folder) is None:
         missing.append(folder)
         folder = os.path.dirname(folder)
-    made: list[str] = []
+    created: list[str] = []
     for new in reversed(missing):
         # Another process may create the same folders at the same time.
         with suppress(FileExistsError):
             os.mkdir(to_system(new))
-            made.insert(0, new)
-    return made
+            created.insert(0, new)
+    return created
 
 
 def _write_new(path: str, data: bytes) -> None:
@@ -369,7 +369,7 @@ def free_bytes(path: str) -> int:
     return about.f_bavail * about.f_frsize
 
 
-def nameless_files(process: int) -> dict[tuple[int, int], int]:
+def unlinked_files(process: int) -> dict[tuple[int, int], int]:
     """Return the sizes of the unlinked files that a process has open, by device and inode."""
     found = {}
     folder = f"/proc/{process}/fd"

@@ -17,9 +17,8 @@ __all__ = [
     "as_json",
     "ask",
     "can_ask",
-    "heed_requests_to_end",
+    "exit_on_signals",
     "note",
-    "progress",
     "screen",
     "watched",
     "write",
@@ -155,7 +154,7 @@ def ask(question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def heed_requests_to_end() -> None:
+def exit_on_signals() -> None:
     """Let SIGTERM and SIGHUP end the process as Ctrl-C does, so that work in progress is recorded and cleaned up."""
     import signal
     from contextlib import suppress
@@ -284,14 +283,9 @@ class Progress:
             self._stream.flush()
 
 
-def progress(label: str, total: int | None, stream: TextIO | None) -> Progress:
-    """Return a progress bar for N steps; without a terminal it stays silent."""
-    return Progress(label, total, stream)
-
-
 def watched(items: Iterable[Item], label: str, stream: TextIO | None, total: int | None = None) -> Iterator[Item]:
     """Yield the same items with a progress bar."""
-    with progress(label, total, stream) as bar:
+    with Progress(label, total, stream) as bar:
         for item in items:
             yield item
             bar.advance()

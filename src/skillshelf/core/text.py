@@ -6,13 +6,14 @@ __all__ = [
     "OWN_ELEMENTS",
     "attribute",
     "cut",
+    "escape_closing_tags",
+    "escape_surrogates",
     "field",
     "fold",
     "is_false",
     "is_true",
     "path_text",
     "plural",
-    "sealed",
     "shorten",
     "visible",
     "width",
@@ -66,6 +67,14 @@ def _escape(point: int) -> str:
     if 0xDC80 <= point <= 0xDCFF:
         return f"\\x{point - 0xDC00:02x}"
     return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def escape_surrogates(text: str) -> str:
+    """Return the text with lone surrogates, such as bytes of a file name that are not UTF-8, as escapes."""
+    return text if text.isascii() else _SURROGATE.sub(lambda found: _escape(ord(found[0])), text)
 
 
 def fold(text: str) -> str:
@@ -143,7 +152,7 @@ def path_text(path: str) -> str:
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _printable(visible(path)))
 
 
-def sealed(body: str, element: str) -> tuple[str, int]:
+def escape_closing_tags(body: str, element: str) -> tuple[str, int]:
     """Return the body with each closing tag of its element escaped, and their number."""
     return re.subn(rf"<(?=/\s*{element}\s*>)", r"<\\", body, flags=re.IGNORECASE)
 

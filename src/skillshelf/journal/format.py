@@ -6,13 +6,13 @@ So a line with the same meaning in another form is detected as edited.
 
 import json
 import math
-import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence, Set
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from skillshelf.core.limits import JOURNAL_DEPTH, JOURNAL_LINE_BYTES, JOURNAL_MEMBER_BYTES, JOURNAL_PROBLEMS
+from skillshelf.core.text import escape_surrogates
 
 __all__ = [
     "NOTHING_BEFORE",
@@ -38,7 +38,6 @@ RESERVED = frozenset(_MEMBERS)
 
 _START_SHOWN = 200
 _MOST_DIGITS = 20
-_NO_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 class Line(NamedTuple):
@@ -78,7 +77,7 @@ def plain(value: Any, depth: int = JOURNAL_DEPTH) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return _characters(value)
+        return escape_surrogates(value)
     if isinstance(value, int):
         return value if -(2**63) <= value < 2**64 else hex(value)
     if isinstance(value, float):
@@ -88,23 +87,13 @@ def plain(value: Any, depth: int = JOURNAL_DEPTH) -> Any:
     if isinstance(value, bytes | bytearray):
         return {"base64": b64encode(value).decode("ascii")}
     if isinstance(value, Mapping):
-        return {_characters(str(key)): plain(item, depth - 1) for key, item in value.items()}
+        return {escape_surrogates(str(key)): plain(item, depth - 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item, depth - 1) for item in value]
     if isinstance(value, Set):
         # Sorted, since the order of a set differs from run to run.
         return sorted((plain(item, depth - 1) for item in value), key=_written)
-    return _characters(str(value))
-
-
-def _characters(text: str) -> str:
-    """Return the text with lone surrogates, such as bytes of a file name that are not UTF-8, as escapes."""
-    return text if text.isascii() else _NO_CHARACTER.sub(_escape, text)
-
-
-def _escape(found: re.Match[str]) -> str:
-    point = ord(found[0])
-    return f"\\x{point - 0xDC00:02x}" if 0xDC80 <= point <= 0xDCFF else f"\\u{point:04x}"
+    return escape_surrogates(str(value))
 
 
 def shortened(payload: Mapping[str, Any]) -> dict[str, Any]:

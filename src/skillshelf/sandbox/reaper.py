@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from skillshelf.core import files
-from skillshelf.core.atomic_write import nameless_files
+from skillshelf.core.atomic_write import unlinked_files
 
 __all__ = ["Taken", "command_of", "descendants", "main", "taken_by"]
 
@@ -57,7 +57,7 @@ def taken_by(processes: Iterable[int]) -> Taken:
     threads = memory = 0
     nameless: dict[tuple[int, int], int] = {}
     for process in processes:
-        nameless |= nameless_files(process)
+        nameless |= unlinked_files(process)
         for line in _read(process, "status").splitlines():
             if line.startswith(b"Threads:"):
                 threads += int(line.split()[1])
