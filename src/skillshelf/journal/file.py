@@ -70,6 +70,7 @@ class Journal:
         session: str,
         fsync: Literal["never", "end", "always"] = "never",
         now_ms: Callable[[], int] = _now_ms,
+        lock_seconds: float = JOURNAL_LOCK_SECONDS,
     ) -> None:
         self.path = os.path.abspath(path)
         self.session = session
@@ -78,6 +79,7 @@ class Journal:
         self.notice: str | None = None
         self._fsync = fsync
         self._now_ms = now_ms
+        self._lock_seconds = lock_seconds
         self._counting = threading.Lock()
         self._written = 0
         self._stopped: str | None = None
@@ -114,7 +116,7 @@ class Journal:
     def _add(self, head: dict[str, Any], payload: dict[str, Any]) -> str:
         if self._stopped:
             raise _Refused(self._stopped)
-        descriptor = _open_alone(self.path)
+        descriptor = _open_locked(self.path, self._lock_seconds)
         try:
             tail = _read_tail(descriptor)
             if tail.torn:
@@ -191,14 +193,14 @@ def in_words(error: Exception) -> str:
     return error.strerror or str(error)
 
 
-def _open_alone(path: str) -> int:
+def _open_locked(path: str, seconds: float) -> int:
     """Open the journal and hold its lock."""
     for _ in range(_TRIES):
         descriptor = open_to_append(path)
         with ExitStack() as unless_kept:
             unless_kept.callback(os.close, descriptor)
-            if not lock(descriptor, "alone", seconds=JOURNAL_LOCK_SECONDS):
-                raise _Refused(f"another process has held its lock for {JOURNAL_LOCK_SECONDS} seconds")
+            if not lock(descriptor, "alone", seconds=seconds):
+                raise _Refused(f"another process has held its lock for {seconds} seconds")
             # Removed or moved while we waited: an event added there would be lost.
             if is_at(path, descriptor):
                 unless_kept.pop_all()
@@ -272,13 +274,13 @@ def _require_journal(descriptor: int, tail: _Tail) -> None:
 # Reading ------------------------------------------------------------------------------------------
 
 
-def read(path: str) -> Iterator[Line]:
+def read(path: str, *, lock_seconds: float = JOURNAL_LOCK_SECONDS) -> Iterator[Line]:
     """Yield the lines of a journal, broken ones with their problem.
 
     Lines that are appended meanwhile are left out. Raise OSError if the file cannot be read.
     """
     with _open(path) as descriptor:
-        tail = _tail_at_rest(descriptor)
+        tail = _tail_at_rest(descriptor, lock_seconds)
         number = broken = 0
         for data, whole in _raw_lines(descriptor, tail.end):
             number += 1
@@ -304,10 +306,10 @@ def _open(path: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _tail_at_rest(descriptor: int) -> _Tail:
+def _tail_at_rest(descriptor: int, seconds: float) -> _Tail:
     """Return the end of the file while no writer is within a line, if the lock can be had."""
     with suppress(OSError):
-        lock(descriptor, "shared", seconds=JOURNAL_LOCK_SECONDS)
+        lock(descriptor, "shared", seconds=seconds)
     try:
         return _read_tail(descriptor)
     finally:
