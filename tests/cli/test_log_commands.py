@@ -153,7 +153,7 @@ def test_show_marks_broken_lines_and_shows_the_others(machine: Machine) -> None:
     text = machine.run("log", "show", "run.jsonl").stdout.splitlines()
     shown = machine.run_json("log", "show", "run.jsonl")
 
-    assert text[1].endswith("[line 2: its sum is not that of its text] 5 skills in 2 roots, 1 collision")
+    assert text[1].endswith("[line 2: its sum does not match its text] 5 skills in 2 roots, 1 collision")
     assert [" ".join(line.split()) for line in text[-2:]] == [
         "line 21 broken: not JSON: Expecting value at character 0",
         "line 22 broken: the line breaks off after 6 bytes",
@@ -278,7 +278,7 @@ def test_verify_tells_a_person_each_line_and_the_sum_to_keep(machine: Machine) -
     assert broken.returncode == 1
     assert broken.stdout.splitlines() == [
         "run.jsonl: not as it was written, 19 lines, 1 session",
-        "  line 5   reordered  seq 5 stands here after seq 3 and before seq 4",
+        "  line 5   reordered  seq 5 is here after seq 3 and before seq 4",
         "  line 11  removed    the line with seq 10 is missing here",
         f"Last sum: {head}",
     ]
@@ -348,16 +348,16 @@ STRANGE: dict[str, tuple[bytes, str]] = {
     "empty line": (b"", "an empty line"),
     "deep": (deep(100_000), f"more than {JOURNAL_DEPTH} levels"),
     "huge number": (b'{"seq":' + b"9" * 500_000 + b"}", "a number of 500000 digits"),
-    "infinite": (b'{"seq":1e999}', "1e999 is no number"),
-    "not a number": (b'{"seq":NaN}', "NaN is no number"),
+    "infinite": (b'{"seq":1e999}', "1e999 is not a valid number"),
+    "not a number": (b'{"seq":NaN}', "NaN is not a valid number"),
     "nul": (b'{"a":"\0"}', "not JSON: Invalid control character at at character 6"),
     "not utf-8": (b'{"a":"\xff"}', "not UTF-8 at byte 6"),
     "half a character": (
         b'{"prev":"","seq":0,"session":"\\ud800","sum":"","ts_ms":0,"type":""}',
-        "a text in it holds half a character",
+        "a text in it holds a lone surrogate",
     ),
-    "a list": (b"[1]", "not an event: no JSON object"),
-    "no event": (b'{"seq":true}', "not an event: no seq, or no number in it"),
+    "a list": (b"[1]", "not an event: not a JSON object"),
+    "no event": (b'{"seq":true}', "not an event: `seq` is missing or not a number"),
     "too long": (b'"' + b"x" * JOURNAL_LINE_BYTES, "longer than JOURNAL_LINE_BYTES (1,048,576)"),
 }
 

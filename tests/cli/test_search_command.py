@@ -13,7 +13,7 @@ import pytest
 from support.trees import Machine, run_command, write_skill
 
 from skillshelf.cli.search_view import search_view
-from skillshelf.core.console import Screen, progress
+from skillshelf.core.console import Progress, Screen
 from skillshelf.core.text import width
 from skillshelf.search.index import body_of
 
@@ -219,7 +219,7 @@ def test_progress_is_drawn_after_a_second_and_only_on_a_terminal(
     monkeypatch.setattr(time, "monotonic", lambda: now)
     output = stream()
 
-    with progress("Indexing skills", 10, output) as bar:
+    with Progress("Indexing skills", 10, output) as bar:
         bar.advance()
         now = seconds
         bar.advance(4)

@@ -1,4 +1,4 @@
-"""Configuration files: which are read, what each key does, and what is said about a wrong one."""
+"""Configuration files: which ones are read, the effect of each key, and the errors for wrong ones."""
 
 import os
 import sys
@@ -16,12 +16,12 @@ COUNT = "must be a whole number of at least 1"
 
 
 def settings_of(machine: Machine, **options: Any) -> Settings:
-    """The settings that hold in the repository, or in a folder of it."""
+    """Return the settings of the repository or of a folder in it."""
     return machine.shelf(**options).settings
 
 
 def failure(machine: Machine, **options: Any) -> str:
-    """What is said when the configuration is wrong."""
+    """Return the error message for a wrong configuration."""
     with pytest.raises(ConfigurationError) as caught:
         machine.shelf(**options)
     return str(caught.value)

@@ -225,7 +225,7 @@ def test_safeguards_come_in_the_order_of_their_danger() -> None:
 
 
 def told(field: str, value: object) -> list[Finding]:
-    """What is said of a field that only some hosts honour, apart from its type."""
+    """Return the findings about a field that only some hosts honour, except those about its type."""
     found = portability(Document({"name": "x", "description": "d", field: value}, "", ()))
     return [finding for finding in found if finding.rule != "field-type"]
 

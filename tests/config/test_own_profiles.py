@@ -1,4 +1,4 @@
-"""Profiles that a user writes in the configuration: what they may change, and what is said of a wrong wish."""
+"""Custom profiles in the configuration: the fields they may change, and the errors for invalid ones."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ COUNT = "must be a whole number of at least 1"
 
 
 def lab(**fields: Any) -> dict[str, Any]:
-    """A configuration with a profile `lab` of these fields."""
+    """Return a configuration with a profile `lab` of these fields."""
     return {"profiles": {"lab": fields}}
 
 
@@ -217,7 +217,7 @@ def test_links_are_followed_as_the_profile_says(machine: Machine, links: str, li
     assert [error.rule for error in catalog.errors] == ([rule] if rule else [])
 
 
-# Wrong wishes -------------------------------------------------------------------------------------
+# Invalid fields -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_links_are_followed_as_the_profile_says(machine: Machine, links: str, li
         ("roots = [{kind = 'user', base = 'home', description = 'x'}]", 2, "roots[0].description", "must be one of"),
     ],
 )
-def test_a_wrong_wish_is_an_error_with_file_line_and_field(
+def test_an_invalid_field_is_an_error_with_file_line_and_field(
     machine: Machine, text: str, line: int, key: str, what: str
 ) -> None:
     path = machine.configure(f"[profiles.lab]\n{text}\n")

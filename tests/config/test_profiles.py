@@ -146,7 +146,7 @@ filtered too-deep home/.agents/skills/group/user-nested
 
 @pytest.fixture
 def tree(machine: Machine) -> Machine:
-    """A machine that holds the whole tree, a list of plugins, and both kinds of folder that a user names."""
+    """Build the whole tree, a list of plugins, and both kinds of folder that a user names."""
     for root, folders in TREE.items():
         for folder in folders:
             name = folder.rpartition("/")[2]
@@ -160,7 +160,7 @@ def tree(machine: Machine) -> Machine:
 
 
 def report(catalog: skillshelf.Catalog, base: Path) -> Iterator[str]:
-    """The whole catalog, one thing a line, with paths of folders as seen from the base."""
+    """Return the whole catalog, one entry a line, with paths relative to the base."""
 
     def short(path: str) -> str:
         return os.path.relpath(path, base).removesuffix("/SKILL.md")
@@ -344,7 +344,7 @@ def test_row_7_scope_labels(machine: Machine, profile: str, scope: str, source: 
 
 
 def verdicts(machine: Machine, text: str, *, folder: str = "deploy") -> dict[str, str]:
-    """What each profile makes of one text in its own root: `listed`, or the rule that refused it."""
+    """Return for each profile `listed`, or the rule that rejected a text in its own root."""
     found = {}
     for profile, root in PROJECT_ROOTS.items():
         path = write_skill(machine.repo / root, "", text, folder=folder)
@@ -355,7 +355,7 @@ def verdicts(machine: Machine, text: str, *, folder: str = "deploy") -> dict[str
 
 
 def every_profile(default: str, **others: str) -> dict[str, str]:
-    """A verdict for each profile."""
+    """Return a verdict for each profile."""
     return {profile: others.get(profile, default) for profile in PROJECT_ROOTS}
 
 

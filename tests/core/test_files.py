@@ -1,4 +1,4 @@
-"""The door to the disk: by descriptor, one component at a time, no links, nothing but files within bounds."""
+"""File access: by descriptor, one component at a time, no links, only regular files within the limits."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from skillshelf.hosts.stages import judge
 from skillshelf.hosts.survey import take_survey
 
 NO_FOLDER = "Too many levels of symbolic links|Not a directory"
-"""What systems answer when a path that must be a folder is a link or something else."""
+"""The errors of systems for a path that must be a folder and is a link or something else."""
 
 FAILURE = r"\[Errno"
-"""How the text of every failure of the operating system begins."""
+"""The beginning of the text of every operating system error."""
 
 
 @contextmanager
 def folder_at(path: Path) -> Iterator[int]:
-    """A descriptor of a folder for the length of a test."""
+    """Open a folder for the duration of a test."""
     descriptor = files.open_folder(str(path))
     try:
         yield descriptor
@@ -39,7 +39,7 @@ def folder_at(path: Path) -> Iterator[int]:
 
 
 def lowest_free_descriptor() -> int:
-    """The number the next opened file gets; it grows when something stays open."""
+    """Return the next free descriptor; it grows if something stays open."""
     descriptor = os.dup(0)
     os.close(descriptor)
     return descriptor
@@ -52,7 +52,7 @@ ENTRIES: dict[str, Callable[[Path], object]] = {
     "pipe": lambda path: os.mkfifo(path),
     "socket": put_socket,
 }
-"""Every kind of thing that an ordinary user can put somewhere."""
+"""Every kind of entry that an ordinary user can create."""
 
 
 # Folders ------------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def test_an_unreadable_root_is_one_error_and_the_other_roots_are_searched(
 
 
 def bytes_read() -> int:
-    """How much this thread has read so far, from anything."""
+    """Return the bytes that this thread has read so far."""
     try:
         lines = Path("/proc/thread-self/io").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -340,7 +340,7 @@ def bytes_read() -> int:
 
 
 def skill_with_large_body(root: Path, name: str) -> Path:
-    """A skill whose body nearly fills the largest allowed file, and is not even text."""
+    """Write a skill whose body nearly fills the largest allowed file and is not text."""
     head = f"---\nname: {name}\ndescription: Has a large body.\n---\n".encode()
     return write_skill(root, name, head + b"\xff\xfe\x00" * 340_000)
 

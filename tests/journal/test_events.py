@@ -1,4 +1,4 @@
-"""What a session tells: which events, in which order, with what in them, for acts that succeed and acts that fail."""
+"""The events of a session: their order and contents, for acts that succeed and acts that fail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "reference" / "events.md"
 
 
 def record(machine: Machine, act: Callable[[Session], object], profile: str = "standard", **options: Any) -> list[Any]:
-    """The events of one act, without those with which a session begins."""
+    """Return the events of one act, without those that begin a session."""
     events: list[Any] = []
     session = machine.shelf(profile).session(on_event=events.append, **options)
     begun = len(events)
@@ -35,7 +35,7 @@ def record(machine: Machine, act: Callable[[Session], object], profile: str = "s
 
 
 def types(events: list[Any]) -> list[str]:
-    """The types of events, in their order."""
+    """Return the types of events in their order."""
     return [type_of(event) for event in events]
 
 

@@ -1,4 +1,4 @@
-"""Events are added to a file: one line each, chained, whoever else writes, and whatever the disk does."""
+"""Events are appended to a file: one line each, chained, with any number of writers and failing disks."""
 
 from __future__ import annotations
 
@@ -21,26 +21,25 @@ import pytest
 from support.trees import SOURCE
 
 from skillshelf.core.limits import JOURNAL_DEPTH, JOURNAL_LINE_BYTES
-from skillshelf.journal import file as journal_module
 from skillshelf.journal.file import Journal, read, verify
 
 NOW = 1_794_790_121_228
 
 
 def open_journal(path: Path, session: str = "s1", **options: Any) -> Journal:
-    """A journal whose clock goes one millisecond an event."""
+    """Return a journal whose clock advances one millisecond per event."""
     ticks = count(NOW)
     return Journal(str(path), session=session, now_ms=lambda: next(ticks), **options)
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    """The lines of a journal as JSON, none of them broken."""
+    """Return the lines of a journal as JSON; none is broken."""
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where a journal may be."""
+    """The path of a new journal."""
     return tmp_path / "run.jsonl"
 
 
@@ -241,6 +240,7 @@ assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 4
 """
 
 
+@pytest.mark.slow
 def test_a_journal_that_was_open_before_a_fork_is_safe_after_it(path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FORKS, str(path)], env={"PYTHONPATH": SOURCE}, capture_output=True, timeout=60
@@ -251,24 +251,21 @@ def test_a_journal_that_was_open_before_a_fork_is_safe_after_it(path: Path) -> N
     assert (found.ok, found.lines) == (True, 126)
 
 
-def test_a_writer_that_was_stopped_with_the_lock_does_not_stop_the_others(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(journal_module, "JOURNAL_LOCK_SECONDS", 0.01)
-    journal = open_journal(path)
+def test_a_writer_that_was_stopped_with_the_lock_does_not_stop_the_others(path: Path) -> None:
+    journal = open_journal(path, lock_seconds=0.01)
     assert journal.append("session_started", {})
 
     with path.open() as stopped:
         fcntl.flock(stopped, fcntl.LOCK_EX)
         assert journal.append("skill_read", {}) is None
-        assert [line.problem for line in read(str(path))] == [None]
+        assert [line.problem for line in read(str(path), lock_seconds=0.01)] == [None]
     assert journal.append("session_ended", {})
 
     assert journal.problem == f"{path}: another process has held its lock for 0.01 seconds"
     assert (journal.lost, verify(str(path)).ok) == (1, True)
 
 
-def test_a_journal_that_was_removed_begins_anew(path: Path) -> None:
+def test_a_journal_that_was_removed_begins_again(path: Path) -> None:
     journal = open_journal(path)
     journal.append("session_started", {})
     path.rename(path.with_name("moved.jsonl"))
@@ -335,7 +332,7 @@ def test_a_torn_line_that_cannot_be_kept_is_still_cut_off_and_said(path: Path) -
 
     assert verify(str(path)).ok
     assert journal.notice == (
-        f"{path}: a writer was stopped amid a line; the 6 bytes it left are gone: it is a folder, not a file"
+        f"{path}: a writer was stopped within a line; the 6 bytes it left are lost: it is a folder, not a file"
     )
 
 
@@ -392,11 +389,11 @@ REFUSED = {
     make_folder: "it is a folder, not a file",
     make_pipe: "it is a pipe, not a file; name the file itself",
     make_link: "it is a link, not a file; name the file itself",
-    make_text: "it holds something else than a journal; choose another file",
-    make_text_without_end: "it holds something else than a journal; choose another file",
-    make_json: "it holds something else than a journal; choose another file",
-    make_json_lines: "it holds something else than a journal; choose another file",
-    make_long_line: "it holds something else than a journal; choose another file",
+    make_text: "it is not a journal; choose another file",
+    make_text_without_end: "it is not a journal; choose another file",
+    make_json: "it is not a journal; choose another file",
+    make_json_lines: "it is not a journal; choose another file",
+    make_long_line: "it is not a journal; choose another file",
 }
 
 
@@ -442,7 +439,7 @@ def test_a_file_somebody_made_empty_is_used(path: Path) -> None:
 
 @contextmanager
 def failing_fsync() -> Iterator[list[int]]:
-    """A disk that takes no more; there is no way to have a real one in a test."""
+    """A full disk; a test in this process cannot have a real one."""
     calls: list[int] = []
 
     def fail(descriptor: int) -> None:

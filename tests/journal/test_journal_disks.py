@@ -1,4 +1,4 @@
-"""Real disks that are full, read-only or not ours: the session goes on, and what is lost is counted and said."""
+"""Real disks that are full, read-only or not ours: the session goes on, and lost events are counted and reported."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from support.users import ordinary_user
 
 from skillshelf.journal.file import Journal, verify
 
+pytestmark = pytest.mark.slow
+
 OWN_DISK = ("unshare", "--mount", "--user", "--map-root-user", "sh", "-ec")
 MOUNT = 'mount -t tmpfs -o size=64k none "$1"; exec "$2" -c "$3" "$1"'
 
 
 def can_mount() -> bool:
-    """Whether a process here may have a disk of its own that no other process sees."""
+    """Return whether a process here may mount a private disk."""
     with tempfile.TemporaryDirectory() as folder:
         words = [*OWN_DISK, 'mount -t tmpfs none "$1"', "sh", folder]
         try:
@@ -32,7 +34,7 @@ def can_mount() -> bool:
 
 
 def run(*words: str) -> Any:
-    """What a program prints as JSON, run in a process of its own."""
+    """Return the JSON that a program prints in a process of its own."""
     done = subprocess.run(
         words, env={"PYTHONPATH": SOURCE, "PATH": os.environ["PATH"]}, capture_output=True, timeout=60
     )

@@ -1,4 +1,4 @@
-"""Eight processes add to one journal and are killed at random: no event that was acknowledged is lost.
+"""Eight processes append to one journal and are killed at random: no event that was acknowledged is lost.
 
 Ten are killed by default, or as many as SKILLSHELF_KILLS says.
 """
@@ -11,9 +11,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from support.trees import SOURCE
 
 from skillshelf.journal.file import Journal, read, verify
+
+pytestmark = pytest.mark.slow
 
 KILLS = int(os.environ.get("SKILLSHELF_KILLS", "10"))
 KILLS_A_ROUND = 10
@@ -28,7 +31,7 @@ dice = random.Random(seed)
 
 
 def write_for_ever(number):
-    # An event is acknowledged when its sum stands in this file, which nobody else writes.
+    # An event is acknowledged when its sum is in this file, which only this process writes.
     told = os.open(f"{folder}/told-{number}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     journal = Journal(path, session=f"writer-{number}")
     dice = random.Random(number)

@@ -1,4 +1,4 @@
-"""Whatever is done to a journal afterwards is found, and the line is named."""
+"""Every later change of a journal is found, with its line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LINES = 12
 
 
 def written(*, sessions: int = 2, ended: bool = True) -> list[bytes]:
-    """The lines of a journal in which sessions take turns."""
+    """Return the lines of a journal with interleaved sessions."""
     ticks = count(1000)
     with TemporaryDirectory() as folder:
         path = f"{folder}/run.jsonl"
@@ -42,12 +42,12 @@ INTACT = written()
 
 
 def verified(lines: list[bytes], *, head: str | None = None, end: bytes = b"\n") -> Verification:
-    """What verifying a file of these lines gives."""
+    """Verify a file of these lines."""
     return verified_bytes(b"\n".join(lines) + (end if lines else b""), head=head)
 
 
 def verified_bytes(data: bytes, *, head: str | None = None) -> Verification:
-    """What verifying a file of these bytes gives; its name does not matter."""
+    """Verify a file of these bytes; its name does not matter."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "run.jsonl"
         path.write_bytes(data)
@@ -55,14 +55,14 @@ def verified_bytes(data: bytes, *, head: str | None = None) -> Verification:
 
 
 def sum_of(line: bytes) -> str:
-    """The `sum` of a line."""
+    """Return the `sum` of a line."""
     total = json.loads(line)["sum"]
     assert isinstance(total, str)
     return total
 
 
 def forged(line: bytes, **changes: Any) -> bytes:
-    """A line with other members and a sum that fits them again."""
+    """Return a line with other members and a matching sum."""
     record = {**json.loads(line), **changes}
     del record["sum"]
     record["sum"] = sha256(canonical(record)).hexdigest()
@@ -70,7 +70,7 @@ def forged(line: bytes, **changes: Any) -> bytes:
 
 
 def canonical(record: dict[str, Any]) -> bytes:
-    """The one form of a record."""
+    """Return the canonical form of a record."""
     return json.dumps(record, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -163,7 +163,7 @@ def test_a_copied_line_is_found_where_it_stands_or_where_its_twin_does(source: i
     found = verified([*INTACT[:target], INTACT[source], *INTACT[target:]])
 
     ((line, seq, kind, detail),) = found.problems
-    assert (seq, kind, detail) == (source, "reordered", f"seq {source} stands here a second time")
+    assert (seq, kind, detail) == (source, "reordered", f"seq {source} is here a second time")
     assert line == target + 1 or target in (source, source + 1)
     assert line in (source + 1, source + 2, target + 1)
 
@@ -256,7 +256,7 @@ def test_a_line_of_the_same_meaning_and_other_bytes_is_edited(way: str) -> None:
 
 
 def swap(lines: list[bytes], one: int, other: int) -> list[bytes]:
-    """The lines with two of them in each other's place."""
+    """Return the lines with two of them swapped."""
     changed = [*lines]
     changed[one], changed[other] = lines[other], lines[one]
     return changed
@@ -300,20 +300,20 @@ def test_details_are_sentences() -> None:
             5,
             None,
             "edited",
-            "not JSON: Expecting value at character 0; it was put in: the lines around it follow each other",
+            "not JSON: Expecting value at character 0; it was inserted: the lines around it follow each other",
         ),
         Problem(8, 6, "removed", "2 lines are missing here, from seq 6 on"),
-        Problem(10, 11, "reordered", "seq 11 stands here after seq 9 and before seq 10"),
+        Problem(10, 11, "reordered", "seq 11 is here after seq 9 and before seq 10"),
     )
 
 
 def broken_lines() -> Iterator[bytes]:
-    """More lines than anybody wants to read about."""
+    """Return more broken lines than the limit."""
     return (b"x" for _ in range(5 * JOURNAL_PROBLEMS))
 
 
 def shuffled_lines() -> Iterator[bytes]:
-    """A line again and again, each time a break of the chain."""
+    """Yield one line repeatedly; each repetition breaks the chain."""
     return (INTACT[number % 2 * 5] for number in range(5 * JOURNAL_PROBLEMS))
 
 
@@ -323,4 +323,4 @@ def test_a_file_in_which_everything_is_wrong_is_not_read_to_its_end(lines: Calla
 
     assert not found.ok
     assert found.lines <= JOURNAL_PROBLEMS + 2
-    assert found.problems[-1].detail == "so much is wrong that the lines after this were not read"
+    assert found.problems[-1].detail == "too many problems; the lines after this were not read"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar
 from skillshelf.adapters.loaders import Skill, SkillDiscovery
 from skillshelf.adapters.registry import RegisteredShelf, SkillRegistry, skills_of
 from skillshelf.catalog.load import LoadedSkill
-from skillshelf.config.systems import SEED_PROFILES
+from skillshelf.config.systems import LOADER_PROFILES
 from skillshelf.errors import ConfigurationError, PermissionDenied, SkillError, SkillNotFound
 from skillshelf.journal.events import ANSWER_CUT
 from skillshelf.session.policy import Policy
@@ -131,7 +131,7 @@ class AgentSession:
             registry = _registry_of(configuration)
             if registry is None:
                 return cls(configuration, None, None, confirmer)
-            base = shelf or open_shelf(profile=SEED_PROFILES["registry"].name)
+            base = shelf or open_shelf(profile=LOADER_PROFILES["registry"].name)
             if configuration.auto_discover_skills:
                 _discover(registry, base, configuration.skill_search_paths)
             skills = RegisteredShelf(base, registry, discovers=configuration.auto_discover_skills)

@@ -11,7 +11,7 @@ from skillshelf.catalog.rules import check, placed
 from skillshelf.catalog.search_roots import resolve_roots
 from skillshelf.config.profile import Profile, RootRule
 from skillshelf.config.settings import SWITCHES, Settings
-from skillshelf.config.systems import SEED_PROFILES
+from skillshelf.config.systems import LOADER_PROFILES
 from skillshelf.core import files
 from skillshelf.core.environment import make_environment
 from skillshelf.core.limits import SKILL_FILE_BYTES
@@ -115,7 +115,7 @@ class SkillLoader:
         """Return metadata and body of a text; without a folder, the name is not compared with one."""
         data = content.encode("utf-8", "surrogatepass")
         document = parse(data, whole=True)
-        profile = SEED_PROFILES["registry"]
+        profile = LOADER_PROFILES["registry"]
         directory = document.fields.get("name")
         findings = check(document, directory if isinstance(directory, str) else "", profile)
         _raise_first(findings, profile, only=("name-missing", "description-missing", "name-type", "description-type"))
@@ -127,12 +127,12 @@ class SkillLoader:
         fields: dict[str, Any] = {"name": metadata.name, "description": metadata.description}
         if metadata.compatibility is not None:
             fields["compatibility"] = metadata.compatibility
-        profile = SEED_PROFILES["registry"]
+        profile = LOADER_PROFILES["registry"]
         _raise_first(check(Document(fields, "", ()), directory_name, profile), profile)
 
     def scan(self) -> list[SkillMeta]:
         """Scan the project's folder; files that are skipped are logged."""
-        self._catalog = _scan(self._root, SEED_PROFILES["project"]._replace(markers=()))
+        self._catalog = _scan(self._root, LOADER_PROFILES["project"]._replace(markers=()))
         _log(self._catalog)
         return self.list_skills()
 
@@ -147,7 +147,7 @@ class SkillLoader:
     def refresh_if_stale(self) -> bool:
         """Scan again; return True if the catalog has changed."""
         before = self._catalog
-        self._catalog = _scan(self._root, SEED_PROFILES["project"]._replace(markers=()))
+        self._catalog = _scan(self._root, LOADER_PROFILES["project"]._replace(markers=()))
         if before == self._catalog:
             return False
         _log(self._catalog)
@@ -167,7 +167,7 @@ class SkillLoader:
 class SkillDiscovery:
     """Finds skills in the standard folders, in one folder, or in those of an environment variable."""
 
-    _profile: ClassVar[Profile] = SEED_PROFILES["registry"]
+    _profile: ClassVar[Profile] = LOADER_PROFILES["registry"]
     environment_variable: ClassVar[str] = _profile.env[0]
     standard_paths: ClassVar[tuple[str, ...]] = tuple(
         ("~/" if rule.base == "home" else "./") + path
@@ -224,13 +224,13 @@ def discover_skills(
             "sources": dict(switches),
         }
     }
-    return open_shelf(cwd, SEED_PROFILES["providers"].name, home=home, config=config).catalog
+    return open_shelf(cwd, LOADER_PROFILES["providers"].name, home=home, config=config).catalog
 
 
 def discover_skills_from_dir(dir: str | os.PathLike[str], source: str) -> Catalog:  # noqa: A002
     """Return the skills one level below a folder, with the given source."""
     folder = os.path.abspath(os.path.expanduser(os.fspath(dir)))
-    catalog = _scan_folder(folder, SEED_PROFILES["providers"])
+    catalog = _scan_folder(folder, LOADER_PROFILES["providers"])
     return catalog._replace(skills=tuple(skill._replace(source=source) for skill in catalog.skills))
 
 
@@ -300,7 +300,7 @@ def _read_skill_file(directory: str, *, whole: bool) -> _Bytes:
 
 
 def _metadata(document: Document, directory: str, mtime_ns: int) -> SkillMetadata:
-    profile = SEED_PROFILES["registry"]
+    profile = LOADER_PROFILES["registry"]
     findings = check(document, os.path.basename(directory), profile)
     _raise_first([placed(finding, document) for finding in findings], profile)
     path = os.path.join(directory, SKILL_FILE)

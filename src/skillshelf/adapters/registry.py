@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from skillshelf.adapters.loaders import Skill, SkillDiscovery, SkillLoader
 from skillshelf.catalog.build_context import registered_skill
 from skillshelf.catalog.prompt import available_skills_with_location
-from skillshelf.core.text import attribute, sealed
+from skillshelf.core.text import attribute, escape_closing_tags
 from skillshelf.core.values import Catalog, Shadowed
 from skillshelf.errors import SkillNotFound
 from skillshelf.session.render import activated
@@ -115,7 +115,7 @@ class SkillRegistry:
             active = [self._skills[name] for name in sorted(self._active) if names is None or name in names]
         return "\n\n".join(
             f'<active_skill name="{attribute(skill.id)}">\n'
-            f"{sealed(skill.instructions or '', 'active_skill')[0]}\n</active_skill>"
+            f"{escape_closing_tags(skill.instructions or '', 'active_skill')[0]}\n</active_skill>"
             for skill in active
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from skillshelf.config.profile import Budget, CatalogForm, Profile
+from skillshelf.config.profile import Budget, CatalogLayout, Profile
 from skillshelf.config.settings import Settings
 from skillshelf.core.limits import DESCRIPTION_SHOWN
 from skillshelf.core.text import cut, field, fold, path_text
@@ -276,7 +276,7 @@ Available skills:
 {skills}"""
 
 
-SYSTEM_RULES: Mapping[CatalogForm, str] = {
+SYSTEM_RULES: Mapping[CatalogLayout, str] = {
     "tool-prompt": "# Skills\n"
     "- When the user names a skill ($code-review, or 'use the code-review skill'), load it with the Skill tool.\n"
     "- When a task clearly matches the description of a skill, consider loading that skill.\n"
@@ -384,7 +384,7 @@ OVERFLOWS: Mapping[str, Callable[[Sequence[_Bullet], float], _Overflowed]] = {
 }
 
 
-FORMS: Mapping[CatalogForm, Callable[[PromptContext], CatalogText]] = {
+FORMS: Mapping[CatalogLayout, Callable[[PromptContext], CatalogText]] = {
     "available-skills": _available_skills,
     "skills-context": _skills_context,
     "with-location": _with_location,

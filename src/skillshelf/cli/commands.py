@@ -160,10 +160,10 @@ def read(values: Values) -> int:
 
 def run(values: Values) -> int:
     """Run a script of a skill after the user confirmed it."""
-    from skillshelf.core.console import can_ask, heed_requests_to_end, write_piece
+    from skillshelf.core.console import can_ask, exit_on_signals, write_piece
 
     shelf = shelf_for(values)
-    heed_requests_to_end()
+    exit_on_signals()
     on_output = None if values["json"] else write_piece
     with _session(shelf, values, confirm=_ask if can_ask() else None) as session:
         done, result = session.run(values["name"], values["script"], values["args"], on_output=on_output)

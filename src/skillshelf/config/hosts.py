@@ -3,7 +3,7 @@
 A new host is a row derived from `HOST`, `NOT_RUN` or `DOCUMENTED` and an entry in `HOSTS`.
 """
 
-from skillshelf.config.profile import Profile, RootRule, SettingRule, Telling, severities
+from skillshelf.config.profile import Profile, ReportChannel, RootRule, SettingRule, severities
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 
@@ -33,9 +33,11 @@ def rules_of(*, reject: tuple[str, ...] = (), off: tuple[str, ...] = ()) -> dict
     return severities({**rules, **dict.fromkeys(reject, "reject")})
 
 
-def reported_in(*, invalid: Telling, collision: Telling, budget: Telling | None = None) -> dict[str, Telling]:
+def reported_in(
+    *, invalid: ReportChannel, collision: ReportChannel, budget: ReportChannel | None = None
+) -> dict[str, ReportChannel]:
     """Return where a host reports each group of problems; no host reports folders it does not read, links or trust."""
-    reported: dict[str, Telling] = {"place": "nothing", "link": "nothing", "trust": "nothing"}
+    reported: dict[str, ReportChannel] = {"place": "nothing", "link": "nothing", "trust": "nothing"}
     reported |= {"invalid": invalid, "collision": collision}
     return reported if budget is None else {**reported, "budget": budget}
 

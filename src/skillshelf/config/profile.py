@@ -11,19 +11,19 @@ __all__ = [
     "RULES",
     "Base",
     "Budget",
-    "CatalogForm",
+    "CatalogLayout",
     "Count",
     "Filter",
     "LoadForm",
     "Profile",
     "Ranking",
+    "ReportChannel",
     "RootRule",
     "SettingForm",
     "SettingRule",
     "SortKey",
     "Switch",
     "Syntax",
-    "Telling",
     "ToolName",
     "how_to_allow",
     "profile_to_dict",
@@ -36,27 +36,27 @@ Count = Annotated[int, 1]
 """A whole number of at least 1; `core.validation` reads the second argument as the least value."""
 
 
-def severities(deviations: Mapping[str, Severity], base: Mapping[str, Severity] | None = None) -> dict[str, Severity]:
-    """Return a severity for every rule: the deviations, or else that of the base or of the rule itself."""
+def severities(overrides: Mapping[str, Severity], base: Mapping[str, Severity] | None = None) -> dict[str, Severity]:
+    """Return a severity for every rule: the overrides, or else that of the base or of the rule itself."""
     whole = dict(base) if base else {rule: entry.severity for rule, entry in RULES.items()}
-    return {**whole, **deviations}
+    return {**whole, **overrides}
 
 
 Base = Literal["env", "chain", "cwd", "repository", "custom", "home", "fixed", "plugin-list"]
-"""Where a root rule starts from; `roots.BASES` has one function for each."""
+"""The starting point of a root rule; `catalog.search_roots.BASES` has one function for each."""
 
 
-CatalogForm = Literal[
+CatalogLayout = Literal[
     "available-skills", "skills-context", "with-location", "tool-prompt", "skills-list", "bullets", "bullets-with-file"
 ]
-"""How the catalog is written for a model; `prompt.FORMS` has one function for each."""
+"""The layout of the catalog for a model; `catalog.prompt` has one function for each."""
 
 LoadForm = Literal["skill-content", "skill-context", "skill-activated", "envelope", "raw"]
-"""How a loaded skill is written for a model; `rendering.FORMS` has one function for each."""
+"""The layout of a loaded skill for a model; `session.render` has one function for each."""
 
 
 Ranking = Literal["relevance", "overlap"]
-"""How a search ranks what matches by words alone; `search.RANKINGS` has one function for each."""
+"""The ranking of skills that match by words alone; `search.query` has one function for each."""
 
 
 Switch = Literal[
@@ -64,25 +64,25 @@ Switch = Literal[
 ]
 Filter = Literal["source", "ignored", "include"]
 SortKey = Literal["name", "root", "scope", "path"]
-Telling = Literal["screen", "log", "nothing", "unknown"]
-"""Where a host says that a skill is missing."""
+ReportChannel = Literal["screen", "log", "nothing", "unknown"]
+"""The place where a host reports that a skill is missing."""
 
 Budget = Literal["entries", "bytes", "tokens", "chars"]
 ToolName = Literal["skill_search", "skill_load", "skill_read", "skill_run", "activate_skill", "Skill", "read"]
 
 
 Syntax = Literal["json", "json-comments", "jsonc", "toml", "yaml"]
-"""How a settings file of a host is written; `jsonc` may have a last comma besides comments."""
+"""The syntax of a host's settings file; `jsonc` allows trailing commas besides comments."""
 
 SettingForm = Literal["names", "all", "entries", "states", "patterns", "mentions", "whole", "any"]
-"""What a setting of a host looks like; `switches.FORMS` has one function for each."""
+"""The form of a host's setting; `catalog.host_settings` has one function for each."""
 
 
 class SettingRule(NamedTuple):
-    """One setting of a host by which it leaves skills out, and its files, the weakest first.
+    """One setting by which a host excludes skills, and its files, the weakest first.
 
-    A file begins with where it lies: `home:`, `cwd:`, `chain:` (each folder upward) or `repository:`. `mention` is how
-    a word names a skill, whose name or pattern is its group.
+    A file begins with its base: `home:`, `cwd:`, `chain:` (each folder upward) or `repository:`. `mention` is the
+    pattern of a word that names a skill; its group is the name.
     """
 
     form: SettingForm
@@ -95,11 +95,10 @@ class SettingRule(NamedTuple):
 
 
 class RootRule(NamedTuple):
-    """One place, or one place per folder of a chain, where a profile looks for skills.
+    """One folder, or one per folder of a chain, in which a profile searches for skills.
 
     `switch` names the source switch that turns it off; `any` means that one of the switches must be on.
-    `host_switch` names a setting of the host itself that is off unless its user turned it on, `off_by` variables that
-    turn it off.
+    `host_switch` names a setting of the host that is off by default, `off_by` the variables that turn the root off.
     """
 
     kind: Literal["env", "project", "custom", "user"]
@@ -118,7 +117,7 @@ class RootRule(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """All knobs of one system. The documentation of each field is in docs/reference/profiles.md."""
+    """The behaviour of one system or host as data. docs/reference/profiles.md documents each field."""
 
     name: str
     summary: str
@@ -185,19 +184,19 @@ class Profile(NamedTuple):
     filter_order: Literal["before-collisions", "after-collisions"] = "before-collisions"
     filters: tuple[Filter, ...] = ("source", "ignored", "include")
     order: tuple[SortKey, ...] = ("name", "root", "path")
-    # What a model is told
-    catalog_form: CatalogForm = "available-skills"
+    # The catalog for a model
+    catalog_form: CatalogLayout = "available-skills"
     catalog_budget: tuple[Budget, ...] = ("tokens",)
     catalog_condition: Literal["always", "read-tool"] = "always"
     budget_env: str | None = None
     budget_chars: Count | None = None
     overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"] = "none"
     description_shown: Count | None = DESCRIPTION_SHOWN
-    # What is known of a host
-    tells: Mapping[str, Telling] = {}
+    # Facts about a host
+    tells: Mapping[str, ReportChannel] = {}
     unknown: tuple[str, ...] = ()
     on_change: str = ""
-    # Tools, and what a load gives
+    # Tools and loads
     tools: tuple[ToolName, ...] = ()
     ranking: Ranking = "relevance"
     load_by: tuple[Literal["name", "path"], ...] = ("name",)
@@ -215,26 +214,26 @@ class Profile(NamedTuple):
     empty_arguments: Literal["replace", "keep"] = "replace"
     mentions: Literal["dollar", "none"] = "none"
     commands: Literal["slash-skill", "none"] = "none"
-    # What a skill's `allowed-tools` does to the host's tools while it is active
+    # The effect of `allowed-tools` of active skills on the host's tools
     allowed_tools: Literal["ignore", "advise", "narrow"] = "ignore"
 
 
 def scopes_of(profile: Profile) -> list[str]:
-    """The words a profile has for its kinds of roots, in their order."""
+    """Return the scopes of a profile in the order of its roots."""
     return list(dict.fromkeys(profile.scope_labels.get(rule.kind, rule.kind) for rule in profile.roots))
 
 
 def how_to_allow(root: str, profile: Profile) -> str:
-    """The end of a sentence about a link: which setting of the profile would make its target a root."""
+    """Return the end of a message about a link: the setting that would make its target a root."""
     settings = [name for rule in profile.roots if rule.base == "env" for name in rule.paths]
     settings += ["skills.custom_directories" for rule in profile.roots if rule.base == "custom"]
     if not settings:
-        return "; this profile has no setting that would allow it"
+        return "; this profile has no setting to allow it"
     return f"; to allow it, name {root} in {' or '.join(settings)}"
 
 
 def profile_to_dict(profile: Profile) -> dict[str, Any]:
-    """The JSON form: every field, in order."""
+    """Return the JSON form: every field, in order."""
     return {name: _plain(value) for name, value in profile._asdict().items()}
 
 

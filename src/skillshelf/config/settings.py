@@ -1,4 +1,4 @@
-"""Configuration files to settings, with the rule about which of a project's wishes count."""
+"""Read configuration files into Settings, and decide which keys of an untrusted project count."""
 
 import os
 import re
@@ -37,7 +37,7 @@ class PermissionRule(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What the configuration says, all files taken together."""
+    """The settings of all configuration files together."""
 
     profile: str | None = None
     enabled: bool = True
@@ -66,7 +66,7 @@ class Settings(NamedTuple):
     warnings: tuple[Diagnostic, ...] = ()
 
     def source_enabled(self, switch: str | None) -> bool:
-        """Whether roots behind that switch are looked into; `any` means that one switch is on."""
+        """Return whether roots behind a switch are searched; `any` means that one switch is on."""
         if switch is None:
             return True
         if switch == "any":
@@ -75,7 +75,7 @@ class Settings(NamedTuple):
 
 
 def load_settings(environment: Environment, *, trust: Trust = "all") -> Settings:
-    """The settings that hold at a place: the user's file, then the project's, or what was given in their place."""
+    """Return the settings of an environment: the user's file, then the project's, or their replacement."""
     settings = Settings()
     if isinstance(environment.config, Mapping):
         return _apply(
@@ -92,11 +92,11 @@ def load_settings(environment: Environment, *, trust: Trust = "all") -> Settings
     if project is None:
         return settings
     trusted = trust == "all" or (trust == "ask" and is_trusted(os.path.dirname(project.path), settings.trusted_folders))
-    return _apply(settings, project, owner="project" if trusted else "stranger", environment=environment)
+    return _apply(settings, project, owner="project" if trusted else "untrusted", environment=environment)
 
 
 def is_trusted(folder: str, trusted_folders: Sequence[str]) -> bool:
-    """Whether a folder, by its real path, is one the user trusts or lies below one."""
+    """Return whether the real path of a folder is a trusted folder or lies below one."""
     real = files.real_path(folder)
     return any(files.is_inside(real, files.real_path(trusted)) for trusted in trusted_folders)
 
@@ -126,7 +126,7 @@ def _project_file(cwd: str) -> _File | None:
 
 
 def _read_pyproject(path: str) -> _File | None:
-    """The file if it speaks of us; most do not, and reading TOML takes longer than a whole listing."""
+    """Return the table `tool.skillshelf`; parsing TOML takes longer than a whole listing, so search the bytes first."""
     try:
         data = files.read_file(path, limit=CONFIG_BYTES, links="never")
     except OSError:
@@ -143,7 +143,7 @@ def _read_pyproject(path: str) -> _File | None:
 
 
 def _read_if_there(path: str) -> _File | None:
-    """The user's file; only one that is not there is no file, since another may hold what must not be forgotten."""
+    """Return the user's file, or None only if it does not exist: an unreadable one may hold a denial."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -169,7 +169,7 @@ _LONG_KEY = re.compile(rb"(?:[\w\"'-]+[ \t]*\.[ \t]*){100}")
 def _parse_toml(path: str, data: bytes) -> _File:
     import tomllib
 
-    # The parser's time grows with the square of the parts of a key.
+    # The parser takes time quadratic in the parts of a key.
     if _LONG_KEY.search(data):
         raise ConfigurationError(f"{path}: a key of more than 100 parts")
     try:
@@ -218,7 +218,7 @@ KEYS: Mapping[str, tuple[str, str]] = {
     "permissions.run.unsandboxed": ("run_unsandboxed", _FLAG),
     "trust.folders": ("trusted_folders", _TEXTS),
 }
-"""Every key of a configuration file, the setting it becomes, and the type it must have."""
+"""Every key of a configuration file, with its setting and its type."""
 
 _SPELLINGS = {
     "skills.ignored_skills": "skills.ignored",
@@ -242,20 +242,21 @@ _ADDED = (
 
 
 def _apply(
-    settings: Settings, file: _File, *, owner: Literal["user", "project", "stranger"], environment: Environment
+    settings: Settings, file: _File, *, owner: Literal["user", "project", "untrusted"], environment: Environment
 ) -> Settings:
-    """The settings with a file's wishes on top, as far as its owner may have them."""
+    """Return the settings with a file applied, as far as its owner may change them."""
     changes: dict[str, Any] = {}
     warnings = list(settings.warnings)
     sources = dict(settings.sources)
-    wished_profiles: dict[str, Any] = {}
+    custom: dict[str, Any] = {}
     for key, value in _flatten(file.table):
-        if owner == "stranger" and _is_below(key, _NEEDS_TRUST):
+        if owner == "untrusted" and _is_below(key, _NEEDS_TRUST):
             warnings.append(_not_trusted(file, key))
         elif owner == "project" and _is_below(key, ("trust",)):
-            warnings.append(_user_only(file, key))
+            message = f"`{key}` counts in the user's own file only"
+            warnings.append(Diagnostic(file.path, "config-untrusted", message, _line_of(file, key)))
         elif key.startswith("profiles."):
-            wished_profiles[key.removeprefix("profiles.")] = value
+            custom[key.removeprefix("profiles.")] = value
         elif key not in KEYS:
             raise _wrong(file, key, "is not a key of skillshelf" + _did_you_mean(key))
         else:
@@ -273,12 +274,12 @@ def _apply(
             (sources if setting in SWITCHES else changes)[setting] = combined
             if setting == "enabled" and not combined and current:
                 changes["switched_off_by"] = file.path
-    profiles = _own_profiles(file, wished_profiles, settings.profiles)
-    if (wished := changes.get("profile")) and wished not in profiles and wished not in SYSTEMS:
-        if owner != "stranger":
+    profiles = _custom_profiles(file, custom, settings.profiles)
+    if (name := changes.get("profile")) and name not in profiles and name not in SYSTEMS:
+        if owner != "untrusted":
             known = ", ".join([*SYSTEMS, *profiles])
-            raise _wrong(file, "profile", f"names no profile: {wished!r}; there are: {known}")
-        # Its own profiles do not count yet; that must not make its folder unusable.
+            raise _wrong(file, "profile", f"is not a known profile: {name!r}; there are: {known}")
+        # The profiles of an untrusted project do not count; the folder must stay usable without them.
         changes["profile"] = settings.profile
         warnings.append(_not_trusted(file, "profile"))
     return settings._replace(**changes, sources=sources, profiles=profiles, warnings=tuple(warnings))
@@ -288,19 +289,19 @@ def _is_below(key: str, tables: tuple[str, ...]) -> bool:
     return any(key == table or key.startswith(table + ".") for table in tables)
 
 
-def _combined(current: Any, wish: Any, owner: str) -> Any:
-    """The later file's wish; a stranger may narrow what the user set, and never widen it."""
-    if owner != "stranger":
-        return wish
+def _combined(current: Any, value: Any, owner: str) -> Any:
+    """Return the later value; an untrusted project may narrow what the user set, never widen it."""
+    if owner != "untrusted":
+        return value
     if isinstance(current, bool):
-        return current and wish
+        return current and value
     if isinstance(current, int):
-        return min(current, wish)
-    return current if current and isinstance(current, tuple) else wish
+        return min(current, value)
+    return current if current and isinstance(current, tuple) else value
 
 
 def _from_file(setting: str, values: tuple[Any, ...], path: str, environment: Environment) -> tuple[Any, ...]:
-    """Paths of a configuration file are meant from the folder of that file."""
+    """Return the values with relative paths resolved from the folder of the file."""
     if setting == "disabled":
         return tuple(
             expand(value, environment, base=os.path.dirname(path)) if "/" in value else value for value in values
@@ -311,7 +312,7 @@ def _from_file(setting: str, values: tuple[Any, ...], path: str, environment: En
 
 
 def _flatten(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """The table as dotted snake_case keys; a user's profile stays one value."""
+    """Return a table as dotted snake_case keys; a custom profile stays one value."""
     flat: list[tuple[str, Any]] = []
     for key, value in table.items():
         dotted = prefix + _snake_case(key) if prefix != "profiles." else prefix + key
@@ -348,7 +349,7 @@ def _permission_rule(file: _File, key: str, entry: Any) -> PermissionRule:
 
 
 class InvalidRule(ValueError):
-    """What is wrong with a permission rule, as the end of a sentence about the list that holds it."""
+    """An invalid permission rule; the message ends a sentence about the list that holds it."""
 
 
 _KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -358,7 +359,7 @@ _OWN_TOOLS = ("skill_search", "skill_load", "skill_read", "skill_run", "skill_ov
 
 
 def parse_rule(entry: Any) -> PermissionRule:
-    """The rule that a mapping is. A rule that is half understood could allow everything, so it is an error."""
+    """Return the permission rule in a mapping; a rule that is half understood could allow everything, so it raises."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("tool"), str) or not entry["tool"]:
         raise InvalidRule(f"holds {entry!r}; a rule is {_RULE}")
     if extra := sorted(str(member) for member in entry if member not in PermissionRule._fields):
@@ -366,47 +367,43 @@ def parse_rule(entry: Any) -> PermissionRule:
     tool, name = entry["tool"], entry.get("skill_name")
     if not _TOOL.fullmatch(tool):
         raise InvalidRule(f"holds tool {tool!r}; a rule names one tool, without patterns")
-    # A misspelt tool would be a rule that never applies.
+    # A rule with a misspelt tool would never apply.
     if tool.lower().startswith("skill") and tool not in _OWN_TOOLS:
         raise InvalidRule(f"holds tool {tool!r}; those for skills are {', '.join(_OWN_TOOLS)}")
-    # Dropping a name that cannot be understood would turn the rule into one for every skill.
+    # Dropping an invalid name would turn the rule into one for every skill.
     if name is not None and not (isinstance(name, str) and _KEBAB.fullmatch(name)):
         raise InvalidRule(f"holds skill_name {name!r}; it must be a kebab-case name")
     return PermissionRule(tool, name)
 
 
-def _own_profiles(file: _File, wished: Mapping[str, Any], known: Mapping[str, Profile]) -> dict[str, Profile]:
-    """The profiles of a file; one may extend another that stands below it."""
+def _custom_profiles(file: _File, tables: Mapping[str, Any], known: Mapping[str, Profile]) -> dict[str, Profile]:
+    """Return the profiles of a file; one may extend another that follows it."""
     done = dict(known)
-    waiting = dict(wished)
-    if taken := [name for name in wished if name in SYSTEMS]:
-        raise _wrong(file, f"profiles.{taken[0]}", "is the name of a system; choose another and let it extend that")
+    waiting = dict(tables)
+    if taken := [name for name in tables if name in SYSTEMS]:
+        raise _wrong(file, f"profiles.{taken[0]}", "is the name of a system; choose another name, with `extends`")
     while waiting:
-        # A profile waits for the one it extends; in a circle nobody can begin, and the first one is refused.
-        ready = [name for name, table in waiting.items() if not isinstance(table, dict) or _base(table) not in waiting]
+        names = list(waiting)
+        # A profile waits for the one it extends; in a circle the first one is refused.
+        ready = [n for n, table in waiting.items() if not isinstance(table, dict) or table.get("extends") not in names]
         name = ready[0] if ready else next(iter(waiting))
-        done[name] = _own_profile(file, f"profiles.{name}", waiting.pop(name), done)
+        done[name] = _custom_profile(file, f"profiles.{name}", waiting.pop(name), done)
     return done
 
 
-def _base(table: Mapping[str, Any]) -> str | None:
-    base = table.get("extends")
-    return base if isinstance(base, str) else None
-
-
-def _own_profile(file: _File, key: str, table: Any, known: Mapping[str, Profile]) -> Profile:
+def _custom_profile(file: _File, key: str, table: Any, known: Mapping[str, Profile]) -> Profile:
     if not isinstance(table, dict):
         raise _wrong(file, key, "must be a table")
     from skillshelf.config.custom_profiles import InvalidField, derive
 
     try:
-        wishes = {_snake_case(field): value for field, value in table.items()}
-        return derive(key.removeprefix("profiles."), wishes, known, evidence=file.path)
+        overrides = {_snake_case(field): value for field, value in table.items()}
+        return derive(key.removeprefix("profiles."), overrides, known, evidence=file.path)
     except InvalidField as error:
         raise _wrong(file, f"{key}.{error.field}", error.problem) from None
 
 
-# What is said -------------------------------------------------------------------------------------
+# Messages -----------------------------------------------------------------------------------------
 
 
 def _wrong(file: _File, key: str, what: str) -> ConfigurationError:
@@ -418,7 +415,7 @@ _SETTING = re.compile(r"\s*([\w.\"' -]+?)\s*=")
 
 
 def _line_of(file: _File, key: str) -> int:
-    """The line that sets a key, or else the nearest table around it; a key inside braces has no line of its own."""
+    """Return the line that sets a key, or of the nearest table around it: a key inside braces has no line."""
     # An item of a list has no line of its own.
     wanted = key.partition("[")[0]
     places = list(_places(file.text))
@@ -431,7 +428,7 @@ def _line_of(file: _File, key: str) -> int:
 
 
 def _places(text: str) -> Iterator[tuple[int, str]]:
-    """Each line that names a table or sets a key, with the whole dotted key as settings know it."""
+    """Yield each line that names a table or sets a key, with the whole dotted key."""
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):
         if header := _HEADER.match(line):
@@ -448,7 +445,7 @@ def _parts(dotted: str) -> tuple[str, ...]:
 def _known_as(parts: tuple[str, ...]) -> str:
     if parts[:2] == ("tool", "skillshelf"):
         parts = parts[2:]
-    # The name of a profile, and of a rule in it, is a name; everything else is a key.
+    # The name of a profile is kept as it is; everything else is a key.
     return ".".join(part if parts[0] == "profiles" and n == 1 else _snake_case(part) for n, part in enumerate(parts))
 
 
@@ -462,9 +459,4 @@ def _did_you_mean(key: str) -> str:
 def _not_trusted(file: _File, key: str) -> Diagnostic:
     folder = os.path.dirname(file.path)
     message = f"`{key}` does not count until you trust the folder: skillshelf trust {folder}"
-    return Diagnostic(file.path, "config-untrusted", message, _line_of(file, key))
-
-
-def _user_only(file: _File, key: str) -> Diagnostic:
-    message = f"`{key}` counts in the user's own file only"
     return Diagnostic(file.path, "config-untrusted", message, _line_of(file, key))

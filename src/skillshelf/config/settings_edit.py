@@ -1,4 +1,4 @@
-"""Choices of the user to the user's configuration file, which keeps its comments, its order and everything else."""
+"""Write a user's choice into the user's configuration file, keeping comments, order and everything else."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,14 +13,14 @@ __all__ = ["add_rule", "change_list", "listed"]
 
 
 def listed(environment: Environment, table: str, key: str) -> list[str]:
-    """The texts of a list in the user's file."""
+    """Return the texts of a list in the user's file."""
     return [str(item) for item in _list_in(_document(_path(environment)), table, key, make=False)]
 
 
 def change_list(
     environment: Environment, table: str, key: str, change: Callable[[list[str]], list[str]]
 ) -> tuple[str, bool]:
-    """Change one list of texts in the user's file; returns the file and whether it is another one now."""
+    """Change one list of texts in the user's file; return the file and whether it changed."""
     path = _path(environment)
     try:
         with locked(path):
@@ -44,10 +44,10 @@ def change_list(
 def _path(environment: Environment) -> str:
     path = user_config_path(environment)
     if path is None:
-        raise ConfigurationError("there is no home folder to keep the configuration in; name one with --home")
+        raise ConfigurationError("there is no home folder for the configuration; name one with --home")
     if path == environment.config and files.kind_at(path) is None:
-        # A misspelt name would make a new file, and the choice would count nowhere.
-        raise ConfigurationError(f"{path}: cannot be read: there is no such file; make it first")
+        # A misspelt path would create a new file that is never read.
+        raise ConfigurationError(f"{path}: cannot be read: no such file; create it first")
     return path
 
 
@@ -63,15 +63,15 @@ def _document(path: str) -> Any:
         return tomlkit.document()
     data = files.read_file(path, limit=CONFIG_BYTES, links="follow")
     if data is None:
-        raise ConfigurationError(f"{path}: not a regular file of at most {CONFIG_BYTES} bytes; mend it first")
+        raise ConfigurationError(f"{path}: not a regular file of at most {CONFIG_BYTES} bytes; fix it first")
     try:
         return tomlkit.parse(data.decode("utf-8"))
     except (TOMLKitError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path}: {error}; mend it first") from None
+        raise ConfigurationError(f"{path}: {error}; fix it first") from None
 
 
 def _list_in(document: Any, table: str, key: str, *, make: bool) -> Any:
-    """The list at `table.key`; made where it is missing, if that is wanted."""
+    """Return the list at `table.key`; with `make`, create it if it is missing."""
     import tomlkit
 
     if table not in document:
@@ -91,7 +91,7 @@ def _list_in(document: Any, table: str, key: str, *, make: bool) -> Any:
 
 
 def add_rule(environment: Environment, tool: str, skill_name: str | None) -> bool:
-    """Put a rule into `permissions.allow` of the user's file, once; returns whether it is new."""
+    """Add a rule to `permissions.allow` of the user's file; return whether it is new."""
     import tomlkit
 
     path = _path(environment)

@@ -1,4 +1,4 @@
-"""The systems, as rows: the only module, with the table of hosts, that knows them by name."""
+"""Describe the seven systems as rows; only this module and `config.hosts` name a system or a host."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -8,7 +8,7 @@ from skillshelf.config.rules import RULES
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 
-__all__ = ["DEFAULT_PROFILE", "HOST_PREFIX", "SEED_PROFILES", "SYSTEMS", "author_severities", "find_profile"]
+__all__ = ["DEFAULT_PROFILE", "HOST_PREFIX", "LOADER_PROFILES", "SYSTEMS", "author_severities", "find_profile"]
 
 DEFAULT_PROFILE = "standard"
 HOST_PREFIX = "host:"
@@ -241,12 +241,12 @@ SYSTEMS: dict[str, Profile] = {
     profile.name: profile for profile in (_STANDARD, _STRICT, _CODELIA, _SWIFTAGENT, _MYCODEAGENT, _RIP, _OMP)
 }
 
-SEED_PROFILES: Mapping[Literal["registry", "project", "providers"], Profile] = {
+LOADER_PROFILES: Mapping[Literal["registry", "project", "providers"], Profile] = {
     "registry": _SWIFTAGENT,
     "project": _MYCODEAGENT,
     "providers": _OMP,
 }
-"""Whose rules the loader names of `seeds` follow, by what the loader is for."""
+"""The profiles behind the loaders in `adapters.loaders`, by the purpose of the loader."""
 
 
 _FOR_AUTHORS = severities({**_SPECIFICATION, "metadata-values": "warn", "allowed-tools-list": "warn"})
@@ -261,7 +261,7 @@ def author_severities(profile: Profile) -> Mapping[str, Severity]:
 
 
 def find_profile(name: str, own: Mapping[str, Profile] | None = None) -> Profile:
-    """The profile of that name: a user's own first, then the systems, then the hosts; `host:NAME` is a host."""
+    """Return a profile by name: a custom one first, then the systems, then the hosts; `host:NAME` is a host."""
     if own and name in own:
         return own[name]
     if name in SYSTEMS:

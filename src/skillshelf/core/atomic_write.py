@@ -1,4 +1,4 @@
-"""Bytes to the disk: files that are replaced whole, folders that appear whole, locks, links and their removal."""
+"""Write to the disk: atomic files and folders, locks, links, temporary folders, and their removal."""
 
 import errno
 import os
@@ -26,7 +26,6 @@ __all__ = [
     "make_own_folder",
     "make_parents",
     "make_private_folder",
-    "nameless_files",
     "open_to_append",
     "remove",
     "remove_empty",
@@ -36,6 +35,7 @@ __all__ = [
     "replace_file",
     "replace_folder",
     "sync_folder",
+    "unlinked_files",
     "unlock",
     "why_not_replaced",
     "write_new",
@@ -46,8 +46,8 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def open_to_append(path: str) -> int:
-    """A descriptor of a regular file that is read and added to, made for its owner alone; a link is refused."""
-    # Looked at before it is opened: opening a device can have effects.
+    """Open a regular file to read and append, created with mode 0600; refuse a link."""
+    # Checked before it is opened: opening a device can have effects.
     if (kind := kind_at(path)) and kind != "file":
         refuse_kind(kind)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -55,7 +55,7 @@ def open_to_append(path: str) -> int:
 
 
 def lock(descriptor: int, how: Literal["alone", "shared"], *, seconds: float) -> bool:
-    """Hold a lock on an open file until it is closed; False if others held it for all that time."""
+    """Lock an open file until it is closed; return False if others held the lock all that time."""
     import fcntl
     import time
 
@@ -65,7 +65,7 @@ def lock(descriptor: int, how: Literal["alone", "shared"], *, seconds: float) ->
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
-            # Not the call that waits by itself: a holder that was stopped would stop us too.
+            # Not the blocking call: a holder that was stopped would stop us too.
             if time.monotonic() > end:
                 return False
             time.sleep(pause)
@@ -75,7 +75,7 @@ def lock(descriptor: int, how: Literal["alone", "shared"], *, seconds: float) ->
 
 
 def unlock(descriptor: int) -> None:
-    """Give up the lock on an open file."""
+    """Release the lock on an open file."""
     import fcntl
 
     fcntl.flock(descriptor, fcntl.LOCK_UN)
@@ -83,7 +83,7 @@ def unlock(descriptor: int) -> None:
 
 @contextmanager
 def locked(path: str) -> Iterator[None]:
-    """Hold a lock that belongs to a path; it ends with its process, whatever happens to that."""
+    """Hold the lock file of a path; the system releases it when the process ends, however it ends."""
     import fcntl
 
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -97,7 +97,7 @@ def locked(path: str) -> Iterator[None]:
 
 @contextmanager
 def locked_within(path: str, seconds: float) -> Iterator[bool]:
-    """Hold the lock that a file is; False, without it, where others hold it for all that time."""
+    """Hold a lock file; yield False, without the lock, if others held it all that time."""
     descriptor = os.open(to_system(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         yield lock(descriptor, "alone", seconds=seconds)
@@ -106,7 +106,7 @@ def locked_within(path: str, seconds: float) -> Iterator[bool]:
 
 
 def sync_folder(path: str) -> None:
-    """Force to the disk which names a folder holds."""
+    """Flush the entries of a folder to the disk."""
     descriptor = os.open(to_system(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -115,7 +115,7 @@ def sync_folder(path: str) -> None:
 
 
 def is_at(path: str, descriptor: int) -> bool:
-    """Whether an open file is still what stands at a path."""
+    """Return whether a path still leads to this open file."""
     try:
         return os.path.samestat(os.lstat(to_system(path)), os.fstat(descriptor))
     except FileNotFoundError:
@@ -123,7 +123,7 @@ def is_at(path: str, descriptor: int) -> bool:
 
 
 def make_own_folder(path: str) -> None:
-    """Make a folder that only this user may enter, with those above it, unless it is there."""
+    """Create a folder with mode 0700, and its parents, unless it exists."""
     above = os.path.dirname(path)
     if above != path and kind_at(above) is None:
         make_own_folder(above)
@@ -135,13 +135,13 @@ def make_own_folder(path: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove a file, if it is there and may be removed."""
+    """Remove a file if possible."""
     with suppress(OSError):
         os.unlink(to_system(path))
 
 
 def replace_file(path: str, data: bytes, *, mode: int = 0o600) -> None:
-    """Put bytes in the place of a file at once: a reader sees the old ones or the new ones, `mode` is a new file's."""
+    """Replace the bytes of a file atomically; `mode` is used for a new file."""
     target = real_path(path)
     before = os.stat(to_system(target)) if kind_at(target) else None
     temporary = f"{target}.{os.getpid()}.new"
@@ -168,7 +168,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _take_after(descriptor: int, before: os.stat_result) -> None:
-    """Give a new file the owner and the permissions of the one it replaces."""
+    """Copy the owner and the permissions of the file that is replaced."""
     now = os.fstat(descriptor)
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
         # Only root may give a file away; for others it becomes theirs, as with any editor.
@@ -178,7 +178,7 @@ def _take_after(descriptor: int, before: os.stat_result) -> None:
 
 
 def why_not_replaced(path: str) -> str | None:
-    """Why a file should be left as it is, although the system might allow to replace it."""
+    """Return why a file should not be replaced although the system might allow it, or None."""
     status = os.lstat(to_system(path))
     if kind_of(status.st_mode) != "file":
         return f"it is a {kind_of(status.st_mode)}"
@@ -187,14 +187,14 @@ def why_not_replaced(path: str) -> str | None:
     if status.st_nlink > 1:
         return f"it has {status.st_nlink} names (hard links), and only this one would get the new text"
     if not os.access(to_system(os.path.dirname(path)), os.W_OK):
-        return "nothing can be written in its folder"
+        return "its folder is not writable"
     return None
 
 
 def make_folder(path: str, contents: Mapping[str, bytes]) -> None:
-    """Put a folder with files at a path where nothing stands, whole or not at all; `#!` makes a file runnable."""
+    """Create a folder with files atomically at a free path; a file that begins with `#!` becomes executable."""
     parent = os.path.dirname(path)
-    made = make_parents(parent)
+    created = make_parents(parent)
     temporary = os.path.join(parent, f".{os.path.basename(path)}.{os.getpid()}.new")
     try:
         os.mkdir(to_system(temporary))
@@ -202,18 +202,18 @@ def make_folder(path: str, contents: Mapping[str, bytes]) -> None:
             _write_new(os.path.join(temporary, relative), data)
         if kind_at(path) is not None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-        # What came into its place in the meantime stays: only an empty folder can be replaced by this.
+        # A folder created meanwhile is kept: rename replaces only an empty one.
         os.rename(to_system(temporary), to_system(path))
     except OSError:
         remove_folder(temporary)
-        for folder in made:
+        for folder in created:
             with suppress(OSError):
                 os.rmdir(to_system(folder))
         raise
 
 
 def replace_folder(path: str, contents: Mapping[str, bytes]) -> None:
-    """Put a folder with files in the place of another, which is back there if that fails."""
+    """Replace a folder by one with these files; restore the old one if that fails."""
     aside = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.old")
     os.rename(to_system(path), to_system(aside))
     try:
@@ -225,18 +225,18 @@ def replace_folder(path: str, contents: Mapping[str, bytes]) -> None:
 
 
 def make_parents(folder: str) -> list[str]:
-    """Make a folder with those above it; returns the new ones, innermost first."""
+    """Create a folder and its parents; return the new ones, innermost first."""
     missing = []
     while kind_at(folder) is None:
         missing.append(folder)
         folder = os.path.dirname(folder)
-    made: list[str] = []
+    created: list[str] = []
     for new in reversed(missing):
-        # Somebody else may be making the same folders at the same time.
+        # Another process may create the same folders at the same time.
         with suppress(FileExistsError):
             os.mkdir(to_system(new))
-            made.insert(0, new)
-    return made
+            created.insert(0, new)
+    return created
 
 
 def _write_new(path: str, data: bytes) -> None:
@@ -249,7 +249,7 @@ def _write_new(path: str, data: bytes) -> None:
 
 
 def keep_content(folder: str, data: bytes) -> None:
-    """Put bytes into a folder under their digest, once; a reader finds them whole or not at all."""
+    """Store bytes in a folder under their digest, atomically and once."""
     from hashlib import sha256
 
     path = f"{folder}/sha256/{sha256(data).hexdigest()}"
@@ -259,7 +259,7 @@ def keep_content(folder: str, data: bytes) -> None:
 
 
 def kept_content(folder: str, digest: str, *, limit: int) -> bytes | None:
-    """The bytes that were kept under a digest; None if they are not there or are not those."""
+    """Return the bytes stored under a digest, or None if they are missing or differ."""
     from hashlib import sha256
 
     kind, _, value = digest.partition(":")
@@ -273,14 +273,14 @@ def kept_content(folder: str, digest: str, *, limit: int) -> bytes | None:
 
 
 def remove_folder(path: str) -> None:
-    """Remove a folder with everything in it, as far as that is possible."""
+    """Remove a folder with its contents, ignoring errors."""
     from shutil import rmtree
 
     rmtree(to_system(path), ignore_errors=True)
 
 
 def write_new(path: str, data: bytes = b"", *, mode: int = 0o600) -> None:
-    """Put bytes in a file that must not exist yet; the folders on the way are made."""
+    """Write a file that must not exist yet, and create its parent folders."""
     os.makedirs(to_system(os.path.dirname(path)), mode=0o755, exist_ok=True)
     descriptor = os.open(to_system(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "wb") as file:
@@ -288,14 +288,14 @@ def write_new(path: str, data: bytes = b"", *, mode: int = 0o600) -> None:
 
 
 def append(path: str, data: bytes) -> None:
-    """Put bytes at the end of a file of our own."""
+    """Append bytes to a file of our own."""
     descriptor = os.open(to_system(path), os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
 
 
 def make_link(path: str, target: str) -> None:
-    """Put a link where nothing stands."""
+    """Create a symbolic link at a free path."""
     os.symlink(to_system(target), to_system(path))
 
 
@@ -305,7 +305,7 @@ def remove_link(path: str) -> None:
 
 
 def remove_empty(folder: str, levels: int) -> None:
-    """Remove a folder and so many above it, as long as they are empty."""
+    """Remove up to N folders from this one upward, as long as they are empty."""
     for _ in range(levels):
         try:
             os.rmdir(to_system(folder))
@@ -315,14 +315,14 @@ def remove_empty(folder: str, levels: int) -> None:
 
 
 def make_private_folder(prefix: str) -> str:
-    """A new folder that only this user may enter, by its real path."""
+    """Create a temporary folder with mode 0700 and return its real path."""
     import tempfile
 
     return real_path(from_system(tempfile.mkdtemp(prefix=prefix)))
 
 
 def give_tree(path: str, user: int) -> None:
-    """Make a folder of our own with all that is in it belong to another user, as only root can."""
+    """Give a folder with its contents to another user; only root can."""
     top = path.encode("utf-8", "surrogateescape")
     for folder, _, names in os.walk(top):
         for entry in (folder, *(os.path.join(folder, name) for name in names)):
@@ -330,8 +330,7 @@ def give_tree(path: str, user: int) -> None:
 
 
 class DiskUse(NamedTuple):
-    """What lies below a folder: bytes that are taken on the disk, and entries; `whole` if every folder could be
-    looked into."""
+    """The disk space and the number of entries below a folder; `whole` if every folder could be read."""
 
     size: int
     entries: int
@@ -339,7 +338,7 @@ class DiskUse(NamedTuple):
 
 
 def disk_use(path: str, most: int) -> DiskUse:
-    """How much lies below a folder; counting ends after so many entries."""
+    """Measure what lies below a folder; stop counting after `most` entries."""
     size, entries, whole = 0, 0, True
     waiting = [to_system(path)]
     while waiting and entries <= most:
@@ -349,7 +348,7 @@ def disk_use(path: str, most: int) -> DiskUse:
                     entries += 1
                     if entries > most:
                         break
-                    # One that went away while it was counted takes nothing.
+                    # An entry that was removed meanwhile takes no space.
                     with suppress(FileNotFoundError):
                         size += entry.stat(follow_symlinks=False).st_blocks * 512
                     if entry.is_dir(follow_symlinks=False):
@@ -358,23 +357,23 @@ def disk_use(path: str, most: int) -> DiskUse:
             continue
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
-                # What lies so deep was meant not to be counted.
+                # Only a path built to escape the count is this deep.
                 return DiskUse(size, most + 1, whole)
             whole = False
     return DiskUse(size, entries, whole)
 
 
 def free_bytes(path: str) -> int:
-    """What is left of the disk that a folder is on."""
+    """Return the free bytes on the file system of a folder."""
     about = os.statvfs(path)
     return about.f_bavail * about.f_frsize
 
 
-def nameless_files(process: int) -> dict[tuple[int, int], int]:
-    """The bytes of each file that a process has open and that is in no folder, by device and number."""
+def unlinked_files(process: int) -> dict[tuple[int, int], int]:
+    """Return the sizes of the unlinked files that a process has open, by device and inode."""
     found = {}
     folder = f"/proc/{process}/fd"
-    # It ended in the meantime, or may not be looked at.
+    # The process may have ended, or be protected.
     with suppress(OSError):
         for name in os.listdir(folder):
             with suppress(OSError):
@@ -385,13 +384,13 @@ def nameless_files(process: int) -> dict[tuple[int, int], int]:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder with all that is in it, however deep it is and whatever its rights are."""
+    """Remove a folder with its contents, however deep it is and whatever its permissions are."""
     top = path.encode("utf-8", "surrogateescape")
-    # A name that nobody can have guessed, so that it is free.
+    # A name that cannot be guessed, so it is free.
     token, moved = os.urandom(8).hex(), 0
     while folders := _with_folders_only(top):
         for folder in folders:
-            # What lies deeper is moved up before it is emptied: no path gets long, and nothing recurs.
+            # Deeper folders are moved up before they are emptied: no path gets long, and no recursion is needed.
             for inner in _with_folders_only(folder):
                 moved += 1
                 os.rename(inner, os.path.join(top, f"{token}-{moved}".encode()))
@@ -400,13 +399,13 @@ def remove_tree(path: str) -> None:
 
 
 def _with_folders_only(folder: bytes) -> list[bytes]:
-    """The folders in a folder, from which everything else is gone now."""
+    """Delete everything in a folder but its folders, and return those."""
     os.chmod(folder, 0o700)
     with os.scandir(folder) as found:
         entries = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in found]
     for path, is_folder in entries:
         if is_folder:
-            # Who moves a folder needs the right to write in it.
+            # Moving a folder needs write permission in it.
             os.chmod(path, 0o700)
         else:
             os.unlink(path)

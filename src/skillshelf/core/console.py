@@ -1,4 +1,4 @@
-"""Rows to text for people: aligned, coloured where a terminal is, and safe whatever the rows hold."""
+"""Print to the terminal: tables, colours, paths, JSON, questions and progress, safe for untrusted text."""
 
 import os
 import re
@@ -17,9 +17,8 @@ __all__ = [
     "as_json",
     "ask",
     "can_ask",
-    "heed_requests_to_end",
+    "exit_on_signals",
     "note",
-    "progress",
     "screen",
     "watched",
     "write",
@@ -37,19 +36,19 @@ _LEAST = 12
 
 
 class Screen(NamedTuple):
-    """What is known of the place the text goes to; no columns means that nothing is cut."""
+    """The output device; without `columns` nothing is cut."""
 
     colour: bool = False
     columns: int | None = None
 
     def paint(self, text: str, style: Style | None) -> str:
-        """The text in a style, where there are colours."""
+        """Return the text in a style if colours are on."""
         return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colour and style else text
 
     def table(
         self, rows: Iterable[Sequence[str]], styles: Sequence[Style | None], *, indent: int = 0, wrap: bool = False
     ) -> list[str]:
-        """The rows as lines with aligned columns; the last column is cut to fit, or goes on below it."""
+        """Return the rows as lines with aligned columns; the last column is cut to fit, or wrapped."""
         columns = [[visible(cell) for cell in column] for column in zip(*rows, strict=True)]
         if not columns:
             return []
@@ -95,7 +94,7 @@ def _wrapped(text: str, cells: int) -> list[str]:
 
 
 def screen(env: Mapping[str, str]) -> Screen:
-    """The screen standard output is, if it is one."""
+    """Return the screen that standard output is connected to."""
     if not sys.stdout or not sys.stdout.isatty():
         return Screen()
     colour = not env.get("NO_COLOR") and env.get("TERM") != "dumb"
@@ -108,7 +107,7 @@ def screen(env: Mapping[str, str]) -> Screen:
 
 
 def write_text(text: str) -> None:
-    """A foreign text of many lines: made safe for a terminal, exact in a pipe."""
+    """Write untrusted text of several lines: escaped for a terminal, exact in a pipe."""
     if sys.stdout is not None and sys.stdout.isatty():
         text = "\n".join(visible(line) for line in text.replace("\t", "    ").split("\n"))
         text += "" if text.endswith("\n") else "\n"
@@ -116,7 +115,7 @@ def write_text(text: str) -> None:
 
 
 def write_data(data: bytes) -> None:
-    """Foreign bytes: exact in a pipe; for a terminal as safe text, or only their number if they are not text.
+    """Write untrusted bytes: exact in a pipe; on a terminal escaped text, or only their number if they are not text.
 
     A text stream that a caller put in place of standard output gets text, too, since it cannot hold bytes.
     """
@@ -126,11 +125,11 @@ def write_data(data: bytes) -> None:
     try:
         write_text(data.decode("utf-8"))
     except UnicodeDecodeError:
-        write(f"{len(data)} bytes that are not text; send them to a file, or use --json\n")
+        write(f"{len(data)} bytes that are not text; redirect them to a file, or use --json\n")
 
 
 def write_piece(stream: Literal["stdout", "stderr"], data: bytes) -> None:
-    """A piece of a program's output on the stream it came from: exact in a pipe, safe on a terminal."""
+    """Write a piece of a program's output to its stream: exact in a pipe, escaped on a terminal."""
     if stream == "stdout":
         if sys.stdout is not None and sys.stdout.isatty():
             data = _safe(data)
@@ -145,19 +144,19 @@ def _safe(data: bytes) -> bytes:
 
 
 def can_ask() -> bool:
-    """Whether somebody sits at a terminal who can read a question and answer it."""
+    """Return whether a person at a terminal can read a question and answer it."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
 def ask(question: str) -> bool:
-    """Whether somebody said yes; anything else means no."""
+    """Ask a question; return whether the answer was yes."""
     sys.stderr.write(question)
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def heed_requests_to_end() -> None:
-    """Let SIGTERM and SIGHUP end us as Ctrl-C does, so that what was begun is recorded and cleaned up."""
+def exit_on_signals() -> None:
+    """Let SIGTERM and SIGHUP end the process as Ctrl-C does, so that work in progress is recorded and cleaned up."""
     import signal
     from contextlib import suppress
 
@@ -167,18 +166,18 @@ def heed_requests_to_end() -> None:
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            # Only the first thread may; in another one whoever started it has decided.
+            # Only the main thread may set handlers.
             with suppress(ValueError):
                 signal.signal(number, leave)
 
 
 def write(text: str) -> None:
-    """The text on standard output as UTF-8, whatever the locale."""
+    """Write text to standard output as UTF-8, whatever the locale."""
     _send(text.encode("utf-8", "backslashreplace"))
 
 
 def _send(data: bytes) -> None:
-    """The bytes on standard output; quiet if nobody reads them any more."""
+    """Write bytes to standard output; ignore a closed pipe."""
     if sys.stdout is None:
         return
     try:
@@ -203,13 +202,13 @@ def _write_bytes(stream: TextIO, data: bytes) -> None:
 
 
 class PathDisplay(NamedTuple):
-    """From where paths are shown, so that they stay short."""
+    """The folders that shown paths start from, so that they stay short."""
 
     cwd: str
     home: str | None
 
     def short(self, path: str) -> str:
-        """The path from the working directory or the home folder, where it lies below one of them."""
+        """Return a path relative to the working directory or to `~` if it lies below one of them."""
         if path.startswith(self.cwd.rstrip("/") + "/"):
             return path[len(self.cwd.rstrip("/")) + 1 :]
         if self.home and path.startswith(self.home.rstrip("/") + "/"):
@@ -217,33 +216,33 @@ class PathDisplay(NamedTuple):
         return path
 
 
-# What a terminal would obey although JSON does not escape it: DEL, C1, bidirectional and tag characters.
+# Characters that a terminal obeys and JSON does not escape: DEL, C1, bidirectional and tag characters.
 _RAW_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 
 _FOREIGN_BYTE = re.compile("[\udc80-\udcff]")
 
 
 def as_json(value: Any) -> str:
-    """One line of JSON that is safe to print."""
+    """Return one line of JSON that is safe to print."""
     import json
 
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if not text.isascii() or "\x7f" in text:
-        # A byte of a file name that is not UTF-8: what is no character cannot stand in JSON.
+        # A byte of a file name that is not UTF-8 is not a character, and JSON holds only characters.
         text = _FOREIGN_BYTE.sub(lambda match: f"\\\\x{ord(match[0]) - 0xDC00:02x}", text)
         text = _RAW_IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1].replace("\x7f", "\\u007f"), text)
     return text + "\n"
 
 
 def note(message: str) -> None:
-    """Write one line for people to standard error, beside the result."""
+    """Write one line for people to standard error."""
     if sys.stderr is None:
         return
     try:
         sys.stderr.write(f"skillshelf: {visible(message)}\n")
         sys.stderr.flush()
     except (OSError, ValueError):
-        # Standard error is closed: there is nobody to tell.
+        # Standard error is closed.
         return
 
 
@@ -255,9 +254,9 @@ _CELLS = 24
 
 
 class Progress:
-    """A bar that is drawn on a terminal once a second has passed, and is gone when the work is done.
+    """A progress bar on a terminal that appears after a second and is removed at the end.
 
-    Where nobody knows how much there is to do, it is a count.
+    Without a total it is a count.
     """
 
     def __init__(self, label: str, total: int | None, stream: TextIO | None) -> None:
@@ -269,18 +268,18 @@ class Progress:
         self._drawn = False
 
     def advance(self, steps: int = 1) -> None:
-        """Count steps that were done."""
+        """Count finished steps."""
         self._done += steps
         if self._stream is not None and time.monotonic() >= self._next:
             self._draw(self._stream)
 
     def _draw(self, stream: TextIO) -> None:
         if self._total is None:
-            told = f"{self._done:,}"
+            state = f"{self._done:,}"
         else:
             share = min(1.0, self._done / max(1, self._total))
-            told = f"[{('#' * int(share * _CELLS)).ljust(_CELLS, '.')}] {self._done:,}/{self._total:,}"
-        stream.write(f"\r\x1b[K{self._label} {told}")
+            state = f"[{('#' * int(share * _CELLS)).ljust(_CELLS, '.')}] {self._done:,}/{self._total:,}"
+        stream.write(f"\r\x1b[K{self._label} {state}")
         stream.flush()
         self._drawn = True
         self._next = time.monotonic() + _PAUSE_SECONDS
@@ -294,14 +293,9 @@ class Progress:
             self._stream.flush()
 
 
-def progress(label: str, total: int | None, stream: TextIO | None) -> Progress:
-    """A bar for that many steps; without a terminal it stays silent."""
-    return Progress(label, total, stream)
-
-
 def watched(items: Iterable[Item], label: str, stream: TextIO | None, total: int | None = None) -> Iterator[Item]:
-    """The same items, with a bar for those that were taken."""
-    with progress(label, total, stream) as bar:
+    """Yield the same items with a progress bar."""
+    with Progress(label, total, stream) as bar:
         for item in items:
             yield item
             bar.advance()

@@ -1,4 +1,4 @@
-"""Where a shelf is opened: the working directory, the home folder, the environment, and what follows from them."""
+"""Describe where a shelf is opened: working directory, home folder, environment variables, configuration and cache."""
 
 import os
 import sys
@@ -13,14 +13,14 @@ _LINUX = str(sys.platform) == "linux"
 
 
 class Environment(NamedTuple):
-    """Where a shelf is opened: everything outside the configuration that decides what it finds."""
+    """The working directory, home folder and variables that decide what a shelf finds, besides the configuration."""
 
     cwd: str
     home: str | None
     env: Mapping[str, str]
     home_moved: bool = False
     config: str | Mapping[str, Any] | None = None
-    """What was given in place of the user's and the project's file: the path of another, or its content."""
+    """The path or the content of a configuration that replaces the user's and the project's file."""
 
 
 def make_environment(
@@ -30,9 +30,9 @@ def make_environment(
     *,
     config: str | Mapping[str, Any] | None = None,
 ) -> Environment:
-    """The place for what a caller gave; what is missing comes from the process."""
+    """Return an environment from the given values; missing ones come from the process."""
     environment = {name: files.from_system(value) for name, value in os.environ.items()} if env is None else dict(env)
-    # By its real path, so that the way here does not decide which repository it is in.
+    # The real path, so that links on the way do not decide which repository this is.
     base = files.real_path(files.from_system(os.path.abspath(cwd or ".")))
     if isinstance(config, str):
         config = os.path.abspath(os.path.join(base, files.from_system(config)))
@@ -44,7 +44,7 @@ def make_environment(
 
 
 def _account_home() -> str:
-    """The home folder of the account, for a process without HOME."""
+    """Return the home folder of the account, for a process without HOME."""
     import pwd
 
     try:
@@ -54,7 +54,7 @@ def _account_home() -> str:
 
 
 def find_repository(cwd: str, markers: Sequence[str]) -> str | None:
-    """The nearest folder from here upward that holds one of the markers."""
+    """Return the nearest folder from here upward that holds one of the markers, or None."""
     folder = cwd
     while True:
         if any(files.kind_at(f"{folder}/{marker}") for marker in markers):
@@ -66,7 +66,7 @@ def find_repository(cwd: str, markers: Sequence[str]) -> str | None:
 
 
 def user_config_path(environment: Environment) -> str | None:
-    """The user's own configuration file, or the one named in its place, whether or not it exists."""
+    """Return the path of the user's configuration file or of its replacement, whether or not it exists."""
     if isinstance(environment.config, str):
         return environment.config
     given = environment.env.get("XDG_CONFIG_HOME", "")
@@ -82,7 +82,7 @@ def user_config_path(environment: Environment) -> str | None:
 
 
 def user_cache_folder(environment: Environment) -> str | None:
-    """The folder for what can be made anew, whether or not it exists; None where there is no home to make it in."""
+    """Return the cache folder, whether or not it exists; None without a home folder."""
     given = environment.env.get("XDG_CACHE_HOME", "")
     if _LINUX and not environment.home_moved and os.path.isabs(given):
         return f"{given}/skillshelf"
@@ -96,7 +96,7 @@ def user_cache_folder(environment: Environment) -> str | None:
 
 
 def expand(path: str, environment: Environment, *, base: str) -> str:
-    """An absolute path: `~` is the home folder, anything relative starts from the base."""
+    """Return an absolute path: `~` is the home folder, a relative path starts from the base."""
     if path == "~" or path.startswith("~/"):
         path = (environment.home or "/nonexistent") + path[1:]
     return os.path.normpath(os.path.join(base, path))

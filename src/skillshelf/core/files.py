@@ -1,8 +1,8 @@
-"""Paths to bytes: the one door that everything is read through; `writing` and `scratch` are those for writing.
+"""Read from the disk: the only module that does; `atomic_write` is the one that writes.
 
 Everything is opened relative to a directory descriptor, one component at a time, and no component may be
-a link. Whoever wants to follow a link asks `resolve_link` where it leads, decides on the answer, and opens
-that; if the path has become a link in the meantime, opening it fails.
+a link. To follow a link, a caller resolves it by `resolve_link`, decides on the target, and opens that;
+if the path has become a link meanwhile, opening it fails.
 """
 
 import os
@@ -53,13 +53,13 @@ __all__ = [
 
 Kind = Literal["file", "folder", "link", "pipe", "socket", "device"]
 
-# O_PATH needs no right to read a folder, only to pass through it.
+# O_PATH needs permission to pass through a folder, not to read it.
 _PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Non-blocking, so that a pipe put in the place of a file cannot hold us up.
+# Non-blocking, so that a pipe in place of a file cannot stall us.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
-# A frontmatter of the largest allowed size with both fences, and a little more to see that it was exceeded.
+# The largest allowed frontmatter with both fences, and a little more to detect a larger one.
 _MOST = FRONTMATTER_BYTES + FIRST_READ
 
 close = os.close
@@ -70,17 +70,17 @@ _UTF8 = sys.getfilesystemencoding().lower() == "utf-8"
 
 
 def from_system(path: str) -> str:
-    """A path that Python decoded, as the text its bytes are in UTF-8."""
+    """Return a path that Python decoded as its UTF-8 text."""
     return path if _UTF8 else os.fsencode(path).decode("utf-8", "surrogateescape")
 
 
 def to_system(path: str) -> str | bytes:
-    """A path as Python's own functions take it."""
+    """Return a path as Python's own functions take it."""
     return path if _UTF8 else path.encode("utf-8", "surrogateescape")
 
 
 class Head(NamedTuple):
-    """The first bytes of a file and what its descriptor said about it; `data` is None for what is no file."""
+    """The first bytes and the state of a file; `data` is None if it is not a regular file or too large."""
 
     data: bytes | None
     kind: Kind
@@ -88,12 +88,12 @@ class Head(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The bytes of the whole file."""
+        """The size of the whole file in bytes."""
         return self.stamp[2]
 
 
 def open_folder(path: str) -> int:
-    """A descriptor of an absolute path in which no component is a link."""
+    """Open a folder by an absolute path of which no component is a link."""
     descriptor = os.open("/", _PASS)
     for name in path.split("/"):
         if not name:
@@ -107,17 +107,17 @@ def open_folder(path: str) -> int:
 
 
 def open_folder_at(folder: int, name: str) -> int:
-    """A descriptor of a folder directly below another; fails for a link."""
+    """Open a folder directly below another; fail for a link."""
     return os.open(to_system(name), _PASS, dir_fd=folder)
 
 
 def names_in(folder: int) -> list[str]:
-    """The names in a folder, sorted by bytes, so that the order of the disk does not matter."""
+    """Return the names in a folder sorted by bytes, so that the order on disk does not matter."""
     return [name for name, _ in entries_in(folder)]
 
 
 def entries_in(folder: int) -> list[tuple[str, bool]]:
-    """The names in a folder, sorted by bytes, each with whether it is a folder itself and no link to one."""
+    """Return the names in a folder sorted by bytes, each with whether it is a folder, not a link to one."""
     descriptor = os.open(".", _LIST, dir_fd=folder)
     try:
         with os.scandir(descriptor) as scan:
@@ -133,17 +133,17 @@ def entries_in(folder: int) -> list[tuple[str, bool]]:
 
 
 def stat_at(folder: int, name: str) -> os.stat_result:
-    """What is known of an entry itself, never of what it links to."""
+    """Return the status of an entry itself, never of a link's target."""
     return os.stat(to_system(name), dir_fd=folder, follow_symlinks=False)
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
-    """The state of a file, from what the system says of it."""
+    """Return the stamp of a file from its status."""
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def stamp_below(folder: int, path: str) -> Stamp | None:
-    """The state of what stands at a path below a folder, whatever it is; None where nothing does."""
+    """Return the stamp of the entry at a path below a folder, or None."""
     try:
         return stamp_of(os.stat(to_system(path), dir_fd=folder, follow_symlinks=False))
     except OSError:
@@ -151,7 +151,7 @@ def stamp_below(folder: int, path: str) -> Stamp | None:
 
 
 def stamp_at(path: str) -> Stamp | None:
-    """The state of what stands at a path, never of what it links to; None where nothing does."""
+    """Return the stamp of the entry at a path, never of a link's target, or None."""
     try:
         return stamp_of(os.lstat(to_system(path)))
     except (OSError, ValueError):
@@ -159,7 +159,7 @@ def stamp_at(path: str) -> Stamp | None:
 
 
 def kind_of(mode: int) -> Kind:
-    """The kind of a file from its mode."""
+    """Return the kind of a file from its mode."""
     return _KINDS.get(stat.S_IFMT(mode), "device")
 
 
@@ -173,7 +173,7 @@ _KINDS: dict[int, Kind] = {
 
 
 def kind_at(path: str) -> Kind | None:
-    """The kind of what stands at a path, or None where nothing does."""
+    """Return the kind of the entry at a path, or None if there is none."""
     try:
         return kind_of(os.lstat(to_system(path)).st_mode)
     except (OSError, ValueError):
@@ -181,7 +181,7 @@ def kind_at(path: str) -> Kind | None:
 
 
 def read_head(folder: int, name: str, *, limit: int, enough: Callable[[bytes], bool], most: int = _MOST) -> Head:
-    """The first 4 KiB of a regular file, and up to `most` bytes if those are not enough; None above the limit."""
+    """Read the first 4 KiB of a regular file, and up to `most` bytes if those are not enough."""
     descriptor = os.open(to_system(name), _READ, dir_fd=folder)
     try:
         status = os.fstat(descriptor)
@@ -197,7 +197,7 @@ def read_head(folder: int, name: str, *, limit: int, enough: Callable[[bytes], b
 
 
 def read_file(path: str, *, limit: int, links: Literal["follow", "never"]) -> bytes | None:
-    """All bytes of a regular file; None for what is larger or no regular file."""
+    """Return the bytes of a file, or None if it is larger than the limit or not a regular file."""
     descriptor = os.open(to_system(path), _READ & ~os.O_NOFOLLOW if links == "follow" else _READ)
     try:
         status = os.fstat(descriptor)
@@ -210,7 +210,7 @@ def read_file(path: str, *, limit: int, links: Literal["follow", "never"]) -> by
 
 
 def begins_with(path: str, start: bytes) -> bool:
-    """Whether a program of the user's begins with these bytes; a link to it is followed."""
+    """Return whether a file begins with these bytes; a link is followed."""
     descriptor = os.open(to_system(path), _READ & ~os.O_NOFOLLOW)
     try:
         return os.read(descriptor, len(start)) == start
@@ -227,13 +227,13 @@ def _read_up_to(descriptor: int, limit: int) -> bytes:
 
 
 def open_to_read(path: str) -> int:
-    """A descriptor of a regular file that somebody named; a link is followed."""
+    """Open a regular file that the user named; a link is followed."""
     _refuse_irregular(os.stat(to_system(path)).st_mode)
     return regular(os.open(to_system(path), _READ & ~os.O_NOFOLLOW))
 
 
 def regular(descriptor: int) -> int:
-    """The same descriptor, if it is one of a regular file; closed otherwise, with the error that says so."""
+    """Return the descriptor of a regular file; close any other and raise."""
     try:
         _refuse_irregular(os.fstat(descriptor).st_mode)
     except OSError:
@@ -243,14 +243,14 @@ def regular(descriptor: int) -> int:
 
 
 def resolve_link(path: str) -> str:
-    """Where a path leads when every link in it is followed; OSError where that is nowhere."""
+    """Return the target of a path with every link followed; raise OSError if it does not exist."""
     # The kernel gives up after 40 links; realpath would follow thousands, one by one.
     os.stat(to_system(path))
     return _as_text(os.path.realpath(to_system(path), strict=True))
 
 
 def real_path(path: str) -> str:
-    """Where a path leads as far as it exists."""
+    """Return a path with every link followed as far as it exists."""
     return _as_text(os.path.realpath(to_system(path)))
 
 
@@ -259,12 +259,12 @@ def _as_text(path: str | bytes) -> str:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Whether a resolved path is a resolved folder or lies below it."""
+    """Return whether a resolved path is this resolved folder or lies below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 class NotRegular(OSError):
-    """What stands at a path is a link, pipe, socket or device."""
+    """The entry at a path is a link, pipe, socket or device."""
 
     def __init__(self, kind: Kind) -> None:
         super().__init__(kind)
@@ -280,7 +280,7 @@ class TooLarge(OSError):
 
 
 class Contents(NamedTuple):
-    """All bytes of a file, when it was last written, and whether somebody may run it."""
+    """The bytes of a file, its modification time, and whether it is executable."""
 
     data: bytes
     mtime_ns: int
@@ -288,7 +288,7 @@ class Contents(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """What lies below a folder, by relative path: files with their states, folders, and the rest with its kind."""
+    """The entries below a folder by relative path: files with their stamps, folders, and others with their kind."""
 
     files: dict[str, Stamp]
     folders: list[str]
@@ -309,14 +309,14 @@ class Folder:
         os.close(self._descriptor)
 
     def read(self, segments: Sequence[str], *, limit: int) -> "Contents":
-        """A regular file; IsADirectoryError, NotRegular or TooLarge for what is none."""
+        """Read a regular file; raise IsADirectoryError, NotRegular or TooLarge otherwise."""
         data, status = self._read(segments, limit)
         return Contents(data, status.st_mtime_ns, bool(status.st_mode & 0o111))
 
     def _read(self, segments: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
         parent = self._open(segments[:-1])
         try:
-            # Looked at before it is opened: opening a device can have effects.
+            # Checked before it is opened: opening a device can have effects.
             _refuse_irregular(stat_at(parent, segments[-1]).st_mode)
             descriptor = os.open(to_system(segments[-1]), _READ, dir_fd=parent)
         finally:
@@ -334,7 +334,7 @@ class Folder:
             os.close(descriptor)
 
     def mode(self, segments: Sequence[str]) -> int:
-        """The permissions of an entry itself."""
+        """Return the permission bits of an entry itself."""
         parent = self._open(segments[:-1])
         try:
             return stat.S_IMODE(stat_at(parent, segments[-1]).st_mode)
@@ -342,7 +342,7 @@ class Folder:
             os.close(parent)
 
     def children(self, segments: Sequence[str]) -> list[str]:
-        """The names in a folder that are files or folders; folders end with a slash."""
+        """Return the names of the files and folders in a folder; folders end with a slash."""
         descriptor = self._open(segments)
         try:
             kinds = [(name, kind_of(stat_at(descriptor, name).st_mode)) for name in names_in(descriptor)]
@@ -351,12 +351,12 @@ class Folder:
         return [name + ("/" if kind == "folder" else "") for name, kind in kinds if kind in ("file", "folder")]
 
     def files(self, most: int, below: tuple[str, ...] = ()) -> tuple[list[str], bool]:
-        """The regular files down to a depth, and whether all entries were looked at; links are left out."""
+        """Return the regular files below a folder, and whether that is all of them; links are left out."""
         found: list[str] = []
         waiting = [below]
         while waiting:
             segments = waiting.pop()
-            # Each folder is opened from the top: a deep one costs its depth, and all above it did too.
+            # Each folder is opened from the top, so the cost of a deep one grows with its depth.
             if len(segments) > WALK_DEPTH:
                 return found, False
             try:
@@ -374,7 +374,7 @@ class Folder:
         return found, True
 
     def tree(self, most: int, *, without: Container[str]) -> Tree:
-        """Everything below this folder, but for entries of some names; nothing is read, no link is followed."""
+        """Return every entry below this folder except some names; no file is read and no link followed."""
         tree = Tree({}, [], {}, complete=True)
         waiting: list[tuple[str, ...]] = [()]
         while waiting:
@@ -401,7 +401,7 @@ class Folder:
         return tree
 
     def read_stamped(self, segments: Sequence[str], *, limit: int) -> tuple[bytes, Stamp]:
-        """A regular file, and the state in which it was read."""
+        """Read a regular file and return its bytes with its stamp."""
         data, status = self._read(segments, limit)
         return data, stamp_of(status)
 
@@ -419,7 +419,7 @@ class Folder:
 
 
 def _not_passable(folder: int, name: str, error: OSError) -> OSError:
-    """Why a name on the way is no folder: Linux and macOS give different errors for a link."""
+    """Return the error for a path component that is not a folder; systems differ in their error for a link."""
     try:
         kind = kind_of(stat_at(folder, name).st_mode)
     except OSError:
@@ -436,19 +436,19 @@ def _refuse_irregular(mode: int) -> None:
 
 
 def refuse_kind(kind: Kind) -> NoReturn:
-    """The error for what is no regular file."""
+    """Raise the error for an entry that is not a regular file."""
     if kind == "folder":
         raise IsADirectoryError
     raise NotRegular(kind)
 
 
 def is_own_file(path: str) -> bool:
-    """Whether a path is a regular file that belongs to this user and that nobody else can write."""
+    """Return whether a path is a regular file that belongs to this user and that no other user can write."""
     return _is_own(path, stat.S_ISREG)
 
 
 def is_own_folder(path: str) -> bool:
-    """Whether a path is a folder, and no link to one, that belongs to this user and in which nobody else can write."""
+    """Return whether a path is a folder, not a link, that belongs to this user and that no other user can write."""
     return _is_own(path, stat.S_ISDIR)
 
 
@@ -461,7 +461,7 @@ def _is_own(path: str, is_kind: Callable[[int], bool]) -> bool:
 
 
 def measure(path: str) -> tuple[int, str]:
-    """The number of bytes of a regular file, and their digest, without holding them all."""
+    """Return the size and the digest of a regular file without holding all of it in memory."""
     from hashlib import sha256
 
     descriptor = os.open(to_system(path), _READ)
@@ -477,11 +477,11 @@ def measure(path: str) -> tuple[int, str]:
 
 
 def stamps_in(folder: str) -> dict[str, Stamp]:
-    """The stamp of every entry of a folder by its name."""
+    """Return the stamp of every entry of a folder by name."""
     with os.scandir(to_system(folder)) as entries:
         return {os.fsdecode(entry.name): stamp_of(entry.stat(follow_symlinks=False)) for entry in entries}
 
 
 def link_target(path: str) -> str:
-    """What a link says, which may lead anywhere."""
+    """Return the target that a link names, which may be anywhere."""
     return os.fsdecode(os.readlink(os.fsencode(path))) if _UTF8 else from_system(os.readlink(path))

@@ -1,4 +1,4 @@
-"""The JSON forms as types: what `--json` prints and what the shipped schemas are made from."""
+"""Define the type of every `--json` output; the shipped JSON Schemas are generated from these types."""
 
 from typing import Any, Literal, TypedDict
 
@@ -65,7 +65,7 @@ class SkillForm(TypedDict):
 
 
 class MetadataForm(TypedDict):
-    """What is known of a skill before its body is read."""
+    """The metadata of a skill: everything but its body."""
 
     name: str
     description: str
@@ -91,11 +91,11 @@ class DiagnosticForm(TypedDict):
 
 
 LoadErrorForm = DiagnosticForm
-"""Why a SKILL.md is not in the catalog."""
+"""The reason why a SKILL.md is not in the catalog."""
 
 
 class RootForm(TypedDict):
-    """A folder that was looked into, with the number of its skills in the catalog."""
+    """A folder that was searched, with the number of its skills in the catalog."""
 
     path: str
     scope: Scope
@@ -121,7 +121,7 @@ class FilteredForm(TypedDict):
 
 
 class CatalogForm(TypedDict):
-    """Everything one look at the disk gave."""
+    """The result of one scan."""
 
     profile: str
     roots: list[RootForm]
@@ -134,7 +134,7 @@ class CatalogForm(TypedDict):
 
 
 class SearchResultForm(TypedDict):
-    """One answer of a search."""
+    """One result of a search."""
 
     score: float
     reason: Literal["exact_name", "exact_path", "prefix", "token_overlap"]
@@ -142,7 +142,7 @@ class SearchResultForm(TypedDict):
 
 
 class SearchForm(TypedDict):
-    """What a search answers."""
+    """The results of a search."""
 
     query: str
     count: int
@@ -174,7 +174,7 @@ class ResourceForm(TypedDict):
 
 
 class PromptForm(TypedDict):
-    """The catalog as a model is told of it."""
+    """The catalog as a model gets it."""
 
     text: str
     chars: int
@@ -185,7 +185,7 @@ class PromptForm(TypedDict):
 
 
 class ToolForm(TypedDict):
-    """A tool as a model is told of it."""
+    """A tool as a model gets it."""
 
     name: str
     description: str
@@ -193,7 +193,7 @@ class ToolForm(TypedDict):
 
 
 class CheckFindingForm(TypedDict):
-    """What a rule says about a file; `fix` is the text that `--fix` would put on that line."""
+    """A finding of a rule in a file; `fix` is the text that `--fix` would write on that line."""
 
     path: str
     line: int | None
@@ -205,7 +205,7 @@ class CheckFindingForm(TypedDict):
 
 
 class CheckForm(TypedDict):
-    """What a check gave; `fixed` counts the findings that were repaired."""
+    """The result of a check; `fixed` counts the findings that were fixed."""
 
     checked: int
     findings: list[CheckFindingForm]
@@ -213,7 +213,7 @@ class CheckForm(TypedDict):
 
 
 class NewForm(TypedDict):
-    """A skill that was made."""
+    """A skill that was created."""
 
     name: str
     path: str
@@ -222,7 +222,7 @@ class NewForm(TypedDict):
 
 
 class HostVerdictForm(TypedDict):
-    """What one host makes of one file."""
+    """The verdict of one host about one file."""
 
     host: str
     visible: bool | None
@@ -235,14 +235,14 @@ class HostVerdictForm(TypedDict):
 
 
 class CandidateForm(TypedDict):
-    """One file that a question may mean."""
+    """One file that the name may mean."""
 
     path: str
     hosts: list[HostVerdictForm]
 
 
 class WhyForm(TypedDict):
-    """Who sees a skill, and why the others do not."""
+    """The hosts that see a skill, and why others do not."""
 
     name: str
     candidates: list[CandidateForm]
@@ -250,9 +250,9 @@ class WhyForm(TypedDict):
 
 
 class HostCatalogForm(TypedDict):
-    """What a host's list of skills costs, and who pays; `budget` is in characters, null where there is none.
+    """The cost of a host's list of skills; `budget` is in characters, or null without a budget.
 
-    `least_used_first` means that a host cuts those which were used least, so that `cut_skills` tells only how many.
+    `least_used_first` means that the host cuts the least used skills, so that only the length of `cut_skills` is known.
     """
 
     chars: int
@@ -266,9 +266,9 @@ class HostCatalogForm(TypedDict):
 
 
 class HostForm(TypedDict):
-    """What one host sees of the skills here; a file of which it sees a copy with the same text is not `missing`.
+    """The skills that one host sees here; a file is not `missing` if the host sees a copy with the same text.
 
-    `silent` counts those of the missing of which the host says nothing.
+    `silent` counts the missing ones that the host does not report.
     """
 
     host: str
@@ -281,7 +281,7 @@ class HostForm(TypedDict):
 
 
 class HostSkillForm(TypedDict):
-    """Which hosts see a skill."""
+    """The hosts that see a skill."""
 
     name: str
     path: str
@@ -297,7 +297,7 @@ class HostsForm(TypedDict):
 
 
 class MadeForm(TypedDict):
-    """What was done to make a skill visible to a host, and whether it is now."""
+    """The action that made a skill visible to a host, and whether it is visible now."""
 
     host: str
     how: Literal["link", "copy", "removed", "kept", "nothing"]
@@ -308,7 +308,7 @@ class MadeForm(TypedDict):
 
 
 class LinkForm(TypedDict):
-    """What `link` did."""
+    """The result of `link`."""
 
     name: str
     made: list[MadeForm]
@@ -321,13 +321,13 @@ class _Failure(TypedDict):
 
 
 class FailureForm(TypedDict):
-    """What a command prints instead of its answer."""
+    """The output of a command that failed."""
 
     error: _Failure
 
 
 class LogProblemForm(TypedDict):
-    """What is wrong at a line of a journal."""
+    """A problem at a line of a journal."""
 
     line: int
     seq: int | None
@@ -336,7 +336,7 @@ class LogProblemForm(TypedDict):
 
 
 class LogVerifyForm(TypedDict):
-    """Whether a journal is as it was written."""
+    """The result of verifying a journal."""
 
     file: str
     ok: bool
@@ -349,7 +349,7 @@ class LogVerifyForm(TypedDict):
 
 
 class SkillUseForm(TypedDict):
-    """How a skill was used."""
+    """The use of a skill in a journal."""
 
     name: str
     auto: int
@@ -366,7 +366,7 @@ class SkillUseForm(TypedDict):
 
 
 class ToolUseForm(TypedDict):
-    """How a tool was used."""
+    """The use of a tool in a journal."""
 
     name: str
     calls: int
@@ -378,7 +378,7 @@ class ToolUseForm(TypedDict):
 
 
 class LogStatsForm(TypedDict):
-    """How the skills and tools of a journal were used."""
+    """The use of skills and tools in a journal."""
 
     file: str
     events: int
@@ -389,7 +389,7 @@ class LogStatsForm(TypedDict):
 
 
 class RunForm(TypedDict):
-    """How a script of a skill ended."""
+    """The result of a script of a skill."""
 
     name: str
     script: str
@@ -405,7 +405,7 @@ class RunForm(TypedDict):
 
 
 class DifferenceForm(TypedDict):
-    """Where a repetition first departs from a journal."""
+    """The first difference between a replay and its journal."""
 
     line: int
     session: str
@@ -435,7 +435,7 @@ class FileReadForm(TypedDict):
 
 
 class StateForm(TypedDict):
-    """A session as its events tell it."""
+    """The state of a session, from its events."""
 
     session: str
     profile: str
@@ -452,7 +452,7 @@ class StateForm(TypedDict):
 
 
 class ReplayForm(TypedDict):
-    """What a journal tells, and what is different here."""
+    """The state that a journal records, and the differences found by replay."""
 
     file: str
     state: StateForm
@@ -462,7 +462,7 @@ class ReplayForm(TypedDict):
 
 
 class ChatForm(TypedDict):
-    """One answer of a model, whether it was cut off, the skills loaded for it, and where that was recorded."""
+    """One answer of a model, whether it was cut off, the skills loaded for it, and the journal that recorded it."""
 
     model: str
     answer: str

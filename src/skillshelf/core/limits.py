@@ -1,4 +1,4 @@
-"""Every limit by name; whatever hits one says so. The reasons are in docs/reference/limits.md."""
+"""Define every limit by name; exceeding one is always reported. docs/reference/limits.md lists them."""
 
 __all__ = [
     "ADDRESS_CHARS",
@@ -76,10 +76,10 @@ __all__ = [
 ]
 
 SKILL_FILE_BYTES = 1024 * 1024
-"""A larger SKILL.md is refused by its size, unread."""
+"""Largest SKILL.md that is read."""
 
 FIRST_READ = 4096
-"""What discovery reads of a SKILL.md; more only if the closing fence is not in it."""
+"""Bytes of a SKILL.md that discovery reads first; more only if the closing fence is missing."""
 
 FRONTMATTER_BYTES = 64 * 1024
 FRONTMATTER_DEPTH = 8
@@ -92,187 +92,188 @@ WALK_DIRECTORIES = 20_000
 """Folders without a skill that one root may hold before its walk stops."""
 
 COPIED_BYTES = 64 * 1024 * 1024
-"""What `link` copies at most where a host follows no links."""
+"""Bytes that `link` copies at most for a host that follows no links."""
 
 SURVEY_DIRECTORIES = 5_000
-"""Folders without a skill that one root may hold before a survey of all hosts goes on with the next root."""
+"""Folders without a skill in one root after which a survey of all hosts goes on to the next root."""
 
 STRAY_FOLDERS = 1_000
-"""Folders of a project that `why` looks into for a skill of which no host knows."""
+"""Folders of a project that `why` searches for a skill that no host finds."""
 
 WALK_DEPTH = 64
-"""Where a walk ends whose profile sets no depth: each level holds one descriptor open."""
+"""Depth at which a walk ends if the profile sets none: each level keeps one descriptor open."""
 
 CHECKED_DIRECTORIES = 200_000
 """Folders without a skill that a path given to `check` may hold before its walk stops; five files count as one."""
 
 CHECKED_MENTIONS = 2_000
-"""Links of one page, and as many paths in its sentences, that `check` looks for on the disk."""
+"""Links of one page, and as many paths in its text, that `check` looks up on the disk."""
 
 CHECKED_PAGES = 64
-"""Pages of one skill that `check` reads to see where their links lead."""
+"""Pages of one skill whose links `check` follows."""
 
 CHECKED_SCRIPTS = 256
-"""Scripts of one skill that `check` looks at."""
+"""Scripts of one skill that `check` inspects."""
 
 RESOURCE_BYTES = 1024 * 1024
-"""A resource read, unless more is asked for."""
+"""Bytes of a resource that are read unless the caller sets another limit."""
 
 LISTED_CHILDREN = 512
-"""Names that an address of a folder lists."""
+"""Names that reading the address of a folder lists."""
 
 LISTED_ENTRIES = 20_000
-"""Entries of one skill's folder that are looked at to list its files."""
+"""Entries of one skill's folder that are visited to list its files."""
 
 PUBLISHED_FILES = 512
-"""Files of one skill that the extension for skills over MCP lets a server publish."""
+"""Files of one skill that a server publishes by the skills extension of MCP."""
 
 PUBLISHED_BYTES = 16 * 1024 * 1024
-"""All files of such a skill together."""
+"""Bytes of all files of such a skill."""
 
 PAGE_ENTRIES = 50
 """Entries on one page of a server's listing."""
 
 PAGE_BYTES = 1024 * 1024
-"""About what a page of a listing may take; the entry that goes beyond it is its last."""
+"""Approximate size of a page of a listing; the entry that exceeds it is its last."""
 
 PROMPTS_LISTED = 30
-"""Up to so many skills a server offers each as a prompt."""
+"""Largest number of skills that a server offers as prompts, one each."""
 
 REQUEST_BYTES = 1024 * 1024
-"""One message to a server."""
+"""Bytes of one message to a server."""
 
 REQUEST_SECONDS = 150
-"""How long a server works on one request over HTTP: longer than a script may run."""
+"""Time for one request over HTTP; longer than a script may run."""
 
 REQUESTS_AT_ONCE = 64
-"""Requests over HTTP that are served at one time."""
+"""Concurrent requests over HTTP."""
 
 STREAMS_AT_ONCE = 256
-"""Streams over HTTP that stay open for announcements, and clients that are remembered, at one time."""
+"""Concurrent event streams over HTTP, and clients that are remembered."""
 
 BODY_SECONDS = 30
-"""How long a client may take to send one request."""
+"""Time for a client to send one request."""
 
 SILENT_SECONDS = 15
-"""How long a connection over HTTP may be without a request whose headers are all there; then it is closed."""
+"""Time after which a connection over HTTP without complete request headers is closed."""
 
 ADDRESS_CHARS = 4096
 ADDRESS_SEGMENTS = 32
 
 NAMES_IN_SCHEMA = 50
-"""Up to so many skills a tool's schema names them all."""
+"""Largest number of skills whose names a tool's schema lists."""
 
 CONFIG_BYTES = 1024 * 1024
 
 CACHE_FROM = 64
-"""Files of one root from which on the cache is asked: reading fewer is faster than opening it."""
+"""Files of one root from which on the cache is used: reading fewer is faster than opening it."""
 
 CACHE_ROWS = 256
-"""Roots that the cache holds; the ones written longest ago leave first."""
+"""Roots in the cache; the oldest entries are removed first."""
 
 CACHE_WAIT_SECONDS = 0.05
-"""How long a command waits for a cache that another one is writing."""
+"""Time that a command waits for a cache that another one is writing."""
 
 SETTLED_NS = 2_000_000_000
 """A file that changed less than this before it was read is read again next time."""
+
 WARNINGS_TOLD = 200
-"""Findings of one catalog that are events of their own; one more event says how many are not."""
+"""Findings of one catalog that are recorded as events; one more event counts the rest."""
 
 OUTPUT_BLOCK = 16 * 1024
 """Characters of a script's output in one event."""
 
 JOURNAL_LINE_BYTES = 1024 * 1024
-"""A line of a journal: a longer event is shortened, a longer line of a stranger is not read."""
+"""Bytes of a line of a journal: a longer event is shortened, a longer line in a file is not read."""
 
 JOURNAL_MEMBER_BYTES = 16 * 1024
-"""What a member of an event may take where the whole event is too long; more is cut and its digest kept."""
+"""Bytes of a member of an event that is too long as a whole; a longer member is cut and its digest kept."""
 
 JOURNAL_DEPTH = 32
-"""Levels of an event."""
+"""Levels of nesting in an event."""
 
 JOURNAL_LOCK_SECONDS = 10
-"""How long an event waits for the other writers of its journal before it counts as lost."""
+"""Time that an event waits for other writers of its journal before it counts as lost."""
 
 JOURNAL_PROBLEMS = 1_000
-"""Broken lines of a journal, or breaks in its chain, after which no more is read."""
+"""Broken lines of a journal, or breaks in its chain, after which reading stops."""
 
 JOURNAL_SESSIONS = 100_000
-"""Sessions of one journal that are told apart."""
+"""Sessions of one journal that are counted separately."""
 
 JOURNAL_NAMES = 10_000
-"""Skills and tools of one journal that are counted each on their own."""
+"""Skills, and tools, of one journal that are counted separately."""
 
 SCRIPT_BYTES = 1024 * 1024
-"""A larger script is not run."""
+"""Largest script that is run."""
 
 RUN_SKILL_BYTES = 64 * 1024 * 1024
-"""All files of a skill together, which are copied before one of its scripts runs."""
+"""Bytes of all files of a skill, which are copied before one of its scripts runs."""
 
 RUN_ARGUMENTS = 256
 RUN_ARGUMENT_BYTES = 64 * 1024
-"""All arguments of a script together."""
+"""Bytes of all arguments of a script."""
 
 RUN_SECONDS = 120
 
 RUN_OUTPUT_BYTES = 256 * 1024
-"""What is handed on of each of a script's two streams."""
+"""Bytes of each of a script's two streams that are returned."""
 
 RUN_ARTIFACT_BYTES = 64 * 1024 * 1024
-"""What is kept in a file of an output that was cut."""
+"""Bytes of a cut output that are kept in a file."""
 
 RUN_MEMORY_BYTES = 1024 * 1024 * 1024
-"""For each process of a script, and for all of them together."""
+"""Memory of each process of a script, and of all of them together."""
 
 RUN_FILE_BYTES = 64 * 1024 * 1024
-"""One file that a script writes."""
+"""Bytes of one file that a script writes."""
 
 RUN_WORK_BYTES = 256 * 1024 * 1024
-"""All files that a script writes."""
+"""Bytes of all files that a script writes."""
 
 RUN_WORK_FILES = 20_000
 
 RUN_PROCESSES = 128
-"""Processes of a script at one time, their threads included."""
+"""Concurrent processes and threads of a script."""
 
 RUN_OPEN_FILES = 256
-"""Files that one process of a script has open at one time."""
+"""Open files of one process of a script."""
 
 QUERY_CHARS = 8192
-"""A longer query is cut, and the answer says so."""
+"""Characters of a query; a longer one is cut, and the result says so."""
 
 QUERY_TERMS = 64
-"""Terms of a query that are looked for: the rarest."""
+"""Terms of a query that are searched for: the rarest."""
 
 INDEX_WAIT_SECONDS = 5
-"""How long a search waits for another process that changes its index, before it makes one in memory."""
+"""Time that a search waits for another process to update the index before it builds one in memory."""
 
 INDEXES_KEPT = 32
-"""Search indexes in the cache folder; a new one takes the place of the one that was not changed for longest."""
+"""Search indexes in the cache folder; a new one replaces the one unchanged for longest."""
 
 RPC_LINE_BYTES = 16 * 1024 * 1024
-"""One message of a client of `skillshelf rpc`; a longer line is refused unread."""
+"""Bytes of one message to `skillshelf rpc`; a longer line is refused unread."""
 
 RPC_DEPTH = 64
-"""Levels of a message."""
+"""Levels of nesting in a message."""
 
 RPC_BATCH = 1_000
 """Messages of one batch."""
 
 RPC_WAITING_BYTES = 64 * 1024 * 1024
-"""What all requests that are not answered yet may take; more are refused until some are."""
+"""Bytes of all requests that wait for their answers; further ones are refused."""
 
 RPC_SESSIONS = 256
-"""Sessions that are open at one time."""
+"""Open sessions."""
 
 RPC_SHELVES = 64
-"""Folders whose catalogs are kept; the one that was used longest ago leaves first."""
+"""Folders whose catalogs are kept; the least recently used is removed first."""
 
 RPC_ASKING = 32
-"""Requests without a session that may wait for a confirmation at one time; more wait their turn."""
+"""Requests without a session that wait for a confirmation at one time; further ones queue."""
 
 RPC_CONFIRM_SECONDS = 60
-"""How long a client may take to confirm; then it means no."""
+"""Time for a client to confirm; after it the answer is no."""
 
 RPC_END_SECONDS = 5
-"""How long what still runs may take after a signal to end, and how long a client may leave its answers unread then."""
+"""Time for running requests to end after a signal, and for a client to read its answers then."""

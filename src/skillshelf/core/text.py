@@ -1,4 +1,4 @@
-"""Foreign text to output: every string that a skill, a file name or a link target chose goes through here."""
+"""Make untrusted text safe to print or to send: escape, fold, truncate, and escape for XML."""
 
 import re
 
@@ -6,22 +6,23 @@ __all__ = [
     "OWN_ELEMENTS",
     "attribute",
     "cut",
+    "escape_closing_tags",
+    "escape_surrogates",
     "field",
     "fold",
     "is_false",
     "is_true",
     "path_text",
     "plural",
-    "sealed",
     "shorten",
     "visible",
     "width",
 ]
 
 
-# Shown as escapes: C0 and C1 controls, DEL, and what is invisible or turns text around. Line ends
-# are in it too: one entry is one line, whatever its author wrote. The two joiners (U+200C, U+200D)
-# are not: emoji and several scripts need them.
+# Shown as escapes: C0 and C1 controls, DEL, invisible and bidirectional characters. Line ends too: one
+# entry is one line, whatever its author wrote. Not the two joiners (U+200C, U+200D): emoji and several
+# scripts need them.
 _ESCAPED = (
     *range(0x20),
     *range(0x7F, 0xA0),
@@ -45,12 +46,12 @@ _ESCAPED = (
 )
 _TABLE: dict[int, str] = {}
 
-# Of those, the ones that Python calls printable.
+# The escaped characters that Python calls printable.
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
 
 
 def visible(text: str) -> str:
-    """The text on one line with nothing in it that a terminal would obey or hide."""
+    """Return the text on one line, with every character escaped that a terminal would obey or hide."""
     if text.isprintable() and (text.isascii() or _UNSEEN.isdisjoint(text)):
         return text
     if not _TABLE:
@@ -62,14 +63,22 @@ def _escape(point: int) -> str:
     names = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
     if point in names:
         return names[point]
-    # A byte of a file name that is not UTF-8 reaches Python as one of these.
+    # A byte of a file name that is not UTF-8 is decoded to one of these.
     if 0xDC80 <= point <= 0xDCFF:
         return f"\\x{point - 0xDC00:02x}"
     return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def escape_surrogates(text: str) -> str:
+    """Return the text with lone surrogates, such as bytes of a file name that are not UTF-8, as escapes."""
+    return text if text.isascii() else _SURROGATE.sub(lambda found: _escape(ord(found[0])), text)
+
+
 def fold(text: str) -> str:
-    """The text with each run of blanks, line ends and controls as one blank."""
+    """Return the text with each run of blanks, line ends and control characters as one blank."""
     if text.isprintable():
         if "  " not in text and text.isascii():
             return text.strip()
@@ -79,7 +88,7 @@ def fold(text: str) -> str:
 
 
 def width(text: str) -> int:
-    """How many terminal cells the text takes."""
+    """Return the number of terminal cells that the text takes."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
@@ -117,39 +126,39 @@ def is_false(value: object) -> bool:
 
 
 def plural(count: int, noun: str) -> str:
-    """How many of something."""
+    """Return a count with its noun in the right number."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 OWN_ELEMENTS = ("skill_content", "skill_context", "active_skill", "preloaded_skills")
-"""Elements that hold an author's text byte for byte, but for their own closing tag."""
+"""Elements that hold an author's text unchanged except for their own closing tag."""
 
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
 _SPECIAL = re.compile("[&<>\"']")
 
 
 def field(text: str) -> str:
-    """One line of text for an element: folded, all five characters escaped."""
+    """Return text for an XML element: folded to one line, all five special characters escaped."""
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _printable(fold(text)))
 
 
 def attribute(text: str) -> str:
-    """The same for an attribute."""
+    """Return text for an XML attribute."""
     return field(text)
 
 
 def path_text(path: str) -> str:
-    """A path that can be opened as it is told: escaped, its blanks as they are, on one line."""
+    """Return a path for XML on one line: escaped, with its blanks kept so that it can be opened."""
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _printable(visible(path)))
 
 
-def sealed(body: str, element: str) -> tuple[str, int]:
-    """The body with each closing tag of the element around it made harmless, and how many there were."""
+def escape_closing_tags(body: str, element: str) -> tuple[str, int]:
+    """Return the body with each closing tag of its element escaped, and their number."""
     return re.subn(rf"<(?=/\s*{element}\s*>)", r"<\\", body, flags=re.IGNORECASE)
 
 
 def _printable(text: str) -> str:
-    """The text without what XML cannot hold."""
+    """Return the text without characters that XML cannot hold."""
     if text.isascii():
         return text
     return "".join(c for c in text if c not in "\ufffe\uffff" and not "\ud800" <= c <= "\udfff")

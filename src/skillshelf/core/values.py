@@ -1,7 +1,7 @@
-"""The values that flow down the pipeline, from a found file to a catalog.
+"""Define the values that pass between the stages, from a found file to a catalog.
 
-`NamedTuple` and not `dataclass`: they are as immutable and as comparable, and importing `dataclasses`
-takes longer than starting Python, on a path where the whole command may take five starts.
+They are `NamedTuple`, not `dataclass`: importing `dataclasses` takes longer than starting Python, and a whole
+`list` may take only five starts.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ FilterReason = Literal["ignored", "not-included", "source-off", "inside-skill", 
 LinkRule = Literal["never", "contained", "follow"]
 
 Grade = Literal["R", "S", "D", "T", "-"]
-"""How a profile is known: run, read in source, documented, told by others; `-` where it is a document itself."""
+"""The evidence for a profile: run, source, documentation or third party; `-` for a profile that is a document."""
 
 VerdictName = Literal[
     "visible",
@@ -74,11 +74,11 @@ VerdictName = Literal[
     "over-budget",
     "unknown",
 ]
-"""What a host makes of a file: the closed list."""
+"""The closed list of verdicts of a host about a file."""
 
 
 class Finding(NamedTuple):
-    """What a rule says about one SKILL.md; the profile decides how much it weighs."""
+    """A statement of a rule about one SKILL.md; the profile decides its severity."""
 
     rule: str
     message: str
@@ -100,7 +100,7 @@ class Diagnostic(NamedTuple):
 
 
 class Root(NamedTuple):
-    """One folder to look in, with what its place in the profile decides."""
+    """One folder to search, with the properties that its rule in the profile gives it."""
 
     path: str
     real_path: str | None
@@ -119,11 +119,11 @@ class Root(NamedTuple):
 
 
 Stamp = tuple[int, int, int, int, int]
-"""What tells one state of a file from another without reading it: device, inode, size, mtime_ns, ctime_ns."""
+"""Device, inode, size, mtime_ns and ctime_ns: they tell two states of a file apart without reading it."""
 
 
 class Candidate(NamedTuple):
-    """A SKILL.md that was found and whose head was read; nothing is known of its text yet."""
+    """A SKILL.md that was found and whose head was read; its text is not parsed yet."""
 
     root: int
     path: str
@@ -134,12 +134,12 @@ class Candidate(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The bytes of the whole file."""
+        """The size of the whole file in bytes."""
         return self.stamp[2]
 
 
 class Entry(NamedTuple):
-    """What is remembered of an accepted SKILL.md: the state it was read in, and what the rules made of it."""
+    """A cache entry of an accepted SKILL.md: its stamp, and the result of parsing and rules."""
 
     stamp: Stamp
     real_path: str
@@ -150,7 +150,7 @@ class Entry(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A SKILL.md that is as it was when its entry was made."""
+    """A SKILL.md that has not changed since its cache entry was written."""
 
     root: int
     path: str
@@ -193,7 +193,7 @@ class CatalogSkill(NamedTuple):
 
     @property
     def metadata(self) -> "SkillMetadata":
-        """The same skill as the value the seeds name."""
+        """The same skill as SkillMetadata."""
         about = metadata_of(self.frontmatter, path=self.path, real_path=self.real_path, mtime_ns=self.mtime_ns)
         return about._replace(name=self.name, description=self.description, scope=self.scope)
 
@@ -216,7 +216,7 @@ class CatalogSkill(NamedTuple):
 
 
 class SkillMetadata(NamedTuple):
-    """What is known of a skill before its body is read."""
+    """The metadata of a skill: everything but its body."""
 
     name: str
     description: str
@@ -232,12 +232,12 @@ class SkillMetadata(NamedTuple):
     frontmatter: Mapping[str, Any] = {}
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON value that `from_dict` turns back into an equal one."""
+        """Return a JSON value from which `from_dict` builds an equal one."""
         return self._asdict()
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> "SkillMetadata":
-        """The metadata that `to_dict` wrote; an unknown member is a TypeError."""
+        """Return the metadata that `to_dict` wrote; raise TypeError for an unknown member."""
         return cls(**value)
 
 
@@ -251,7 +251,7 @@ class Shadowed(NamedTuple):
 
 
 class Filtered(NamedTuple):
-    """A skill that was found and left out for a reason that is not its fault."""
+    """A skill that was found and left out by a setting or a limit."""
 
     name: str
     path: str
@@ -268,7 +268,7 @@ class RootReport(NamedTuple):
 
 
 class Catalog(NamedTuple):
-    """Everything one look at the disk gave: what is in, and why the rest is not."""
+    """The result of one scan: the skills, and why others are missing."""
 
     profile: str
     roots: tuple[RootReport, ...]
@@ -294,7 +294,7 @@ class Catalog(NamedTuple):
 
 
 def skill_id(real_path: str) -> str:
-    """The first 24 hex digits of the SHA-256 of a SKILL.md's real path."""
+    """Return the first 24 hex digits of the SHA-256 of a SKILL.md's real path."""
     # Imported here: loading it takes a third of a Python start, and a table of skills shows no ids.
     from hashlib import sha256
 
@@ -304,7 +304,7 @@ def skill_id(real_path: str) -> str:
 def metadata_of(
     fields: Mapping[str, Any], *, path: str = "", real_path: str = "", mtime_ns: int = 0
 ) -> "SkillMetadata":
-    """The metadata that the fields of a frontmatter hold, whatever their types."""
+    """Return the metadata in the fields of a frontmatter, whatever their types."""
     extra = fields.get("metadata")
     return SkillMetadata(
         name=_text_or_none(fields.get("name")) or "",
@@ -322,7 +322,7 @@ def metadata_of(
 
 
 def tools_text(value: object) -> str | None:
-    """`allowed-tools` as one string; a YAML list is joined with blanks."""
+    """Return `allowed-tools` as one string; a YAML list is joined with blanks."""
     if isinstance(value, list):
         return " ".join(_plain_text(item) for item in value)
     return _text_or_none(value)

@@ -1,4 +1,4 @@
-"""A question to its answer by a process of its own, of the same program and with the same rights."""
+"""Run one function in a worker process of the same program."""
 
 import os
 import pickle
@@ -22,22 +22,22 @@ Handler = Callable[[Any], Any]
 
 
 class WorkerLost(Exception):
-    """The other process is not there any more, or never was."""
+    """The worker process has ended or could not be started."""
 
 
 def can_start_worker() -> bool:
-    """Whether this program can be started a second time, and there is a second core to run it on."""
+    """Return whether a worker can be started and there is a second core for it."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    # A program that has Python inside would start itself.
+    # A program that embeds Python would start itself.
     is_python = os.path.basename(sys.executable or "").lower().startswith(("python", "pypy"))
     return cores > 1 and is_python and not getattr(sys, "frozen", False)
 
 
 class WorkerProcess:
-    """A process that is started with the first question and ended by `close`.
+    """A process that the first request starts and `close` ends.
 
-    `module` is the name of a module of this package whose function `handle` makes of the setting what answers
-    each question. Any thread may ask or close.
+    `module` names a module of this package; its function `handle` takes the setting and returns the function that
+    answers requests. Any thread may ask or close.
     """
 
     def __init__(self, module: str, setting: object) -> None:
@@ -49,7 +49,7 @@ class WorkerProcess:
         self._is_closed = False
 
     def ask(self, question: object) -> Any:
-        """The answer to a question; PartnerLost where there is none, for whatever reason."""
+        """Return the answer to a request; raise WorkerLost if there is none."""
         with self._asking:
             try:
                 process = self._started()
@@ -59,31 +59,31 @@ class WorkerProcess:
                 process.stdin.flush()
                 return pickle.load(process.stdout)
             except Exception:
-                # What another process wrote can make anything of a reader.
+                # Bytes of a broken process can raise anything in the reader.
                 raise WorkerLost(f"ended ({self._end()})") from None
             except BaseException:
-                # The answer is still to come, and would be taken for that to the next question.
+                # The answer is still to come, and would be taken for the next one.
                 self._end()
                 raise
 
     def close(self) -> None:
-        """End the process, whatever it does; nothing can be asked any more."""
+        """Kill the process; later requests raise WorkerLost."""
         with self._starting:
             self._is_closed = True
             process = self._process
         if process is not None:
             process.kill()
-        # Who waits for an answer hears now that there will be none.
+        # A thread that waits for an answer now gets WorkerLost.
         with self._asking:
             self._end()
 
     def _end(self) -> int | None:
-        """How the process ended; where it still runs, it is killed."""
+        """Kill the process if it still runs, and return its exit status."""
         process, self._process = self._process, None
         if process is None:
             return None
         process.kill()
-        # What was still to be written has no reader.
+        # The rest of the request has no reader.
         with suppress(OSError):
             process.communicate()
         return process.returncode
@@ -96,9 +96,9 @@ class WorkerProcess:
                 raise EOFError
             if self._process is not None:
                 return self._process
-            # A session of its own: Ctrl-C is for us.
+            # A new session, so that Ctrl-C reaches only us.
             process = self._process = subprocess.Popen(
-                [sys.executable, *_options(), "-c", _PROGRAM, self._module, *_places()],
+                [sys.executable, *_options(), "-c", _PROGRAM, self._module, *_import_paths()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -110,21 +110,21 @@ class WorkerProcess:
 
 
 def _options() -> list[str]:
-    """What makes the other Python import only what it is told to, and name files as we do."""
+    """Return the options with which Python imports only from `_import_paths` and decodes file names as here."""
     no_bytecode = ["-B"] if sys.dont_write_bytecode else []
     return ["-I", "-S", *no_bytecode, "-X", f"utf8={sys.flags.utf8_mode}"]
 
 
-def _places() -> list[str]:
-    """From where the other process imports: from where we do, so that it is the same program."""
+def _import_paths() -> list[str]:
+    """Return the import paths of this process, so that the worker runs the same program."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return [*(place for place in sys.path if isinstance(place, str) and place), package]
+    return [*(path for path in sys.path if isinstance(path, str) and path), package]
 
 
 def serve(module: str) -> None:
-    """Answer questions from standard input until it ends: this is what the other process does."""
+    """Answer requests from standard input until it ends; the worker process runs this."""
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    # What an import may print is no answer.
+    # Imports may print; that must not be read as an answer.
     os.dup2(2, 1)
     answer: Handler = import_module(module).handle(pickle.load(questions))
     with suppress(EOFError):

@@ -1,9 +1,9 @@
-"""What happened in a session, as values: one type for each kind of event, and their JSON form.
+"""Define one type for each event of a session, and its JSON form.
 
-Members with a default are left out of the JSON form where they have it. `MEMBERS` says what each member means; a
-name means the same in every event.
+The JSON form leaves out members that have their default value. `MEMBERS` explains each member; a name means the
+same in every event.
 """
-# ruff: noqa: RUF012 - defaults of a NamedTuple, which nobody changes.
+# ruff: noqa: RUF012 - defaults of a NamedTuple, which are never changed.
 
 import re
 from collections.abc import Mapping
@@ -35,20 +35,20 @@ class SessionEnded(NamedTuple):
 
 
 class SkillCatalogUpdated(NamedTuple):
-    """The catalog was made, or made anew and is another one now."""
+    """The catalog was built, or rebuilt with another result."""
 
-    count: int  # type: ignore[assignment]  # The contract's name; nobody counts the members of an event.
+    count: int  # type: ignore[assignment]  # The contract's name hides a method of tuples.
     roots: list[dict[str, Any]]
     digest: str
     collisions: list[dict[str, Any]] = []
 
 
 ANSWER_CUT = "answer-cut"
-"""The kind of warning that a host gives of an answer that is not whole."""
+"""The kind of a warning about an incomplete answer."""
 
 
 class SkillWarning(NamedTuple):
-    """Something that somebody should know: a collision of names with both candidates, a skill that is not valid."""
+    """A warning for the user: a name collision with both candidates, or an invalid skill."""
 
     kind: str
     detail: str
@@ -57,7 +57,7 @@ class SkillWarning(NamedTuple):
 
 
 class PolicyWidened(NamedTuple):
-    """More is allowed than by default: a policy that asks nobody, or a skill that may allow tools."""
+    """More is allowed than by default: a policy without questions, or a skill that may allow tools."""
 
     rule: str
     detail: str
@@ -66,7 +66,7 @@ class PolicyWidened(NamedTuple):
 
 
 class ToolStarted(NamedTuple):
-    """A tool was called, or a person did by a command what that tool does."""
+    """A model called a tool, or a person ran the matching command."""
 
     tool_id: str
     name: str
@@ -77,7 +77,7 @@ class ToolStarted(NamedTuple):
 
 
 class PermissionDecided(NamedTuple):
-    """The policy was asked about a skill, after it was known which one is meant."""
+    """The policy decided about a resolved skill."""
 
     tool: str
     name: str | None
@@ -91,7 +91,7 @@ class PermissionDecided(NamedTuple):
 
 
 class SkillLoaded(NamedTuple):
-    """A SKILL.md was read to be given to the model."""
+    """A SKILL.md was read for the model."""
 
     name: str
     path: str
@@ -102,7 +102,7 @@ class SkillLoaded(NamedTuple):
 
 
 class SkillRead(NamedTuple):
-    """A file of a skill was read to be given to the model; for a folder, the names in it."""
+    """A file of a skill, or the names in a folder, were read for the model."""
 
     name: str
     path: str
@@ -113,7 +113,7 @@ class SkillRead(NamedTuple):
 
 
 class SkillInvoked(NamedTuple):
-    """A skill was put to use; a repeat is one that the model has already, so that only a reminder was sent."""
+    """A skill was invoked; a repeat is one that the model already has, so only a reminder was sent."""
 
     name: str
     path: str
@@ -125,7 +125,7 @@ class SkillInvoked(NamedTuple):
 
 
 class OverrideProposed(NamedTuple):
-    """A loaded skill wishes for another model, other tools or another context; a host may follow, we never do."""
+    """A loaded skill requests another model, tools or context; a host may apply it, we never do."""
 
     name: str
     path: str
@@ -137,21 +137,21 @@ class OverrideProposed(NamedTuple):
 
 
 class ToolStdout(NamedTuple):
-    """What a script wrote to its standard output, in blocks."""
+    """A block of a script's standard output."""
 
     tool_id: str
     chunk: str
 
 
 class ToolStderr(NamedTuple):
-    """What a script wrote to its standard error, in blocks."""
+    """A block of a script's standard error."""
 
     tool_id: str
     chunk: str
 
 
 class ToolEnded(NamedTuple):
-    """A tool gave its result; a script that ran has one, however it ended."""
+    """A tool returned a result; a script that ran always has one."""
 
     tool_id: str
     exit_code: int
@@ -161,7 +161,7 @@ class ToolEnded(NamedTuple):
 
 
 class ToolFailed(NamedTuple):
-    """A tool gave an error instead."""
+    """A tool returned an error."""
 
     tool_id: str
     code: str
@@ -183,14 +183,14 @@ class SkillActivated(NamedTuple):
 
 
 class SkillDeactivated(NamedTuple):
-    """A skill was given back."""
+    """The host deactivated a skill."""
 
     name: str
     path: str
 
 
 class ContextCompacted(NamedTuple):
-    """The model's context was shortened; what was loaded is no longer in it."""
+    """The model's context was compacted; loaded texts are no longer in it."""
 
     skills: list[str]
 
@@ -216,7 +216,7 @@ Event = (
     | ContextCompacted
     | SessionEnded
 )
-"""Everything that can happen in a session."""
+"""Any event of a session."""
 
 
 def _type_name(kind: type) -> str:
@@ -224,72 +224,72 @@ def _type_name(kind: type) -> str:
 
 
 EVENTS: Mapping[str, type[Any]] = {_type_name(kind): kind for kind in get_args(Event)}
-"""Every kind of event by the `type` it has in a journal, in the order in which they come."""
+"""Every event type by its `type` in a journal, in the usual order."""
 
 MEMBERS: Mapping[str, str] = {
     "args": "the arguments as they were given; of `skill_invoked` the text for the skill",
     "artifacts": "files that hold an output whole: `path`, `bytes`, `digest`",
-    "by": "who decided: `default` (no rule speaks of it), `rule`, `user` (asked, and answered), `remembered` (answered "
-    "for ever), `nobody` (nobody could be asked), `person` (who typed the command is shown everything), `author` (the "
+    "by": "the source of the decision: `default` (no rule applies), `rule`, `user` (answered a question), "
+    "`remembered` (an earlier answer), `nobody` (no user to ask), `person` (a person ran the command), `author` (the "
     "skill is closed to models), `disabled`",
     "chunk": "a part of the output, as text",
     "code": "the code of the error, as in a tool result",
-    "collisions": "names that several skills have: `name`, `path` of the one that lost it, and `by`, the path that won",
-    "command": "the whole `/skill:` command, where it was one",
-    "count": "how many skills the catalog has",
+    "collisions": "names of several skills: `name`, `path` of the shadowed skill, and `by`, the path of the winner",
+    "command": "the whole `/skill:` command, if it was one",
+    "count": "the number of skills in the catalog",
     "cwd": "the working directory",
-    "detail": "what there is to say, in words",
-    "digest": "SHA-256 of the file; of `skill_catalog_updated`, of the catalog as a model is told of it; of "
+    "detail": "the message",
+    "digest": "SHA-256 of the file; of `skill_catalog_updated`, of the catalog text for the model; of "
     "`permission_decided`, of the script",
     "dir": "the folder of the skill, as found",
-    "effective_allowed_tools": "what `allowed-tools` of the active skills leave of the host's tools; missing if they "
+    "effective_allowed_tools": "the host's tools that `allowed-tools` of the active skills leave; missing if they "
     "narrow nothing",
-    "error": "what went wrong, in words",
-    "events": "how many events the session has, this one included",
-    "exit_code": "of a script its status, of any other tool 0",
+    "error": "the error message",
+    "events": "the number of events of the session, this one included",
+    "exit_code": "the exit status of a script; 0 for any other tool",
     "folder_digest": "SHA-256 over all files below `scripts/`, which a script may use",
-    "frontmatter": "every field of the frontmatter, the unknown ones too",
+    "frontmatter": "every field of the frontmatter, unknown ones included",
     "key": "the field of the frontmatter",
-    "kind": "of a warning its rule; of a proposal what it is about",
-    "mode": "`auto` for a call by a model, `manual` for what a person did",
+    "kind": "the rule of a warning; the subject of a proposal",
+    "mode": "`auto` for a call by a model, `manual` for an action of a person",
     "name": "the name of the skill; of `tool_started` the tool",
-    "names": "the skills that were named",
+    "names": "the skills that the text names",
     "path": "the `SKILL.md` as found; of `skill_read` the file",
     "policy": "the policy with all its rules",
-    "preload": "the skills that the session began with",
+    "preload": "the skills that were loaded at the start",
     "profile": "the profile",
-    "reason": "why the script was ended, if it did not end by itself",
+    "reason": "the reason why the script was stopped, if it was",
     "ref": "the reference under which the session keeps the text",
-    "repeat": "true if the model has this version already",
-    "restored": "true if the session goes on from a snapshot, which replay cannot repeat",
-    "roots": "the folders that were looked into; of `skill_catalog_updated` with `scope`, `exists` and `skills`",
+    "repeat": "true if the model already has this version",
+    "restored": "true if the session continues a snapshot, which replay cannot repeat",
+    "roots": "the folders that were searched; of `skill_catalog_updated` with `scope`, `exists` and `skills`",
     "rule": "the rule that decided, or null",
-    "script": "the script, relative to its skill",
-    "size": "bytes of the file",
+    "script": "the path of the script, relative to its skill",
+    "size": "the size of the file in bytes",
     "skills": "the paths of the skills that the model had",
-    "timeout_ms": "how long a script may take",
-    "tool": "the tool that the policy was asked about, by the name that rules use",
+    "timeout_ms": "the time limit of a script",
+    "tool": "the tool in question, by the name that rules use",
     "tool_id": "counts the calls of a session: `t1`, `t2`, …",
     "tools": "the patterns that the skill may allow",
     "truncated": "true if the output was cut",
-    "trust": "whose skills the model is told of",
-    "unknown": "names that resemble a skill and are none",
-    "uri": "the address",
-    "value": "the wish, as the frontmatter has it",
-    "verdict": "what was decided; of a proposal `confirm` where no rule speaks of it",
+    "trust": "the skills that are visible to the model: `all`, `ask` or `user`",
+    "unknown": "names that resemble a skill but are not one",
+    "uri": "the `skill://` address",
+    "value": "the requested value, as in the frontmatter",
+    "verdict": "the decision; of a proposal `confirm` if no rule applies",
     "version": "the version of skillshelf",
-    "warnings": "what had to be said about the load: `path`, `rule`, `message`, `line`",
+    "warnings": "warnings about the load: `path`, `rule`, `message`, `line`",
 }
-"""What each member means."""
+"""The meaning of each member."""
 
 
 def type_of(event: Event) -> str:
-    """The `type` of an event in a journal."""
+    """Return the `type` of an event in a journal."""
     return _type_name(type(event))
 
 
 def payload_of(event: Event) -> dict[str, Any]:
-    """The members of an event as a JSON value."""
+    """Return the members of an event as a JSON value."""
     defaults = event._field_defaults
     return {
         key: plain(value) for key, value in event._asdict().items() if key not in defaults or value != defaults[key]
@@ -300,7 +300,7 @@ _DEPTH = 32
 
 
 def plain(value: Any, depth: int = _DEPTH) -> Any:
-    """The value as JSON can hold it and every reader takes it; what cannot be written is described."""
+    """Return the value in portable JSON; describe what JSON cannot hold."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if value is None or isinstance(value, bool):
@@ -319,11 +319,11 @@ def plain(value: Any, depth: int = _DEPTH) -> Any:
 
 
 class NotAnEvent(ValueError):
-    """A record is no event of this version; says what is wrong with it."""
+    """A record that is not a valid event of this version."""
 
 
 def parse_event(record: Mapping[str, Any]) -> Event:
-    """The event that a record of a journal is; every member is checked, since anybody can write a file."""
+    """Return the event in a record; check every member, since a journal is an untrusted file."""
     from skillshelf.core.validation import validate
 
     kind = EVENTS.get(str(record.get("type")))

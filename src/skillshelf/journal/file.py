@@ -1,11 +1,11 @@
-"""Events to a file, and the file back to events: one line each, added under a lock, chained by digests.
+"""Append events to a journal file and read it back: one line each, under a lock, chained by digests.
 
-The lock is on the journal itself and not on a file beside it: a journal is never replaced, so whoever has it
-open has the right one, and a folder that takes no new files can still hold a journal. The kernel drops the
-lock with the process that held it.
+The lock is on the journal itself, not on a file beside it: a journal is never replaced, so every open descriptor
+is the right one, and a read-only folder can still hold a journal. The kernel releases the lock of a process that
+ends.
 
-A whole line is never changed or taken away. What a killed process or a full disk left of a line that nobody
-was told of is kept in `<journal>.torn`, then cut off, so that the next line begins where a line begins.
+A complete line is never changed or removed. An incomplete line, left by a killed process or a full disk, was never
+reported as stored: it is moved to `<journal>.torn`, so that the next line begins at the start of a line.
 """
 
 import os
@@ -42,11 +42,11 @@ def _now_ms() -> int:
 
 
 class _Refused(OSError):
-    """The file is not one that events may be added to."""
+    """Events cannot be added to this file."""
 
 
 class _Tail(NamedTuple):
-    """The end of a journal: up to where lines are whole, the last of them, and what is left of one after it."""
+    """The end of a journal: the offset after the last complete line, that line, and the incomplete rest."""
 
     end: int
     last: bytes | None
@@ -57,10 +57,10 @@ class _Tail(NamedTuple):
 
 
 class Journal:
-    """A file that events are added to, by any number of threads and processes at a time.
+    """A file to which any number of threads and processes append events.
 
-    The machine's failures never raise: an event that cannot be written is counted in `lost`, and `problem`
-    says why the first of them was. `notice` says what is worth knowing although nothing was lost.
+    A failure of the machine never raises: an event that cannot be written is counted in `lost`, and `problem` has
+    the reason for the first. `notice` has the first warning about something that lost no event.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class Journal:
         session: str,
         fsync: Literal["never", "end", "always"] = "never",
         now_ms: Callable[[], int] = _now_ms,
+        lock_seconds: float = JOURNAL_LOCK_SECONDS,
     ) -> None:
         self.path = os.path.abspath(path)
         self.session = session
@@ -78,13 +79,14 @@ class Journal:
         self.notice: str | None = None
         self._fsync = fsync
         self._now_ms = now_ms
+        self._lock_seconds = lock_seconds
         self._counting = threading.Lock()
         self._written = 0
         self._stopped: str | None = None
         self._closed = False
 
     def append(self, type: str, payload: Mapping[str, Any]) -> str | None:  # noqa: A002 - the member is called so.
-        """Add one event and return its `sum`, which says that it is stored; None if it could not be."""
+        """Append one event; return its `sum` if it was stored, else None."""
         if taken := sorted(RESERVED & payload.keys()):
             raise ValueError(f"the journal itself writes {', '.join(taken)}")
         if self._closed:
@@ -97,7 +99,7 @@ class Journal:
             return None
 
     def close(self) -> None:
-        """Force what was added to the disk if that was asked for; nothing can be added any more."""
+        """Close the journal, and flush it to the disk if `fsync` says so."""
         if self._closed:
             return
         self._closed = True
@@ -114,7 +116,7 @@ class Journal:
     def _add(self, head: dict[str, Any], payload: dict[str, Any]) -> str:
         if self._stopped:
             raise _Refused(self._stopped)
-        descriptor = _open_alone(self.path)
+        descriptor = _open_locked(self.path, self._lock_seconds)
         try:
             tail = _read_tail(descriptor)
             if tail.torn:
@@ -141,10 +143,10 @@ class Journal:
         return line, total
 
     def _set_aside(self, descriptor: int, tail: _Tail) -> None:
-        """Keep what is left of an unfinished line in a file of its own, and cut it off."""
+        """Move an incomplete last line to a file of its own."""
         _require_journal(descriptor, tail)
         entry = {"at": tail.end, "bytes": len(tail.torn), "text": tail.torn.decode("utf-8", "backslashreplace")}
-        told = f"a writer was stopped amid a line; the {len(tail.torn):,} bytes it left are"
+        message = f"a writer was stopped within a line; the {len(tail.torn):,} bytes it left are"
         try:
             aside = open_to_append(f"{self.path}.torn")
             try:
@@ -152,21 +154,21 @@ class Journal:
                 _write(aside, line + b"\n", os.fstat(aside).st_size)
             finally:
                 os.close(aside)
-            self._notify(f"{told} in {self.path}.torn")
+            self._notify(f"{message} in {self.path}.torn")
         except OSError as error:
-            # Nobody was told that this event is stored, and a journal must not stay shut for its sake.
-            self._notify(f"{told} gone: {in_words(error)}")
+            # This event was never reported as stored, so losing it must not block the journal.
+            self._notify(f"{message} lost: {in_words(error)}")
         os.ftruncate(descriptor, tail.end)
 
     def _force(self, descriptor: int) -> None:
         try:
             os.fsync(descriptor)
             if self._written == 1 or self._fsync == "end":
-                # A folder that may be passed through and not listed cannot be forced; the file has been.
+                # A folder without read permission cannot be flushed; the file has been.
                 with suppress(PermissionError):
                     sync_folder(os.path.dirname(self.path))
         except OSError as error:
-            # Never tried again: after a failure the next call may report success for bytes that are gone.
+            # Never tried again: after a failure the next call may report success for lost bytes.
             self._stopped = f"the disk did not take it: {error.strerror}"
             raise
 
@@ -181,7 +183,7 @@ class Journal:
 
 
 def in_words(error: Exception) -> str:
-    """Why something failed, for a person."""
+    """Return the reason of a failure for a person."""
     if isinstance(error, files.NotRegular):
         return f"it is a {error.kind}, not a file; name the file itself"
     if isinstance(error, IsADirectoryError):
@@ -191,23 +193,23 @@ def in_words(error: Exception) -> str:
     return error.strerror or str(error)
 
 
-def _open_alone(path: str) -> int:
-    """A descriptor of the journal that no other writer has now."""
+def _open_locked(path: str, seconds: float) -> int:
+    """Open the journal and hold its lock."""
     for _ in range(_TRIES):
         descriptor = open_to_append(path)
         with ExitStack() as unless_kept:
             unless_kept.callback(os.close, descriptor)
-            if not lock(descriptor, "alone", seconds=JOURNAL_LOCK_SECONDS):
-                raise _Refused(f"another process has held its lock for {JOURNAL_LOCK_SECONDS} seconds")
-            # Removed or moved away while we waited: what is added there would be lost.
+            if not lock(descriptor, "alone", seconds=seconds):
+                raise _Refused(f"another process has held its lock for {seconds} seconds")
+            # Removed or moved while we waited: an event added there would be lost.
             if is_at(path, descriptor):
                 unless_kept.pop_all()
                 return descriptor
-    raise _Refused("it is replaced again and again")
+    raise _Refused("it is replaced repeatedly")
 
 
 def _write(descriptor: int, data: bytes, end: int) -> None:
-    """Add all of the bytes or none: what a full disk took of them is taken back."""
+    """Append all bytes or none: truncate what a full disk took."""
     try:
         written = os.write(descriptor, data)
         while written < len(data):
@@ -223,11 +225,11 @@ def _write(descriptor: int, data: bytes, end: int) -> None:
 
 
 def _read_tail(descriptor: int) -> _Tail:
-    """The last line and what stands after it; a line that is longer than any of ours is not taken for one."""
+    """Return the end of a journal; a line longer than the limit does not count as a line."""
     size = os.fstat(descriptor).st_size
     begin = max(0, size - 4096)
     data = os.pread(descriptor, size - begin, begin)
-    # Back until there are two ends of lines, or as far as a torn line and a whole one can reach.
+    # Backward to two line ends, or as far as a torn line and a complete one can reach.
     while begin > 0 and data.count(b"\n") < 2 and len(data) < 2 * (JOURNAL_LINE_BYTES + 1):
         more = min(begin, _BLOCK)
         begin -= more
@@ -242,13 +244,13 @@ def _read_tail(descriptor: int) -> _Tail:
 
 
 def _following(descriptor: int, tail: _Tail) -> tuple[int, str]:
-    """The seq and the prev of the next line."""
+    """Return the seq and the prev of the next line."""
     if tail.end == 0:
         return 0, NOTHING_BEFORE
     line = parse_line(0, tail.last) if tail.last is not None else None
     if line and line.record and not line.problem:
         return line.record["seq"] + 1, line.digest
-    # Somebody changed the last line: what follows is still worth keeping, if this is a journal at all.
+    # The last line was edited: later events are still worth keeping, if this is a journal at all.
     _require_journal(descriptor, tail)
     if tail.last is None:
         raise _Refused("its last line is longer than JOURNAL_LINE_BYTES; choose another file")
@@ -256,29 +258,29 @@ def _following(descriptor: int, tail: _Tail) -> tuple[int, str]:
 
 
 def _require_journal(descriptor: int, tail: _Tail) -> None:
-    """Nothing is added to, and nothing is cut off, a file of another kind."""
+    """Raise unless the file is a journal: no other file is appended to or truncated."""
     if tail.end:
         first, _ = next(_raw_lines(descriptor, tail.end))
         known = first is not None and parse_line(1, first).record is not None
     else:
-        # All there is, is torn: the beginning of a line, and not somebody's JSON that lacks its newline.
+        # Only a torn line: it must be the start of an event, not a JSON file without a newline.
         line = parse_line(1, tail.torn)
         began = tail.torn[:2] in (b"{", b'{"') and (line.problem or "").startswith(("not JSON", "not UTF-8"))
         known = line.record is not None or began or not tail.torn.strip(b"\0")
     if not known:
-        raise _Refused("it holds something else than a journal; choose another file")
+        raise _Refused("it is not a journal; choose another file")
 
 
 # Reading ------------------------------------------------------------------------------------------
 
 
-def read(path: str) -> Iterator[Line]:
-    """The lines of a journal one after the other, broken ones with what is wrong with them.
+def read(path: str, *, lock_seconds: float = JOURNAL_LOCK_SECONDS) -> Iterator[Line]:
+    """Yield the lines of a journal, broken ones with their problem.
 
-    They are those that are whole now; what others add meanwhile is left out. OSError where no file can be read.
+    Lines that are appended meanwhile are left out. Raise OSError if the file cannot be read.
     """
     with _open(path) as descriptor:
-        tail = _tail_at_rest(descriptor)
+        tail = _tail_at_rest(descriptor, lock_seconds)
         number = broken = 0
         for data, whole in _raw_lines(descriptor, tail.end):
             number += 1
@@ -304,10 +306,10 @@ def _open(path: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _tail_at_rest(descriptor: int) -> _Tail:
-    """The end of the file at a moment when nobody is amid a line, as far as that can be had."""
+def _tail_at_rest(descriptor: int, seconds: float) -> _Tail:
+    """Return the end of the file while no writer is within a line, if the lock can be had."""
     with suppress(OSError):
-        lock(descriptor, "shared", seconds=JOURNAL_LOCK_SECONDS)
+        lock(descriptor, "shared", seconds=seconds)
     try:
         return _read_tail(descriptor)
     finally:
@@ -316,7 +318,7 @@ def _tail_at_rest(descriptor: int) -> _Tail:
 
 
 def _raw_lines(descriptor: int, end: int) -> Iterator[tuple[bytes | None, bool]]:
-    """The bytes of each line up to a place in the file, None if they are too many, and whether the line has its end."""
+    """Yield the bytes of each line up to an offset, None for a line that is too long, and whether it is complete."""
     at, pending, too_long = 0, b"", False
     while at < end and (block := os.pread(descriptor, min(_BLOCK, end - at), at)):
         at += len(block)
@@ -336,7 +338,7 @@ def _raw_lines(descriptor: int, end: int) -> Iterator[tuple[bytes | None, bool]]
 
 
 class Verification(NamedTuple):
-    """What a look at every line of a journal gave."""
+    """The result of verifying every line of a journal."""
 
     file: str
     ok: bool
@@ -353,7 +355,7 @@ class Verification(NamedTuple):
 
 
 def verify(path: str, head: str | None = None) -> Verification:
-    """Whether each line is as it was written and where it was written; with a `head`, that its line is still there."""
+    """Verify that each line is unchanged and in its place; with a `head`, that its line still exists."""
     chain, sessions = Chain(), _Sessions()
     lines, last, torn = 0, None, None
     wanted = head.lower().removeprefix("sha256:") if head else None
@@ -372,10 +374,10 @@ def verify(path: str, head: str | None = None) -> Verification:
             break
     problems = [*chain.problems(), *([torn] if torn else [])]
     if chain.full:
-        problems.append(Problem(lines, None, "edited", "so much is wrong that the lines after this were not read"))
+        problems.append(Problem(lines, None, "edited", "too many problems; the lines after this were not read"))
     elif not found:
         seq = last["seq"] + 1 if last else 0
-        detail = f"no line has the sum {head}: the end was cut off, or that line is another now"
+        detail = f"no line has the sum {head}: the end was cut off, or that line was changed"
         problems.append(Problem(lines + 1, seq, "cut", detail))
     total = last["sum"] if last else None
     return Verification(
@@ -390,13 +392,13 @@ class _Sessions:
         self.ended: dict[bytes, bool] = {}
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """An event of some session."""
-        # A digest, since a stranger's names may be as long as a line.
+        """Count an event of a session."""
+        # A digest, since a name in an untrusted file may be as long as a line.
         name = bytes.fromhex(digest_of(record["session"].encode("utf-8", "surrogatepass")))
         if name in self.ended or len(self.ended) < JOURNAL_SESSIONS:
             self.ended[name] = self.ended.get(name, False) or record["type"] == "session_ended"
 
     @property
     def are_open(self) -> bool:
-        """Whether some session has not ended."""
+        """True if a session has not ended."""
         return not all(self.ended.values())

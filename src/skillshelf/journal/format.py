@@ -1,18 +1,18 @@
-"""An event to a line of a journal, and a line back to its event.
+"""Write an event as a line of a journal, parse a line, and find edited, moved or missing lines.
 
-A line is JSON in one form only: UTF-8, no blanks, keys sorted by code point, text unescaped where JSON allows
-it. So a line that means the same but reads otherwise was not written by us, and is found.
+A line is JSON in one form only: UTF-8, no blanks, keys sorted by code point, text unescaped where JSON allows it.
+So a line with the same meaning in another form is detected as edited.
 """
 
 import json
 import math
-import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence, Set
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from skillshelf.core.limits import JOURNAL_DEPTH, JOURNAL_LINE_BYTES, JOURNAL_MEMBER_BYTES, JOURNAL_PROBLEMS
+from skillshelf.core.text import escape_surrogates
 
 __all__ = [
     "NOTHING_BEFORE",
@@ -30,19 +30,18 @@ __all__ = [
 
 
 NOTHING_BEFORE = "0" * 64
-"""What the first line of a journal has as `prev`."""
+"""The `prev` of the first line of a journal."""
 
 _MEMBERS: Mapping[str, type] = {"seq": int, "session": str, "ts_ms": int, "type": str, "prev": str, "sum": str}
 RESERVED = frozenset(_MEMBERS)
-"""The members that every event has; its payload stands beside them."""
+"""The members of every event, beside its payload."""
 
 _START_SHOWN = 200
 _MOST_DIGITS = 20
-_NO_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 class Line(NamedTuple):
-    """A line of a journal; where something is wrong with it `problem` says what, and there may be no record."""
+    """A line of a journal; a broken line has a `problem` and possibly no record."""
 
     number: int
     record: dict[str, Any] | None
@@ -52,17 +51,17 @@ class Line(NamedTuple):
 
 
 def digest_of(data: bytes) -> str:
-    """The SHA-256 of bytes as 64 hex digits."""
+    """Return the SHA-256 of bytes as 64 hex digits."""
     return sha256(data).hexdigest()
 
 
 def seal(record: Mapping[str, Any]) -> tuple[bytes, str]:
-    """The line of a record without its newline, and the `sum` that was put into it."""
+    """Return the line of a record without its newline, and its `sum`."""
     total = digest_of(_written(record))
     return _written({**record, "sum": total}), total
 
 
-# Made once: `json.dumps` makes a new one for every line that is not written in its own form.
+# Created once: with these options `json.dumps` would create a new encoder for every line.
 _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -74,11 +73,11 @@ def _written(value: Any) -> bytes:
 
 
 def plain(value: Any, depth: int = JOURNAL_DEPTH) -> Any:
-    """The value as JSON can hold it: odd numbers and objects as text, bytes as base64."""
+    """Return the value as JSON: unusual numbers and objects as text, bytes as base64."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return _characters(value)
+        return escape_surrogates(value)
     if isinstance(value, int):
         return value if -(2**63) <= value < 2**64 else hex(value)
     if isinstance(value, float):
@@ -88,27 +87,17 @@ def plain(value: Any, depth: int = JOURNAL_DEPTH) -> Any:
     if isinstance(value, bytes | bytearray):
         return {"base64": b64encode(value).decode("ascii")}
     if isinstance(value, Mapping):
-        return {_characters(str(key)): plain(item, depth - 1) for key, item in value.items()}
+        return {escape_surrogates(str(key)): plain(item, depth - 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item, depth - 1) for item in value]
     if isinstance(value, Set):
-        # In an order of its own: that of a set differs from run to run.
+        # Sorted, since the order of a set differs from run to run.
         return sorted((plain(item, depth - 1) for item in value), key=_written)
-    return _characters(str(value))
-
-
-def _characters(text: str) -> str:
-    """The text with what is no character, as a byte of a file name that is not UTF-8, written as an escape."""
-    return text if text.isascii() else _NO_CHARACTER.sub(_escape, text)
-
-
-def _escape(found: re.Match[str]) -> str:
-    point = ord(found[0])
-    return f"\\x{point - 0xDC00:02x}" if 0xDC80 <= point <= 0xDCFF else f"\\u{point:04x}"
+    return escape_surrogates(str(value))
 
 
 def shortened(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """A payload that is too long for a line, with its long members, or all of it, cut to a digest and a start."""
+    """Return a payload that is too long for a line with its long members, or all of it, cut to a digest and a start."""
     short = {name: _cut(value) for name, value in payload.items()}
     return short if len(_written(short)) < JOURNAL_LINE_BYTES // 2 else {"cut": _cut(payload)}
 
@@ -128,26 +117,26 @@ def _cut(value: Any) -> Any:
 
 
 def parse_line(number: int, data: bytes) -> Line:
-    """The line with its record, and with a problem if it is not exactly as `seal` writes it."""
+    """Parse a line; it has a problem unless it is exactly as `seal` writes it."""
     digest = digest_of(data)
     try:
         record = _record(data)
         if _written(record) != data:
-            return Line(number, record, "its bytes are not as they were written", digest)
+            return Line(number, record, "its bytes were changed", digest)
         body = _written({name: value for name, value in record.items() if name != "sum"})
     except UnicodeDecodeError as error:
         return Line(number, None, f"not UTF-8 at byte {error.start}", digest)
     except UnicodeEncodeError:
-        return Line(number, None, "a text in it holds half a character", digest)
+        return Line(number, None, "a text in it holds a lone surrogate", digest)
     except RecursionError:
         return Line(number, None, f"more than {JOURNAL_DEPTH} levels", digest)
     except ValueError as error:
         return Line(number, None, str(error), digest)
-    return Line(number, record, None if digest_of(body) == record["sum"] else "its sum is not that of its text", digest)
+    return Line(number, record, None if digest_of(body) == record["sum"] else "its sum does not match its text", digest)
 
 
 def _record(data: bytes) -> dict[str, Any]:
-    """The object in a line; a ValueError says in words why there is none."""
+    """Return the object in a line; raise ValueError with the reason if there is none."""
     if not data:
         raise ValueError("an empty line")
     text = data.decode("utf-8")
@@ -156,10 +145,10 @@ def _record(data: bytes) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at character {error.pos}") from None
     if not isinstance(value, dict):
-        raise ValueError("not an event: no JSON object")
+        raise ValueError("not an event: not a JSON object")
     for name, kind in _MEMBERS.items():
         if type(value.get(name)) is not kind:
-            raise ValueError(f"not an event: no {name}, or no {'number' if kind is int else 'text'} in it")
+            raise ValueError(f"not an event: `{name}` is missing or not {'a number' if kind is int else 'text'}")
     if text.count("{") + text.count("[") > JOURNAL_DEPTH and _is_deeper(value, JOURNAL_DEPTH):
         raise ValueError(f"more than {JOURNAL_DEPTH} levels")
     return value
@@ -173,7 +162,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
 
 
 def _integer(text: str) -> int:
-    # Reading a number takes time by the square of its length.
+    # Reading a number takes time quadratic in its length.
     if len(text) > _MOST_DIGITS + 1:
         raise ValueError(f"a number of {len(text)} digits")
     return int(text)
@@ -185,7 +174,7 @@ def _finite(text: str) -> float:
 
 
 def _refuse(text: str) -> NoReturn:
-    raise ValueError(f"{text[:_MOST_DIGITS]} is no number")
+    raise ValueError(f"{text[:_MOST_DIGITS]} is not a valid number")
 
 
 _decode = json.JSONDecoder(parse_int=_integer, parse_float=_finite, parse_constant=_refuse).decode
@@ -195,7 +184,7 @@ Kind = Literal["edited", "removed", "reordered", "torn", "cut"]
 
 
 class Problem(NamedTuple):
-    """What is wrong at a line: the number it has now, and the `seq` that is concerned where one is known."""
+    """A problem at a line, by its current number, with the `seq` that is concerned if known."""
 
     line: int
     seq: int | None
@@ -208,7 +197,7 @@ class Problem(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """Lines that follow each other: number and seq of the first, what it continues, and the last two digests."""
+    """Consecutive lines: number, seq and prev of the first, and the last two digests."""
 
     line: int
     seq: int
@@ -233,7 +222,7 @@ _START = _Run(line=0, seq=-1, size=1, prev="", digest=NOTHING_BEFORE, digest_bef
 
 
 class Chain:
-    """The lines of a journal, added one by one; it remembers only where they do not follow each other."""
+    """The chain of a journal, line by line; it keeps only the places where the chain breaks."""
 
     def __init__(self) -> None:
         self._runs: list[_Run] = []
@@ -241,11 +230,11 @@ class Chain:
 
     @property
     def full(self) -> bool:
-        """Whether so much is wrong that no more is worth adding."""
+        """True if there are too many problems to go on."""
         return len(self._runs) + len(self._broken) > JOURNAL_PROBLEMS
 
     def add(self, line: Line) -> None:
-        """The next line of the file."""
+        """Add the next line of the file."""
         if line.problem or line.record is None:
             self._broken.append(line)
             return
@@ -257,14 +246,14 @@ class Chain:
                 return
             rivals = seq == last.end and prev == last.digest_before and line.digest != last.digest
             if rivals and last.size > 1:
-                # Both continue the same line: the first of them was put in.
+                # Both continue the same line: the first of them was inserted.
                 kept = last._replace(size=last.size - 1, digest=last.digest_before, digest_before="")
-                put_in = _Run(last.last_line, seq, 1, prev, last.digest, "")
-                self._runs[-1:] = [kept, put_in]
+                inserted = _Run(last.last_line, seq, 1, prev, last.digest, "")
+                self._runs[-1:] = [kept, inserted]
         self._runs.append(_Run(line.number, seq, 1, prev, line.digest, prev))
 
     def problems(self) -> list[Problem]:
-        """Everything that is wrong, in the order of the lines."""
+        """Return all problems in the order of the lines."""
         kept = _in_place(self._runs)
         moved = [run for run in self._runs if run not in kept]
         found = [*self._edited(kept), *_reordered(kept, moved)]
@@ -277,8 +266,8 @@ class Chain:
         for line in self._broken:
             before = max((run for run in kept if run.line < line.number), default=_START)
             after = next((run for run in kept if run.line > line.number), None)
-            put_in = after is not None and _follows(before, after)
-            note = "; it was put in: the lines around it follow each other" if put_in else ""
+            inserted = after is not None and _follows(before, after)
+            note = "; it was inserted: the lines around it follow each other" if inserted else ""
             seq = line.record["seq"] if line.record else None
             yield Problem(line.number, seq, "edited", f"{line.problem}{note}")
 
@@ -288,7 +277,7 @@ def _follows(before: _Run, run: _Run) -> bool:
 
 
 def _in_place(runs: Sequence[_Run]) -> list[_Run]:
-    """The runs with rising seq that hold the most lines; of equal choices that with more links, then fewer runs."""
+    """Return the runs with rising seq that hold the most lines, then have the most links, then are the fewest."""
     best: list[tuple[tuple[int, int, int], int]] = []
     for place, run in enumerate(runs):
         choices = [(_score(_START, run, (0, 0, 0)), -1)]
@@ -311,7 +300,7 @@ def _score(before: _Run, run: _Run, score: tuple[int, int, int]) -> tuple[int, i
 
 
 def _between(before: _Run, run: _Run, broken: int, moved: Sequence[_Run]) -> Iterator[Problem]:
-    """What is wrong where two runs meet that are both in their place."""
+    """Yield the problems between two runs that are both in their place."""
     if run.seq <= before.end:
         copies = min(run.size, before.end - run.seq + 1)
         yield Problem(run.line, run.seq, "reordered", f"{_place(run, copies)} a second time")
@@ -320,18 +309,19 @@ def _between(before: _Run, run: _Run, broken: int, moved: Sequence[_Run]) -> Ite
     lost = sum(end - first + 1 for first, end in missing) - broken
     if lost > 0:
         first = next(_after(missing, broken))
-        told = f"the line with seq {first} is missing here" if lost == 1 else f"{lost} lines are missing here"
-        yield Problem(run.line, first, "removed", f"{told}, from seq {first} on" if lost > 1 else told)
+        one = f"the line with seq {first} is missing here"
+        several = f"{lost} lines are missing here, from seq {first} on"
+        yield Problem(run.line, first, "removed", one if lost == 1 else several)
     elif run.seq == before.end + 1 and not broken and not _follows(before, run):
         if before is _START:
-            yield Problem(run.line, run.seq, "edited", "it says that something stands before it")
+            yield Problem(run.line, run.seq, "edited", "it names a line before it, but is the first")
         else:
-            detail = f"its sum was made anew: line {run.line} was written after another text"
+            detail = f"its sum was computed again: line {run.line} was written after another text"
             yield Problem(before.last_line, before.end, "edited", detail)
 
 
 def _missing(first: int, end: int, moved: Sequence[_Run]) -> list[tuple[int, int]]:
-    """The ranges of seq that no moved line has."""
+    """Return the ranges of seq that no moved line has."""
     left = []
     for run in sorted(moved, key=lambda run: run.seq):
         if run.end < first or run.seq > end:
@@ -343,7 +333,7 @@ def _missing(first: int, end: int, moved: Sequence[_Run]) -> list[tuple[int, int
 
 
 def _after(ranges: Sequence[tuple[int, int]], skipped: int) -> Iterator[int]:
-    """The first seq in the ranges after some were skipped."""
+    """Yield the first seq in the ranges after skipping some."""
     for first, end in ranges:
         if first + skipped <= end:
             yield first + skipped
@@ -365,5 +355,5 @@ def _reordered(kept: Sequence[_Run], moved: Sequence[_Run]) -> Iterator[Problem]
 
 def _place(run: _Run, lines: int) -> str:
     if lines == 1:
-        return f"seq {run.seq} stands here"
-    return f"seq {run.seq} to {run.seq + lines - 1} (up to line {run.line + lines - 1}) stand here"
+        return f"seq {run.seq} is here"
+    return f"seq {run.seq} to {run.seq + lines - 1} (up to line {run.line + lines - 1}) are here"

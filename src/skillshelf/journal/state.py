@@ -1,4 +1,4 @@
-"""The events of a session to its state: what the model has, what is active, what was denied."""
+"""Compute the state of a session and usage statistics from events."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ __all__ = ["Calls", "SessionState", "Usage", "count_usage", "state_of"]
 
 
 class SessionState(NamedTuple):
-    """A session as its events tell it.
+    """The state of a session, from its events.
 
     `loaded` has one entry for each skill that was sent to the model: its name, path, digest, arguments, reference,
     and whether the model still has it.
@@ -50,7 +50,7 @@ class SessionState(NamedTuple):
 
 
 def state_of(session: str, events: Sequence[Event]) -> SessionState:
-    """The state of a session, from its events alone."""
+    """Return the state of a session from its events alone."""
     builder = _Builder(session)
     for event in events:
         builder.take(event)
@@ -58,7 +58,7 @@ def state_of(session: str, events: Sequence[Event]) -> SessionState:
 
 
 class _Builder:
-    """A state that grows with each event."""
+    """A state that is updated by each event."""
 
     def __init__(self, session: str) -> None:
         self.state = SessionState(session=session)
@@ -67,7 +67,7 @@ class _Builder:
         self._digests: dict[str, str] = {}
 
     def take(self, event: Event) -> None:
-        """The state after one more event."""
+        """Apply one event."""
         step = _STEPS.get(type(event))
         if step is not None:
             step(self, event)
@@ -96,7 +96,7 @@ class _Builder:
 
     def invoked(self, event: SkillInvoked) -> None:
         if event.mode == "manual":
-            self._asked(event.name)
+            self._requested(event.name)
         if self._act is None:
             return
         if self._to_preload:
@@ -118,8 +118,8 @@ class _Builder:
         others.insert(places.index(event.path) if event.path in places else len(others), entry)
         self.change(loaded=tuple(others), active=_with(self.state.active, event.path))
 
-    def _asked(self, name: str) -> None:
-        # Who is only shown a skill does not ask the model to use it.
+    def _requested(self, name: str) -> None:
+        # Showing a skill to a person is not a request to the model to use it.
         if self._act is None or self._act.command is not None or self._to_preload:
             self.change(asked_for=_with(self.state.asked_for, name))
 
@@ -168,7 +168,7 @@ _ENDS = ("tool_ended", "tool_failed")
 
 
 class Call(NamedTuple):
-    """A tool call that has begun: the tool, when, and the skill it is about as far as is known."""
+    """A running tool call: the tool, its start, and its skill as far as known."""
 
     tool: str
     began_ms: int
@@ -176,14 +176,14 @@ class Call(NamedTuple):
 
 
 class Calls:
-    """Which call and which skill each event belongs to; events are given in the order of the journal."""
+    """The open calls of a journal, to relate each event to its call and skill; events come in order."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str], Call] = {}
         self._current: dict[str, str] = {}
 
     def follow(self, record: Mapping[str, Any]) -> tuple[Call | None, str | None]:
-        """The call that an event is part of, and the skill that it concerns."""
+        """Return the call that an event belongs to, and the skill that it concerns."""
         session, kind = record["session"], record["type"]
         if kind == "tool_started":
             call = Call(_text(record.get("name")) or "?", record["ts_ms"], _skill_in(record.get("args")))
@@ -193,7 +193,7 @@ class Calls:
         open_call = self._open.get((session, identity))
         name = None if kind.startswith("tool_") else _text(record.get("name"))
         if open_call and name and open_call.skill != name:
-            # The call's own words may name a path or nothing; what it was resolved to is what counts.
+            # The arguments may name a path or nothing; the resolved skill counts.
             open_call = self._open[session, identity] = open_call._replace(skill=name)
         if kind in _ENDS:
             self._open.pop((session, identity), None)
@@ -202,7 +202,7 @@ class Calls:
 
     def _begin(self, session: str, identity: str, call: Call) -> None:
         if len(self._open) >= JOURNAL_NAMES:
-            # Calls that never ended, by the thousand: the oldest will not end any more.
+            # Thousands of calls that never ended: the oldest will not end any more.
             del self._open[next(iter(self._open))]
         if len(self._current) >= JOURNAL_NAMES:
             del self._current[next(iter(self._current))]
@@ -211,7 +211,7 @@ class Calls:
 
 
 def _skill_in(args: object) -> str | None:
-    """The skill that the arguments of a call name."""
+    """Return the skill that the arguments of a call name."""
     if not isinstance(args, Mapping):
         return None
     for key in ("name", "skillName"):
@@ -236,7 +236,7 @@ _SIZES = ("total_ms", "longest_ms", "bytes")
 
 
 class Usage(NamedTuple):
-    """How the skills and the tools of a journal were used, those used most first."""
+    """The use of skills and tools in a journal, most used first."""
 
     events: int
     sessions: int
@@ -246,7 +246,7 @@ class Usage(NamedTuple):
 
 
 def count_usage(lines: Iterable[Line], *, session: str = "") -> Usage:
-    """What the events say about the use of skills; those of one session if its name, or how it begins, is given."""
+    """Count the use of skills and tools, of all sessions or of those whose name begins with `session`."""
     calls, skills, tools = Calls(), _Rows(SKILL_COUNTS), _Rows(TOOL_COUNTS)
     sessions: set[str] = set()
     events = broken = 0
@@ -268,14 +268,14 @@ def count_usage(lines: Iterable[Line], *, session: str = "") -> Usage:
 
 
 class _Rows:
-    """Numbers by name and by what they count."""
+    """Counts by name and kind."""
 
     def __init__(self, counts: Sequence[str]) -> None:
         self._rows: dict[str, dict[str, int]] = {}
         self._counts = counts
 
     def add(self, name: str, what: str, number: int = 1) -> None:
-        """Count something, if it is counted here."""
+        """Add to a count if these rows have it."""
         row = self._row(name)
         if what == "longest_ms":
             row[what] = max(row[what], number)
@@ -288,7 +288,7 @@ class _Rows:
         return self._rows.setdefault(name, dict.fromkeys((*self._counts, *_SIZES), 0))
 
     def sorted_by(self, *counts: str) -> list[dict[str, Any]]:
-        """One row for each name, that with the largest sum of those counts first, then by name."""
+        """Return one row for each name, sorted by the sum of these counts, then by name."""
         rows: list[dict[str, Any]] = [{"name": name, **row} for name, row in self._rows.items()]
         return sorted(rows, key=lambda row: (-sum(row[count] for count in counts), row["name"]))
 
@@ -314,7 +314,7 @@ _COUNTED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "skill_read": lambda record: "read",
     "skill_invoked": lambda record: "repeated" if record.get("repeat") is True else str(record.get("mode")),
 }
-"""What an event of a type counts as; the empty text counts nothing."""
+"""The count that an event of each type adds to; the empty text means none."""
 
 
 def _number(value: object) -> int:

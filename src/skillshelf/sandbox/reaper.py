@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from skillshelf.core import files
-from skillshelf.core.atomic_write import nameless_files
+from skillshelf.core.atomic_write import unlinked_files
 
 __all__ = ["ProcessUsage", "descendants", "main", "reaper_command", "usage_of"]
 
@@ -57,7 +57,7 @@ def usage_of(processes: Iterable[int]) -> ProcessUsage:
     threads = memory = 0
     nameless: dict[tuple[int, int], int] = {}
     for process in processes:
-        nameless |= nameless_files(process)
+        nameless |= unlinked_files(process)
         for line in _read(process, "status").splitlines():
             if line.startswith(b"Threads:"):
                 threads += int(line.split()[1])

@@ -13,7 +13,7 @@ from skillshelf.catalog.document import body
 from skillshelf.catalog.load import read_skill
 from skillshelf.core import files
 from skillshelf.core.atomic_write import locked_within, make_own_folder, remove_folder, replace_file
-from skillshelf.core.console import Progress, progress
+from skillshelf.core.console import Progress
 from skillshelf.core.limits import INDEX_WAIT_SECONDS, INDEXES_KEPT, SETTLED_NS, SKILL_FILE_BYTES
 from skillshelf.core.values import CatalogSkill, Entry, Stamp
 from skillshelf.errors import FileReadError, LimitExceeded, PathEscape, ResourceNotFound
@@ -400,7 +400,7 @@ class _IndexUpdate:
         writer = found.base.writer(_HEAP_BYTES if len(missing) > _FEW else _SMALL_HEAP_BYTES, 1)
         for stamp in gone:
             writer.delete_documents_by_term("stamp", stamp)
-        with progress("Indexing skills", len(missing), self._stream) as bar:
+        with Progress("Indexing skills", len(missing), self._stream) as bar:
             self._add(writer, missing, bar)
         writer.commit()
         writer.wait_merging_threads()

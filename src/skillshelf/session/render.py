@@ -9,7 +9,7 @@ from skillshelf.catalog.load import LoadedSkill
 from skillshelf.config.profile import LoadForm, Profile
 from skillshelf.core import files
 from skillshelf.core.limits import RESOURCE_BYTES
-from skillshelf.core.text import attribute, path_text, sealed
+from skillshelf.core.text import attribute, escape_closing_tags, path_text
 from skillshelf.core.values import Diagnostic
 
 __all__ = [
@@ -203,7 +203,7 @@ def render_preloaded(skills: list[LoadedSkill]) -> Rendered:
 
 
 def _sealed(loaded: LoadedSkill, text: str, element: str) -> tuple[str, tuple[Diagnostic, ...]]:
-    inner, count = sealed(text, element)
+    inner, count = escape_closing_tags(text, element)
     if not count:
         return inner, ()
     message = f"the text closes <{element}> {count} time(s); there it reads <\\/{element}>"
