@@ -195,7 +195,7 @@ print(ctypes.CDLL(None).ptrace(16, victim, 0, 0))
 
 def test_a_script_neither_sees_nor_touches_other_processes(machine: Machine) -> None:
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as victim:
-        # Numbers begin anew behind the walls; a small one of ours could be one of the script's.
+        # Process ids start again in the sandbox; a small one of ours could be one of the script's.
         assert victim.pid > 50
         try:
             run = run_text(machine, ATTACK, str(victim.pid))

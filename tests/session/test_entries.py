@@ -12,7 +12,7 @@ from support.trees import Machine, write_skill
 
 from skillshelf import PermissionDenied, Session, Shelf
 from skillshelf.journal.events import Event, payload_of, type_of
-from skillshelf.session.entries import ENTRIES, Entry
+from skillshelf.session.entries import ENTRIES, EntryName
 
 TEXT = """---
 name: deploy
@@ -38,7 +38,7 @@ class Way(NamedTuple):
     profile: str = "standard"
 
 
-WAYS: dict[Entry, Way] = {
+WAYS: dict[EntryName, Way] = {
     "tool_load": Way(lambda s: s.call("skill_load", {"name": "deploy"}), USED, REMINDED, "skill_load"),
     "tool_read": Way(lambda s: s.call("read", {"path": "skill://deploy"}), USED, USED, "read", "omp"),
     "command": Way(lambda s: s.command("/skill:deploy"), USED, REMINDED, "skill_load"),
@@ -53,7 +53,7 @@ WAYS: dict[Entry, Way] = {
 
 
 def test_the_table_has_a_row_for_every_entry_and_this_test_a_way_to_take_it() -> None:
-    assert set(ENTRIES) == set(get_args(Entry)) == set(WAYS)
+    assert set(ENTRIES) == set(get_args(EntryName)) == set(WAYS)
 
 
 class Watched(NamedTuple):
@@ -86,7 +86,7 @@ def watched(shelf: Shelf, **options: Any) -> Iterator[Watched]:
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_an_entry_leaves_its_events_in_order_and_the_second_time_reminds_only_where_text_was_sent(
-    machine: Machine, entry: Entry
+    machine: Machine, entry: EntryName
 ) -> None:
     way, steps = WAYS[entry], ENTRIES[entry]
 
@@ -112,7 +112,7 @@ def test_an_entry_leaves_its_events_in_order_and_the_second_time_reminds_only_wh
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_an_entry_changes_the_state_of_the_session_as_its_row_says(machine: Machine, entry: Entry) -> None:
+def test_an_entry_changes_the_state_of_the_session_as_its_row_says(machine: Machine, entry: EntryName) -> None:
     way, steps = WAYS[entry], ENTRIES[entry]
 
     with watched(shelf_with(machine, way.profile)) as seen:
@@ -138,7 +138,7 @@ def test_an_entry_changes_the_state_of_the_session_as_its_row_says(machine: Mach
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_an_entry_of_the_user_reaches_what_an_author_keeps_from_models(machine: Machine, entry: Entry) -> None:
+def test_an_entry_of_the_user_reaches_what_an_author_keeps_from_models(machine: Machine, entry: EntryName) -> None:
     way, steps = WAYS[entry], ENTRIES[entry]
 
     with watched(shelf_with(machine, way.profile, "disable-model-invocation: true\n")) as seen:
@@ -152,7 +152,7 @@ def test_an_entry_of_the_user_reaches_what_an_author_keeps_from_models(machine: 
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_what_a_rule_denies_is_refused_by_every_entry_but_one_that_shows(machine: Machine, entry: Entry) -> None:
+def test_what_a_rule_denies_is_refused_by_every_entry_but_one_that_shows(machine: Machine, entry: EntryName) -> None:
     way, steps = WAYS[entry], ENTRIES[entry]
     shelf = shelf_with(machine, way.profile)
 

@@ -1,1 +1,1 @@
-"""Running the script of a skill."""
+"""Run scripts of skills in a sandbox."""

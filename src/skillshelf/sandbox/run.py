@@ -357,10 +357,10 @@ def _excess(started: Started, limits: RunLimits, paths: StagedPaths, free: int) 
     if usage.memory > limits.memory_bytes:
         return f"it took more than {limits.memory_bytes} bytes of memory"
     if usage.nameless > limits.work_bytes:
-        return f"it held more than {limits.work_bytes} bytes in files that are in no folder"
+        return f"it held more than {limits.work_bytes} bytes in unnamed or deleted files"
     used = [disk_use(path, limits.work_files) for path in (paths.work, paths.temporary, paths.shared_memory)]
     if not all(use.whole for use in used) and free - free_bytes(paths.path) > limits.work_bytes:
-        return f"it hid what it wrote, and {limits.work_bytes} bytes of the disk are gone"
+        return f"it hid its files, and more than {limits.work_bytes} bytes of disk space are used"
     if usage.nameless + sum(use.size for use in used) > limits.work_bytes:
         return f"it wrote more than {limits.work_bytes} bytes to disk"
     if sum(use.entries for use in used) > limits.work_files:

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple
@@ -111,13 +111,19 @@ def _digests(folder: files.Folder) -> dict[str, str]:
     found, complete = folder.files(LISTED_ENTRIES, (FOLDER,))
     if not complete:
         raise unreadable_folder(f"{FOLDER}/")
+    digests = _digest_each(found, lambda path, limit: folder.read(path.split("/"), limit=limit).data)
+    return {path.removeprefix(f"{FOLDER}/"): known for path, known in digests.items()}
+
+
+def _digest_each(paths: Iterable[str], read: Callable[[str, int], bytes]) -> dict[str, str]:
+    """Read files within one limit for all; a file that was deleted since it was listed is left out."""
     left = RUN_SKILL_BYTES
     digests = {}
-    for path in found:
+    for path in paths:
         with suppress(ResourceNotFound), refusing(path, left):
-            data = folder.read(path.split("/"), limit=left).data
+            data = read(path, left)
             left -= len(data)
-            digests[path.removeprefix(f"{FOLDER}/")] = digest_of(data)
+            digests[path] = digest_of(data)
     return digests
 
 
@@ -355,19 +361,12 @@ def _copy(skill_dir: str, segments: Sequence[str], paths: StagedPaths) -> tuple[
             data = _copy_file(skill, segments, paths, SCRIPT_BYTES)
         except IsADirectoryError:
             raise ScriptNotRunnable(f"{script} is a folder; name a file in it") from None
-        digests = {script: digest_of(data)}
         found, complete = skill.files(LISTED_ENTRIES)
         if not complete:
             raise unreadable_folder("the skill's folder")
-        left = RUN_SKILL_BYTES
-        for path in found:
-            if path != script:
-                # A file that was deleted since it was listed is left out of the copy.
-                with suppress(ResourceNotFound), refusing(path, left):
-                    other = _copy_file(skill, path.split("/"), paths, left)
-                    left -= len(other)
-                    digests[path] = digest_of(other)
-    return data, digests
+        others = [path for path in found if path != script]
+        digests = _digest_each(others, lambda path, limit: _copy_file(skill, path.split("/"), paths, limit))
+    return data, {script: digest_of(data), **digests}
 
 
 def _copy_file(skill: files.Folder, segments: Sequence[str], paths: StagedPaths, limit: int) -> bytes:

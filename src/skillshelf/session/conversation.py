@@ -28,7 +28,7 @@ from skillshelf.errors import (
     kind_of,
 )
 from skillshelf.session.effects import Effects, real_effects
-from skillshelf.session.entries import ENTRIES, Entry, UseSteps
+from skillshelf.session.entries import ENTRIES, EntryName, UseSteps
 from skillshelf.session.permissions import NAMES_OF_TOOLS, Permissions
 from skillshelf.session.policy import (
     Confirm,
@@ -308,7 +308,7 @@ class Conversation:
     # One sequence for every entry -----------------------------------------------------------------
 
     def use(
-        self, entry: Entry, name: str | None = None, path: str | None = None, arguments: str = ""
+        self, entry: EntryName, name: str | None = None, path: str | None = None, arguments: str = ""
     ) -> list[UsedSkill]:
         """Resolve, permit, load, record and deliver a skill, as the entry's row in `ENTRIES` says.
 
@@ -319,7 +319,9 @@ class Conversation:
         permitted = [skill for skill in self._resolve(steps, name, path) if self._permit(steps, skill)]
         return [self._load_and_record(steps, skill, arguments) for skill in permitted]
 
-    def use_one(self, entry: Entry, name: str | None = None, path: str | None = None, arguments: str = "") -> UsedSkill:
+    def use_one(
+        self, entry: EntryName, name: str | None = None, path: str | None = None, arguments: str = ""
+    ) -> UsedSkill:
         """Use a skill by an entry that resolves exactly one."""
         return self.use(entry, name, path, arguments)[0]
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from skillshelf.journal.events import Mode
 
-__all__ = ["ENTRIES", "Entry", "UseSteps"]
+__all__ = ["ENTRIES", "EntryName", "UseSteps"]
 
-Entry = Literal[
+EntryName = Literal[
     "tool_load",
     "tool_read",
     "command",
@@ -61,7 +61,7 @@ class UseSteps(NamedTuple):
 
 _BY_USER = UseSteps(mode="manual", event_tool="skill_load", permission="user", request="before")
 
-ENTRIES: Mapping[Entry, UseSteps] = {
+ENTRIES: Mapping[EntryName, UseSteps] = {
     "tool_load": UseSteps(resolve="listed", activates=True),
     "tool_read": UseSteps(rule="skill_read", activates=True),
     "command": _BY_USER._replace(permission="command", render="command", activates=True),

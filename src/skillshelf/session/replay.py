@@ -199,7 +199,7 @@ def _repeat(name: str, recorded: Sequence[_Recorded], options: _Options) -> Diff
         if session is not None:
             _act(session, entry.event, [later.event for later in recorded[compared:]])
         if len(produced) == before:
-            detail = f"{type_of(entry.event)} is in the journal, and here nothing of that kind happens"
+            detail = f"{type_of(entry.event)} is in the journal, but the repetition gave no event"
             return Difference(entry.line, name, detail, _to_dict(entry.event))
 
 

@@ -15,7 +15,7 @@ from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import FileReadError, SkillError
 from skillshelf.session.conversation import Conversation, Proposal, SentTexts, ShelfProtocol, is_for_users
 from skillshelf.session.effects import Effects
-from skillshelf.session.entries import ENTRIES, Entry
+from skillshelf.session.entries import ENTRIES, EntryName
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.policy import Confirm, Decision, Policy, can_run, make_policy
 from skillshelf.session.recorder import Act, Recording
@@ -231,7 +231,7 @@ class Session:
         return name, arguments
 
     def _act(
-        self, entry: Entry, given: Mapping[str, Any], *, tool: str = "", command: str | None = None
+        self, entry: EntryName, given: Mapping[str, Any], *, tool: str = "", command: str | None = None
     ) -> AbstractContextManager[Act]:
         steps = ENTRIES[entry]
         return self._conversation.act(steps.event_tool or tool, given, mode=steps.mode, command=command)
@@ -248,7 +248,7 @@ class Session:
         key = "skillName" if tool == "activate_skill" else "name"
         more = {"args": arguments} if arguments else {}
         given = {**({key: name} if path is None else {"path": path}), **more}
-        entry: Entry = "load_for_model" if for_model else "load"
+        entry: EntryName = "load_for_model" if for_model else "load"
         with self._lock:
             with self._act(entry, given, tool=tool):
                 used = self._conversation.use_one(entry, name, path, arguments)
@@ -264,7 +264,7 @@ class Session:
         Where several skills have the name in the address, `path` selects one.
         """
         tool, key = ("read", "path") if "read" in self.profile.tools else ("skill_read", "uri")
-        entry: Entry = "read_for_model" if for_model else "read"
+        entry: EntryName = "read_for_model" if for_model else "read"
         with self._lock, self._act(entry, {key: uri}, tool=tool):
             address = parse_address(uri)
             if is_load(address, self.profile):
