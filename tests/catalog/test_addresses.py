@@ -18,7 +18,7 @@ from skillshelf import Shelf, SkillError
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     """The tree above; the tests only read it."""
     return lay_out(tmp_path_factory.mktemp("addresses"))
 
@@ -29,16 +29,16 @@ def test_there_are_at_least_a_hundred_attacks_and_thirty_honest_addresses() -> N
 
 
 @pytest.fixture(scope="module")
-def shelves(ground: Machine) -> dict[str, Shelf]:
+def shelves(tree: Machine) -> dict[str, Shelf]:
     """One shelf for each profile that has a tool for addresses, for all tests."""
-    return {profile: ground.shelf(profile) for profile in ("standard", "omp")}
+    return {profile: tree.shelf(profile) for profile in ("standard", "omp")}
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: ascii(attack[:60]))
 def test_an_attack_is_refused_by_every_surface_and_tells_nothing(
-    ground: Machine, shelves: dict[str, Shelf], attack: str
+    tree: Machine, shelves: dict[str, Shelf], attack: str
 ) -> None:
-    address, expected = attack.replace("{base}", str(ground.base)), ATTACKS[attack]
+    address, expected = attack.replace("{base}", str(tree.base)), ATTACKS[attack]
     for profile, tool, parameter in (("standard", "skill_read", "uri"), ("omp", "read", "path")):
         shelf = shelves[profile]
         with pytest.raises(SkillError) as refusal:
@@ -49,22 +49,22 @@ def test_an_attack_is_refused_by_every_surface_and_tells_nothing(
         assert result.error is not None
         # An empty text counts as a missing parameter, not as an invalid address.
         assert result.error.code == (CODES[expected] if address else "invalid_params")
-        for told in (str(refusal.value), repr(result)):
-            assert TOKEN not in told
-            assert str(ground.base) not in told
+        for output in (str(refusal.value), repr(result)):
+            assert TOKEN not in output
+            assert str(tree.base) not in output
 
 
 SAMPLE = [attack for attack in ATTACKS if attack and "\0" not in attack and ATTACKS[attack] in STATUS][::12]
 
 
 @pytest.mark.parametrize("attack", SAMPLE, ids=lambda attack: ascii(attack[:60]))
-def test_the_command_refuses_it_with_one_line_and_no_output(ground: Machine, attack: str) -> None:
-    done = ground.run("read", attack.replace("{base}", str(ground.base)))
+def test_the_command_refuses_it_with_one_line_and_no_output(tree: Machine, attack: str) -> None:
+    done = tree.run("read", attack.replace("{base}", str(tree.base)))
 
     assert (done.returncode, done.stdout) == (STATUS[ATTACKS[attack]], "")
     assert len(done.stderr.splitlines()) == 1
     assert TOKEN not in done.stderr
-    assert str(ground.base) not in done.stderr
+    assert str(tree.base) not in done.stderr
 
 
 # Mutations ----------------------------------------------------------------------------------------
@@ -98,9 +98,9 @@ def test_no_mutation_of_an_address_gives_bytes_from_outside(shelves: dict[str, S
     try:
         resource = shelf.read(address)
     except SkillError as refusal:
-        told = str(refusal)
+        output = str(refusal)
     else:
-        told = resource.content
+        output = resource.content
         # `other` is a skill too, and its secret is a file of its own.
         (inside,) = [folder for folder in folders if Path(resource.path).is_relative_to(folder)]
         data = bytes_of(resource.content, resource.encoding)
@@ -111,4 +111,4 @@ def test_no_mutation_of_an_address_gives_bytes_from_outside(shelves: dict[str, S
             assert data == Path(resource.path).read_bytes()
         if inside.name == "other":
             return
-    assert TOKEN not in told
+    assert TOKEN not in output

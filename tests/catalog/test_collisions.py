@@ -100,16 +100,16 @@ def test_where_all_are_kept_each_is_said_to_be_ambiguous(machine: Machine) -> No
 
 
 @pytest.mark.req("C-49")
-@pytest.mark.parametrize("held_back", ["disabled", "untrusted"])
-def test_where_all_are_kept_a_hidden_one_is_kept_too(machine: Machine, held_back: str) -> None:
+@pytest.mark.parametrize("hidden", ["disabled", "untrusted"])
+def test_where_all_are_kept_a_hidden_one_is_kept_too(machine: Machine, hidden: str) -> None:
     repo = write_skill(machine.repo / ".agents/skills", "deploy")
     user = write_skill(machine.home / ".agents/skills", "deploy")
-    if held_back == "disabled":
+    if hidden == "disabled":
         machine.configure(f"skills.disabled = ['{repo}']\n")
 
-    catalog = machine.catalog("codelia", trust="all" if held_back == "disabled" else "ask")
+    catalog = machine.catalog("codelia", trust="all" if hidden == "disabled" else "ask")
 
-    assert [(skill.path, skill.hidden) for skill in catalog.skills] == [(str(repo), held_back), (str(user), None)]
+    assert [(skill.path, skill.hidden) for skill in catalog.skills] == [(str(repo), hidden), (str(user), None)]
     assert catalog.shadowed == ()
 
 

@@ -22,7 +22,7 @@ def read(text: str | bytes) -> Document:
     return parse(text.encode() if isinstance(text, str) else text, whole=True)
 
 
-def told(document: Document) -> list[tuple[str, int | None]]:
+def rules_and_lines(document: Document) -> list[tuple[str, int | None]]:
     """Rule and line of each finding."""
     return [(finding.rule, finding.line) for finding in document.findings]
 
@@ -55,7 +55,7 @@ def test_hyphens_that_are_not_a_whole_line_close_nothing(text: str, fields: dict
 def test_a_line_that_only_begins_like_a_fence_closes_nothing(fence: str) -> None:
     document = read(f"---\nname: a\n{fence}\nb: c\n---\n")
     assert document.text == f"name: a\n{fence}\nb: c\n"
-    assert [rule for rule, _ in told(document)] == ["yaml"]
+    assert [rule for rule, _ in rules_and_lines(document)] == ["yaml"]
 
 
 @pytest.mark.parametrize("fence", ["---", "--- ", "---\t", "--- \t  ", "---\r"])
@@ -107,7 +107,7 @@ def test_a_block_scalar_that_ends_at_the_closing_fence_keeps_its_line_end(text: 
 )
 def test_a_file_without_an_opening_fence_says_what_is_there_instead(text: str, reason: str) -> None:
     document = read(text)
-    assert (document.fields, told(document)) == ({}, [("frontmatter-missing", 1)])
+    assert (document.fields, rules_and_lines(document)) == ({}, [("frontmatter-missing", 1)])
     assert reason in document.findings[0].message
 
 
@@ -119,7 +119,7 @@ def test_a_frontmatter_without_a_closing_fence_is_unclosed(text: str) -> None:
 @pytest.mark.parametrize("text", ["---\nhello\n---\n", "---\n- a\n- b\n---\n", "---\n42\n---\n"])
 def test_a_frontmatter_that_is_not_a_map_is_refused(text: str) -> None:
     document = read(text)
-    assert (document.fields, told(document)) == ({}, [("frontmatter-type", 2)])
+    assert (document.fields, rules_and_lines(document)) == ({}, [("frontmatter-type", 2)])
 
 
 @pytest.mark.req("S-18")
@@ -157,13 +157,13 @@ def test_a_byte_order_mark_is_a_finding_and_no_more() -> None:
 
 
 def test_a_second_byte_order_mark_hides_the_fence() -> None:
-    assert told(read(b"\xef\xbb\xbf\xef\xbb\xbf---\nname: a\n---\n")) == [("frontmatter-missing", 1)]
+    assert rules_and_lines(read(b"\xef\xbb\xbf\xef\xbb\xbf---\nname: a\n---\n")) == [("frontmatter-missing", 1)]
 
 
 def test_line_ends_of_the_body_say_nothing_about_the_frontmatter() -> None:
     assert read(b"---\nname: a\n---\nbody\r\n").findings == ()
-    assert told(read(b"\xef\xbb\xbf---\nname: a\n---\nbody\r\n")) == [("bom", 1)]
-    assert told(read(b"--- \nname: a\n---\nbody\r\n")) == [("fence-blanks", 1)]
+    assert rules_and_lines(read(b"\xef\xbb\xbf---\nname: a\n---\nbody\r\n")) == [("bom", 1)]
+    assert rules_and_lines(read(b"--- \nname: a\n---\nbody\r\n")) == [("fence-blanks", 1)]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
@@ -223,7 +223,7 @@ def test_a_frontmatter_of_64_kib_is_read_and_one_byte_more_is_not(machine: Machi
 
 
 def test_a_large_file_without_a_closing_fence_is_too_large_and_not_just_unclosed() -> None:
-    assert told(read("---\n" + "a: b\n" * 20_000)) == [("frontmatter-size", 1)]
+    assert rules_and_lines(read("---\n" + "a: b\n" * 20_000)) == [("frontmatter-size", 1)]
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_what_is_right_is_left_alone_when_another_line_is_repaired(lines: str, v
 )
 def test_nothing_but_the_usual_mistakes_is_repaired(text: str, rule: str) -> None:
     document = read(text)
-    assert (document.fields, [rule for rule, _ in told(document)]) == ({}, [rule])
+    assert (document.fields, [rule for rule, _ in rules_and_lines(document)]) == ({}, [rule])
 
 
 def test_a_repaired_document_keeps_the_text_its_author_wrote() -> None:
@@ -353,7 +353,7 @@ def test_a_long_run_of_blanks_in_a_line_to_repair_is_read_like_any_other() -> No
 
 
 def test_the_line_of_a_problem_counts_from_the_first_line_of_the_file() -> None:
-    assert told(read("---\nname: a\nlicense: b\nname: c\n---\n")) == [("yaml-duplicate-key", 4)]
+    assert rules_and_lines(read("---\nname: a\nlicense: b\nname: c\n---\n")) == [("yaml-duplicate-key", 4)]
 
 
 def test_a_field_is_found_at_its_line() -> None:

@@ -59,7 +59,7 @@ def test_emoji_and_scripts_that_need_invisible_characters_are_not_reported(text:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("a\x1b[31mb", "1 control character(s) (U+001B)"),
         ("a\0b\x07", "2 control character(s) (U+0000)"),
@@ -76,8 +76,8 @@ def test_emoji_and_scripts_that_need_invisible_characters_are_not_reported(text:
         ("a\ufe0fb", "1 variation selector character(s) (U+FE0F VARIATION SELECTOR-16)"),
     ],
 )
-def test_the_message_names_class_count_and_first_character(text: str, told: str) -> None:
-    assert hidden_text(text) == told
+def test_the_message_names_class_count_and_first_character(text: str, message: str) -> None:
+    assert hidden_text(text) == message
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_tag_characters_are_reported_with_what_they_spell() -> None:
 
 
 def test_what_tag_characters_spell_is_shown_cut_and_printable() -> None:
-    told = hidden_text("\U000e0001" + tags("x" * 500) + "\U000e007f")
-    assert told == f"502 tag character(s) (U+E0001 LANGUAGE TAG) spelling '{'x' * 80}'"
+    message = hidden_text("\U000e0001" + tags("x" * 500) + "\U000e007f")
+    assert message == f"502 tag character(s) (U+E0001 LANGUAGE TAG) spelling '{'x' * 80}'"
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_what_tag_characters_spell_is_shown_cut_and_printable() -> None:
     ],
 )
 def test_a_flag_does_not_cover_other_tag_characters(text: str) -> None:
-    told = hidden_text(text)
-    assert told is not None
-    assert "tag character(s)" in told
+    message = hidden_text(text)
+    assert message is not None
+    assert "tag character(s)" in message
 
 
 def test_several_classes_are_reported_in_one_sentence() -> None:

@@ -101,7 +101,7 @@ def put_links(root: Path, outside: Path) -> tuple[dict[str, str], dict[str, str]
     return dict.fromkeys(errors, "link-outside"), {**dict.fromkeys(loops, "link-loop"), "dangling": "link-broken"}
 
 
-def told(entries: list[dict[str, Any]], root: Path) -> Counter[tuple[bytes, str]]:
+def rules_by_path(entries: list[dict[str, Any]], root: Path) -> Counter[tuple[bytes, str]]:
     """Path below the root and rule of each error or warning that the command printed."""
     return Counter((raw(os.path.relpath(entry["path"], root)), entry["rule"]) for entry in entries)
 
@@ -157,7 +157,7 @@ def test_good_skills_are_listed_and_each_bad_one_has_one_error(machine: Machine)
 
     assert (ran.status, ran.stderr) == (0, b"")
     assert {"a-good-one", "z-good-one"} < {skill["name"] for skill in ran.output["skills"]}
-    assert told(ran.output["errors"], hostile.path) == hostile.errors
+    assert rules_by_path(ran.output["errors"], hostile.path) == hostile.errors
     assert all(error["message"] for error in ran.output["errors"])
     assert ran.memory < 200 << 20
 
@@ -172,7 +172,7 @@ def test_the_odd_ones_are_listed_or_shadowed_and_every_loop_is_reported(machine:
     odd = {f"listed-{case}/SKILL.md" for case in LISTED} | {"n" * 255 + "/SKILL.md"}
     assert in_or_behind == odd | {"a-good-one/SKILL.md", "z-good-one/SKILL.md"}
     links = [warning._asdict() for warning in catalog.warnings if warning.rule.startswith("link-")]
-    assert told(links, hostile.path) == hostile.warnings
+    assert rules_by_path(links, hostile.path) == hostile.warnings
     assert TOKEN not in repr(catalog)
     assert not catalog.truncated
 

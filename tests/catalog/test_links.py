@@ -13,7 +13,7 @@ from skillshelf import Catalog
 from skillshelf.core.values import skill_id
 
 
-def told(machine: Machine, catalog: Catalog) -> dict[str, list[Any]]:
+def content_of(machine: Machine, catalog: Catalog) -> dict[str, list[Any]]:
     """The content of a catalog, with paths relative to the base of the machine."""
 
     def at(path: str) -> str:
@@ -27,7 +27,7 @@ def told(machine: Machine, catalog: Catalog) -> dict[str, list[Any]]:
     }
 
 
-def said(skills: list[str], **rest: list[Any]) -> dict[str, list[Any]]:
+def expected(skills: list[str], **rest: list[Any]) -> dict[str, list[Any]]:
     """The expected content of a catalog; members that are not given are empty."""
     return {"skills": skills, "errors": [], "warnings": [], "shadowed": [], **rest}
 
@@ -48,7 +48,7 @@ def test_a_link_in_a_home_root_is_followed_wherever_it_leads(machine: Machine, w
 
     catalog = machine.catalog()
 
-    assert told(machine, catalog) == said(["home/.agents/skills/tool/SKILL.md"])
+    assert content_of(machine, catalog) == expected(["home/.agents/skills/tool/SKILL.md"])
     # Its path is as found, its identity the real file's.
     assert catalog.skills[0].id == skill_id(str(real))
 
@@ -114,7 +114,7 @@ def test_a_link_out_of_another_root_is_an_error_that_says_where_it_leads(
 
     catalog = machine.catalog()
 
-    assert told(machine, catalog) == said(
+    assert content_of(machine, catalog) == expected(
         [f"{ROOTS[root]}/good/SKILL.md"], errors=[(os.path.relpath(place, machine.base), "link-outside")]
     )
     assert str(place.readlink()) in catalog.errors[0].message
@@ -164,7 +164,7 @@ def test_a_folder_whose_name_begins_like_the_repositorys_is_outside(machine: Mac
     (machine.repo / ".agents" / "skills").mkdir(parents=True)
     (machine.repo / ".agents" / "skills" / "tool").symlink_to(real.parent)
 
-    assert told(machine, machine.catalog()) == said([], errors=[("repo/.agents/skills/tool", "link-outside")])
+    assert content_of(machine, machine.catalog()) == expected([], errors=[("repo/.agents/skills/tool", "link-outside")])
 
 
 def test_a_link_to_a_link_counts_by_where_the_last_one_leads(machine: Machine) -> None:
@@ -179,7 +179,7 @@ def test_a_link_to_a_link_counts_by_where_the_last_one_leads(machine: Machine) -
     (root / "two").symlink_to("../../to-outside")
     (root / "three").symlink_to(machine.base / "back-in")
 
-    assert told(machine, machine.catalog()) == said(
+    assert content_of(machine, machine.catalog()) == expected(
         ["repo/.agents/skills/one/SKILL.md"],
         errors=[("repo/.agents/skills/two", "link-outside")],
         warnings=[("repo/.agents/skills/one/SKILL.md", "name-directory")],
@@ -194,7 +194,7 @@ def test_a_folder_outside_is_refused_even_if_its_file_leads_back_in(machine: Mac
     (machine.base / "outside" / "SKILL.md").symlink_to(good)
     (root / "out-and-in").symlink_to(machine.base / "outside")
 
-    assert told(machine, machine.catalog()) == said(
+    assert content_of(machine, machine.catalog()) == expected(
         ["repo/.agents/skills/good/SKILL.md"], errors=[("repo/.agents/skills/out-and-in", "link-outside")]
     )
 
@@ -206,7 +206,9 @@ def test_a_file_outside_is_refused_even_below_a_link_that_is_allowed(machine: Ma
     (machine.repo / "tools" / "x" / "SKILL.md").symlink_to(write_skill(machine.base / "outside", "secret"))
     (root / "x").symlink_to("../../tools/x")
 
-    assert told(machine, machine.catalog()) == said([], errors=[("repo/.agents/skills/x/SKILL.md", "link-outside")])
+    assert content_of(machine, machine.catalog()) == expected(
+        [], errors=[("repo/.agents/skills/x/SKILL.md", "link-outside")]
+    )
 
 
 def test_a_profile_may_follow_no_links_at_all(machine: Machine) -> None:
@@ -215,7 +217,7 @@ def test_a_profile_may_follow_no_links_at_all(machine: Machine) -> None:
         real = write_skill(folder / ".agents" / "skills", f"real-{folder.name}")
         (real.parent.parent / "linked").symlink_to(real.parent)
 
-    assert told(machine, machine.catalog("lab")) == said(
+    assert content_of(machine, machine.catalog("lab")) == expected(
         ["home/.agents/skills/real-home/SKILL.md", "repo/.agents/skills/real-repo/SKILL.md"],
         errors=[("home/.agents/skills/linked", "link-skipped"), ("repo/.agents/skills/linked", "link-skipped")],
     )
@@ -235,7 +237,7 @@ def test_a_link_to_something_other_than_a_folder_is_skipped_and_does_not_hang(ma
     catalog = machine.catalog()
 
     rule = "frontmatter-unclosed" if kind == "file" else "not-a-file"
-    assert told(machine, catalog) == said(
+    assert content_of(machine, catalog) == expected(
         ["home/.agents/skills/good/SKILL.md"], errors=[("home/.agents/skills/skill/SKILL.md", rule)]
     )
 
@@ -254,7 +256,7 @@ def test_one_file_reached_by_several_ways_is_one_skill(machine: Machine) -> None
     (root / "third" / "SKILL.md").symlink_to(real)
 
     first = "home/.agents/skills/first/SKILL.md"
-    assert told(machine, machine.catalog()) == said(
+    assert content_of(machine, machine.catalog()) == expected(
         [first],
         warnings=[(first, "name-directory")],
         shadowed=[(f"home/.agents/skills/{way}/SKILL.md", first, True) for way in ("second", "third")],
@@ -269,7 +271,7 @@ def test_a_way_that_is_refused_does_not_take_the_file_from_one_that_is_accepted(
     write_skill(root, "tool")
     (root / "another").symlink_to("tool")
 
-    assert told(machine, machine.catalog(profile)) == said(
+    assert content_of(machine, machine.catalog(profile)) == expected(
         ["home/.agents/skills/tool/SKILL.md"], errors=[("home/.agents/skills/another/SKILL.md", "name-directory")]
     )
 
@@ -282,7 +284,7 @@ def test_the_other_ways_to_a_file_are_shadowed_without_a_warning(machine: Machin
     (machine.repo / ".agents" / "skills").mkdir(parents=True)
     (machine.repo / ".agents" / "skills" / "tool").symlink_to(root / "tool")
 
-    assert told(machine, machine.catalog(profile)) == said(
+    assert content_of(machine, machine.catalog(profile)) == expected(
         ["repo/.agents/skills/tool/SKILL.md"],
         shadowed=[("home/.agents/skills/tool/SKILL.md", "repo/.agents/skills/tool/SKILL.md", True)],
     )
@@ -293,7 +295,7 @@ def test_a_file_that_two_roots_hold_under_one_path_does_not_shadow_itself(machin
     write_skill(machine.repo / ".agents" / "skills", "tool")
     machine.env["AGENT_SKILLS_PATH"] = str(machine.repo / ".agents")
 
-    assert told(machine, machine.catalog()) == said(["repo/.agents/skills/tool/SKILL.md"])
+    assert content_of(machine, machine.catalog()) == expected(["repo/.agents/skills/tool/SKILL.md"])
 
 
 def test_a_refused_file_is_accounted_for_by_every_way_to_it(machine: Machine) -> None:
@@ -315,7 +317,7 @@ def test_a_folder_of_skills_behind_two_links_is_walked_once(machine: Machine) ->
     (root / "a").symlink_to(machine.base / "dotfiles")
     (root / "b").symlink_to(machine.base / "dotfiles")
 
-    assert told(machine, machine.catalog()) == said(
+    assert content_of(machine, machine.catalog()) == expected(
         ["home/.agents/skills/a/tool/SKILL.md"], warnings=[("home/.agents/skills/b", "link-loop")]
     )
 
@@ -346,7 +348,7 @@ def test_loops_and_dead_ends_are_reported_and_cost_no_neighbour(machine: Machine
     catalog = machine.catalog()
 
     at = f"{root}/.agents/skills"
-    assert told(machine, catalog) == said(
+    assert content_of(machine, catalog) == expected(
         [f"{at}/group/better/SKILL.md", f"{at}/good/SKILL.md"],
         warnings=sorted(
             (f"{at}/{name}", "link-broken" if name in ("dangling", "through-a-file") else "link-loop") for name in links
@@ -437,7 +439,7 @@ def test_two_project_roots_that_lead_out_do_not_vouch_for_each_other(machine: Ma
         (machine.repo / name).mkdir()
         (machine.repo / name / "skills").symlink_to(machine.base / "elsewhere")
 
-    assert told(machine, machine.catalog()) == said(
+    assert content_of(machine, machine.catalog()) == expected(
         [], errors=[("repo/.agents/skills", "root-link"), ("repo/.claude/skills", "root-link")]
     )
 
@@ -452,7 +454,9 @@ def test_a_root_that_the_user_named_may_be_a_link_to_anywhere(machine: Machine, 
     if root == "custom":
         machine.configure(f'[skills]\ncustom_directories = ["{folder}"]\n')
 
-    assert told(machine, machine.catalog()) == said([f"{os.path.relpath(folder, machine.base)}/tool/SKILL.md"])
+    assert content_of(machine, machine.catalog()) == expected(
+        [f"{os.path.relpath(folder, machine.base)}/tool/SKILL.md"]
+    )
 
 
 @pytest.mark.parametrize("target", ["nothing", "skills"], ids=["dangling", "self"])

@@ -268,9 +268,9 @@ def test_text_without_invisible_characters_is_never_accused(text: str) -> None:
     st.text(max_size=20), st.sampled_from("\u200b\u2060\u202e\u2066\u3164\u00ad\U000e0041\x1b"), st.text(max_size=20)
 )
 def test_text_with_a_character_that_is_never_needed_is_always_accused(left: str, mark: str, right: str) -> None:
-    told = hidden_text(left.replace("\U0001f3f4", "") + mark + right)
-    assert told is not None
-    assert told.isprintable()
+    message = hidden_text(left.replace("\U0001f3f4", "") + mark + right)
+    assert message is not None
+    assert message.isprintable()
 
 
 @same_every_time

@@ -166,15 +166,15 @@ def test_no_profile_tells_a_word_of_a_body_before_the_skill_is_loaded(machine: M
     (path.parent / "references").mkdir()
     (path.parent / "references" / "unspoken.md").write_text("unspoken reference\n")
     session = machine.shelf(profile).session()
-    told = session.system_prompt() + "".join(str(tool.to_dict()) for tool in session.tools())
-    assert "deploy" in told
-    assert "Puts it online." in told
-    assert "unspoken" not in told
+    seen = session.system_prompt() + "".join(str(tool.to_dict()) for tool in session.tools())
+    assert "deploy" in seen
+    assert "Puts it online." in seen
+    assert "unspoken" not in seen
 
 
 @pytest.mark.req("K-26", "K-07")
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "seen"),
     [
         ((), ["name", "description"]),
         (("compatibility",), ["name", "description", "compatibility"]),
@@ -184,7 +184,7 @@ def test_no_profile_tells_a_word_of_a_body_before_the_skill_is_loaded(machine: M
     ],
 )
 def test_only_the_policy_adds_compatibility_and_allowed_tools(
-    machine: Machine, fields: tuple[str, ...], told: list[str]
+    machine: Machine, fields: tuple[str, ...], seen: list[str]
 ) -> None:
     more = "compatibility: Needs git & jq\nallowed-tools: Bash(git:*) Read\nlicense: MIT\nx-own: 1\n"
     put(machine, "rip", "deploy", "Puts it online.", more)
@@ -193,7 +193,7 @@ def test_only_the_policy_adds_compatibility_and_allowed_tools(
     deploy, plain = parsed(shelf.session({"catalog_fields": fields}).catalog_text().text)
     values = {"name": "deploy", "description": "Puts it online."}
     values |= {"compatibility": "Needs git & jq", "allowed-tools": "Bash(git:*) Read"}
-    assert [(child.tag, child.text) for child in deploy] == [(name, values[name]) for name in told]
+    assert [(child.tag, child.text) for child in deploy] == [(name, values[name]) for name in seen]
     assert [child.tag for child in plain] == ["name", "description"]
 
 
@@ -246,8 +246,8 @@ def test_whatever_a_description_says_the_catalog_holds_one_element_for_each_skil
     element = parsed(machine.shelf(profile).prompt())
     skills = list(element.iter("skill"))
     assert len(skills) == 2
-    told = skills[0].text if profile == "omp" else skills[0].findtext("description")
-    assert (told or "").strip() == HOSTILE[case]
+    seen = skills[0].text if profile == "omp" else skills[0].findtext("description")
+    assert (seen or "").strip() == HOSTILE[case]
 
 
 @pytest.mark.parametrize("case", sorted(HOSTILE))
@@ -258,8 +258,8 @@ def test_a_list_of_lines_holds_a_description_as_it_is(machine: Machine, case: st
 
 def test_all_five_characters_are_written_as_entities(machine: Machine) -> None:
     put(machine, "standard", "deploy", HOSTILE["the five characters"])
-    told = "<description>a &amp; b &lt; c &gt; d &quot; e &apos; f</description>"
-    assert told in machine.shelf().prompt()
+    seen = "<description>a &amp; b &lt; c &gt; d &quot; e &apos; f</description>"
+    assert seen in machine.shelf().prompt()
 
 
 @pytest.mark.parametrize("profile", FORM_PROFILES)
@@ -319,8 +319,8 @@ def test_a_description_is_shown_in_at_most_1024_characters(
     machine: Machine, profile: str, length: int, shown: str
 ) -> None:
     put(machine, profile, "deploy", "x" * length)
-    (told,) = re.findall("x{20,}…?", machine.shelf(profile).prompt())
-    assert told == shown
+    (seen,) = re.findall("x{20,}…?", machine.shelf(profile).prompt())
+    assert seen == shown
 
 
 def test_a_description_is_folded_before_it_is_measured(machine: Machine) -> None:

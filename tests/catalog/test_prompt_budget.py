@@ -39,7 +39,7 @@ def skill(name: str, description: str = "Does it.", path: str = "") -> CatalogSk
     )
 
 
-def tell(profile: str, skills: Sequence[CatalogSkill], **limits: Any) -> CatalogText:
+def catalog_for(profile: str, skills: Sequence[CatalogSkill], **limits: Any) -> CatalogText:
     """The catalog text of a profile within these limits, without limits where none are given."""
     endless = Settings(max_entries=PLENTY, max_bytes=PLENTY, max_tokens=PLENTY, max_chars=PLENTY)
     return catalog_text(skills, SYSTEMS[profile], endless._replace(**limits))
@@ -75,8 +75,8 @@ def written(skills: Sequence[CatalogSkill], first: str, entries: int, texts: Seq
 
 def choices(skills: Sequence[CatalogSkill], descriptions: Sequence[str]) -> Iterator[CatalogText]:
     """Every text that the design allows, best first."""
-    use = tell("standard", skills).text.partition("\n")[0]
-    hint = tell("standard", skills, max_tokens=100).text.partition("\n")[0]
+    use = catalog_for("standard", skills).text.partition("\n")[0]
+    hint = catalog_for("standard", skills, max_tokens=100).text.partition("\n")[0]
     count = len(skills)
     yield CatalogText(written(skills, use, count, descriptions, cut=False), count, 0, truncated=False)
     for length in range(max(map(len, descriptions)) - 1, 59, -1):
@@ -103,11 +103,11 @@ def test_at_every_budget_the_text_is_the_best_that_fits(case: str) -> None:
     allowed = [*choices(skills, TEXTS[case])]
     budgets = {each.tokens + off for each in allowed for off in (-1, 0, 1)}
     wrong = [
-        (budget, told.tokens, best.tokens)
+        (budget, result.tokens, best.tokens)
         for budget in sorted(budgets - {-1, 0})
-        for told in [tell("standard", skills, max_tokens=budget)]
+        for result in [catalog_for("standard", skills, max_tokens=budget)]
         for best in [next(each for each in allowed if each.tokens <= budget)]
-        if told != best
+        if result != best
     ]
     assert not wrong, "budget, tokens of the text, tokens of the best text"
 
@@ -115,45 +115,45 @@ def test_at_every_budget_the_text_is_the_best_that_fits(case: str) -> None:
 def test_what_folds_away_does_not_count_against_the_budget() -> None:
     skills = [skill("a", "one" + "\x01\x9b" * 2000 + "two")]
     folded = [skill("a", "one two")]
-    budget = tell("standard", folded).tokens
-    assert tell("standard", skills, max_tokens=budget) == tell("standard", folded)
+    budget = catalog_for("standard", folded).tokens
+    assert catalog_for("standard", skills, max_tokens=budget) == catalog_for("standard", folded)
 
 
 @pytest.mark.req("C-06")
 def test_the_steps_of_the_standard_in_their_order() -> None:
     skills = [skill(f"skill-{number}", "x" * 100) for number in range(6)]
     seen: list[str] = []
-    for budget in range(tell("standard", skills).tokens, 0, -1):
-        told = tell("standard", skills, max_tokens=budget)
-        lengths = [len(found) for found in re.findall("<description>(.*)</description>", told.text)]
-        assert told.tokens <= budget
-        assert told.entries + told.omitted == 6
-        assert not told.truncated or len(set(lengths)) <= 1
+    for budget in range(catalog_for("standard", skills).tokens, 0, -1):
+        result = catalog_for("standard", skills, max_tokens=budget)
+        lengths = [len(found) for found in re.findall("<description>(.*)</description>", result.text)]
+        assert result.tokens <= budget
+        assert result.entries + result.omitted == 6
+        assert not result.truncated or len(set(lengths)) <= 1
         assert not lengths or min(lengths) >= 60
-        step = "empty" if not told.text else "some names" if told.omitted else "cut" if lengths else "names"
-        step = step if told.truncated else "whole"
+        step = "empty" if not result.text else "some names" if result.omitted else "cut" if lengths else "names"
+        step = step if result.truncated else "whole"
         seen += [] if seen[-1:] == [step] else [step]
     assert seen == ["whole", "cut", "names", "some names", "empty"]
 
 
 def test_a_text_that_leaves_names_out_counts_them_and_points_to_search() -> None:
     skills = [skill(f"skill-{number:02}", "x" * 300) for number in range(20)]
-    told = tell("standard", skills, max_tokens=120)
-    element = ElementTree.fromstring(told.text[told.text.index("\n") + 1 :])
+    result = catalog_for("standard", skills, max_tokens=120)
+    element = ElementTree.fromstring(result.text[result.text.index("\n") + 1 :])
     *listed, omitted = element
-    assert [each.findtext("name") for each in listed] == [f"skill-{n:02}" for n in range(told.entries)]
-    assert (omitted.tag, omitted.attrib) == ("omitted", {"count": str(20 - told.entries)})
+    assert [each.findtext("name") for each in listed] == [f"skill-{n:02}" for n in range(result.entries)]
+    assert (omitted.tag, omitted.attrib) == ("omitted", {"count": str(20 - result.entries)})
     assert element.attrib == {"truncated": "true"}
-    assert told.text.partition("\n")[0].endswith("find skills with `skill_search`.")
+    assert result.text.partition("\n")[0].endswith("find skills with `skill_search`.")
 
 
 @pytest.mark.parametrize("max_tokens", [120, 300, 600])
 def test_a_profile_without_a_search_tool_says_that_it_shortened_and_does_not_mention_search(max_tokens: int) -> None:
     skills = [skill(f"skill-{number:02}", "x" * 300) for number in range(20)]
-    told = tell("rip", skills, max_tokens=max_tokens)
-    assert told.truncated
-    assert "shortened" in told.text
-    assert "skill_search" not in told.text
+    result = catalog_for("rip", skills, max_tokens=max_tokens)
+    assert result.truncated
+    assert "shortened" in result.text
+    assert "skill_search" not in result.text
 
 
 @pytest.mark.parametrize("off", [-1, 0, 1])
@@ -162,18 +162,18 @@ def test_the_setting_bounds_the_text_to_the_token(machine: Machine, off: int) ->
         write_skill(machine.repo / ".agents/skills", name)
     whole = machine.shelf().session().catalog_text()
     config = {"skills": {"initial": {"max_tokens": whole.tokens + off}}}
-    told = machine.shelf(config=config).session().catalog_text()
-    assert told.truncated is (off < 0)
-    assert (told == whole) is (off >= 0)
+    result = machine.shelf(config=config).session().catalog_text()
+    assert result.truncated is (off < 0)
+    assert (result == whole) is (off >= 0)
 
 
 def test_without_a_setting_two_thousand_tokens_are_spent(machine: Machine) -> None:
     for number in range(40):
         text = f"---\nname: skill-{number}\ndescription: {'x' * 300}\n---\n"
         write_skill(machine.repo / ".agents/skills", f"skill-{number}", text)
-    told = machine.shelf().session().catalog_text()
+    result = machine.shelf().session().catalog_text()
     # One character more in each description would be 40 bytes, that is 10 tokens, more.
-    assert (told.truncated, told.omitted, 2000 - 10 < told.tokens <= 2000) == (True, 0, True)
+    assert (result.truncated, result.omitted, 2000 - 10 < result.tokens <= 2000) == (True, 0, True)
 
 
 # Codelia: entries and bytes -----------------------------------------------------------------------
@@ -184,10 +184,10 @@ def test_without_a_setting_two_thousand_tokens_are_spent(machine: Machine) -> No
 def test_codelia_lists_at_most_the_maximum_of_entries(machine: Machine, most: int, listed: int) -> None:
     for name in "edcba":
         write_skill(machine.repo / ".agents/skills", name)
-    told = machine.shelf("codelia", config={"skills": {"initial": {"maxEntries": most}}}).session().catalog_text()
-    assert names_in(told.text) == list("abcde"[:listed])
-    assert (told.entries, told.omitted, told.truncated) == (listed, 5 - listed, listed < 5)
-    catalog = ElementTree.fromstring(told.text).find("skills_catalog")
+    result = machine.shelf("codelia", config={"skills": {"initial": {"maxEntries": most}}}).session().catalog_text()
+    assert names_in(result.text) == list("abcde"[:listed])
+    assert (result.entries, result.omitted, result.truncated) == (listed, 5 - listed, listed < 5)
+    catalog = ElementTree.fromstring(result.text).find("skills_catalog")
     assert catalog is not None
     assert catalog.attrib == {"scope": "initial", "truncated": "true" if listed < 5 else "false"}
     assert ("skill_search" in "".join(note.text or "" for note in catalog.iter("note"))) is (listed < 5)
@@ -205,24 +205,26 @@ def test_codelia_lists_at_most_the_maximum_of_bytes(machine: Machine, off: int, 
         write_skill(machine.repo / ".agents/skills", name, f"---\nname: {name}\ndescription: 日本語と🧾\n---\n")
     sizes = block_bytes(machine.shelf("codelia").prompt())
     config = {"skills": {"initial": {"maxBytes": sum(sizes) + off}}}
-    told = machine.shelf("codelia", config=config).session().catalog_text()
-    assert block_bytes(told.text) == sizes[:listed]
-    assert f'truncated="{"true" if listed < 3 else "false"}"' in told.text
-    assert (f"{3 - listed} more skills are not listed" in told.text) is (listed < 3)
+    result = machine.shelf("codelia", config=config).session().catalog_text()
+    assert block_bytes(result.text) == sizes[:listed]
+    assert f'truncated="{"true" if listed < 3 else "false"}"' in result.text
+    assert (f"{3 - listed} more skills are not listed" in result.text) is (listed < 3)
 
 
 @pytest.mark.req("C-61")
 def test_the_first_entry_that_does_not_fit_ends_the_list() -> None:
     skills = [skill("a"), skill("b", "x" * 900), skill("c")]
-    told = tell("codelia", skills, max_bytes=sum(block_bytes(tell("codelia", [skills[0], skills[2]]).text)))
-    assert names_in(told.text) == ["a"]
+    result = catalog_for(
+        "codelia", skills, max_bytes=sum(block_bytes(catalog_for("codelia", [skills[0], skills[2]]).text))
+    )
+    assert names_in(result.text) == ["a"]
 
 
 @pytest.mark.req("C-61", "C-62")
 def test_a_list_may_be_empty_and_still_point_to_search() -> None:
-    told = tell("codelia", [skill("a"), skill("b")], max_bytes=1)
-    assert (names_in(told.text), told.omitted, told.truncated) == ([], 2, True)
-    assert "skill_search" in told.text.partition("<skills_catalog")[2]
+    result = catalog_for("codelia", [skill("a"), skill("b")], max_bytes=1)
+    assert (names_in(result.text), result.omitted, result.truncated) == ([], 2, True)
+    assert "skill_search" in result.text.partition("<skills_catalog")[2]
 
 
 @pytest.mark.req("C-60", "C-61", "C-06")
@@ -230,7 +232,7 @@ def test_without_settings_codelia_lists_200_entries_and_32768_bytes() -> None:
     short = catalog_text([skill(f"s-{n:04}") for n in range(500)], SYSTEMS["codelia"], Settings())
     assert (short.entries, short.omitted) == (200, 300)
     longer = [skill(f"s-{n:04}", "x" * 1000) for n in range(500)]
-    size = block_bytes(tell("codelia", longer[:1]).text)[0]
+    size = block_bytes(catalog_for("codelia", longer[:1]).text)[0]
     assert catalog_text(longer, SYSTEMS["codelia"], Settings()).entries == 32768 // size
 
 
@@ -242,18 +244,18 @@ def test_without_settings_codelia_lists_200_entries_and_32768_bytes() -> None:
 def test_mycodeagent_lists_at_most_the_maximum_of_characters(off: int, listed: int) -> None:
     skills = [skill("a", "größe"), skill("b", "日本語"), skill("c", "🧾 x")]
     lines = ["- a: größe", "- b: 日本語", "- c: 🧾 x"]
-    told = tell("mycodeagent", skills, max_chars=sum(len(line) + 1 for line in lines) + off)
-    listing = told.text.partition("\nAvailable skills:\n")[2].split("\n")
+    result = catalog_for("mycodeagent", skills, max_chars=sum(len(line) + 1 for line in lines) + off)
+    listing = result.text.partition("\nAvailable skills:\n")[2].split("\n")
     assert listing[:listed] == lines[:listed]
     assert len(listing) == listed + (listed < 3)
-    assert (told.entries, told.omitted, told.truncated) == (listed, 3 - listed, listed < 3)
+    assert (result.entries, result.omitted, result.truncated) == (listed, 3 - listed, listed < 3)
 
 
 @pytest.mark.req("M-42")
 def test_the_first_line_that_does_not_fit_ends_the_list_and_what_is_left_out_is_said() -> None:
     skills = [skill("a"), skill("b", "x" * 900), skill("c")]
-    told = tell("mycodeagent", skills, max_chars=100)
-    listing = told.text.partition("\nAvailable skills:\n")[2].split("\n")
+    result = catalog_for("mycodeagent", skills, max_chars=100)
+    listing = result.text.partition("\nAvailable skills:\n")[2].split("\n")
     assert listing[0] == "- a: Does it."
     assert re.fullmatch(r"\(2 more are not listed.*\)", listing[1])
     assert len(listing) == 2
@@ -261,7 +263,7 @@ def test_the_first_line_that_does_not_fit_ends_the_list_and_what_is_left_out_is_
 
 @pytest.mark.req("M-42")
 def test_where_not_even_one_line_fits_the_list_says_none() -> None:
-    listing = tell("mycodeagent", [skill("a")], max_chars=1).text.partition("\nAvailable skills:\n")[2]
+    listing = catalog_for("mycodeagent", [skill("a")], max_chars=1).text.partition("\nAvailable skills:\n")[2]
     assert listing.split("\n")[0] == "(none)"
 
 
@@ -325,10 +327,10 @@ def test_a_profile_names_the_numbers_that_bound_its_text(
 @pytest.mark.parametrize("profile", ["standard", "strict", "rip", "codelia", "mycodeagent"])
 def test_ten_thousand_skills_stay_within_the_budget(profile: str) -> None:
     skills = [skill(f"skill-{number:05}", f"Does the thing with number {number}. " * 9) for number in range(10_000)]
-    told = catalog_text(skills, SYSTEMS[profile], Settings())
-    frame = len(tell(profile, skills[:1]).text)
+    result = catalog_text(skills, SYSTEMS[profile], Settings())
+    frame = len(catalog_for(profile, skills[:1]).text)
     most = {"standard": 2000 * 4, "strict": 2000 * 4, "rip": 2000 * 4, "codelia": 32768 + frame}
-    assert len(told.text.encode()) <= most.get(profile, 12000 + frame)
-    assert told.truncated
-    assert told.entries + told.omitted == 10_000
-    assert told.entries > 10
+    assert len(result.text.encode()) <= most.get(profile, 12000 + frame)
+    assert result.truncated
+    assert result.entries + result.omitted == 10_000
+    assert result.entries > 10

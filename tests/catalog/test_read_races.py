@@ -81,10 +81,10 @@ def test_nothing_from_outside_is_read_while_links_come_and_go(machine: Machine, 
                 break
             for reader in missing:
                 try:
-                    told, state = repr(READERS[reader](shelf)), "served"
+                    output, state = repr(READERS[reader](shelf)), "served"
                 except SkillError as refusal:
-                    told, state = repr(refusal), "refused"
-                assert TOKEN not in told
+                    output, state = repr(refusal), "refused"
+                assert TOKEN not in output
                 met[reader, state] += 1
 
     assert needed <= met.keys()

@@ -16,7 +16,7 @@ from skillshelf import AmbiguousSkill, LimitExceeded, PathEscape
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     """The tree above; the tests only read it."""
     return lay_out(tmp_path_factory.mktemp("addresses"))
 
@@ -27,11 +27,11 @@ def lower_hex(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", FILES, ids=ascii)
-def test_every_file_of_a_skill_is_served_byte_for_byte(ground: Machine, name: str) -> None:
+def test_every_file_of_a_skill_is_served_byte_for_byte(tree: Machine, name: str) -> None:
     content = FILES[name]
     data = content if isinstance(content, bytes) else content.encode()
-    shelf = ground.shelf()
-    folder = f"{ground.home}/.agents/skills/deploy"
+    shelf = tree.shelf()
+    folder = f"{tree.home}/.agents/skills/deploy"
     # As a program writes it, with as much encoding as there can be, and with as little.
     spellings = [quote(name), lower_hex(name), quote(name, safe="/;+&=,!:@~$*[]()|<>'\" ")]
 
@@ -65,8 +65,8 @@ def test_the_name_of_a_skill_is_decoded_too(machine: Machine, profile: str, name
     assert machine.shelf(profile).read(address).content == text
 
 
-def test_an_address_of_a_folder_lists_its_files_and_folders_but_no_links(ground: Machine) -> None:
-    shelf = ground.shelf()
+def test_an_address_of_a_folder_lists_its_files_and_folders_but_no_links(tree: Machine) -> None:
+    shelf = tree.shelf()
 
     listing = shelf.read("skill://deploy/references")
 
@@ -178,9 +178,9 @@ def test_an_address_has_at_most_4096_characters_32_segments_and_255_bytes_a_name
     ],
 )
 def test_the_content_type_is_the_profiles_business(
-    ground: Machine, name: str, by_extension: str, markdown_or_plain: str
+    tree: Machine, name: str, by_extension: str, markdown_or_plain: str
 ) -> None:
-    found = {name: ground.shelf(name) for name in ("standard", "strict", "rip", "omp")}
+    found = {name: tree.shelf(name) for name in ("standard", "strict", "rip", "omp")}
     types = {profile: shelf.read(f"skill://deploy/{name}").content_type for profile, shelf in found.items()}
 
     assert types == {**dict.fromkeys(("standard", "strict", "rip"), by_extension), "omp": markdown_or_plain}
@@ -195,10 +195,10 @@ def omp_read(machine: Machine, address: str) -> Any:
 
 
 @pytest.mark.req("O-02", "O-49", "O-50")
-def test_a_name_is_the_skill_file_and_a_path_is_a_file_in_its_folder(ground: Machine) -> None:
-    folder = f"{ground.home}/.agents/skills/deploy"
+def test_a_name_is_the_skill_file_and_a_path_is_a_file_in_its_folder(tree: Machine) -> None:
+    folder = f"{tree.home}/.agents/skills/deploy"
 
-    whole, part = omp_read(ground, "skill://deploy"), omp_read(ground, "skill://deploy/references/style.md")
+    whole, part = omp_read(tree, "skill://deploy"), omp_read(tree, "skill://deploy/references/style.md")
 
     assert (whole.text, whole.data["path"]) == (Path(folder, "SKILL.md").read_text(), f"{folder}/SKILL.md")
     assert (part.text, part.data["path"]) == ("# Style\n", f"{folder}/references/style.md")
@@ -206,18 +206,18 @@ def test_a_name_is_the_skill_file_and_a_path_is_a_file_in_its_folder(ground: Mac
 
 @pytest.mark.req("O-51")
 @pytest.mark.parametrize("name", ["Deploy", "DEPLOY", "deplo", "deploy-", "deploy ", "ｄｅｐｌｏｙ"])
-def test_a_skill_is_found_by_its_exact_name_only(ground: Machine, name: str) -> None:
-    result = omp_read(ground, f"skill://{name}")
+def test_a_skill_is_found_by_its_exact_name_only(tree: Machine, name: str) -> None:
+    result = omp_read(tree, f"skill://{name}")
 
     assert result.error.code == "not_found"
     assert result.error.message.startswith(f"Skill not found: {name}")
 
 
 @pytest.mark.req("O-52")
-def test_a_path_is_decoded_exactly_once(ground: Machine) -> None:
-    assert omp_read(ground, "skill://deploy/with%20two%20%20blanks.md").text == "blanks\n"
-    assert omp_read(ground, "skill://deploy/%2541.md").text == "encoded once more\n"
-    assert omp_read(ground, "skill://deploy/%41.md").error.code == "not_found"
+def test_a_path_is_decoded_exactly_once(tree: Machine) -> None:
+    assert omp_read(tree, "skill://deploy/with%20two%20%20blanks.md").text == "blanks\n"
+    assert omp_read(tree, "skill://deploy/%2541.md").text == "encoded once more\n"
+    assert omp_read(tree, "skill://deploy/%41.md").error.code == "not_found"
 
 
 @pytest.mark.req("O-53", "O-54")
@@ -232,8 +232,8 @@ def test_a_path_is_decoded_exactly_once(ground: Machine) -> None:
         ("references/..%5c..%5cx", "Path traversal (..) is not allowed"),
     ],
 )
-def test_an_absolute_path_and_a_way_up_are_refused_for_what_they_are(ground: Machine, path: str, reason: str) -> None:
-    result = omp_read(ground, f"skill://deploy/{path}")
+def test_an_absolute_path_and_a_way_up_are_refused_for_what_they_are(tree: Machine, path: str, reason: str) -> None:
+    result = omp_read(tree, f"skill://deploy/{path}")
 
     assert result.error.code == "invalid_params"
     assert result.error.message.startswith(reason)
@@ -241,8 +241,8 @@ def test_an_absolute_path_and_a_way_up_are_refused_for_what_they_are(ground: Mac
 
 @pytest.mark.req("O-55")
 @pytest.mark.parametrize("path", ["link-file", f"link-folder/{SECRET}", f"link-up/{SECRET}", "references/link-deep"])
-def test_no_link_leads_out_of_the_skill(ground: Machine, path: str) -> None:
-    result = omp_read(ground, f"skill://deploy/{path}")
+def test_no_link_leads_out_of_the_skill(tree: Machine, path: str) -> None:
+    result = omp_read(tree, f"skill://deploy/{path}")
 
     assert (result.ok, result.data, TOKEN in result.text) == (False, {}, False)
 

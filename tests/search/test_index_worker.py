@@ -31,7 +31,7 @@ def skills(machine: Machine) -> Sequence[CatalogSkill]:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Collect the number of skills in each request to the second process, which is started even on one core."""
     questions: list[int] = []
     ask = worker_process.WorkerProcess.ask
@@ -50,22 +50,22 @@ def by_one(skills: Sequence[CatalogSkill]) -> dict[int, IndexedText]:
     return dict(gather(skills, WEIGHTS, worker_from=len(skills) + 1))
 
 
-def test_two_processes_gather_the_same_as_one(skills: Sequence[CatalogSkill], asked: list[int]) -> None:
+def test_two_processes_gather_the_same_as_one(skills: Sequence[CatalogSkill], requests: list[int]) -> None:
     found = list(gather(skills, WEIGHTS, worker_from=FEW))
 
     assert (len(found), dict(found)) == (MANY, by_one(skills))
-    assert asked
+    assert requests
 
 
-def test_a_few_skills_are_not_worth_a_second_process(skills: Sequence[CatalogSkill], asked: list[int]) -> None:
+def test_a_few_skills_are_not_worth_a_second_process(skills: Sequence[CatalogSkill], requests: list[int]) -> None:
     few = skills[: FEW - 1]
 
-    assert (dict(gather(few, WEIGHTS, worker_from=FEW)), asked) == (by_one(few), [])
+    assert (dict(gather(few, WEIGHTS, worker_from=FEW)), requests) == (by_one(few), [])
 
 
 @pytest.mark.parametrize("does", ["exit 3", "echo cmodule; echo name; exec cat > /dev/null", "echo; exec sleep 0.1"])
 def test_a_second_process_that_does_something_else_costs_nothing(
-    skills: Sequence[CatalogSkill], asked: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, does: str
+    skills: Sequence[CatalogSkill], requests: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, does: str
 ) -> None:
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\n{does}\n")
@@ -74,18 +74,18 @@ def test_a_second_process_that_does_something_else_costs_nothing(
 
     found = list(gather(skills, WEIGHTS, worker_from=FEW))
 
-    assert (len(found), dict(found), len(asked)) == (MANY, by_one(skills), 1)
+    assert (len(found), dict(found), len(requests)) == (MANY, by_one(skills), 1)
 
 
 def test_where_no_thread_is_to_be_had_one_process_does_it_all(
-    skills: Sequence[CatalogSkill], asked: list[int], monkeypatch: pytest.MonkeyPatch
+    skills: Sequence[CatalogSkill], requests: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(_: Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(Thread, "start", refused)
 
-    assert (dict(gather(skills, WEIGHTS, worker_from=FEW)), asked) == (by_one(skills), [])
+    assert (dict(gather(skills, WEIGHTS, worker_from=FEW)), requests) == (by_one(skills), [])
 
 
 def test_the_second_process_is_the_same_program_and_takes_nothing_else_from_its_surroundings(
@@ -107,12 +107,12 @@ def test_the_second_process_is_the_same_program_and_takes_nothing_else_from_its_
 
 
 def test_what_a_second_process_leaves_undone_is_done_by_the_first(
-    skills: Sequence[CatalogSkill], asked: list[int], monkeypatch: pytest.MonkeyPatch
+    skills: Sequence[CatalogSkill], requests: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask = worker_process.WorkerProcess.ask
 
     def killed_before_the_third(self: worker_process.WorkerProcess, question: Any) -> Any:
-        if len(asked) == 2:
+        if len(requests) == 2:
             assert self._process is not None
             self._process.kill()
         return ask(self, question)
@@ -122,10 +122,10 @@ def test_what_a_second_process_leaves_undone_is_done_by_the_first(
     found = list(gather(skills, WEIGHTS, worker_from=FEW))
 
     assert (len(found), dict(found)) == (MANY, by_one(skills))
-    assert len(asked) <= 3
+    assert len(requests) <= 3
 
 
-def test_who_stops_in_the_middle_leaves_no_process(skills: Sequence[CatalogSkill], asked: list[int]) -> None:
+def test_who_stops_in_the_middle_leaves_no_process(skills: Sequence[CatalogSkill], requests: list[int]) -> None:
     gathered = gather(skills, WEIGHTS, worker_from=FEW)
     next(gathered)
     gathered.close()

@@ -296,9 +296,9 @@ def test_a_tool_call_gives_candidates_with_score_reason_and_skill(machine: Machi
     assert (data["query"], data["count"], data["truncated"]) == ("alpha", 1, False)
     (entry,) = data["results"]
     assert (entry["score"], entry["reason"]) == (900, "exact_name")
-    told = {key: entry["skill"][key] for key in ("name", "description", "path", "scope")}
+    summary = {key: entry["skill"][key] for key in ("name", "description", "path", "scope")}
     scope = "repo" if profile == "codelia" else "project"
-    assert told == {"name": "alpha", "description": "Paints fences.", "path": str(path), "scope": scope}
+    assert summary == {"name": "alpha", "description": "Paints fences.", "path": str(path), "scope": scope}
 
 
 # Who sees what ------------------------------------------------------------------------------------

@@ -42,8 +42,8 @@ QUERIES = ["deploy release notes", "fill pdf forms", "github", "转换", "how to
 def put(root: Path, name: str, words: list[str]) -> Path:
     """A skill whose description and body are these words."""
     half = len(words) // 2
-    told = " ".join(words[:half]) or "Nothing."
-    return write_skill(root, name, f"---\nname: {name}\ndescription: {told}\n---\n{' '.join(words[half:])}\n")
+    description = " ".join(words[:half]) or "Nothing."
+    return write_skill(root, name, f"---\nname: {name}\ndescription: {description}\n---\n{' '.join(words[half:])}\n")
 
 
 def skills_of(machine: Machine) -> Path:
@@ -122,12 +122,12 @@ def test_the_absence_of_hidden_skills_leaves_the_others_in_their_order(
         disabled = [f"skill-{number}" for number in hidden]
         everything = machine.shelf(use_cache=False).search(query, limit=50).results
 
-        told = machine.shelf(use_cache=False, config={"skills": {"disabled": disabled}}).search(
+        report = machine.shelf(use_cache=False, config={"skills": {"disabled": disabled}}).search(
             query, limit=50, model=True
         )
 
         kept = [(r.skill.name, r.score) for r in everything if r.skill.name not in disabled]
-        assert [(r.skill.name, r.score) for r in told.results] == kept
+        assert [(r.skill.name, r.score) for r in report.results] == kept
 
 
 def test_more_equal_skills_than_are_looked_at_first_are_cut_by_path(machine: Machine) -> None:
@@ -199,8 +199,8 @@ def test_an_edit_between_the_look_and_the_search_is_seen_by_the_next_look(
 def test_a_whole_seal_of_another_version_does_not_count(machine: Machine) -> None:
     fill(machine, 3, seed=1)
     machine.shelf().search("deploy")
-    told = marshal.dumps(("another", "version", "of it"))
-    (index_folder(machine) / "seal").write_bytes(blake2b(told, digest_size=16).digest() + told)
+    content = marshal.dumps(("another", "version", "of it"))
+    (index_folder(machine) / "seal").write_bytes(blake2b(content, digest_size=16).digest() + content)
 
     assert answers(machine.shelf()) == fresh(machine)
 
@@ -454,8 +454,8 @@ while time.monotonic() < end and os.getppid() == parent:
     folder = f"{sys.argv[1]}/.agents/skills/{name}"
     os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/.new-{os.getpid()}", "w") as file:
-        told, body = " ".join(dice.choices(words, k=4)), dice.choice(words)
-        file.write(f"---\\nname: {name}\\ndescription: {told}\\n---\\n{body}\\n")
+        description, body = " ".join(dice.choices(words, k=4)), dice.choice(words)
+        file.write(f"---\\nname: {name}\\ndescription: {description}\\n---\\n{body}\\n")
     if dice.random() < 0.1:
         try:
             os.unlink(f"{folder}/SKILL.md")

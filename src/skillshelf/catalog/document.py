@@ -134,16 +134,19 @@ def reads_alike(head: bytes, plain: Document, options: ParseOptions) -> bool:
 
 def body(data: bytes) -> bytes:
     """Return what follows the closing fence; everything if there is no frontmatter."""
-    first = _first_line_end(data)
-    fences = _closing(data, first, whole=True) if first is not None else None
+    fences = _fences(data)
     return data[fences.after :] if fences else data
 
 
 def frontmatter_span(data: bytes) -> tuple[int, int] | None:
     """Return where the text between the fences begins and ends; None if there is no frontmatter."""
-    first = _first_line_end(data)
-    fences = _closing(data, first, whole=True) if first is not None else None
+    fences = _fences(data)
     return (fences.start, fences.end) if fences else None
+
+
+def _fences(data: bytes) -> _Fences | None:
+    first = _first_line_end(data)
+    return _closing(data, first, whole=True) if first is not None else None
 
 
 def repaired_lines(text: str) -> list[str] | None:

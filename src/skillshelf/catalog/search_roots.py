@@ -124,7 +124,7 @@ def _unlinked(folder: _RootName) -> str:
     return os.path.join(files.real_path(folder.path.removesuffix("/" + folder.label)), folder.label)
 
 
-# Bases of rules ---------------------------------------------------------------------------------
+# Bases of rules -----------------------------------------------------------------------------------
 
 
 def _from_env(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
