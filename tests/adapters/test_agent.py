@@ -279,6 +279,7 @@ def test_an_invalid_search_path_is_an_immediate_error(here: Machine, paths: Any,
 # A model ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_without_the_extra_everything_but_a_prompt_works_and_the_error_says_what_to_install(here: Machine) -> None:
     write_skill(here.repo / ".agent/skills", "deploy")
     program = """

@@ -49,6 +49,7 @@ def environment(machine: Machine) -> dict[str, str]:
     return {"PATH": path, "HOME": str(machine.home), "AGENT_SKILLS_PATH": ""}
 
 
+@pytest.mark.slow
 def test_the_command_of_the_recipe_serves_skills(machine: Machine) -> None:
     write_skill(machine.home / ".agents/skills", "deploy")
     # The options alone, for where the SDK is not installed.
@@ -73,6 +74,7 @@ def test_the_command_of_the_recipe_serves_skills(machine: Machine) -> None:
     run(talk)
 
 
+@pytest.mark.slow
 def test_a_model_behind_the_sdk_sees_skills_and_loads_one(machine: Machine) -> None:
     require("claude_agent_sdk")
     from claude_agent_sdk import ResultMessage, query

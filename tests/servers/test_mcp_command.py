@@ -32,6 +32,7 @@ def started(machine: Machine, *words: str, program: Sequence[str] = ("-m", "skil
     )
 
 
+@pytest.mark.slow
 def test_an_invalid_message_gets_an_error_and_the_next_message_is_served(machine: Machine) -> None:
     folder = write_skill(machine.home / ".agents/skills", "alpha").parent
     # A name that is not UTF-8 cannot be encoded as JSON, and must not end the server.
@@ -75,6 +76,7 @@ def test_an_invalid_message_gets_an_error_and_the_next_message_is_served(machine
     process.stderr.close()
 
 
+@pytest.mark.slow
 def test_without_the_extra_the_command_says_what_to_install(machine: Machine) -> None:
     program = "import sys; sys.modules['mcp'] = None\nfrom skillshelf.cli.main import main\nsys.exit(main(['mcp']))"
     done = subprocess.run(
@@ -102,6 +104,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.req("C-08", "C-110", "S-07")
 def test_a_server_without_network_access_ends_with_status_0_at_a_signal_while_its_client_stays(
     machine: Machine,

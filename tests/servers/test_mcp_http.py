@@ -49,6 +49,7 @@ def serving(machine: Machine, *words: str, **variables: str) -> Iterator[str]:
         process.stderr.close()
 
 
+@pytest.mark.slow
 def test_both_eras_are_served_without_paths_of_the_machine(machine: Machine) -> None:
     write_skill(machine.home / ".agents/skills", "alpha")
 

@@ -41,7 +41,7 @@ def request(client: RpcClient, method: str, **params: Any) -> Any:
 
 def test_initialize_returns_name_version_profiles_and_capabilities(machine: Machine) -> None:
     machine.configure("[profiles.lab]\nextends = 'standard'\n")
-    with rpc_process(machine) as client:
+    with rpc_in_process(machine) as client:
         result = request(client, "initialize")
 
     assert result == {
@@ -162,6 +162,7 @@ def test_a_rule_denies_requests_without_a_session_too(machine: Machine, method: 
     assert code == (-32000, "denied")
 
 
+@pytest.mark.slow
 def test_untrusted_skills_are_listed_and_hidden_unless_the_run_trusts_them(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "stranger")
     with rpc_in_process(machine) as client:
@@ -177,6 +178,7 @@ def test_untrusted_skills_are_listed_and_hidden_unless_the_run_trusts_them(machi
         assert client.ask("skills.load", name="stranger")["skill"]["name"] == "stranger"
 
 
+@pytest.mark.slow
 def test_standard_error_says_how_many_skills_are_hidden(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "stranger")
 
@@ -262,6 +264,7 @@ def test_a_policy_and_preloaded_skills_are_those_of_the_session(machine: Machine
     assert wrong_name["message"] == "Unknown skill: nonsense. Available: deploy"
 
 
+@pytest.mark.slow
 def test_events_come_before_the_answer_and_are_those_of_the_journal(machine: Machine) -> None:
     put(machine.home / ".agents/skills", "deploy")
     own = machine.base / "own.jsonl"
@@ -314,6 +317,7 @@ def without_frame(journal: Path, session: str) -> list[dict[str, Any]]:
     return [{**{k: v for k, v in record.items() if k not in frame}, "session": session} for record in records]
 
 
+@pytest.mark.slow
 def test_events_missing_from_a_journal_are_reported_at_the_start_and_at_the_end(machine: Machine) -> None:
     lines = [
         {"jsonrpc": "2.0", "id": 1, "method": "session.open", "params": {"journal": "."}},
@@ -366,6 +370,7 @@ sys.exit(f"imported {network}" if network else code)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.req("C-08", "C-110", "S-07", "S-127")
 def test_nothing_is_searched_for_or_fetched_from_a_remote_place(machine: Machine) -> None:
     write_skill(machine.home / ".agents/skills", "alpha", "---\nname: alpha\ndescription: https://a.example/x\n---\nB")

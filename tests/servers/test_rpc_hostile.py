@@ -1,4 +1,4 @@
-"""Hostile messages, concurrent sessions, and values of wrong types.
+"""Hostile messages and concurrent sessions.
 
 `SKILLSHELF_HOSTILE_MESSAGES=10000` sends more messages than the default run.
 """
@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, get_type_hints
 
+import pytest
 from support.policies import put
 from support.rpcclient import RpcClient, rpc_in_process, rpc_process
 from support.trees import Machine, write_skill
@@ -143,6 +144,7 @@ KINDS: list[Callable[[random.Random], bytes]] = [
 ]
 
 
+@pytest.mark.slow
 def test_after_any_number_of_hostile_messages_a_valid_one_is_served(machine: Machine) -> None:
     skill = write_skill(machine.home / ".agents/skills", "alpha").parent
     (skill / "link").symlink_to("/etc/passwd")
@@ -169,6 +171,7 @@ def test_after_any_number_of_hostile_messages_a_valid_one_is_served(machine: Mac
 # Concurrency ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_concurrent_sessions_do_not_affect_each_other(machine: Machine) -> None:
     for name in ("alpha", "beta"):
         put(machine.home / ".agents/skills", name)

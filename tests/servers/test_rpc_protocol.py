@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.policies import put
-from support.rpcclient import WAIT, rpc_in_process, rpc_process, start
+from support.rpcclient import WAIT, rpc_in_process, start
 from support.trees import Machine, write_skill
 
 from skillshelf.core import limits
@@ -70,7 +70,7 @@ ERRORS: dict[str, tuple[bytes, int, Any]] = {
 def test_every_error_has_the_code_of_the_specification(machine: Machine) -> None:
     write_skill(machine.home / ".agents/skills", "alpha")
     found = {}
-    with rpc_process(machine) as client:
+    with rpc_in_process(machine) as client:
         for name, (line, _, _) in ERRORS.items():
             client.line(line)
             answer = client.other()
@@ -157,6 +157,7 @@ def test_the_responses_to_a_batch_are_sent_together_and_notifications_get_none(m
     assert client.others.empty()
 
 
+@pytest.mark.slow
 def test_empty_lines_are_ignored_and_the_last_line_needs_no_newline(machine: Machine) -> None:
     done = machine.run("rpc", input='\n \r\n{"jsonrpc":"2.0","id":1,"method":"session.open"}')
 
@@ -317,6 +318,7 @@ def types_in(journal: Path) -> list[str]:
     return [json.loads(line)["type"] for line in journal.read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.slow
 def test_at_the_end_of_the_input_every_request_is_answered_without_confirmations(machine: Machine) -> None:
     put(machine.repo / ".agents/skills", "stranger")
     journal = machine.base / "run.jsonl"
@@ -335,6 +337,7 @@ def test_at_the_end_of_the_input_every_request_is_answered_without_confirmations
     assert (done.returncode, types_in(journal)[-1]) == (0, "session_ended")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_sessions_and_journals(machine: Machine, number: int) -> None:
     put(machine.repo / ".agents/skills", "stranger")
@@ -377,6 +380,7 @@ def test_a_client_that_stops_reading_does_not_keep_the_server_from_ending(machin
         os.close(fd)
 
 
+@pytest.mark.slow
 def test_the_server_ends_when_the_client_is_gone(machine: Machine) -> None:
     journal = machine.base / "run.jsonl"
     process = start(machine, "--journal", str(journal))
@@ -395,6 +399,7 @@ def test_the_server_ends_when_the_client_is_gone(machine: Machine) -> None:
     assert types_in(journal)[-1] == "session_ended"
 
 
+@pytest.mark.slow
 def test_errors_at_the_start_are_reported_before_the_first_request(machine: Machine) -> None:
     wrong = [machine.run("rpc", "--profile", "x", input=""), machine.run("rpc", "--cwd", "/nowhere", input="")]
     machine.configure("nonsense = 1\n")
