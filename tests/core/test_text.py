@@ -33,7 +33,6 @@ def test_a_text_is_cut_to_characters_without_a_blank_before_the_ellipsis(text: s
     assert cut(text, length) == expected
 
 
-@pytest.mark.parametrize("cells", range(9))
 @pytest.mark.parametrize("text", ["plain text", "翻译成中文", "e\u0301" * 9])
-def test_a_shortened_text_never_takes_more_cells_than_there_are(text: str, cells: int) -> None:
-    assert width(shorten(text, cells)) <= cells
+def test_a_shortened_text_never_takes_more_cells_than_there_are(text: str) -> None:
+    assert [cells for cells in range(12) if width(shorten(text, cells)) > cells] == []

@@ -111,18 +111,18 @@ def shorten(text: str, cells: int) -> str:
     return kept + "…" if cells > 0 else ""
 
 
-TRUE_WORDS = frozenset({"1", "true", "yes", "y", "on"})
-FALSE_WORDS = frozenset({"0", "false", "no", "n", "off"})
+_TRUE_WORDS = frozenset({"1", "true", "yes", "y", "on"})
+_FALSE_WORDS = frozenset({"0", "false", "no", "n", "off"})
 
 
 def is_true(value: object) -> bool:
     """Return whether a value of frontmatter or of the environment means yes, in any spelling that agents accept."""
-    return str(value).strip().lower() in TRUE_WORDS
+    return str(value).strip().lower() in _TRUE_WORDS
 
 
 def is_false(value: object) -> bool:
     """Return whether a value of frontmatter or of the environment means no."""
-    return str(value).strip().lower() in FALSE_WORDS
+    return str(value).strip().lower() in _FALSE_WORDS
 
 
 def plural(count: int, noun: str) -> str:
