@@ -342,11 +342,11 @@ def test_a_host_that_is_nearly_named_is_suggested(run: Run) -> None:
 
 
 def test_the_script_that_asks_real_hosts_says_what_it_needs() -> None:
-    script = Path(__file__).parent / "advice.py"
+    script = Path(__file__).parent / "apply_fixes.py"
 
     done = subprocess.run([sys.executable, "-I", "-S", script, "codex"], capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stderr) == (
         1,
-        "advice.py needs skillshelf, pytest, jsonschema: pip install -e '.[test]'\n",
+        "apply_fixes.py needs skillshelf, pytest, jsonschema: pip install -e '.[test]'\n",
     )
