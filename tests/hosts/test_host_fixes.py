@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.host_cases import linked_file, linked_folder, skill, trust
-from support.host_runs import Run, asked
+from support.host_runs import Run, json_output
 from support.trees import Machine, write_skill
 
 from skillshelf.config.hosts import HOSTS
@@ -138,7 +138,7 @@ def test_every_command_that_is_advised_works_as_it_stands(machine: Machine, run:
     TREES[tree](machine)
     path = stray_path(machine)
     (skill_file,) = Seen(machine, path).skill_files
-    (candidate,) = asked(run, "why", skill_file.path, schema="why")["candidates"]
+    (candidate,) = json_output(run, "why", skill_file.path, schema="why")["candidates"]
     fixes = {row["host"]: row["fix"] for row in candidate["hosts"] if row["fix"]}
 
     for host, fix in fixes.items():
