@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.host_cases import PLACE_CASES, PlaceCase, skill, trust
-from support.host_runs import Run, asked
+from support.host_runs import Run, json_output
 from support.trees import Machine, write_skill
 
 from skillshelf.catalog.document import Document
@@ -118,9 +118,9 @@ def test_a_new_host_is_one_row(machine: Machine, run: Run, monkeypatch: pytest.M
     monkeypatch.setitem(HOSTS, row.name, row)
     write_skill(machine.repo / ".claude/skills", "deploy")
 
-    (before,) = asked(run, "why", "deploy", "--host", "new-host", schema="why")["candidates"]
+    (before,) = json_output(run, "why", "deploy", "--host", "new-host", schema="why")["candidates"]
     status, out, _ = run("link", "deploy", "--to", "new-host")
-    (after,) = asked(run, "why", "deploy", "--host", "new-host", schema="why")["candidates"]
+    (after,) = json_output(run, "why", "deploy", "--host", "new-host", schema="why")["candidates"]
 
     told = [(host["verdict"], host["detail"], host["fix"]) for host in (before["hosts"][0], after["hosts"][0])]
     assert told == [
@@ -134,7 +134,7 @@ def test_a_new_host_is_one_row(machine: Machine, run: Run, monkeypatch: pytest.M
             "Running sessions: new-host needs a restart",
         ],
     )
-    assert [host["host"] for host in asked(run, "hosts", schema="hosts")["hosts"]][-1] == "new-host"
+    assert [host["host"] for host in json_output(run, "hosts", schema="hosts")["hosts"]][-1] == "new-host"
     assert machine.names("host:new-host") == ["deploy"]
 
 

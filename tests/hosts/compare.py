@@ -1,4 +1,4 @@
-"""Runs real agent hosts on the trees of our cases and compares what they list with what their profiles predict.
+"""Run real agent hosts on the trees of our cases and compare their lists with the predictions of their profiles.
 
     python tests/hosts/compare.py [HOST ...] [--bin DIR ...]
 
@@ -48,7 +48,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Host(NamedTuple):
-    """How a host is asked for its list, and how its answer is read: real paths of SKILL.md files, or names.
+    """The program of a host, its arguments, and the parser of its list: real paths of SKILL.md files, or names.
 
     A host that goes on after its answer is told `say`, and its answer is the line that begins with `answer`. What its
     settings turn off is not in its list, or `lists_all`.
@@ -118,7 +118,7 @@ HOSTS = {
 
 
 def ask(host: Host, program: str, cwd: Path, home: Path, env: Mapping[str, str] = NOTHING) -> set[str]:
-    """What the real program lists."""
+    """Return what the real program lists."""
     environment = {**ENVIRONMENT, **env, "PATH": os.environ["PATH"], "HOME": str(home)}
     words = [program, *host.words]
     if host.answer:
@@ -127,7 +127,7 @@ def ask(host: Host, program: str, cwd: Path, home: Path, env: Mapping[str, str] 
 
 
 def _output(words: list[str], cwd: Path, environment: dict[str, str]) -> str:
-    """What a program prints; errors come last."""
+    """Return what a program prints; errors come last."""
     done = subprocess.run(
         words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS
     )
@@ -135,7 +135,7 @@ def _output(words: list[str], cwd: Path, environment: dict[str, str]) -> str:
 
 
 def _conversation(words: list[str], host: Host, cwd: Path, environment: dict[str, str]) -> str:
-    """What a program answers line by line, up to the answer that was wanted."""
+    """Return the lines that a program answers, up to the expected answer."""
     with subprocess.Popen(
         words,
         cwd=cwd,
@@ -164,7 +164,7 @@ def _conversation(words: list[str], host: Host, cwd: Path, environment: dict[str
 
 
 class Tree(NamedTuple):
-    """A case: a function that puts it on disk and gives the working directory, and variables."""
+    """A function that writes a case to disk and returns the working directory, and its environment variables."""
 
     title: str
     build: Callable[[Machine], Path]
@@ -172,7 +172,7 @@ class Tree(NamedTuple):
 
 
 def trees(host: str) -> Iterator[Tree]:
-    """Every case that can be asked of a host."""
+    """Yield every case that a host can be tested on."""
     for text in TEXT_CASES:
         yield Tree(f"{text.number} {text.title}", partial(_put_text, text, ROOTS.get(host, ".agents/skills")))
     for place in PLACE_CASES:
@@ -206,7 +206,7 @@ def _put_place(case: PlaceCase, machine: Machine) -> Path:
 
 
 def compare(name: str, program: str) -> list[str]:
-    """The cases in which the program and our profile list different files."""
+    """Return the cases in which the program and our profile list different files."""
     host = HOSTS[name]
     differences = []
     own = own_skills(host, program)
@@ -236,19 +236,19 @@ def compare(name: str, program: str) -> list[str]:
 
 
 def own_skills(host: Host, program: str) -> set[str]:
-    """What a host lists where there is no skill but those it brings along."""
+    """Return the skills that come with a host."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         machine = Machine(Path(folder).resolve())
         return ask(host, program, machine.repo, machine.home)
 
 
 def key_of(host: Host, skill_file: SkillFile) -> str:
-    """What a host tells a skill by."""
+    """Return the path or name by which a host lists a skill."""
     return skill_file.real_path if host.by == "path" else skill_file.folder
 
 
 def main() -> int:
-    """Compare every host that is here."""
+    """Compare every installed host."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("hosts", nargs="*", choices=[*HOSTS, []], metavar="HOST")
     parser.add_argument("--bin", action="append", default=[], help="a folder with programs of hosts")

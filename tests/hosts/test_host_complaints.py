@@ -1,4 +1,4 @@
-"""What people complain about most, by number, and the answer they get."""
+"""The most frequent complaints of users, by number, and the answers of `why`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from skillshelf.lint.checks import portability
 
 
 class Answers:
-    """What every host says about one file, and what helps."""
+    """The verdicts of all hosts on one file, and the fixes."""
 
     def __init__(
         self, machine: Machine, path: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
@@ -37,12 +37,12 @@ class Answers:
         return self.verdicts[host]
 
     def fix(self, host: str) -> str | None:
-        """What to do for one host."""
+        """Return the fix for one host."""
         return fix_for(self[host], self.skill_file, self.survey.states[host], self.survey)
 
     @property
     def first_help(self) -> tuple[str, int]:
-        """The most helpful thing to do, and how many hosts it helps."""
+        """Return the most helpful fix, and how many hosts it helps."""
         best = ranked_fixes(self.skill_file, list(self.verdicts.values()), self.survey)[0]
         return best.what, len(best.hosts)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.host_cases import skill
-from support.host_runs import Run, asked, verdicts
+from support.host_runs import Run, json_output, verdicts
 from support.trees import Machine, write_skill
 
 from skillshelf.config.hosts import HOSTS
@@ -90,12 +90,12 @@ def test_why_of_a_path_knows_its_copies(machine: Machine, run: Run) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     run("link", "deploy", "--to", "claude-code", "--to", "kiro")
 
-    (found,) = asked(run, "why", ".agents/skills/deploy", "--host", "kiro", schema="why")["candidates"]
+    (found,) = json_output(run, "why", ".agents/skills/deploy", "--host", "kiro", schema="why")["candidates"]
     status, out, _ = run("why", ".agents/skills/deploy")
 
     assert (found["hosts"][0]["detail"], found["hosts"][0]["fix"]) == ("sees the copy .kiro/skills/deploy", None)
     assert status == run("why", ".agents/skills/deploy", "--host", "kiro")[0] == 0
-    assert "Visible to 10 of 13 hosts, and to 1 more through a copy made by skillshelf." in out
+    assert f"Visible to 10 of {len(HOSTS)} hosts, and to 1 more through a copy made by skillshelf." in out
     assert "move it away" not in out
     assert run("hosts", "--diff", "codex", "kiro")[1] == "codex and kiro see the same skills here.\n"
 
@@ -131,9 +131,9 @@ def test_several_files_are_told_by_their_texts_with_a_total_and_no_advice_for_co
 
     assert lines[:4] == [
         "deploy  2 files have this name, all with the same text",
-        "11 of 13 hosts see one of them.",
-        "  10 of 13 hosts  .agents/skills/deploy/SKILL.md",
-        "  1 of 13 hosts   .kiro/skills/deploy/SKILL.md  (a copy made by skillshelf)",
+        f"11 of {len(HOSTS)} hosts see one of them.",
+        f"  10 of {len(HOSTS)} hosts  .agents/skills/deploy/SKILL.md",
+        f"  1 of {len(HOSTS)} hosts   .kiro/skills/deploy/SKILL.md  (a copy made by skillshelf)",
     ]
     assert lines[-3:-1] == ["How to fix:", "  2 hosts  trust this folder in gemini-cli and in pi"]
     assert "How to fix" not in run("why", ".kiro/skills/deploy")[1]
@@ -150,7 +150,7 @@ def test_a_copy_that_a_host_does_not_accept_is_told_with_what_helps(machine: Mac
     write_skill(machine.repo / ".claude/skills", "deploy", "\ufeff---\nname: deploy\ndescription: D.\n---\n")
     run("link", "deploy", "--to", "codelia")
 
-    (found,) = asked(run, "why", ".claude/skills/deploy", schema="why")["candidates"]
+    (found,) = json_output(run, "why", ".claude/skills/deploy", schema="why")["candidates"]
     status, out, _ = run("link", "deploy", "--to", "codelia")
 
     told = {host["host"]: (host["detail"], host["fix"]) for host in found["hosts"]}
@@ -190,7 +190,7 @@ def test_a_stale_copy_is_reported_and_updated(machine: Machine, run: Run) -> Non
     source.write_text(source.read_text() + "More.\n")
 
     told = run("why", "deploy")[1]
-    (found,) = asked(run, "why", ".agents/skills/deploy", "--host", "kiro", schema="why")["candidates"]
+    (found,) = json_output(run, "why", ".agents/skills/deploy", "--host", "kiro", schema="why")["candidates"]
     status, out, _ = run("link", "deploy", "--to", "kiro")
 
     assert "(a stale copy made by skillshelf)" in told
@@ -328,9 +328,9 @@ def test_a_comparison_counts_all_skills(machine: Machine, run: Run) -> None:
     for name in ("deploy", "review"):
         write_skill(machine.repo / ".agents/skills", name)
     write_skill(machine.repo / ".claude/skills", "ship")
-    every = {host["host"]: host for host in asked(run, "hosts", schema="hosts")["hosts"]}
+    every = {host["host"]: host for host in json_output(run, "hosts", schema="hosts")["hosts"]}
 
-    found = asked(run, "hosts", "--diff", "codex", "opencode", schema="hosts")
+    found = json_output(run, "hosts", "--diff", "codex", "opencode", schema="hosts")
 
     assert [row["name"] for row in found["skills"]] == ["ship"]
     assert found["hosts"] == [every["codex"], every["opencode"]]
@@ -342,11 +342,11 @@ def test_a_host_that_is_nearly_named_is_suggested(run: Run) -> None:
 
 
 def test_the_script_that_asks_real_hosts_says_what_it_needs() -> None:
-    script = Path(__file__).parent / "advice.py"
+    script = Path(__file__).parent / "apply_fixes.py"
 
     done = subprocess.run([sys.executable, "-I", "-S", script, "codex"], capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stderr) == (
         1,
-        "advice.py needs skillshelf, pytest, jsonschema: pip install -e '.[test]'\n",
+        "apply_fixes.py needs skillshelf, pytest, jsonschema: pip install -e '.[test]'\n",
     )

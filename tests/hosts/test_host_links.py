@@ -6,7 +6,7 @@ import os
 
 import pytest
 from support.host_cases import skill
-from support.host_runs import Run, asked, verdicts
+from support.host_runs import Run, json_output, verdicts
 from support.trees import Machine, write_skill
 
 from skillshelf.core.limits import COPIED_BYTES
@@ -17,7 +17,7 @@ from skillshelf.core.limits import COPIED_BYTES
 def test_a_link_makes_a_skill_visible_and_is_taken_back_without_a_trace(machine: Machine, run: Run) -> None:
     write_skill(machine.repo / ".claude/skills", "deploy")
 
-    made = asked(run, "link", "deploy", "--to", "codex", "--to", "kiro", schema="link")["made"]
+    made = json_output(run, "link", "deploy", "--to", "codex", "--to", "kiro", schema="link")["made"]
 
     assert [(one["host"], one["how"], one["visible"]) for one in made] == [
         ("kiro", "copy", True),
@@ -37,7 +37,7 @@ def test_a_host_that_follows_no_links_gets_a_copy(machine: Machine, run: Run) ->
     (folder / "scripts").mkdir()
     (folder / "scripts/run.sh").write_text("#!/bin/sh\n")
 
-    made = asked(run, "link", "deploy", "--to", "codelia", schema="link")["made"]
+    made = json_output(run, "link", "deploy", "--to", "codelia", schema="link")["made"]
 
     copy = machine.repo / ".agents/skills/deploy"
     assert [(one["how"], one["path"], one["visible"]) for one in made] == [("copy", str(copy), True)]
@@ -295,7 +295,7 @@ def test_a_skill_whose_link_leads_nowhere_is_found_by_its_name(
     path.parent.mkdir(parents=True)
     path.symlink_to("../../gone/deploy")
 
-    (found,) = asked(run, "why", "deploy", "--host", "opencode", schema="why")["candidates"]
+    (found,) = json_output(run, "why", "deploy", "--host", "opencode", schema="why")["candidates"]
     status, out, _ = run("why", "deploy")
 
     assert (found["hosts"][0]["verdict"], found["hosts"][0]["detail"], found["hosts"][0]["told"]) == (
@@ -312,7 +312,7 @@ def test_a_link_inside_a_skill_is_no_skill(machine: Machine, run: Run) -> None:
     (folder / "data").mkdir()
     (folder / "data/latest").symlink_to("gone")
 
-    assert [row["name"] for row in asked(run, "hosts", schema="hosts")["skills"]] == ["deploy"]
+    assert [row["name"] for row in json_output(run, "hosts", schema="hosts")["skills"]] == ["deploy"]
 
 
 def test_what_leads_nowhere_is_not_linked(machine: Machine, run: Run) -> None:

@@ -1,4 +1,4 @@
-"""Whether a host trusts a folder, and which skills its own settings leave out."""
+"""Trust of hosts in a folder, and skills that their own settings turn off."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from skillshelf.hosts.survey import Survey, take_survey
 def verdict_on(
     machine: Machine, host: str, file: Path, *, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> tuple[Verdict, str | None]:
-    """What a host makes of the skill in a folder, and what would help."""
+    """Return the verdict of a host on a skill, and the fix."""
     survey: Survey = take_survey(Environment(str(cwd or machine.repo), str(machine.home), env or {}), [host])
     skill_file = survey.by_path[str(file)]
     verdict = judge(skill_file, survey.states[host], survey)

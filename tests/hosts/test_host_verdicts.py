@@ -1,4 +1,4 @@
-"""What each host makes of the same folder: all thirty disagreements, host by host."""
+"""The verdicts of each host on the same folder: all thirty disagreements, host by host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skillshelf.hosts.survey import Survey, take_survey
 
 
 def survey(machine: Machine, cwd: Path, *hosts: str) -> Survey:
-    """What these hosts make of a folder."""
+    """Take a survey of a folder for these hosts."""
     return take_survey(Environment(str(cwd), str(machine.home), {}), hosts or tuple(HOSTS))
 
 

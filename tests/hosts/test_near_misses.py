@@ -1,4 +1,4 @@
-"""What is spelt nearly like a root or a SKILL.md, and skills that lie where no host looks."""
+"""Misspelt roots and SKILL.md files, and skills that are where no host reads."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ Run = Callable[..., tuple[int, str, str]]
 """A command to its status, what it printed and what it said on the side."""
 
 
-def asked(run: Run, *words: str, schema: str, **options: Any) -> Any:
+def json_output(run: Run, *words: str, schema: str, **options: Any) -> Any:
     """What a command prints with `--json`, checked against its schema."""
     _, out, _ = run(*words, "--json", **options)
     found = json.loads(out)
@@ -23,5 +23,5 @@ def asked(run: Run, *words: str, schema: str, **options: Any) -> Any:
 
 def verdicts(run: Run, *words: str, **options: Any) -> dict[str, str]:
     """The verdict of each host on the one file that is meant."""
-    (candidate,) = asked(run, "why", *words, schema="why", **options)["candidates"]
+    (candidate,) = json_output(run, "why", *words, schema="why", **options)["candidates"]
     return {host["host"]: host["verdict"] for host in candidate["hosts"]}

@@ -1,8 +1,8 @@
-"""Does what `why` advises, and asks the real host whether it lists the skill then.
+"""Run the commands that `why` suggests, and check that the real host lists the skill afterwards.
 
-    python tests/hosts/advice.py HOST ... [--bin DIR ...]
+    python tests/hosts/apply_fixes.py HOST ... [--bin DIR ...]
 
-The trees are those of `test_host_help`. A host that is not installed is skipped by name, as in `compare.py`.
+The trees are those of `test_host_fixes`. A host that is not installed is skipped by name, as in `compare.py`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from pathlib import Path
 
 # The trees are those of a test.
 if missing := [name for name in ("skillshelf", "pytest", "jsonschema") if find_spec(name) is None]:
-    sys.exit(f"advice.py needs {', '.join(missing)}: pip install -e '.[test]'")
+    sys.exit(f"apply_fixes.py needs {', '.join(missing)}: pip install -e '.[test]'")
+
+# `compare` makes the helpers of the tests importable; the schemas are in `tools`.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 from compare import HOSTS, ask, key_of, own_skills
 from support.trees import Machine
-from test_host_help import TREES, Build, Seen, stray_path
+from test_host_fixes import TREES, Build, Seen, stray_path
 
 
-def advised(machine: Machine, host: str) -> list[str]:
-    """The words of the command that makes a host see the one skill there is; none where it takes more than that."""
+def suggested(machine: Machine, host: str) -> list[str]:
+    """Return the arguments of the command that makes the only skill visible; nothing if it takes more than that."""
     (skill_file,) = Seen(machine, stray_path(machine)).skill_files
     (candidate,) = json.loads(machine.run("why", skill_file.path, "--host", host, "--json").stdout)["candidates"]
     words = shlex.split(candidate["hosts"][0]["fix"] or "")
@@ -35,12 +38,12 @@ def advised(machine: Machine, host: str) -> list[str]:
 
 
 def is_listed_then(build: Build, name: str, program: str, own: set[str]) -> bool | None:
-    """Whether a host lists the skill of a tree after the command that is advised; None where there is none."""
+    """Return true if a host lists the skill of a tree after the suggested command; None if there is none."""
     host = HOSTS[name]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         machine = Machine(Path(folder).resolve())
         build(machine)
-        if not (words := advised(machine, name)):
+        if not (words := suggested(machine, name)):
             return None
         machine.run(*words)
         listed = ask(host, program, machine.repo, machine.home) - own
@@ -49,7 +52,7 @@ def is_listed_then(build: Build, name: str, program: str, own: set[str]) -> bool
 
 
 def main() -> int:
-    """Ask every host that is named and here."""
+    """Check every named host that is installed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("hosts", nargs="+", choices=HOSTS, metavar="HOST")
     parser.add_argument("--bin", action="append", default=[], help="a folder with programs of hosts")
@@ -63,9 +66,9 @@ def main() -> int:
             continue
         own = own_skills(HOSTS[name], program)
         found = {tree: is_listed_then(build, name, program, own) for tree, build in TREES.items()}
-        asked = [tree for tree, listed in found.items() if listed is not None]
-        failed = [tree for tree in asked if not found[tree]]
-        print(f"{name}: {len(asked) - len(failed)} of {len(asked)} commands worked", *failed, flush=True)
+        tried = [tree for tree, listed in found.items() if listed is not None]
+        failed = [tree for tree in tried if not found[tree]]
+        print(f"{name}: {len(tried) - len(failed)} of {len(tried)} commands worked", *failed, flush=True)
         status |= bool(failed)
     return status
 

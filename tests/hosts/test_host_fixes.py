@@ -1,4 +1,4 @@
-"""What `why` advises, done: who sees the skill afterwards is who was promised."""
+"""The fixes of `why`, applied: exactly the predicted hosts see the skill afterwards."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.host_cases import linked_file, linked_folder, skill, trust
-from support.host_runs import Run, asked
+from support.host_runs import Run, json_output
 from support.trees import Machine, write_skill
 
 from skillshelf.config.hosts import HOSTS
@@ -102,7 +102,7 @@ class Seen:
         self.skill_files = [found for found in named if b"Mine." not in found.head]
 
     def of(self, skill_file: SkillFile) -> list[Verdict]:
-        """What all hosts make of one file."""
+        """Return the verdicts of all hosts on one file."""
         return [judge(skill_file, state, self.survey) for state in self.survey.states.values()]
 
     @property
@@ -112,14 +112,14 @@ class Seen:
         rows = zip(*(self.of(skill_file) for skill_file in self.skill_files), strict=True)
         return {row[0].host: max(row, key=lambda verdict: rank[verdict.visible]) for row in rows}
 
-    def helping(self) -> list[Fix]:
-        """What helps the one file there is."""
+    def fixes(self) -> list[Fix]:
+        """Return the fixes for the only file."""
         (skill_file,) = self.skill_files
         return ranked_fixes(skill_file, self.of(skill_file), self.survey)
 
 
 def stray_path(machine: Machine) -> str | None:
-    """Where the skill lies if that is in no root."""
+    """Return the path of the skill if it is in no root."""
     found = [*machine.repo.glob("packages/**/SKILL.md"), *machine.repo.glob(".claude/skill/*/SKILL.md")]
     return str(found[0]) if found else None
 
@@ -138,7 +138,7 @@ def test_every_command_that_is_advised_works_as_it_stands(machine: Machine, run:
     TREES[tree](machine)
     path = stray_path(machine)
     (skill_file,) = Seen(machine, path).skill_files
-    (candidate,) = asked(run, "why", skill_file.path, schema="why")["candidates"]
+    (candidate,) = json_output(run, "why", skill_file.path, schema="why")["candidates"]
     fixes = {row["host"]: row["fix"] for row in candidate["hosts"] if row["fix"]}
 
     for host, fix in fixes.items():
@@ -154,7 +154,7 @@ def test_what_helps_counts_the_hosts_that_see_the_skill_afterwards(machine: Mach
     TREES[tree](machine)
     path = stray_path(machine)
     before = Seen(machine, path).best
-    promised = [fix for fix in Seen(machine, path).helping() if fix.placement]
+    promised = [fix for fix in Seen(machine, path).fixes() if fix.placement]
     met: set[str] = set()
 
     for fix in promised:
@@ -175,7 +175,7 @@ def test_what_helps_counts_the_hosts_that_see_the_skill_afterwards(machine: Mach
 def test_all_that_is_advised_can_be_done_one_after_the_other(machine: Machine, run: Run) -> None:
     in_root("repo/.claude/skills")(machine)
     trust(machine, machine.repo)
-    commands = [fix.what for fix in Seen(machine).helping()]
+    commands = [fix.what for fix in Seen(machine).fixes()]
 
     statuses = [run(*shlex.split(command)[1:])[0] for command in commands]
 
@@ -244,7 +244,7 @@ def test_a_change_of_the_text_counts_where_nothing_else_is_wrong(
     path = write_skill(machine.repo / ".agents/skills", "probe-x", text)
     trust(machine, machine.repo)
     before = Seen(machine)
-    (fix,) = [one for one in before.helping() if one.what.startswith(what)]
+    (fix,) = [one for one in before.fixes() if one.what.startswith(what)]
 
     path.write_bytes(mended or skill().encode())
 
@@ -257,7 +257,7 @@ def test_a_file_of_another_name_counts_where_hosts_look(machine: Machine) -> Non
     path = write_skill(machine.repo / ".agents/skills", "probe-x", skill())
     path.rename(path.with_name("skill.md"))
     before = Seen(machine)
-    (fix,) = [one for one in before.helping() if one.what == "rename the file to SKILL.md"]
+    (fix,) = [one for one in before.fixes() if one.what == "rename the file to SKILL.md"]
 
     path.with_name("skill.md").rename(path)
 
@@ -268,7 +268,7 @@ def test_a_file_of_another_name_counts_where_hosts_look(machine: Machine) -> Non
 def test_a_folder_whose_name_is_nearly_right_is_to_be_renamed(machine: Machine) -> None:
     write_skill(machine.repo / ".claude/skill", "probe-x", skill())
     before = Seen(machine, path=stray_path(machine))
-    (fix,) = before.helping()
+    (fix,) = before.fixes()
 
     (machine.repo / ".claude/skill").rename(machine.repo / ".claude/skills")
 
@@ -279,7 +279,7 @@ def test_a_folder_whose_name_is_nearly_right_is_to_be_renamed(machine: Machine) 
 def test_a_key_that_stands_twice_is_told_with_its_line_and_trust_alone_promises_nothing(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "probe-x", skill("name: probe-x\ndescription: D.\ndescription: E.\n"))
 
-    helping = Seen(machine).helping()
+    helping = Seen(machine).fixes()
 
     assert [one.what for one in helping if one.kind == "manual"] == ["remove one of the two keys, see line 4"]
 
@@ -288,14 +288,14 @@ def test_a_key_that_stands_twice_is_told_with_its_line_and_trust_alone_promises_
 def test_advice_never_speaks_of_a_line_that_it_does_not_know(machine: Machine, tabs: str) -> None:
     write_skill(machine.repo / ".agents/skills", "probe-x", skill(f"name: probe-x\ndescription: D.\n{tabs}"))
 
-    assert "None" not in repr([one.what for one in Seen(machine).helping()])
+    assert "None" not in repr([one.what for one in Seen(machine).fixes()])
 
 
 @pytest.mark.parametrize("host", ["gemini-cli", "pi"])
 def test_trust_counts_where_the_host_sees_the_skill_then(machine: Machine, host: str) -> None:
     write_skill(machine.repo / ".agents/skills", "probe-x", skill("name: probe-x\ndescription: Use when: asked\n"))
 
-    helping = Seen(machine).helping()
+    helping = Seen(machine).fixes()
     trust(machine, machine.repo)
 
     sees = Seen(machine).best[host].visible
@@ -308,7 +308,7 @@ def test_trust_counts_where_the_host_sees_the_skill_then(machine: Machine, host:
 def test_a_skill_that_its_author_holds_back_is_promised_to_people_only(machine: Machine, root: str) -> None:
     in_root(f"repo/{root}", HELD_BACK)(machine)
 
-    (fix,) = [fix for fix in Seen(machine).helping() if fix.what.startswith("trust this folder in pi")]
+    (fix,) = [fix for fix in Seen(machine).fixes() if fix.what.startswith("trust this folder in pi")]
 
     assert (fix.hosts, fix.users_only) == ((), ("pi",))
 
