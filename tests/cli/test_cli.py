@@ -90,7 +90,7 @@ def test_a_list_counts_what_it_leaves_out_and_says_how_to_see_it(machine: Machin
     done = machine.run("list")
 
     assert "3 skills (2 project, 1 user), profile standard" in done.stdout
-    assert "1 error, 1 shadowed, 1 filtered, 1 warning; for the reasons: skillshelf list --all" in done.stdout
+    assert "1 error, 1 shadowed, 1 filtered, 1 warning; details: skillshelf list --all" in done.stdout
     assert "broken" not in done.stdout
 
 
