@@ -1,4 +1,4 @@
-"""`python -m skillshelf`."""
+"""Run the command line with `python -m skillshelf`."""
 
 import sys
 

@@ -236,6 +236,7 @@ def test_wrong_use_is_said_before_anything_happens(chat: Chat, words: list[str],
     assert said in done.stderr
 
 
+@pytest.mark.slow
 def test_without_the_extra_the_error_says_what_to_install(machine: Machine) -> None:
     program = "import sys; sys.modules['pydantic_ai'] = None; from skillshelf.cli.main import main; sys.exit(main())"
     words = ["chat", "--model", "llama3:8b", "--once", "Hi.", "--home", str(machine.home)]

@@ -90,7 +90,7 @@ def test_a_list_counts_what_it_leaves_out_and_says_how_to_see_it(machine: Machin
     done = machine.run("list")
 
     assert "3 skills (2 project, 1 user), profile standard" in done.stdout
-    assert "1 error, 1 shadowed, 1 filtered, 1 warning; for the reasons: skillshelf list --all" in done.stdout
+    assert "1 error, 1 shadowed, 1 filtered, 1 warning; details: skillshelf list --all" in done.stdout
     assert "broken" not in done.stdout
 
 
@@ -230,7 +230,7 @@ def test_profiles_are_listed_by_name(machine: Machine) -> None:
     assert [row.split()[0] for row in rows] == ["PROFILE", *SYSTEMS, "lab"]
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("name", ["standard", "omp"])
 def test_a_profile_shows_every_field(machine: Machine, name: str) -> None:
     shown = machine.run_json("profile", name)
     table = machine.run("profile", name).stdout.splitlines()
@@ -253,12 +253,14 @@ def test_help_names_every_command(machine: Machine, words: tuple[str, ...]) -> N
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name])
-def test_every_command_explains_its_options(machine: Machine, command: str) -> None:
-    done = run_command(command, "--help", cwd=machine.repo)
+def test_every_command_explains_its_options(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
 
-    assert (done.returncode, done.stderr) == (0, "")
-    assert [option.name for option in COMMANDS[command].options if option.name not in done.stdout] == []
-    assert done.stdout == run_command("help", command, cwd=machine.repo).stdout
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert [option.name for option in COMMANDS[command].options if option.name not in shown.out] == []
+    assert main(["help", command]) == 0
+    assert capsys.readouterr().out == shown.out
 
 
 def test_the_version_is_that_of_the_package(machine: Machine) -> None:
@@ -322,6 +324,7 @@ def test_errors_in_skills_are_no_failure_of_the_command(machine: Machine) -> Non
     assert machine.run("list", "--all").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_working_directory_that_is_gone_is_one_line(machine: Machine) -> None:
     gone = machine.base / "gone"
     gone.mkdir()

@@ -140,6 +140,7 @@ def test_show_puts_the_users_words_where_the_skill_wants_them(machine: Machine, 
     assert "\nDeploy --dry.\n" in run("show", "deploy", "--args=--dry").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"], ids=["plain", "byte order mark"])
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
 def test_show_raw_is_the_file_to_the_byte(machine: Machine, start: bytes, ending: bytes) -> None:
@@ -189,6 +190,7 @@ def test_show_says_what_it_had_to_change(machine: Machine, run: Run) -> None:
 # read ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
     [
@@ -400,6 +402,7 @@ def fill_with_attacks(machine: Machine) -> None:
         (folder / "references" / f"x{character}").touch()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -433,6 +436,7 @@ def test_what_a_failure_repeats_is_made_safe(machine: Machine, run: Run, words: 
     assert sorted(RAW.intersection(done.stdout + done.stderr)) == []
 
 
+@pytest.mark.slow
 def test_a_person_sees_lines_and_tabs_and_what_was_hidden(machine: Machine) -> None:
     folder = put(machine.home / ".agents" / "skills", "deploy").parent
     (folder / "a.md").write_text("one\n\ttwo \x1b[31mred\x1b[0m \u202eback\nthree")
@@ -446,6 +450,7 @@ def test_a_person_sees_lines_and_tabs_and_what_was_hidden(machine: Machine) -> N
     assert "7 bytes" in in_terminal(machine, "read", "skill://deploy/b.bin")
 
 
+@pytest.mark.slow
 def test_in_a_pipe_the_text_is_the_authors(machine: Machine) -> None:
     fill_with_attacks(machine)
     path = machine.home / ".agents" / "skills" / "deploy" / "attack.md"

@@ -50,6 +50,7 @@ def in_terminal(machine: Machine, *words: str, env: Mapping[str, str] | None = N
 # Colours ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("list",), ("list", "--all"), ("profile",), ("profile", "omp")], ids=" ".join)
 def test_a_terminal_gets_colours_and_a_pipe_gets_the_same_words_without(
     machine: Machine, words: tuple[str, ...]
@@ -66,6 +67,7 @@ def test_a_terminal_gets_colours_and_a_pipe_gets_the_same_words_without(
         assert COLOUR.sub("", shown) == piped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["NO_COLOR", "dumb"])
 @pytest.mark.parametrize("words", [(), ("list", "--all"), ("profile",)], ids=" ".join)
 def test_a_person_may_do_without_colours(machine: Machine, words: tuple[str, ...], env: dict[str, str]) -> None:
@@ -74,12 +76,14 @@ def test_a_person_may_do_without_colours(machine: Machine, words: tuple[str, ...
     assert "\x1b" not in in_terminal(machine, *words, env=env)
 
 
+@pytest.mark.slow
 def test_json_is_the_same_in_a_terminal(machine: Machine) -> None:
     write_skill(machine.repo / ".agents" / "skills", "alpha")
 
     assert in_terminal(machine, "list", "--json") == machine.run("list", "--json").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [60, 120])
 def test_descriptions_are_cut_at_the_edge_of_the_terminal(machine: Machine, columns: int) -> None:
     for name, word in (("latin", "words "), ("wide", "日本語"), ("marked", "e\u0301")):
@@ -175,6 +179,7 @@ def test_no_control_character_is_printed_raw(machine: Machine, command: str) -> 
     assert sorted(RAW.intersection(done.stdout + done.stderr)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("list",), ("list", "--all")], ids=" ".join)
 def test_a_terminal_gets_no_control_characters_but_our_colours(machine: Machine, words: tuple[str, ...]) -> None:
     fill_with_attacks(machine)

@@ -17,9 +17,11 @@ from schemas import SCHEMAS
 from support.trees import SOURCE, Machine
 from test_cli_output import COLOUR, RAW, in_terminal
 
-from skillshelf.cli.log import ACTIONS
+from skillshelf.cli.log import ACTIONS, EventLines, stats_view, verify_view
+from skillshelf.core.console import Screen
 from skillshelf.core.limits import JOURNAL_DEPTH, JOURNAL_LINE_BYTES, JOURNAL_PROBLEMS
 from skillshelf.journal.file import Journal, read, verify
+from skillshelf.journal.state import count_usage
 
 EVENTS: list[tuple[str, dict[str, Any]]] = [
     ("session_started", {"profile": "standard", "cwd": "/shop", "roots": [], "policy": {"name": "default"}}),
@@ -90,6 +92,7 @@ def test_show_says_what_happened_one_line_an_event(machine: Machine) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_show_in_a_terminal_names_the_day_once_and_fits_the_window(machine: Machine) -> None:
     write_journal(machine)
 
@@ -165,23 +168,36 @@ def test_show_marks_broken_lines_and_shows_the_others(machine: Machine) -> None:
 TYPES = sorted({kind for kind, _ in EVENTS} | {"tool_stderr", "skill_activated", "skill_deactivated"})
 
 
-@pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("value", [None, 5, -1, True, "text", [], [1], {"name": {}}, {"name": "x"}, 1.5], ids=repr)
-def test_an_event_with_missing_or_odd_members_is_shown_and_counted(tmp_path: Path, kind: str, value: Any) -> None:
-    from skillshelf.cli.log import EventLines, stats_view
-    from skillshelf.core.console import Screen
-    from skillshelf.journal.state import count_usage
-
+def test_an_event_with_missing_or_odd_members_is_shown_and_counted(tmp_path: Path, value: Any) -> None:
     members = {name for _, payload in EVENTS for name in payload}
-    path = str(tmp_path / "run.jsonl")
-    journal = Journal(path, session="s1")
-    for payload in ({}, dict.fromkeys(members, value)):
-        assert journal.append(kind, payload)
+    for kind in TYPES:
+        path = str(tmp_path / f"{kind}.jsonl")
+        journal = Journal(path, session="s1")
+        for payload in ({}, dict.fromkeys(members, value)):
+            assert journal.append(kind, payload)
 
-    lines = [*read(path)]
+        lines = [*read(path)]
 
-    assert [EventLines(Screen()).text(line).count("\n") for line in lines] == [1, 1]
-    assert stats_view(count_usage(lines), Screen()).endswith("2 events of 1 session\n")
+        assert [EventLines(Screen()).text(line).count("\n") for line in lines] == [1, 1], kind
+        assert stats_view(count_usage(lines), Screen()).endswith("2 events of 1 session\n"), kind
+
+
+def test_a_colour_only_repeats_what_the_words_say(machine: Machine) -> None:
+    path = write_journal(machine)
+    path.write_bytes(path.read_bytes().replace(b'"count":4', b'"count":5') + b"broken")
+    lines = [*read(str(path))]
+
+    def texts(screen: Screen) -> list[str]:
+        views = [verify_view(verify(str(path)), "run.jsonl", screen), stats_view(count_usage(lines), screen)]
+        return [*(EventLines(screen).text(line) for line in lines), *views]
+
+    coloured, plain = texts(Screen(colour=True)), texts(Screen())
+    assert [COLOUR.sub("", text) for text in coloured] == plain
+    red = [text for text, shown in zip(plain, coloured, strict=True) if "\x1b[31m" in shown]
+    assert len(red) == 6
+    for text in red:
+        assert any(word in text for word in ("broken", "line 2:", "deny", "failed", "not as it was", "damaged")), text
 
 
 # Stats --------------------------------------------------------------------------------------------
@@ -396,6 +412,7 @@ def many_members(path: Path) -> None:
 LIMITED = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (1 << 28,) * 2); "
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("make", [no_newline, only_newlines, many_members])
 def test_a_huge_file_takes_little_memory_and_ends(machine: Machine, make: Callable[[Path], None], action: str) -> None:

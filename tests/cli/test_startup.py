@@ -61,6 +61,7 @@ def loaded(machine: Machine, *words: str) -> set[str]:
     return set(done.stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.req("K-06")
 @pytest.mark.parametrize(
     ("words", "unneeded"),
@@ -87,6 +88,7 @@ def test_a_command_loads_what_it_needs_and_nothing_else(
     assert modules & NEVER == set()
 
 
+@pytest.mark.slow
 def test_a_listing_that_finds_everything_in_the_cache_loads_no_parser(machine: Machine) -> None:
     script = "import skillshelf.catalog.cache as c, sys; c.SETTLED_NS = 0\n" + LOADED
     for number in range(CACHE_FROM):

@@ -207,6 +207,7 @@ def test_a_home_that_cannot_be_written_is_a_failure_of_the_machine(machine: Mach
     )
 
 
+@pytest.mark.slow
 def test_two_at_once_lose_nothing(machine: Machine) -> None:
     folders = [machine.base / f"folder-{n}" for n in range(8)]
     for folder in folders:

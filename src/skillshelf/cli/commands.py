@@ -85,7 +85,6 @@ def list_skills(values: Values) -> int:
 
 def search(values: Values) -> int:
     """Print the skills that fit a query."""
-
     shelf = shelf_for(values)
     limit = values["limit"]
     if limit is not None and not (limit.isdecimal() and limit.isascii() and int(limit) > 0):
@@ -170,12 +169,13 @@ def run(values: Values) -> int:
     if values["json"]:
         write(as_json({**result.data, "reason": done.reason, "files": list(done.files)}))
     if done.truncated:
-        kept = f"; all of it is in {done.artifact}" if values["journal"] else "; --journal FILE keeps all of it"
-        note(f"the output was cut{kept}")
-    if done.exit_code:
-        reason = f": {done.reason}" if done.reason else ""
-        note(f"{result.data['script']} ended with exit code {done.exit_code}{reason}")
-    return NEGATIVE if done.exit_code else DONE
+        whole = f"all of it is in {done.artifact}" if values["journal"] else "--journal FILE keeps all of it"
+        note(f"the output was cut; {whole}")
+    if done.exit_code == 0:
+        return DONE
+    reason = f": {done.reason}" if done.reason else ""
+    note(f"{result.data['script']} ended with exit code {done.exit_code}{reason}")
+    return NEGATIVE
 
 
 def _ask(tool: str, name: str, reason: str) -> bool:

@@ -68,12 +68,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(words)
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        # A full disk, or a standard output that fails.
+        note(f"the machine failed: {error}")
+        return FAILED
     except Exception as error:
-        if isinstance(error, OSError):
-            # A full disk, or a standard output that fails.
-            note(f"the machine failed: {error}")
-        else:
-            note(f"this is a mistake in skillshelf, please report it: {type(error).__name__}: {error}")
+        note(f"this is a mistake in skillshelf, please report it: {type(error).__name__}: {error}")
         return FAILED
 
 

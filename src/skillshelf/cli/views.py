@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.config.profile import Profile, profile_to_dict
-from skillshelf.core.console import PathDisplay, Screen
+from skillshelf.core.console import PathDisplay, Screen, Style
 from skillshelf.core.text import fold, plural, shorten, visible
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.errors import (
@@ -66,37 +66,31 @@ def _nothing(catalog: Catalog, where: PathDisplay, screen: Screen) -> Iterator[s
 
 
 def _left_out(catalog: Catalog, where: PathDisplay, screen: Screen) -> Iterator[str]:
-    def at(diagnostic: Diagnostic) -> str:
-        return where.short(diagnostic.path) + (f":{diagnostic.line}" if diagnostic.line else "")
+    """Yield a table for each kind of skill that is missing or has a warning."""
 
-    if catalog.errors:
-        yield from ("", screen.paint("Errors: skills that are not in the catalog", "red"))
-        yield from screen.table(
-            [(at(e), e.rule, fold(e.message)) for e in catalog.errors], (None, "red", None), indent=2
-        )
-    if catalog.shadowed:
-        yield from ("", screen.paint("Shadowed: another skill has the same name, or is the same file", "yellow"))
-        rows = [
-            (
-                where.short(s.path),
-                s.name,
-                ("the same file as " if s.same_file else "behind ") + where.short(s.by),
-            )
-            for s in catalog.shadowed
-        ]
-        yield from screen.table(rows, (None, "yellow", None), indent=2, wrap=True)
-    if catalog.filtered:
-        yield from (
-            "",
-            screen.paint("Filtered: excluded by the profile or the configuration", "yellow"),
-        )
-        rows = [(where.short(f.path), f.reason, f.name) for f in catalog.filtered]
-        yield from screen.table(rows, (None, "yellow", None), indent=2, wrap=True)
-    if catalog.warnings:
-        yield from ("", screen.paint("Warnings", "yellow"))
-        yield from screen.table(
-            [(at(w), w.rule, fold(w.message)) for w in catalog.warnings], (None, "yellow", None), indent=2
-        )
+    def rows_of(diagnostics: Sequence[Diagnostic]) -> list[tuple[str, str, str]]:
+        places = (f"{where.short(d.path)}:{d.line}" if d.line else where.short(d.path) for d in diagnostics)
+        return [(place, d.rule, fold(d.message)) for place, d in zip(places, diagnostics, strict=True)]
+
+    relations = {True: "the same file as", False: "behind"}
+    tables: tuple[tuple[str, Style, list[tuple[str, str, str]]], ...] = (
+        ("Errors: skills that are not in the catalog", "red", rows_of(catalog.errors)),
+        (
+            "Shadowed: another skill has the same name, or is the same file",
+            "yellow",
+            [(where.short(s.path), s.name, f"{relations[s.same_file]} {where.short(s.by)}") for s in catalog.shadowed],
+        ),
+        (
+            "Filtered: excluded by the profile or the configuration",
+            "yellow",
+            [(where.short(f.path), f.reason, f.name) for f in catalog.filtered],
+        ),
+        ("Warnings", "yellow", rows_of(catalog.warnings)),
+    )
+    for title, style, rows in tables:
+        if rows:
+            yield from ("", screen.paint(title, style))
+            yield from screen.table(rows, (None, style, None), indent=2, wrap=True)
 
 
 def _count_line(catalog: Catalog, screen: Screen) -> str:
@@ -105,12 +99,8 @@ def _count_line(catalog: Catalog, screen: Screen) -> str:
         scopes[skill.scope] = scopes.get(skill.scope, 0) + 1
     by_scope = ", ".join(f"{count} {scope}" for scope, count in scopes.items())
     total = plural(len(catalog.skills), "skill")
-    return screen.paint(
-        f"{total} ({by_scope}), profile {visible(catalog.profile)}"
-        if by_scope
-        else f"{total}, profile {visible(catalog.profile)}",
-        "bold",
-    )
+    counted = f"{total} ({by_scope})" if by_scope else total
+    return screen.paint(f"{counted}, profile {visible(catalog.profile)}", "bold")
 
 
 def _notes(catalog: Catalog, screen: Screen, *, everything: bool) -> Iterator[str]:
@@ -121,7 +111,7 @@ def _notes(catalog: Catalog, screen: Screen, *, everything: bool) -> Iterator[st
         plural(len(catalog.warnings), "warning"),
     ]
     if any((catalog.errors, catalog.shadowed, catalog.filtered, catalog.warnings)):
-        hint = "" if everything else "; for the reasons: skillshelf list --all"
+        hint = "" if everything else "; details: skillshelf list --all"
         yield screen.paint(", ".join(missing) + hint, "red" if catalog.errors else "yellow")
     if hidden := sum(skill.hidden == "untrusted" for skill in catalog.skills):
         yield f"{hidden} hidden from models until you trust this folder: skillshelf trust"
