@@ -297,6 +297,12 @@ def picker_screen() -> str:
     return f"```text\n{screen.rstrip()}\n```"
 
 
+def picker_plain() -> str:
+    """The lines that the tests of `pick --plain` expect."""
+    lines = (REPOSITORY / "tests" / "cli" / "screens" / "plain.txt").read_text(encoding="utf-8")
+    return f"```text\n{lines.rstrip()}\n```"
+
+
 def picker_keys() -> str:
     """Return the help page of the picker."""
     from skillshelf.cli.picker.rows import HELP
@@ -306,6 +312,7 @@ def picker_keys() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "picker-screen": picker_screen,
+    "picker-plain": picker_plain,
     "picker-keys": picker_keys,
     "rules": rules_table,
     "guidance": guidance_table,

@@ -119,8 +119,8 @@ def test_hosts_are_asked_by_a_process_of_its_own_and_a_new_one_where_it_was_kill
         [row] = model.rows()
 
         def hosts() -> list[str]:
-            told = [line.text for line in model.describe(row)]
-            return [text for text in told if text.startswith(("hosts", "seen by", "not by", "unknown"))]
+            texts = [line.text for line in model.describe(row)]
+            return [text for text in texts if text.startswith(("hosts", "seen by", "not by", "unknown"))]
 
         at_first = hosts()
         model.survey_hosts()

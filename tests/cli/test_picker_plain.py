@@ -9,8 +9,10 @@ import pty
 import subprocess
 import termios
 from contextlib import closing
+from pathlib import Path
 
 import pytest
+from support.pickertrees import picker_machine
 from support.terminals import COMMAND
 from support.trees import SOURCE, Machine, write_skill
 
@@ -84,6 +86,13 @@ def test_a_long_list_names_its_rest_and_no_text_controls_the_terminal(machine: M
     assert "\nand 3 more; type words to search\n" in screen
     assert "no number 21 in the list" in screen
     assert screen.replace("\n", "").isprintable()
+
+
+def test_the_lines_in_the_documentation_are_the_lines_of_the_picker() -> None:
+    with picker_machine() as machine:
+        _, screen = chosen(machine, "q\n")
+
+    assert screen + "\n" == (Path(__file__).parent / "screens/plain.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

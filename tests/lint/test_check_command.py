@@ -1,4 +1,4 @@
-"""`skillshelf check` as it is typed: its formats, whole, its exit status, and what a hostile folder does to it."""
+"""The command `skillshelf check`: complete outputs, exit statuses, and hostile folders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DESCRIPTION = "Does it. Use when asked for it, please."
 
 
 def messy(machine: Machine) -> Path:
-    """A repository with one skill of each severity, and one that can be repaired."""
+    """A repository with one skill of each severity, and one that can be fixed."""
     root = machine.repo / ".agents" / "skills"
     write_skill(root, "deploy", "---\nname: deploy\ndescription: Deploys it: use when asked to.\n---\n# Deploy\n")
     write_skill(
@@ -170,7 +170,7 @@ SARIF = {
     "required": ["version", "runs"],
     "properties": {"version": {"const": "2.1.0"}, "runs": {"type": "array", "minItems": 1, "items": _RUN}},
 }
-"""What SARIF 2.1.0 demands of the parts we write."""
+"""The part of the SARIF 2.1.0 schema that applies to our output."""
 
 
 def test_sarif_of_a_place_that_is_no_utf_8_and_of_a_machine_without_a_home_is_sarif(machine: Machine) -> None:
@@ -208,7 +208,7 @@ def test_what_github_would_take_for_a_command_is_escaped(machine: Machine) -> No
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "told"),
+    ("words", "status", "message"),
     [
         (["check", "nothing"], 3, "nothing' not found"),
         (["check", "empty"], 3, "SKILL.md not found: "),
@@ -223,7 +223,7 @@ def test_what_github_would_take_for_a_command_is_escaped(machine: Machine) -> No
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_the_exit_status_says_what_came_of_it(machine: Machine, words: list[str], status: int, told: str) -> None:
+def test_the_exit_status_says_what_came_of_it(machine: Machine, words: list[str], status: int, message: str) -> None:
     write_skill(machine.repo, "good")
     write_skill(machine.repo, "advice", f"---\nname: advice\ndescription: {DESCRIPTION}\nx: y\n---\n# x\n")
     write_skill(machine.repo, "warned", "---\nname: warned\ndescription: Short.\n---\n# x\n")
@@ -235,8 +235,8 @@ def test_the_exit_status_says_what_came_of_it(machine: Machine, words: list[str]
     done = machine.run(*words)
 
     assert done.returncode == status, done.stderr
-    assert told in done.stderr
-    assert done.stderr.count("\n") == (1 if told else 0)
+    assert message in done.stderr
+    assert done.stderr.count("\n") == (1 if message else 0)
 
 
 def test_a_failure_is_json_for_whoever_asked_for_json(machine: Machine) -> None:
@@ -290,7 +290,7 @@ def test_a_file_that_cannot_be_written_is_one_line_and_json_stays_json(machine: 
 
 
 @pytest.mark.parametrize("words", [(), ("--diff",)])
-def test_only_what_fix_would_write_is_offered_and_the_rest_is_told_with_its_reason(
+def test_only_what_fix_would_write_is_offered_and_the_rest_is_reported_with_its_reason(
     machine: Machine, words: tuple[str, ...]
 ) -> None:
     root = messy(machine)

@@ -1,4 +1,4 @@
-"""What `check --fix` does to a file: the repair and nothing else, whole or not at all."""
+"""The effect of `check --fix` on a file: the fix and nothing else, completely or not at all."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ REST = "description: Does it. Use when asked for it.\n---\n# Body\r\nline\r\n"
 
 
 def fix(machine: Machine, *paths: Path, mode: Literal["diff", "fix"] = "fix") -> Report:
-    """The report of a repair."""
+    """Return the report of a run with fixes."""
     shelf = machine.shelf()
     return check_targets(in_paths([str(path) for path in paths], shelf), shelf.profile, mode=mode)
 
 
 def repaired(data: bytes, directory: str = "demo") -> bytes:
-    """The bytes after everything was put right."""
+    """Return the bytes after every fix."""
     return fix_text(FixInput(data, directory, STANDARD, directory)).data
 
 
@@ -207,7 +207,7 @@ def test_a_read_only_file_and_one_with_several_names_are_left_alone(machine: Mac
     assert {finding.rule for finding in report.findings} == {"name-directory", "name-pattern"}
 
 
-def test_two_carriage_returns_before_a_line_feed_are_not_guessed_about_but_told(machine: Machine) -> None:
+def test_two_carriage_returns_before_a_line_feed_are_not_guessed_about_but_reported(machine: Machine) -> None:
     text = (
         b"---\r\nname: demo\r\ndescription: Does demo things. Use when asked for.\r\n---\r\n# Demo\r\r\nOne\rtwo.\r\n"
     )

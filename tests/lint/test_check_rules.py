@@ -1,4 +1,4 @@
-"""What `check` says about a skill: each rule of its own fires where it should, at the right place, and nowhere else."""
+"""The findings of `check`: each rule fires at the right position, and nowhere else."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ GOOD = "Drafts release notes from merged pull requests. Use when the user asks f
 
 
 def skill(body: str = "# Do it\n", *, name: str = "demo", description: str = GOOD) -> str:
-    """The text of a skill that is right but for what a test changes."""
+    """Return the text of a valid skill, except for what a test changes."""
     return f"---\nname: {name}\ndescription: {description}\n---\n{body}"
 
 
 def report_on(machine: Machine, *paths: Path) -> Report:
-    """What `check` says about some paths, or about everything here."""
+    """Return the report about some paths, or about the roots."""
     shelf = machine.shelf()
     targets = in_paths([str(path) for path in paths], shelf) if paths else in_roots(shelf)
     return check_targets(targets, shelf.profile)
 
 
-def told(machine: Machine, text: str | bytes, *, folder: str = "demo") -> list[tuple[str, str, int | None, int | None]]:
-    """Rule, severity, line and column of every finding about one file."""
+def findings_in(
+    machine: Machine, text: str | bytes, *, folder: str = "demo"
+) -> list[tuple[str, str, int | None, int | None]]:
+    """Return rule, severity, line and column of every finding about one file."""
     path = write_skill(machine.repo / "skills", folder, text)
     return [(f.rule, f.severity, f.line, f.column) for f in report_on(machine, path).findings]
 
 
 def test_a_good_skill_gives_nothing_to_report(machine: Machine) -> None:
-    assert told(machine, skill()) == []
+    assert findings_in(machine, skill()) == []
 
 
 @pytest.mark.parametrize(
@@ -88,10 +90,10 @@ def test_a_good_skill_gives_nothing_to_report(machine: Machine) -> None:
 def test_a_rule_fires_at_the_place_it_is_about(
     machine: Machine, text: str | bytes, expected: tuple[str, str, int, int]
 ) -> None:
-    found = told(machine, text)
+    found = findings_in(machine, text)
 
     assert expected in found
-    # One mistake is told once: no rule of the fields complains about a frontmatter that could not be read.
+    # One mistake is reported once: no rule of the fields complains about a frontmatter that could not be read.
     advice = {"description-when", "description-vague", "description-long", "portability-field"}
     assert {rule for rule, *_ in found} - {expected[0]} <= advice
 
@@ -117,7 +119,7 @@ def test_a_rule_fires_at_the_place_it_is_about(
     ],
 )
 def test_what_only_looks_like_a_file_or_a_skill_is_no_finding(machine: Machine, body: str) -> None:
-    assert told(machine, skill(body)) == []
+    assert findings_in(machine, skill(body)) == []
 
 
 @pytest.mark.parametrize(
@@ -133,11 +135,11 @@ def test_what_only_looks_like_a_file_or_a_skill_is_no_finding(machine: Machine, 
     ids=["unspaced script", "a comment that was meant", "quoted", "folded", "500 lines", "5,000 tokens"],
 )
 def test_what_is_just_right_is_no_finding(machine: Machine, text: str) -> None:
-    assert told(machine, text) == []
+    assert findings_in(machine, text) == []
 
 
-def test_a_name_that_is_no_text_is_told(machine: Machine) -> None:
-    assert told(machine, skill(name="7"), folder="7") == [("name-type", "error", 2, 1)]
+def test_a_name_that_is_no_text_is_reported(machine: Machine) -> None:
+    assert findings_in(machine, skill(name="7"), folder="7") == [("name-type", "error", 2, 1)]
 
 
 def test_a_file_that_exists_is_no_finding_and_one_in_a_folder_of_the_skill_is_looked_for(machine: Machine) -> None:
@@ -207,7 +209,7 @@ def test_a_script_that_is_run_says_by_what_and_may_be(
     ]
 
 
-def test_more_pages_and_scripts_than_are_looked_at_are_told(machine: Machine) -> None:
+def test_more_pages_and_scripts_than_are_looked_at_are_reported(machine: Machine) -> None:
     links = "".join(f"[x](references/{number}.md)\n" for number in range(CHECKED_PAGES + 1))
     path = write_skill(machine.repo / "skills", "demo", skill(links))
     for folder, count, end in (("references", CHECKED_PAGES + 1, "md"), ("scripts", CHECKED_SCRIPTS + 1, "txt")):
@@ -229,7 +231,7 @@ def test_a_page_with_more_links_than_are_looked_for_says_so(machine: Machine) ->
 
 
 def test_a_link_that_no_path_can_be_is_missing(machine: Machine) -> None:
-    assert told(machine, skill("See [x](a%00b.md).\n")) == [("reference-missing", "warning", 5, 9)]
+    assert findings_in(machine, skill("See [x](a%00b.md).\n")) == [("reference-missing", "warning", 5, 9)]
 
 
 def test_a_page_with_other_line_ends_is_read_alike(machine: Machine) -> None:
@@ -250,7 +252,7 @@ def test_a_skill_beside_it_or_in_the_catalog_is_known(machine: Machine) -> None:
     assert report_on(machine, path).findings == ()
 
 
-def test_a_circle_of_names_is_told_once_at_its_first_skill(machine: Machine) -> None:
+def test_a_cycle_of_names_is_reported_once_at_its_first_skill(machine: Machine) -> None:
     root = machine.repo / "skills"
     for name, other in (("a", "b"), ("b", "c"), ("c", "a"), ("d", "a"), ("e", "e")):
         write_skill(root, name, skill(f"Use the `{other}` skill.\n", name=name))
@@ -313,7 +315,7 @@ def test_every_rule_says_why_it_exists_and_how_to_fix_what_it_finds() -> None:
     assert [rule for rule, row in RULES.items() if not (row.summary and row.why and row.how_to_fix)] == []
 
 
-def test_a_field_that_only_some_hosts_honour_is_told_with_its_line_the_dangerous_first(machine: Machine) -> None:
+def test_a_field_that_only_some_hosts_honour_is_reported_with_its_line_the_dangerous_first(machine: Machine) -> None:
     write_skill(
         machine.repo / ".agents" / "skills",
         "deploy",

@@ -1,4 +1,4 @@
-"""`skillshelf new`: a skill that passes `check`, in the right place, whole or not at all."""
+"""The command `skillshelf new`: a skill that passes `check`, in the right folder, completely or not at all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_new_skill_passes_check_without_any_finding(machine: Machine, name: st
     assert machine.names("strict") == [name]
 
 
-def test_a_person_is_told_where_it_is_and_what_to_do_next(machine: Machine) -> None:
+def test_a_person_sees_where_it_is_and_what_to_do_next(machine: Machine) -> None:
     done = machine.run("new", "deploy", *EVERYTHING)
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -167,7 +167,7 @@ NO_WHEN = 'skillshelf: description: it does not say when to use the skill; add a
 
 
 @pytest.mark.parametrize(
-    ("text", "status", "told"),
+    ("text", "status", "message"),
     [
         ('Uses: colons, "quotes", it\'s # all [here] {now} and \\ too, größe', 0, ""),
         ("Two words", 2, "skillshelf: --description: only 2 words; say what the skill does and when to use it\n"),
@@ -184,14 +184,14 @@ NO_WHEN = 'skillshelf: description: it does not say when to use the skill; add a
     ],
     ids=["odd", "short", "hidden", "advice", "two lines", "long", "controls", "empty"],
 )
-def test_a_description_is_kept_as_given_or_refused(machine: Machine, text: str, status: int, told: str) -> None:
+def test_a_description_is_kept_as_given_or_refused(machine: Machine, text: str, status: int, message: str) -> None:
     done = machine.run("new", "deploy", f"--description={text}")
 
-    assert (done.returncode, done.stderr) == (status, told)
+    assert (done.returncode, done.stderr) == (status, message)
     assert [skill.description for skill in machine.catalog().skills] == [" ".join(text.split())] * (status == 0)
 
 
-def test_a_name_that_is_taken_elsewhere_is_told(machine: Machine) -> None:
+def test_a_name_that_is_taken_elsewhere_is_reported(machine: Machine) -> None:
     path = write_skill(machine.home / ".agents" / "skills", "deploy")
 
     assert machine.run("new", "deploy").stderr == f"skillshelf: another skill already has this name: {path}\n"
