@@ -59,7 +59,7 @@ def test_a_fix_links_nothing_where_two_skills_have_the_name(machine: Machine, ru
     fixed = run("why", "deploy", "--fix", "--host", "claude-code")
 
     assert fixed == run("link", "deploy", "--to", "claude-code")
-    assert (fixed[0], "Ambiguous skill name: deploy (2 skills have it)" in fixed[2]) == (3, True)
+    assert (fixed[0], "2 skills are named 'deploy'; name one by its path: " in fixed[2]) == (3, True)
     assert tree(machine.repo) == before
 
 
