@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,33 @@ if TYPE_CHECKING:
     from support.host_runs import Run
 
 _NUMBERS = itertools.count(1)
+
+
+_PROCESS_EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.system"}
+_RUNNING: list[pytest.Item] = []
+
+
+def _refuse_processes(event: str, arguments: object) -> None:
+    """Fail a test that starts a process without being marked slow: the fast run stays fast."""
+    if event in _PROCESS_EVENTS and _RUNNING and _RUNNING[-1].get_closest_marker("slow") is None:
+        if audit := os.environ.get("SKILLSHELF_AUDIT"):
+            with open(audit, "a") as file:
+                file.write(_RUNNING[-1].nodeid + "\n")
+            return
+        raise RuntimeError(f"{event}: a test that starts a process is marked slow")
+
+
+sys.addaudithook(_refuse_processes)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Remember which test is running."""
+    _RUNNING.append(item)
+    try:
+        return (yield)
+    finally:
+        _RUNNING.pop()
 
 
 def pytest_collection_finish() -> None:

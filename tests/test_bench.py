@@ -19,6 +19,7 @@ def _table(page: str, title: str) -> dict[str, list[str]]:
     return {row[1] if row[0].replace(",", "").isdecimal() else row[0]: row for row in rows[2:]}
 
 
+@pytest.mark.slow
 @pytest.mark.req("K-61", "K-62")
 @pytest.mark.skipif(not (shutil.which("cc") and shutil.which("strace")), reason="needs a C compiler and strace")
 def test_a_scan_makes_few_system_calls_and_allocations_for_each_skill_and_parsing_is_timed(tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ def modules_after(code: str, *words: str) -> set[str]:
     return loaded[1] - loaded[0]
 
 
+@pytest.mark.slow
 def test_importing_the_package_imports_nothing_else() -> None:
     loaded = modules_after("import skillshelf")
 
@@ -144,6 +145,7 @@ def test_importing_the_package_imports_nothing_else() -> None:
     assert heavy & loaded == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["list"], ["list", "--json"], []], ids=["list", "json", "overview"])
 def test_a_listing_in_a_pipe_imports_nothing_it_does_not_need(machine: Machine, words: list[str]) -> None:
     write_skill(machine.repo / ".agents" / "skills", "alpha")

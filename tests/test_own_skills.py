@@ -90,6 +90,7 @@ def test_a_body_is_short_enough_to_be_read_whole(name: str) -> None:
     assert len((SKILLS / name / "SKILL.md").read_text(encoding="utf-8").splitlines()) <= 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=from_skills)
 def test_a_script_can_be_started_and_explains_itself(script: Path, tmp_path: Path) -> None:
     assert script.read_bytes().startswith(b"#!/usr/bin/env python3\n")
@@ -139,6 +140,7 @@ MISSES: dict[str, tuple[str, bytes, str, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("miss", MISSES)
 def test_a_near_miss_is_found_with_a_repair(tmp_path: Path, miss: str) -> None:
     path, content, kind, reported = MISSES[miss]
@@ -154,6 +156,7 @@ def test_a_near_miss_is_found_with_a_repair(tmp_path: Path, miss: str) -> None:
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 def test_links_and_special_files_are_near_misses_that_are_not_opened(tmp_path: Path) -> None:
     root = tmp_path / ".agents" / "skills"
     real = write_skill(root, "real")
@@ -177,6 +180,7 @@ def test_links_and_special_files_are_near_misses_that_are_not_opened(tmp_path: P
     ]
 
 
+@pytest.mark.slow
 def test_a_sound_tree_has_no_near_miss(tmp_path: Path) -> None:
     write_skill(tmp_path / ".agents" / "skills", "good")
     (tmp_path / "docs").mkdir()
@@ -188,12 +192,14 @@ def test_a_sound_tree_has_no_near_miss(tmp_path: Path) -> None:
     assert done.stderr.startswith("near misses: 0; folders: ")
 
 
+@pytest.mark.slow
 def test_our_own_repository_has_no_near_miss(tmp_path: Path) -> None:
     done = run(NEAR_MISSES, str(REPOSITORY / ".agents"), cwd=tmp_path)
 
     assert (done.returncode, done.stdout) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_name_of_a_stranger_is_not_printed_raw(tmp_path: Path) -> None:
     write_skill(tmp_path / ".agents" / "skills", "x", "no fence", folder="esc\x1b[31m\u202e")
 
@@ -203,6 +209,7 @@ def test_a_name_of_a_stranger_is_not_printed_raw(tmp_path: Path) -> None:
     assert not {"\x1b", "\u202e"} & set(done.stdout + done.stderr)
 
 
+@pytest.mark.slow
 def test_a_walk_that_is_cut_short_says_so(tmp_path: Path) -> None:
     for number in range(20):
         write_skill(tmp_path / ".agents" / "skills", f"skill-{number}")
@@ -212,6 +219,7 @@ def test_a_walk_that_is_cut_short_says_so(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["truncated"] is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["/nonexistent"], ["--max-entries", "0"], ["--nonsense"]], ids=" ".join)
 def test_wrong_usage_of_near_misses_ends_with_2(tmp_path: Path, words: list[str]) -> None:
     assert run(NEAR_MISSES, *words, cwd=tmp_path).returncode == 2

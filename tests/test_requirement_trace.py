@@ -218,18 +218,21 @@ def first_words(output: str) -> list[str]:
     return [row.split()[0] for row in rows]
 
 
+@pytest.mark.slow
 def test_the_script_prints_every_requirement_and_the_counts_of_each_system() -> None:
     output = run_script()
     assert first_words(output) == list(BY_ID)
     assert [line[0] for line in output.partition("\n\n")[2].splitlines()] == [*SYSTEMS, "="]
 
 
+@pytest.mark.slow
 def test_the_script_prints_only_the_state_and_the_system_asked_for() -> None:
     output = run_script("--state", "not testable", "--system", "O")
     expected = [r.id for r in REQUIREMENTS if r.state == "not testable" and r.id.startswith("O-")]
     assert first_words(output) == expected
 
 
+@pytest.mark.slow
 def test_the_script_is_quiet_when_nobody_reads_its_output() -> None:
     reader, writer = os.pipe()
     os.close(reader)

@@ -403,6 +403,7 @@ def asked_with(answer: Any) -> Sequence[Any]:
     return [lambda tool, name, reason: answer, later]
 
 
+@pytest.mark.slow
 @needs("pydantic_ai")
 @pytest.mark.parametrize("kind", [0, 1], ids=["a function", "a coroutine function"])
 @pytest.mark.parametrize(("answer", "ran"), [(True, True), (False, False), (None, False), ("yes", False)])

@@ -23,6 +23,8 @@ from support.trees import Machine, write_skill
 from mcp import Client, StdioServerParameters  # isort: skip
 from mcp_types import TextContent  # isort: skip
 
+pytestmark = pytest.mark.slow
+
 ADAPTERS = Path(__file__).parents[2] / "docs" / "adapters.md"
 SCRIPTS = os.path.dirname(sys.executable)
 

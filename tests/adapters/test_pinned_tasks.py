@@ -36,6 +36,7 @@ def session_of(machine: Machine, **options: Any) -> Session:
     return machine.shelf().session(**options)
 
 
+@pytest.mark.slow
 @pytest.mark.req("O-40", "O-42")
 @pytest.mark.parametrize("framework", PLAYS)
 def test_a_sub_agent_starts_with_the_skills_that_the_model_pinned(machine: Machine, framework: str) -> None:

@@ -518,6 +518,7 @@ os.write(out, str(count).encode())
 """
 
 
+@pytest.mark.slow
 def test_eight_list_while_a_ninth_edits_and_the_last_listing_is_right(machine: Machine) -> None:
     root = fill(machine, 100)
     until = time.time() + SECONDS

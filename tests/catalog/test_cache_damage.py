@@ -74,6 +74,7 @@ def test_a_cache_with_a_damaged_format_gives_a_right_listing_and_is_rebuilt(
     assert reads(machine, monkeypatch) == 0
 
 
+@pytest.mark.slow
 def test_no_flipped_byte_makes_a_listing_wrong(machine: Machine) -> None:
     fill(machine.home / ".agents/skills")
     right = machine.catalog()

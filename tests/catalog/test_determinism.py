@@ -61,6 +61,7 @@ ENVIRONMENTS: Mapping[str, Mapping[str, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.req("K-44")
 @pytest.mark.parametrize("words", [("list", "--json"), ("list", "--all"), ()], ids=["json", "table", "overview"])
 def test_the_environment_does_not_change_a_byte(machine: Machine, words: tuple[str, ...]) -> None:

@@ -150,6 +150,7 @@ def run_limited(machine: Machine, *words: str, seconds: int) -> Ran:
     return Ran(done.returncode, output, done.stderr, int(report.read_text()) * unit)
 
 
+@pytest.mark.slow
 def test_good_skills_are_listed_and_each_bad_one_has_one_error(machine: Machine) -> None:
     hostile = build_hostile_root(machine)
 
@@ -237,6 +238,7 @@ COSTLY = {
 """Frontmatters just below the largest allowed, in shapes on which a careless reader spends minutes."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", COSTLY)
 def test_eight_of_the_largest_frontmatters_cost_little_time(machine: Machine, shape: str) -> None:
     root = machine.repo / ".agents" / "skills"
@@ -253,6 +255,7 @@ def test_eight_of_the_largest_frontmatters_cost_little_time(machine: Machine, sh
     assert ran.memory < 200 << 20
 
 
+@pytest.mark.slow
 def test_a_chain_of_links_longer_than_any_system_follows_costs_little_time(machine: Machine) -> None:
     root = machine.repo / ".agents" / "skills"
     write_skill(root, "good")
@@ -314,6 +317,7 @@ def record(machine: Machine, *words: str) -> dict[str, Any]:
     return recorded
 
 
+@pytest.mark.slow
 def test_every_component_is_opened_separately_and_without_following_a_link(machine: Machine) -> None:
     hostile = build_hostile_root(machine)
 
@@ -332,6 +336,7 @@ def test_every_component_is_opened_separately_and_without_following_a_link(machi
     assert {"a-good-one", "SKILL.md"} <= {name for name, _ in ours}
 
 
+@pytest.mark.slow
 def test_only_folders_below_the_root_are_listed(machine: Machine) -> None:
     hostile = build_hostile_root(machine)
 
@@ -345,6 +350,7 @@ def test_only_folders_below_the_root_are_listed(machine: Machine) -> None:
     assert f"{os.stat(hostile.path).st_dev}:{os.stat(hostile.path).st_ino}" in listed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_the_system_saw_no_file_opened_outside_the_tree(
     machine: Machine, tmp_path_factory: pytest.TempPathFactory
@@ -382,6 +388,7 @@ def trace(machine: Machine) -> set[str]:
     return {result.partition("<")[2].rpartition(">")[0] for result in results if "<" in result}
 
 
+@pytest.mark.slow
 @pytest.mark.req("K-15", "K-24")
 def test_nothing_of_a_skill_is_run_by_finding_it(machine: Machine) -> None:
     marker = machine.base / "was-run"

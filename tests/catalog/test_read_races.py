@@ -18,6 +18,8 @@ from support.trees import Machine, write_skill
 from skillshelf import Shelf, SkillError
 from skillshelf.catalog.load import list_files
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "token-that-must-stay-outside"
 INSIDE = "what the author wrote"
 SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.2"))

@@ -311,6 +311,7 @@ print(names, opened.count("SKILL.md"), sorted({"run.sh", "tool.py", "GUIDE.md", 
 """
 
 
+@pytest.mark.slow
 @pytest.mark.req("K-14", "K-15", "K-24")
 def test_discovery_opens_only_skill_files_and_starts_nothing(machine: Machine) -> None:
     folder = write_skill(
@@ -332,6 +333,7 @@ def test_discovery_opens_only_skill_files_and_starts_nothing(machine: Machine) -
     assert (done.stdout, done.stderr) == ("['deploy'] 1 [] []\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.req("C-107")
 def test_the_types_of_a_catalog_know_nothing_of_how_one_is_found() -> None:
     code = "import sys, skillshelf.core.values; print(*sorted(m for m in sys.modules if m.startswith('skillshelf.')))"

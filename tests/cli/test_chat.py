@@ -204,6 +204,7 @@ def test_after_an_answer_that_was_cut_off_the_conversation_goes_on(
     assert server.said_to_model("assistant") == ["All is"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [[401], [404], []], ids=["a wrong key", "no such model", "nobody there"])
 def test_a_model_that_fails_is_said_in_one_safe_line(chat: Chat, steps: list[Step]) -> None:
     with model_server(*steps) as server:

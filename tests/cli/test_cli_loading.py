@@ -458,6 +458,7 @@ def test_in_a_pipe_the_text_is_the_authors(machine: Machine) -> None:
     assert f"Body {ATTACK}".encode() in output_bytes(machine, "show", "deploy")
 
 
+@pytest.mark.slow
 def test_the_locale_does_not_matter(machine: Machine) -> None:
     folder = put(machine.home / ".agents" / "skills", "deploy").parent
     (folder / "café.md").write_text("日本語\n", encoding="utf-8")

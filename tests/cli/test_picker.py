@@ -27,6 +27,8 @@ from skillshelf.cli.picker.rows import SkillRow
 from skillshelf.cli.picker.widgets import Pane, Rows, Search
 from skillshelf.config.hosts import HOSTS
 
+pytestmark = pytest.mark.slow
+
 Drive = Callable[[Picker, Pilot[Any]], Awaitable[None]]
 
 

@@ -101,6 +101,7 @@ def test_what_is_not_in_the_catalog_has_no_switch(machine: Machine) -> None:
         model.toggle(model.rows()[0])
 
 
+@pytest.mark.slow
 def test_a_look_at_a_host_holds_what_it_tells_its_model(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     write_skill(machine.repo / ".claude/skills", "review")

@@ -140,7 +140,8 @@ def test_the_exit_status_is_about_the_hosts_that_were_asked(machine: Machine, ru
     assert run("why", "deploy", "--host", "codex")[0] == 1
     assert run("why", "deploi", "--host", "codex")[0] == 3
     assert run("why", "deploy", "--host", "nonsense")[0] == 2
-    assert (run("why")[0], run("why")[2]) == (2, "skillshelf: missing argument NAME-or-PATH\n")
+    usage = "missing argument NAME-or-PATH: a skill, its folder or its SKILL.md (usage: skillshelf why NAME-or-PATH)"
+    assert (run("why")[0], run("why")[2]) == (2, f"skillshelf: {usage}\n")
 
 
 def test_what_is_missing_is_answered_with_names_that_look_like_it(machine: Machine, run: Run) -> None:

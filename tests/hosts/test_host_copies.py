@@ -341,6 +341,7 @@ def test_a_host_that_is_nearly_named_is_suggested(run: Run) -> None:
     assert "there are: claude-code, codex" in run("why", "deploy", "--host", "zzz")[2]
 
 
+@pytest.mark.slow
 def test_the_script_that_asks_real_hosts_says_what_it_needs() -> None:
     script = Path(__file__).parent / "apply_fixes.py"
 

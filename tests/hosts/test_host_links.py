@@ -266,7 +266,10 @@ def test_what_was_made_for_another_host_is_not_removed(machine: Machine, run: Ru
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["link"], "missing argument NAME-or-PATH"),
+        (
+            ["link"],
+            "missing argument NAME-or-PATH: a skill, its folder or its SKILL.md (usage: skillshelf link NAME-or-PATH)",
+        ),
         (["link", "deploy"], "missing option --to HOST"),
         (["link", "deploy", "--to", "codexx"], "no host 'codexx'; did you mean codex?"),
     ],

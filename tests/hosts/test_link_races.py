@@ -13,6 +13,8 @@ import pytest
 from support.races import swapping
 from support.trees import Machine, write_skill
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "token-that-must-stay-outside"
 SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.2"))
 

@@ -340,6 +340,7 @@ def test_a_journal_that_cannot_be_written_does_not_stop_the_session_and_is_said(
     assert session.journal_problem.startswith("8 events are not in the journal")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "status", "lost"),
     [

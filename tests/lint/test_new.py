@@ -41,6 +41,7 @@ def test_a_person_sees_where_it_is_and_what_to_do_next(machine: Machine) -> None
     )
 
 
+@pytest.mark.slow
 def test_its_script_runs(machine: Machine) -> None:
     machine.run("new", "deploy", "--scripts")
     folder = machine.repo / ".agents" / "skills" / "deploy"

@@ -52,6 +52,7 @@ def grants(request: pytest.FixtureRequest) -> Grants:
 # How it is called -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_sandbox
 def test_a_run_tells_how_the_script_ended(machine: Machine) -> None:
     text = "import sys\nprint(sys.argv[1:])\nprint('oh', file=sys.stderr)\nopen('made.txt', 'w')\nsys.exit(3)"
@@ -80,10 +81,12 @@ def test_a_run_tells_how_the_script_ended(machine: Machine) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_signal_is_told_as_a_shell_does(machine: Machine, grants: Grants) -> None:
     assert run_text(machine, "kill -TERM $$", name="it.sh", grants=grants).exit_code == 143
 
 
+@pytest.mark.slow
 def test_a_script_has_nothing_to_read(machine: Machine, grants: Grants) -> None:
     assert said(run_text(machine, "cat; echo end", name="it.sh", grants=grants)) == "end\n"
 
@@ -106,6 +109,7 @@ def test_arguments_that_cannot_be_passed_on_are_refused(
         run_script(skill_with(machine, {"it.sh": "echo ran"}), "it.sh", args, digest=None)
 
 
+@pytest.mark.slow
 def test_the_work_folder_is_removed_unless_it_is_to_be_kept(machine: Machine, grants: Grants) -> None:
     text = (
         "import os\n"
@@ -165,6 +169,7 @@ while os.getppid() == parent:
 """
 
 
+@pytest.mark.slow
 def test_while_a_script_is_swapped_only_the_approved_bytes_run(machine: Machine, grants: Grants) -> None:
     folder = skill_with(machine, {"it.sh": "echo approved"})
     digest = find_script(folder, "it.sh").digest
@@ -192,6 +197,7 @@ def test_while_a_script_is_swapped_only_the_approved_bytes_run(machine: Machine,
     assert set(met) == {"approved\n", "refused"}
 
 
+@pytest.mark.slow
 def test_what_happens_to_the_skill_while_a_script_runs_changes_nothing(machine: Machine, grants: Grants) -> None:
     signals = machine.base / "signals"
     signals.mkdir()
@@ -223,6 +229,7 @@ def test_what_happens_to_the_skill_while_a_script_runs_changes_nothing(machine: 
 # Output -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_output_is_handed_on_as_it_comes_and_never_within_a_character(machine: Machine, grants: Grants) -> None:
     text = (
         "import os, time\n"
@@ -241,6 +248,7 @@ def test_output_is_handed_on_as_it_comes_and_never_within_a_character(machine: M
     assert all(data.decode("utf-8", "ignore").encode() == data.rstrip(b"\xff\xe2") for data in whole)
 
 
+@pytest.mark.slow
 def test_output_beyond_the_limit_is_cut_said_and_kept_whole(machine: Machine, grants: Grants) -> None:
     artifacts = machine.base / "artifacts"
     text = "for _ in range(2000): print('é' * 49)\nimport sys\nprint('last words', file=sys.stderr)"
@@ -270,6 +278,7 @@ def test_output_beyond_the_limit_is_cut_said_and_kept_whole(machine: Machine, gr
     assert [str(path) for path in artifacts.iterdir()] == [run.artifact]
 
 
+@pytest.mark.slow
 def test_output_that_never_ends_fills_neither_memory_nor_disk(machine: Machine, grants: Grants) -> None:
     limits = QUICK._replace(seconds=1.5, output_bytes=100, artifact_bytes=1000)
 
@@ -282,6 +291,7 @@ def test_output_that_never_ends_fills_neither_memory_nor_disk(machine: Machine, 
     assert Path(run.artifact).read_bytes() == b"yes\n" * 250 + b"\n[the rest is not kept]\n"
 
 
+@pytest.mark.slow
 def test_a_place_for_artifacts_that_cannot_be_written_does_not_end_the_script(machine: Machine, grants: Grants) -> None:
     (machine.base / "file").write_text("")
 
@@ -297,6 +307,7 @@ def test_a_place_for_artifacts_that_cannot_be_written_does_not_end_the_script(ma
     assert (run.exit_code, run.stdout, run.artifact, run.artifact_truncated) == (0, b"123", None, True)
 
 
+@pytest.mark.slow
 def test_a_listener_that_fails_ends_the_script_with_its_own_failure(machine: Machine, grants: Grants) -> None:
     marker = f"marker-{os.urandom(8).hex()}"
 
@@ -323,6 +334,7 @@ time.sleep(float(sys.argv[2]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", ["0.3", "600"], ids=["ends by itself", "must be ended"])
 def test_no_child_outlives_its_script(machine: Machine, grants: Grants, seconds: str) -> None:
     marker = f"marker-{os.urandom(8).hex()}"
@@ -336,6 +348,7 @@ def test_no_child_outlives_its_script(machine: Machine, grants: Grants, seconds:
     assert run.reason == ("it was stopped after 2 seconds" if run.timed_out else None)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what processes take")
 @pytest.mark.parametrize(
     ("limit", "text", "answers"),
@@ -410,6 +423,7 @@ def test_a_script_cannot_take_more_than_its_limits(
     assert processes_with(marker) == []
 
 
+@pytest.mark.slow
 @needs_sandbox
 def test_a_fork_bomb_ends_with_its_script(machine: Machine) -> None:
     marker = f"marker-{os.urandom(8).hex()}"
@@ -442,6 +456,7 @@ def test_off_linux_the_refusal_is_one_sentence_that_names_the_system() -> None:
     )
 
 
+@pytest.mark.slow
 def test_where_bubblewrap_may_not_make_a_sandbox_its_own_words_are_told(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -456,6 +471,7 @@ def test_where_bubblewrap_may_not_make_a_sandbox_its_own_words_are_told(
     assert said(run_text(machine, "echo ran", name="it.sh", grants=UNSANDBOXED)) == "ran\n"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_sandbox")
 def test_without_a_sandbox_a_script_still_gets_a_copy_and_none_of_our_variables(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
@@ -478,6 +494,7 @@ run_script(sys.argv[1], "it.py", [sys.argv[2], "600"], digest=None, grants=Grant
 """
 
 
+@pytest.mark.slow
 def test_a_script_does_not_outlive_the_program_that_started_it(machine: Machine, grants: Grants) -> None:
     marker = f"marker-{os.urandom(8).hex()}"
     folder = skill_with(machine, {"it.py": GET_AWAY})
@@ -497,6 +514,7 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 @needs_sandbox
 @pytest.mark.parametrize(
     ("module", "step"),
@@ -516,6 +534,7 @@ def test_a_script_that_is_interrupted_as_it_starts_is_not_left_behind(
     assert descendants(os.getpid()) == []
 
 
+@pytest.mark.slow
 def test_an_interrupt_in_the_middle_of_a_look_at_a_script_does_not_keep_it_from_ending(
     machine: Machine, grants: Grants, monkeypatch: pytest.MonkeyPatch
 ) -> None:

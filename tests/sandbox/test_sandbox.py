@@ -30,6 +30,7 @@ for path in sys.argv[1:]:
 # Files ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_script_sees_nothing_of_home_accounts_or_the_machine(machine: Machine) -> None:
     (machine.home / "secret.txt").write_text("secret")
     hidden = [str(machine.home), str(machine.home / "secret.txt"), str(machine.repo), "/etc/shadow", "/etc/gshadow"]
@@ -40,6 +41,7 @@ def test_a_script_sees_nothing_of_home_accounts_or_the_machine(machine: Machine)
     assert said(run).splitlines() == [f"{path} False" for path in hidden]
 
 
+@pytest.mark.slow
 def test_of_the_real_home_a_script_sees_the_way_to_its_interpreter_and_no_more(machine: Machine) -> None:
     home = os.path.expanduser("~")
     look = f"import os\nif os.path.isdir({home!r}):\n    print(*os.listdir({home!r}))"
@@ -63,6 +65,7 @@ for path in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_a_script_writes_only_in_folders_of_its_own(machine: Machine) -> None:
     folder = skill_with(machine, {"it.py": WRITE})
     before = sorted(str(path) for path in Path(folder).rglob("*"))
@@ -80,6 +83,7 @@ def test_a_script_writes_only_in_folders_of_its_own(machine: Machine) -> None:
     assert not os.path.exists("/dev/shm/skillshelf-test-x")
 
 
+@pytest.mark.slow
 def test_a_script_finds_the_other_files_of_its_skill(machine: Machine) -> None:
     text = "import helper, os\nprint(helper.WORD, open(os.environ['SKILL_DIR'] + '/SKILL.md').readline().strip())"
     folder = skill_with(machine, {"it.py": text, "helper.py": "WORD = 'helped'", "deep/more.txt": ""})
@@ -87,6 +91,7 @@ def test_a_script_finds_the_other_files_of_its_skill(machine: Machine) -> None:
     assert said(run_script(folder, "it.py", digest=None)) == "helped ---\n"
 
 
+@pytest.mark.slow
 def test_links_of_a_skill_lead_nowhere_in_its_copy(machine: Machine) -> None:
     (machine.home / "secret.txt").write_text("secret")
     folder = skill_with(machine, {"it.py": REACH})
@@ -98,6 +103,7 @@ def test_links_of_a_skill_lead_nowhere_in_its_copy(machine: Machine) -> None:
     assert "True" not in said(run)
 
 
+@pytest.mark.slow
 def test_ordinary_programs_work_in_the_sandbox(machine: Machine) -> None:
     text = (
         "import multiprocessing, os, pwd, ssl, subprocess, tempfile\n"
@@ -111,6 +117,7 @@ def test_ordinary_programs_work_in_the_sandbox(machine: Machine) -> None:
     assert said(run_text(machine, text)) == "script ['root', 'script']\n42\n\n"
 
 
+@pytest.mark.slow
 def test_of_an_interpreter_in_the_home_folder_only_its_own_prefix_is_seen(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +149,7 @@ with socket.socket(socket.AF_UNIX if sys.argv[1] == "abstract" else socket.AF_IN
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("network", "answer"), [(False, "refused\n"), (True, "connected\n")])
 @pytest.mark.parametrize("kind", ["loopback", "abstract"])
 def test_sockets_of_the_machine_are_reached_only_by_a_grant(
@@ -161,6 +169,7 @@ def test_sockets_of_the_machine_are_reached_only_by_a_grant(
 # Processes --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_script_gets_a_few_variables_and_none_of_ours(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SECRET_TOKEN", "LD_PRELOAD_NOT", "PYTHONSTARTUP", "BASH_ENV"):
         monkeypatch.setenv(name, "ours")
@@ -193,6 +202,7 @@ print(ctypes.CDLL(None).ptrace(16, victim, 0, 0))
 """
 
 
+@pytest.mark.slow
 def test_a_script_neither_sees_nor_touches_other_processes(machine: Machine) -> None:
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as victim:
         # Process ids start again in the sandbox; a small one of ours could be one of the script's.
@@ -207,6 +217,7 @@ def test_a_script_neither_sees_nor_touches_other_processes(machine: Machine) -> 
     assert said(run).split() == ["True", "False", *["ProcessLookupError"] * 3, "-1"]
 
 
+@pytest.mark.slow
 def test_a_script_has_no_privileges_and_can_get_none(machine: Machine) -> None:
     text = (
         "import os\n"
@@ -223,6 +234,7 @@ def test_a_script_has_no_privileges_and_can_get_none(machine: Machine) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_script_cannot_change_the_devices_it_may_use(machine: Machine) -> None:
     text = (
         "import os\n"
@@ -237,6 +249,7 @@ def test_a_script_cannot_change_the_devices_it_may_use(machine: Machine) -> None
     assert said(run_text(machine, text)) == "1 8\n"
 
 
+@pytest.mark.slow
 def test_a_script_inherits_nothing_that_we_have_open(machine: Machine) -> None:
     reader, writer = os.pipe()
     os.set_inheritable(writer, True)
@@ -249,6 +262,7 @@ def test_a_script_inherits_nothing_that_we_have_open(machine: Machine) -> None:
     assert said(run) == "[0, 1, 2, 3, 4] 3\n"
 
 
+@pytest.mark.slow
 def test_the_command_line_of_the_sandbox_is_hidden_from_the_script(machine: Machine) -> None:
     run = run_text(machine, "print(open('/proc/1/cmdline').read())")
 
@@ -277,6 +291,7 @@ for path in ("/dev/tty", "/proc/self/fd/0", "/proc/self/fd/1", "/proc/1/fd/0"):
 """
 
 
+@pytest.mark.slow
 def test_a_script_cannot_type_into_the_terminal_it_was_started_from(machine: Machine) -> None:
     folder = skill_with(machine, {"it.py": INJECT})
     child, terminal = pty.fork()
@@ -304,6 +319,7 @@ def read_terminal(terminal: int) -> bytes:
 # Grants -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_granted_folders_can_be_read_or_written_as_the_grant_says(machine: Machine) -> None:
     for name in ("read", "write", "neither"):
         (machine.base / name).mkdir()
@@ -321,6 +337,7 @@ def test_granted_folders_can_be_read_or_written_as_the_grant_says(machine: Machi
     assert [os.path.exists(path) for path in paths] == [False, True, False]
 
 
+@pytest.mark.slow
 def test_the_whole_disk_is_granted_only_by_its_name_and_without_what_is_alive_in_it(machine: Machine) -> None:
     look = 'for path in "$@"; do [ -e "$path" ] && echo "$path"; done; touch /etc/x || echo refused; ls -d /proc/[0-9]*'
 

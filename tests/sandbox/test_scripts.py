@@ -110,6 +110,7 @@ def test_a_folder_of_scripts_that_is_a_link_holds_no_scripts(machine: Machine) -
 # Digests ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_both_digests_are_what_sha256sum_says(machine: Machine) -> None:
     folder = skill_with(machine, {"it.py": "print(1)", "Z.txt": "z", "deep/a b.txt": "a", "é.txt": b"\xff"})
 

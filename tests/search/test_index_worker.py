@@ -50,6 +50,7 @@ def by_one(skills: Sequence[CatalogSkill]) -> dict[int, IndexedText]:
     return dict(gather(skills, WEIGHTS, worker_from=len(skills) + 1))
 
 
+@pytest.mark.slow
 def test_two_processes_gather_the_same_as_one(skills: Sequence[CatalogSkill], requests: list[int]) -> None:
     found = list(gather(skills, WEIGHTS, worker_from=FEW))
 
@@ -63,6 +64,7 @@ def test_a_few_skills_are_not_worth_a_second_process(skills: Sequence[CatalogSki
     assert (dict(gather(few, WEIGHTS, worker_from=FEW)), requests) == (by_one(few), [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("does", ["exit 3", "echo cmodule; echo name; exec cat > /dev/null", "echo; exec sleep 0.1"])
 def test_a_second_process_that_does_something_else_costs_nothing(
     skills: Sequence[CatalogSkill], requests: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, does: str
@@ -88,6 +90,7 @@ def test_where_no_thread_is_to_be_had_one_process_does_it_all(
     assert (dict(gather(skills, WEIGHTS, worker_from=FEW)), requests) == (by_one(skills), [])
 
 
+@pytest.mark.slow
 def test_the_second_process_is_the_same_program_and_takes_nothing_else_from_its_surroundings(
     skills: Sequence[CatalogSkill], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -106,6 +109,7 @@ def test_the_second_process_is_the_same_program_and_takes_nothing_else_from_its_
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 def test_what_a_second_process_leaves_undone_is_done_by_the_first(
     skills: Sequence[CatalogSkill], requests: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +129,7 @@ def test_what_a_second_process_leaves_undone_is_done_by_the_first(
     assert len(requests) <= 3
 
 
+@pytest.mark.slow
 def test_who_stops_in_the_middle_leaves_no_process(skills: Sequence[CatalogSkill], requests: list[int]) -> None:
     gathered = gather(skills, WEIGHTS, worker_from=FEW)
     next(gathered)

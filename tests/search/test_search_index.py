@@ -95,6 +95,7 @@ Texts = st.lists(st.sampled_from(WORDS), max_size=6)
 Changes = st.lists(st.tuples(st.integers(0, 5), st.none() | Texts), min_size=1, max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(st.lists(Changes, min_size=2, max_size=4))
 def test_an_index_that_followed_changes_answers_like_a_fresh_one(history: list[list[tuple[int, Any]]]) -> None:
@@ -352,6 +353,7 @@ print([[(r.skill.name, r.score) for r in shelf.search(query, limit=50).results] 
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_not_an_error(machine: Machine) -> None:
     fill(machine, 30, seed=6)
 
@@ -480,6 +482,7 @@ def started(script: str, *words: str) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_it_changes_the_index_leaves_one_that_works(machine: Machine) -> None:
     dice = random.Random(os.environ.get("SKILLSHELF_KILLS", "a seed"))
     interrupted = 0
@@ -503,6 +506,7 @@ def racing(machine: Machine, searchers: int, editors: int) -> Iterator[subproces
         yield started(EDIT, str(machine.home), str(SECONDS), str(number), *WORDS)
 
 
+@pytest.mark.slow
 def test_many_processes_search_while_others_edit(machine: Machine) -> None:
     fill(machine, 30, seed=8)
     searchers, editors = (8, 2) if SECONDS >= 5 else (2, 1)

@@ -13,6 +13,8 @@ from support.trees import Machine, write_skill
 
 from skillshelf import Session, Shelf
 
+pytestmark = pytest.mark.slow
+
 LEFT_OUT = {"session", "ts_ms", "prev", "sum", "mode"}
 RUN: Call = ("skill_run", {"name": "deploy", "script": "hello.sh", "args": ["a b", "$HOME"]})
 CALLS: list[Call] = [

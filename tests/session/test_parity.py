@@ -151,6 +151,7 @@ def events_of(machine: Machine, act: Act, surface: Surface, journal: Path) -> li
     return [{key: value for key, value in entry.items() if key not in LEFT_OUT} for entry in records]
 
 
+@pytest.mark.slow
 @pytest.mark.req("K-03", "K-12", "K-13")
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("name", SCENARIO)
@@ -178,6 +179,7 @@ def test_the_same_act_leaves_the_same_events(machine: Machine, name: str, surfac
     assert len(expected) > 4
 
 
+@pytest.mark.slow
 def test_a_run_is_in_the_same_frames_as_any_other_call(machine: Machine) -> None:
     put(machine.home / ".agents/skills", "deploy")
     policy = {"allow": [{"tool": "skill_run"}], "run_unsandboxed": True}

@@ -78,6 +78,7 @@ def again(machine: Machine, path: Path, **options: Any) -> Replay:
 # State --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.req("K-59")
 def test_the_state_of_a_session_comes_back_from_its_events_alone(machine: Machine) -> None:
     prepare(machine)
@@ -96,6 +97,7 @@ def test_the_state_of_a_session_comes_back_from_its_events_alone(machine: Machin
     assert (state.denied, state.ended) == (1, True)
 
 
+@pytest.mark.slow
 def test_the_state_needs_no_disk(machine: Machine) -> None:
     prepare(machine)
     path, _ = recorded(machine)
@@ -109,6 +111,7 @@ def test_the_state_needs_no_disk(machine: Machine) -> None:
 # Repeating ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.req("K-59", "K-60", "K-50", "K-39")
 def test_a_session_with_loads_reads_refusals_and_a_script_replays_equal(machine: Machine) -> None:
     prepare(machine)
@@ -133,6 +136,7 @@ def test_a_session_of_every_profile_replays_equal(machine: Machine, profile: str
     assert again(machine, path, trust="all").differences == ()
 
 
+@pytest.mark.slow
 def test_a_script_that_changed_is_shown_by_the_digest_that_was_allowed(machine: Machine) -> None:
     mark = prepare(machine) / "scripts/mark.sh"
     path, _ = recorded(machine, lambda s: s.call("skill_run", {"name": "deploy", "script": "mark.sh"}))
@@ -143,6 +147,7 @@ def test_a_script_that_changed_is_shown_by_the_digest_that_was_allowed(machine: 
     assert difference.detail == "permission_decided of deploy: digest, folder_digest differ"
 
 
+@pytest.mark.slow
 @pytest.mark.req("K-59")
 def test_one_byte_of_one_skill_is_all_that_is_shown(machine: Machine) -> None:
     skill = prepare(machine)
@@ -160,6 +165,7 @@ def test_one_byte_of_one_skill_is_all_that_is_shown(machine: Machine) -> None:
     assert json.loads(path.read_text().splitlines()[difference.line - 1])["type"] == "skill_loaded"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["SKILL.md", "notes.md"])
 def test_contents_that_were_kept_stand_for_files_that_changed(machine: Machine, what: str) -> None:
     skill = prepare(machine)
@@ -171,6 +177,7 @@ def test_contents_that_were_kept_stand_for_files_that_changed(machine: Machine, 
     assert len(again(machine, path, kept=False).differences) == 1
 
 
+@pytest.mark.slow
 def test_a_kept_content_that_somebody_changed_is_not_taken(machine: Machine) -> None:
     skill = prepare(machine)
     path, _ = recorded(machine, keep=True)
@@ -181,6 +188,7 @@ def test_a_kept_content_that_somebody_changed_is_not_taken(machine: Machine) -> 
     assert again(machine, path).differences
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "detail"),
     [
@@ -259,6 +267,7 @@ def test_a_session_that_goes_on_from_a_snapshot_is_not_repeated_and_that_is_said
     assert "goes on from a snapshot" in found.skipped[0]
 
 
+@pytest.mark.slow
 def test_a_journal_whose_end_is_open_is_compared_as_far_as_it_goes(machine: Machine) -> None:
     prepare(machine)
     path, _ = recorded(machine)
@@ -290,6 +299,7 @@ def forged(machine: Machine, *events: tuple[str, dict[str, Any]], **started: Any
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.req("K-60")
 def test_a_journal_that_would_run_and_remember_does_neither(machine: Machine) -> None:
     skill = prepare(machine)
@@ -416,6 +426,7 @@ def test_a_file_that_is_no_journal_has_broken_lines(machine: Machine, tmp_path: 
 # The command --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_exits_with_1_and_shows_the_difference(machine: Machine) -> None:
     skill = prepare(machine)
     path, _ = recorded(machine)

@@ -70,6 +70,7 @@ def test_the_tool_is_offered_only_where_the_policy_can_allow_it(
     assert ("skill_run" in [tool.name for tool in session.tools()]) is offered
 
 
+@pytest.mark.slow
 @pytest.mark.req("S-120", "S-121", "K-31")
 def test_a_script_runs_after_somebody_said_yes_to_its_digest(machine: Machine) -> None:
     path = script(machine, '#!/bin/sh\necho "hello $1"\n')
@@ -105,6 +106,7 @@ def test_nothing_runs_without_a_yes(machine: Machine) -> None:
     assert "ran" not in json.dumps([payload_of(event) for event in events if type_of(event) == "tool_stdout"])
 
 
+@pytest.mark.slow
 def test_a_remembered_yes_is_for_these_bytes_in_this_session_and_is_no_rule(machine: Machine) -> None:
     path = script(machine, "#!/bin/sh\necho one\n")
     session, questions, _ = asked(machine, answer="remember")
@@ -140,6 +142,7 @@ def test_arguments_are_a_list_of_texts(machine: Machine, args: Any) -> None:
 # Frames -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.req("K-12", "K-50")
 def test_output_is_told_in_frames_and_a_script_that_fails_has_ended(machine: Machine) -> None:
     script(machine, "#!/bin/sh\necho out\necho err >&2\necho more\nexit 3\n")
@@ -156,6 +159,7 @@ def test_output_is_told_in_frames_and_a_script_that_fails_has_ended(machine: Mac
     assert (result.error.code, result.data["stderr"]) == ("failed", "err\n")
 
 
+@pytest.mark.slow
 @pytest.mark.req("K-50")
 def test_much_output_is_cut_said_and_kept_whole(machine: Machine, tmp_path: Path) -> None:
     script(machine, "#!/bin/sh\nyes 0123456789 | head -c 300000\n")
@@ -175,6 +179,7 @@ def test_much_output_is_cut_said_and_kept_whole(machine: Machine, tmp_path: Path
     assert (ended["truncated"], ended["artifacts"]) == (True, [kept])
 
 
+@pytest.mark.slow
 def test_what_is_kept_without_a_journal_goes_with_the_session(machine: Machine) -> None:
     script(machine, "#!/bin/sh\nyes | head -c 300000\n")
     session, _, _ = asked(machine)
@@ -184,6 +189,7 @@ def test_what_is_kept_without_a_journal_goes_with_the_session(machine: Machine) 
     assert (existed, artifact.exists()) == (True, False)
 
 
+@pytest.mark.slow
 def test_a_session_that_is_never_closed_leaves_no_folder_behind(machine: Machine) -> None:
     script(machine, "#!/bin/sh\necho ran\n")
     temporary = machine.base / "tmp"
@@ -206,6 +212,7 @@ def test_a_session_that_is_never_closed_leaves_no_folder_behind(machine: Machine
 ALLOWED = "permissions.allow = [{ tool = 'skill_run', skill_name = 'deploy' }]\npermissions.run.unsandboxed = true\n"
 
 
+@pytest.mark.slow
 def test_without_a_terminal_and_a_rule_the_command_runs_nothing(machine: Machine) -> None:
     script(machine, "#!/bin/sh\necho ran\n")
     done = machine.run("run", "deploy", "hello.sh")
@@ -214,6 +221,7 @@ def test_without_a_terminal_and_a_rule_the_command_runs_nothing(machine: Machine
     assert 'permissions.allow = [{ tool = "skill_run", skill_name = "deploy" }]' in done.stderr
 
 
+@pytest.mark.slow
 def test_with_a_rule_the_command_passes_words_output_and_failure_on(machine: Machine) -> None:
     script(machine, '#!/bin/sh\nfor word; do echo "<$word>"; done\necho oops >&2\nexit 3\n')
     machine.configure(ALLOWED)
@@ -226,6 +234,7 @@ def test_with_a_rule_the_command_passes_words_output_and_failure_on(machine: Mac
     assert after.stdout.startswith("<--json>\n<-->\n")
 
 
+@pytest.mark.slow
 def test_the_command_gives_json(machine: Machine) -> None:
     script(machine, "#!/bin/sh\necho hello\n")
     machine.configure(ALLOWED)
@@ -234,6 +243,7 @@ def test_the_command_gives_json(machine: Machine) -> None:
     assert (form["stdout"], form["exit_code"], form["artifact"]) == ("hello\n", 0, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "status"),
     [(["nonsense", "hello.sh"], 3), (["deploy", "nothing.sh"], 3), (["deploy"], 2), ([], 2), (["deploy", "../x"], 2)],
@@ -246,6 +256,7 @@ def test_the_command_says_what_is_missing(machine: Machine, words: list[str], st
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("n\n", 4), ("\n", 4)])
 def test_in_a_terminal_the_command_asks_and_shows_the_digest(machine: Machine, answer: str, status: int) -> None:
     path = script(machine, "#!/bin/sh\necho ran\n")
@@ -271,6 +282,7 @@ def test_in_a_terminal_the_command_asks_and_shows_the_digest(machine: Machine, a
     assert digest_of(path.read_bytes()).encode() in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_command_that_is_told_to_end_records_it_and_leaves_nothing(machine: Machine, number: signal.Signals) -> None:
     script(machine, "#!/bin/sh\necho begun\nexec sleep 600\n")
