@@ -15,8 +15,8 @@ from pathlib import Path
 
 import skillshelf
 from skillshelf.catalog.document import body, parse
-from skillshelf.lint.check import Mode, Report, check_targets, in_paths
 from skillshelf.lint.fix import FIXERS
+from skillshelf.lint.run import Mode, Report, check_targets, in_paths
 
 FIXABLE = {rule for rules, _ in FIXERS for rule in rules}
 

@@ -16,8 +16,8 @@ from support.trees import SOURCE, Machine
 
 import skillshelf
 from skillshelf.cli.main import COMMANDS, SHARED
+from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.profile import RULES, Profile, profile_to_dict
-from skillshelf.config.systems import SYSTEMS
 
 REPOSITORY = Path(__file__).parent.parent
 PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]

@@ -14,8 +14,8 @@ import pytest
 from support.trees import SOURCE, Machine, write_skill
 
 import skillshelf
+from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.hosts import HOSTS
-from skillshelf.config.systems import SYSTEMS
 
 PACKAGE = Path(skillshelf.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -194,7 +194,7 @@ def test_only_the_profile_tables_know_a_system_by_name() -> None:
     offenders = [
         f"{name_of(path)}: {node.value}"
         for path in MODULES
-        if name_of(path) not in ("config.systems", "config.hosts")
+        if name_of(path) not in ("config.builtin_profiles", "config.hosts")
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Constant) and node.value in PROGRAMS
     ]
@@ -227,7 +227,7 @@ def doors(tree: ast.Module) -> list[str]:
     return [door for door in (*found, *imported) if not door.startswith(("os.open(os.devnull,", "os.open('/dev/tty',"))]
 
 
-DOORS = ("core.files", "core.atomic_write")
+DOORS = ("core.files", "core.disk_writes")
 """One to read through and one to write."""
 
 

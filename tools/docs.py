@@ -99,8 +99,8 @@ def _cut(text: str) -> str:
 
 def rules_table() -> str:
     """Return every rule with its severity in every profile."""
+    from skillshelf.config.builtin_profiles import SYSTEMS
     from skillshelf.config.profile import RULES
-    from skillshelf.config.systems import SYSTEMS
 
     head = ["rule", "what it says", *SYSTEMS]
     rows = [
@@ -114,8 +114,8 @@ def rules_table() -> str:
 
 def guidance_table() -> str:
     """Every rule with its severity for authors, why it exists and how to fix what it finds."""
+    from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, SYSTEMS, author_severities
     from skillshelf.config.rules import RULES
-    from skillshelf.config.systems import DEFAULT_PROFILE, SYSTEMS, author_severities
     from skillshelf.lint.fix import FIXERS
 
     levels = {"reject": "error", "warn": "warning", "info": "info", "off": "off"}
@@ -129,7 +129,7 @@ def guidance_table() -> str:
 
 def profiles_table() -> str:
     """Return every profile with its evidence."""
-    from skillshelf.config.systems import SYSTEMS
+    from skillshelf.config.builtin_profiles import SYSTEMS
 
     rows = [["profile", "what it is", "evidence", "as of"]]
     rows += [[f"`{p.name}`", p.summary, p.evidence, p.as_of] for p in SYSTEMS.values()]
@@ -138,8 +138,8 @@ def profiles_table() -> str:
 
 def differences_table() -> str:
     """Return the fields in which the profiles differ, one column each; rules have a page of their own."""
+    from skillshelf.config.builtin_profiles import SYSTEMS
     from skillshelf.config.profile import Profile, profile_to_dict
-    from skillshelf.config.systems import SYSTEMS
 
     shown = [field for field in Profile._fields if field not in ("name", "summary", "evidence", "as_of", "rules")]
     forms = {name: profile_to_dict(profile) for name, profile in SYSTEMS.items()}

@@ -11,13 +11,13 @@ from skillshelf.catalog.build_context import CacheEntries
 from skillshelf.catalog.cache import Cache
 from skillshelf.catalog.discovery import Found, discover
 from skillshelf.catalog.search_roots import Roots, resolve_roots
+from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.profile import Profile, scopes_of
 from skillshelf.config.settings import Settings, Trust, load_settings
-from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, find_repository, make_environment, user_cache_folder
 from skillshelf.core.limits import RESOURCE_BYTES
-from skillshelf.core.values import Catalog, CatalogSkill, Entry
+from skillshelf.core.values import CacheEntry, Catalog, CatalogSkill
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillsDisabled
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from skillshelf.catalog.load import LoadedSkill, Resource
     from skillshelf.search.query import Finder, Scorer, SearchReport
-    from skillshelf.search.rank import SkillIndex
+    from skillshelf.search.rank import IndexSnapshot
     from skillshelf.session.policy import Confirm, Policy
     from skillshelf.session.recorder import OnEvent
     from skillshelf.session.replay import Replay
@@ -90,7 +90,7 @@ class Shelf:
 
     def _scan_with(self, cache: Cache, roots: Roots, *, account: bool) -> Catalog:
         now = time.time_ns()
-        entries_of_roots: list[dict[str, Entry]] = [{} for _ in roots.roots]
+        entries_of_roots: list[dict[str, CacheEntry]] = [{} for _ in roots.roots]
         found = discover(roots.roots, self.profile, repository=roots.repository, account=account, cached=cache.entries)
         catalog = catalogs.build(self._watched(found), roots, self.profile, self.settings, entries_of_roots)
         for root, entries in zip(roots.roots, entries_of_roots, strict=True):
@@ -149,13 +149,13 @@ class Shelf:
         catalog = self.catalog
         if self._finder is None or self._finder[0] is not catalog:
 
-            def opened() -> "SkillIndex":
-                from skillshelf.search.index import Scan, folder_for, open_index
+            def opened() -> "IndexSnapshot":
+                from skillshelf.search.index import ScanStamps, folder_for, open_index
 
                 roots = [root.path for root in catalog.roots]
                 folder = folder_for(self.cache, roots, self.profile.name) if self.cache else None
                 seen = self._last_scan if self._last_scan and self._last_scan[0] is catalog else None
-                look = Scan(*seen[1:]) if seen else None
+                look = ScanStamps(*seen[1:]) if seen else None
                 return open_index(catalog.skills, folder, scan=look, stream=self.progress)
 
             scopes = scopes_of(self.profile)
@@ -202,12 +202,12 @@ class Shelf:
         Its events are appended to the `journal` and passed to `on_event`. `keep` stores loaded contents by the
         journal, so that it can be replayed after they changed.
         """
-        from skillshelf.session.recorder import Recording
+        from skillshelf.session.recorder import RecordingOptions
         from skillshelf.session.session import Session
 
         if keep and journal is None:
             raise ConfigurationError("contents are kept beside a journal; name one")
-        recording = Recording(_text(journal), keep, fsync, on_event)
+        recording = RecordingOptions(_text(journal), keep, fsync, on_event)
         return Session(self, policy=policy, confirm=confirm, preload=preload, recording=recording)
 
     def refresh(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.trees import Machine, write_skill
 
-from skillshelf.catalog.document import Document, body, has_frontmatter_end, parse
+from skillshelf.catalog.document import ParsedFrontmatter, body, has_frontmatter_end, parse
 from skillshelf.core.limits import FRONTMATTER_BYTES
 from skillshelf.core.values import Finding
 
@@ -17,12 +17,12 @@ def shown(finding: Finding) -> str:
     return finding.message.partition("; read as: ")[2]
 
 
-def read(text: str | bytes) -> Document:
+def read(text: str | bytes) -> ParsedFrontmatter:
     """The document of a whole file."""
     return parse(text.encode() if isinstance(text, str) else text, whole=True)
 
 
-def rules_and_lines(document: Document) -> list[tuple[str, int | None]]:
+def rules_and_lines(document: ParsedFrontmatter) -> list[tuple[str, int | None]]:
     """Rule and line of each finding."""
     return [(finding.rule, finding.line) for finding in document.findings]
 
@@ -33,7 +33,7 @@ def rules_and_lines(document: Document) -> list[tuple[str, int | None]]:
 @pytest.mark.req("S-49", "M-05", "M-66", "K-16")
 def test_the_frontmatter_is_what_stands_between_two_lines_of_three_hyphens() -> None:
     text = "---\nname: a\ndescription: b\n---\n# Body\n\nname: c\n---\n"
-    assert read(text) == Document({"name": "a", "description": "b"}, "name: a\ndescription: b\n", ())
+    assert read(text) == ParsedFrontmatter({"name": "a", "description": "b"}, "name: a\ndescription: b\n", ())
     assert body(text.encode()) == b"# Body\n\nname: c\n---\n"
 
 
@@ -48,7 +48,7 @@ def test_the_frontmatter_is_what_stands_between_two_lines_of_three_hyphens() -> 
     ],
 )
 def test_hyphens_that_are_not_a_whole_line_close_nothing(text: str, fields: dict[str, Any]) -> None:
-    assert read(text) == Document(fields, text[4:-4], ())
+    assert read(text) == ParsedFrontmatter(fields, text[4:-4], ())
 
 
 @pytest.mark.parametrize("fence", ["----", "---x", "--- x", "--"])
@@ -185,11 +185,11 @@ def test_utf_16_is_recognised_by_its_mark(encoding: str) -> None:
 )
 def test_bytes_that_are_no_utf8_are_refused_with_their_place(value: bytes, message: str, column: int) -> None:
     document = read(b"---\nname: a\nlicense: " + value + b"\n---\n")
-    assert document == Document({}, "", (Finding("encoding", message, 3, column),))
+    assert document == ParsedFrontmatter({}, "", (Finding("encoding", message, 3, column),))
 
 
 def test_the_body_need_not_be_utf8() -> None:
-    assert read(b"---\nname: a\n---\n\xff\xfe\x00") == Document({"name": "a"}, "name: a\n", ())
+    assert read(b"---\nname: a\n---\n\xff\xfe\x00") == ParsedFrontmatter({"name": "a"}, "name: a\n", ())
 
 
 def test_nul_in_the_frontmatter_is_refused_with_its_place() -> None:

@@ -18,7 +18,7 @@ import pytest
 from support.trees import Machine, write_skill
 
 from skillshelf import Session
-from skillshelf.config.systems import SYSTEMS
+from skillshelf.config.builtin_profiles import SYSTEMS
 
 GOLDENS = Path(__file__).parent / "goldens"
 REGENERATE = os.environ.get("SKILLSHELF_REGENERATE") == "1"

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from support.examples import examples
 from support.trees import write_skill
 
-from skillshelf.catalog.document import Document, ParseOptions, body, has_frontmatter_end, parse
+from skillshelf.catalog.document import ParsedFrontmatter, ParseOptions, body, has_frontmatter_end, parse
 from skillshelf.catalog.rules import check, hidden_text, placed, split_tools
+from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.profile import RULES
-from skillshelf.config.systems import SYSTEMS
 from skillshelf.core import files
 from skillshelf.core.limits import SKILL_FILE_BYTES
 
@@ -73,12 +73,12 @@ any_files = (
 )
 
 
-def read(data: bytes) -> Document:
+def read(data: bytes) -> ParsedFrontmatter:
     """The document of a whole file."""
     return parse(data, whole=True)
 
 
-def places(document: Document) -> list[tuple[str, int | None, int | None]]:
+def places(document: ParsedFrontmatter) -> list[tuple[str, int | None, int | None]]:
     """Return rule and position of each finding."""
     return [(finding.rule, finding.line, finding.column) for finding in document.findings]
 
@@ -93,7 +93,7 @@ def places(document: Document) -> list[tuple[str, int | None, int | None]]:
 @example(b"---\n'': a\n'': b\n---\n")
 def test_any_bytes_give_a_document_and_the_same_one_twice(data: bytes) -> None:
     document = read(data)
-    assert isinstance(document, Document)
+    assert isinstance(document, ParsedFrontmatter)
     assert document == read(bytes(bytearray(data)))
 
 
@@ -247,7 +247,9 @@ def test_the_line_that_a_repair_shows_reads_without_a_repair(parts: list[str]) -
     (finding,) = repaired.findings
     shown = finding.message.partition("; read as: ")[2]
     assert repaired.fields == {"name": "a", "description": value}
-    assert read(f"---\nname: a\n{shown}\n---\n".encode()) == Document(repaired.fields, f"name: a\n{shown}\n", ())
+    assert read(f"---\nname: a\n{shown}\n---\n".encode()) == ParsedFrontmatter(
+        repaired.fields, f"name: a\n{shown}\n", ()
+    )
 
 
 # Text ---------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from support.trees import PROJECT_ROOTS, Machine, write_skill
 
-from skillshelf.config.systems import SYSTEMS
+from skillshelf.config.builtin_profiles import SYSTEMS
 
 XML_PROFILES = ["codelia", "omp", "standard", "swiftagent"]
 """One profile for each form of catalog with an element for each skill; `strict` and `rip` share the standard's."""

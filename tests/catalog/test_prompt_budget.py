@@ -11,8 +11,8 @@ import pytest
 from support.trees import Machine, write_skill
 
 from skillshelf.catalog.prompt import CatalogText, catalog_text, tokens_in
+from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.settings import Settings
-from skillshelf.config.systems import SYSTEMS
 from skillshelf.core.values import CatalogSkill
 
 PLENTY = 10**6

@@ -10,8 +10,8 @@ from support.trees import Machine, write_skill
 
 from skillshelf.catalog.document import parse
 from skillshelf.catalog.rules import check, description_of, name_of, placed, split_tools
+from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.profile import RULES
-from skillshelf.config.systems import SYSTEMS
 from skillshelf.core.values import Finding
 
 LETTER = ("strict", "codelia", "swiftagent", "rip")

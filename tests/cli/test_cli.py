@@ -18,7 +18,7 @@ from support.trees import SOURCE, Machine, run_command, write_skill
 import skillshelf
 from skillshelf import Profile
 from skillshelf.cli.main import COMMANDS, main
-from skillshelf.config.systems import SYSTEMS
+from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.core.console import write_piece
 
 SCHEMAS = Path(skillshelf.__file__).parent / "json_schemas"

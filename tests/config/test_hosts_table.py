@@ -9,10 +9,10 @@ from support.host_cases import PLACE_CASES, PlaceCase, skill, trust
 from support.host_runs import Run, json_output
 from support.trees import Machine, write_skill
 
-from skillshelf.catalog.document import Document
+from skillshelf.catalog.document import ParsedFrontmatter
+from skillshelf.config.builtin_profiles import SYSTEMS, find_profile
 from skillshelf.config.hosts import HOSTS, find_host
 from skillshelf.config.profile import RULES, Profile, RootRule
-from skillshelf.config.systems import SYSTEMS, find_profile
 from skillshelf.core.environment import Environment
 from skillshelf.core.values import Finding
 from skillshelf.errors import ConfigurationError
@@ -197,7 +197,9 @@ STANDARD = {"name", "description", "license", "compatibility", "metadata"}
 
 def test_a_safeguard_that_hosts_ignore_comes_first_and_says_why_that_is_dangerous() -> None:
     found = portability(
-        Document({"name": "deploy", "model": "fast", "disable-model-invocation": True, "license": "MIT"}, "", ())
+        ParsedFrontmatter(
+            {"name": "deploy", "model": "fast", "disable-model-invocation": True, "license": "MIT"}, "", ()
+        )
     )
 
     assert found == [
@@ -217,7 +219,7 @@ def test_a_safeguard_that_hosts_ignore_comes_first_and_says_why_that_is_dangerou
 def test_safeguards_come_in_the_order_of_their_danger() -> None:
     fields = {"paths": "src/**", "user-invocable": False, "hide": True, "hooks": {}, "disallowed-tools": "Bash"}
 
-    found = portability(Document({**fields, "disable-model-invocation": "yes"}, "", ()))
+    found = portability(ParsedFrontmatter({**fields, "disable-model-invocation": "yes"}, "", ()))
 
     assert [finding.message.split("`")[1] for finding in found] == [
         *("disable-model-invocation", "disallowed-tools", "hooks", "hide", "user-invocable", "paths"),
@@ -226,7 +228,7 @@ def test_safeguards_come_in_the_order_of_their_danger() -> None:
 
 def told(field: str, value: object) -> list[Finding]:
     """Return the findings about a field that only some hosts honour, except those about its type."""
-    found = portability(Document({"name": "x", "description": "d", field: value}, "", ()))
+    found = portability(ParsedFrontmatter({"name": "x", "description": "d", field: value}, "", ()))
     return [finding for finding in found if finding.rule != "field-type"]
 
 
@@ -242,5 +244,5 @@ def test_every_field_that_only_some_hosts_honour_is_told(field: str) -> None:
 
 
 def test_fields_of_the_standard_and_fields_nobody_knows_are_portable() -> None:
-    assert portability(Document({"name": "x", "description": "d", "metadata": {}, "x-team": 1}, "", ())) == []
-    assert portability(Document({"disable-model-invocation": False}, "", ())) == []
+    assert portability(ParsedFrontmatter({"name": "x", "description": "d", "metadata": {}, "x-team": 1}, "", ())) == []
+    assert portability(ParsedFrontmatter({"disable-model-invocation": False}, "", ())) == []

@@ -6,8 +6,8 @@ import pytest
 from support.trees import Machine, write_skill
 
 from skillshelf import ConfigurationError
+from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.profile import Profile, profile_to_dict
-from skillshelf.config.systems import SYSTEMS
 
 COUNT = "must be a whole number of at least 1"
 

@@ -13,7 +13,7 @@ import pytest
 from support.trees import PROJECT_ROOTS, Machine, write_skill
 
 import skillshelf
-from skillshelf.config.systems import SYSTEMS
+from skillshelf.config.builtin_profiles import SYSTEMS
 
 # One tree -----------------------------------------------------------------------------------------
 

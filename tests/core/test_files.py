@@ -14,7 +14,7 @@ from support.users import ordinary_user
 
 from skillshelf import SkillLoader
 from skillshelf.core import files
-from skillshelf.core.atomic_write import disk_use, remove_tree, write_new
+from skillshelf.core.disk_writes import disk_use, remove_tree, write_new
 from skillshelf.core.environment import Environment
 from skillshelf.core.limits import FIRST_READ, FRONTMATTER_BYTES, SKILL_FILE_BYTES
 from skillshelf.hosts.fixes import ranked_fixes

@@ -9,7 +9,7 @@ import pytest
 from support.host_cases import linked_folder, skill, trust
 from support.trees import Machine, write_skill
 
-from skillshelf.catalog.document import Document
+from skillshelf.catalog.document import ParsedFrontmatter
 from skillshelf.cli.main import main
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.environment import Environment
@@ -218,6 +218,6 @@ def test_15_another_name_than_the_folder_is_another_skill_for_half_the_team(mach
     assert (got["vscode"].verdict, got["vscode"].detail) == ("name-from-folder", "called 'pdf-tools' here, not 'pdf'")
     assert (got["codex"].verdict, got["codelia"].verdict) == ("visible", "name-rejected")
     assert got.fix("codelia") == "give the folder and the skill the same name"
-    assert [finding.rule for finding in portability(Document({"name": "pdf", "context": "fork"}, "", ()))] == [
+    assert [finding.rule for finding in portability(ParsedFrontmatter({"name": "pdf", "context": "fork"}, "", ()))] == [
         "portability-field"
     ]

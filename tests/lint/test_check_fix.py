@@ -16,9 +16,9 @@ from support.trees import Machine, write_skill
 from skillshelf.catalog.document import body, parse
 from skillshelf.catalog.frontmatter import load_yaml
 from skillshelf.catalog.rules import check
-from skillshelf.config.systems import SYSTEMS
-from skillshelf.lint.check import Report, check_targets, in_paths, in_roots
+from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.lint.fix import FIXERS, FixInput, fix_text, yaml_word
+from skillshelf.lint.run import Report, check_targets, in_paths, in_roots
 
 STANDARD = SYSTEMS["standard"]
 FIXABLE = {rule for rules, _ in FIXERS for rule in rules}

@@ -11,7 +11,7 @@ from support.trees import Machine, write_skill
 
 from skillshelf.config.rules import RULES
 from skillshelf.core.limits import CHECKED_MENTIONS, CHECKED_PAGES, CHECKED_SCRIPTS
-from skillshelf.lint.check import CheckFinding, Report, check_targets, in_paths, in_roots
+from skillshelf.lint.run import CheckFinding, Report, check_targets, in_paths, in_roots
 
 GOOD = "Drafts release notes from merged pull requests. Use when the user asks for a changelog."
 

@@ -125,7 +125,7 @@ def test_after_a_failure_nothing_is_left(machine: Machine) -> None:
 
 
 def test_half_a_skill_is_taken_away_again(machine: Machine, tmp_path: Path) -> None:
-    from skillshelf.core.atomic_write import make_folder
+    from skillshelf.core.disk_writes import make_folder
 
     with pytest.raises(OSError, match="File name too long"):
         make_folder(str(tmp_path / "new" / "skills" / "x"), {"SKILL.md": b"x", "a" * 300: b"y"})
@@ -134,7 +134,7 @@ def test_half_a_skill_is_taken_away_again(machine: Machine, tmp_path: Path) -> N
 
 
 def test_two_at_once_in_a_place_without_a_root_are_both_made(tmp_path: Path) -> None:
-    from skillshelf.core.atomic_write import make_folder
+    from skillshelf.core.disk_writes import make_folder
 
     roots = [str(tmp_path / str(number) / ".agents" / "skills") for number in range(300)]
 

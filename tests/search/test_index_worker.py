@@ -15,7 +15,7 @@ from support.trees import Machine, write_skill
 from skillshelf import CatalogSkill
 from skillshelf.core import worker_process
 from skillshelf.sandbox.reaper import descendants
-from skillshelf.search.index import IndexedText, gather
+from skillshelf.search.index import IndexedTerms, gather
 from skillshelf.search.rank import WEIGHTS
 
 FEW, MANY = 40, 200
@@ -45,7 +45,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return questions
 
 
-def by_one(skills: Sequence[CatalogSkill]) -> dict[int, IndexedText]:
+def by_one(skills: Sequence[CatalogSkill]) -> dict[int, IndexedTerms]:
     """Return the indexed texts that one process gathers."""
     return dict(gather(skills, WEIGHTS, worker_from=len(skills) + 1))
 

@@ -26,7 +26,7 @@ from support.trees import SOURCE, Machine, write_skill
 
 from skillshelf import CatalogSkill, FileReadError, Shelf
 from skillshelf.core import files
-from skillshelf.core.atomic_write import locked_within, remove_folder
+from skillshelf.core.disk_writes import locked_within, remove_folder
 from skillshelf.core.values import Stamp
 from skillshelf.search import index
 from skillshelf.search import index as indexes

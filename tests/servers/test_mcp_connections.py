@@ -14,7 +14,7 @@ from support.trees import Machine
 
 import anyio  # isort: skip
 import anyio.to_thread  # isort: skip
-from skillshelf.servers.mcp.http import HttpLimits, ListenAddress, bind, serve_http
+from skillshelf.servers.mcp.http import HttpLimits, ServerAccess, bind, serve_http
 from skillshelf.servers.mcp.server import SkillServer
 from skillshelf.servers.mcp.skills import PublishedSkills
 
@@ -33,7 +33,7 @@ async def serving(machine: Machine, limits: HttpLimits = DEFAULT_LIMITS) -> Asyn
     """Run a server over HTTP in this process and yield its port; at the end it must stop."""
     shelf = machine.shelf(trust="ask")
     skills = PublishedSkills(shelf, shelf.session)
-    address = ListenAddress("127.0.0.1", 0, None, frozenset())
+    address = ServerAccess("127.0.0.1", 0, None, frozenset())
     bound = bind(address)
     try:
         async with anyio.create_task_group() as group:

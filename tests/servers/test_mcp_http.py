@@ -17,12 +17,12 @@ from support.trees import Machine, write_skill
 
 import anyio  # isort: skip
 from mcp import Client  # isort: skip
-from skillshelf.servers.mcp.http import HostCheck, HttpLimits, ListenAddress, listen_address
+from skillshelf.servers.mcp.http import HttpLimits, RequestGuard, ServerAccess, listen_address
 
 TOKEN = "a-token-of-enough-characters"
-LOCAL = ListenAddress("127.0.0.1", 8000, None, frozenset())
+LOCAL = ServerAccess("127.0.0.1", 8000, None, frozenset())
 DEFAULT_LIMITS = HttpLimits()
-OPEN = ListenAddress("0.0.0.0", 8000, TOKEN, frozenset({"skills.example"}))
+OPEN = ServerAccess("0.0.0.0", 8000, TOKEN, frozenset({"skills.example"}))
 
 
 @contextmanager
@@ -80,10 +80,10 @@ def status_of(url: str, body: bytes, **headers: str) -> int:
 
 
 def answered(
-    address: ListenAddress,
+    address: ServerAccess,
     *headers: tuple[str, str],
     app: Any = None,
-    checks: list[HostCheck] | None = None,
+    checks: list[RequestGuard] | None = None,
     limits: HttpLimits = DEFAULT_LIMITS,
 ) -> int:
     """Return the status of a request with these headers; the check itself is appended to `checks`."""
@@ -102,7 +102,7 @@ def answered(
 
     raw = [(name.encode(), value.encode()) for name, value in headers]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": raw}
-    check = HostCheck(app or welcome, address, limits)
+    check = RequestGuard(app or welcome, address, limits)
     if checks is not None:
         checks.append(check)
     anyio.run(check, scope, receive, send)
@@ -124,7 +124,7 @@ def answered(
         *((OPEN, host, 421) for host in ("evil.example", "skills.example.evil.example", "[", "skills.example@evil")),
     ],
 )
-def test_only_names_of_this_server_are_answered(address: ListenAddress, host: str, status: int) -> None:
+def test_only_names_of_this_server_are_answered(address: ServerAccess, host: str, status: int) -> None:
     authorization = ("authorization", f"Bearer {TOKEN}")
 
     assert answered(address, ("host", host), authorization) == status
@@ -204,7 +204,7 @@ def test_requests_beyond_the_limit_are_told_to_try_again() -> None:
             enough.set()
 
     async def check() -> None:
-        host_check: Any = HostCheck(slow, LOCAL)
+        host_check: Any = RequestGuard(slow, LOCAL)
         scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"localhost")]}
         async with anyio.create_task_group() as group:
             for _ in range(65):
@@ -222,7 +222,7 @@ def test_a_request_that_takes_too_long_is_ended() -> None:
 
 
 def test_a_request_that_is_not_done_when_the_server_ends_gets_a_status() -> None:
-    checks: list[HostCheck] = []
+    checks: list[RequestGuard] = []
 
     async def never(scope: Any, receive: Any, send: Any) -> None:
         checks[0].close()
@@ -242,7 +242,7 @@ def test_a_client_that_does_not_send_the_whole_body_is_disconnected() -> None:
 
     async def check() -> None:
         scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"localhost")]}
-        host_check: Any = HostCheck(app, LOCAL, HttpLimits(body_seconds=0.01))
+        host_check: Any = RequestGuard(app, LOCAL, HttpLimits(body_seconds=0.01))
         await host_check(scope, anyio.sleep_forever, anyio.sleep_forever)
 
     run(check)

@@ -18,7 +18,7 @@ from support.rpcclient import RpcClient, rpc_in_process, rpc_process
 from support.trees import SOURCE, Machine, write_skill
 
 from skillshelf import __version__
-from skillshelf.config.systems import SYSTEMS
+from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.servers.rpc.methods import METHODS, PARAMETERS, TO_CLIENT
 
 PAGE = Path(__file__).parents[2] / "docs" / "rpc.md"

@@ -257,9 +257,9 @@ def test_a_session_that_goes_on_from_a_snapshot_is_not_repeated_and_that_is_said
     _, session = recorded(machine, lambda s: s.call("skill_load", {"name": "deploy"}))
     path = machine.base / "more.jsonl"
     shelf = machine.shelf(trust="ask")
-    from skillshelf.session.recorder import Recording
+    from skillshelf.session.recorder import RecordingOptions
 
-    Session.restore(session.snapshot(), shelf, recording=Recording(str(path))).close()
+    Session.restore(session.snapshot(), shelf, recording=RecordingOptions(str(path))).close()
 
     found = again(machine, path)
 

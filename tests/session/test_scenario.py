@@ -9,7 +9,7 @@ from tempfile import gettempdir
 import pytest
 from support import scenario
 
-from skillshelf.config.systems import SYSTEMS
+from skillshelf.config.builtin_profiles import SYSTEMS
 
 
 def test_the_page_of_the_scenario_is_as_the_code_makes_it() -> None:

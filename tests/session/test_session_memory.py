@@ -13,7 +13,7 @@ from support.scenario import SYSTEMS
 from support.trees import Machine, write_skill
 
 from skillshelf import ConfigurationError, ResourceNotFound, Session, ToolResult
-from skillshelf.config.systems import SYSTEMS as PROFILES
+from skillshelf.config.builtin_profiles import SYSTEMS as PROFILES
 
 BODY = "This line is in the body only."
 REMINDING = [name for name, profile in PROFILES.items() if profile.reload == "remind"]

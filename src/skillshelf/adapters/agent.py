@@ -13,9 +13,9 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 from skillshelf.adapters.loaders import Skill, SkillDiscovery
-from skillshelf.adapters.registry import RegisteredShelf, SkillRegistry, skills_of
+from skillshelf.adapters.registry import RegistryShelf, SkillRegistry, skills_of
 from skillshelf.catalog.load import LoadedSkill
-from skillshelf.config.systems import LOADER_PROFILES
+from skillshelf.config.builtin_profiles import LOADER_PROFILES
 from skillshelf.errors import ConfigurationError, PermissionDenied, SkillError, SkillNotFound
 from skillshelf.journal.events import ANSWER_CUT
 from skillshelf.session.policy import Policy
@@ -134,7 +134,7 @@ class AgentSession:
             base = shelf or open_shelf(profile=LOADER_PROFILES["registry"].name)
             if configuration.auto_discover_skills:
                 _discover(registry, base, configuration.skill_search_paths)
-            skills = RegisteredShelf(base, registry, discovers=configuration.auto_discover_skills)
+            skills = RegistryShelf(base, registry, discovers=configuration.auto_discover_skills)
             session = skills.session(
                 policy,
                 journal=journal,
@@ -204,7 +204,7 @@ class AgentSession:
         agent = self._agent()
         async with self._turn:
             self.cut = None
-            with _Turn() as turn, ExitStack() as unless_answered:
+            with _OpenPrompt() as turn, ExitStack() as unless_answered:
                 unless_answered.callback(self._abort, turn)
                 message = await self._confirmer.in_thread(self._message, text)
                 result = await agent.run(
@@ -218,7 +218,7 @@ class AgentSession:
             await self._confirmer.in_thread(self._record_end)
             return str(result.output)
 
-    def _abort(self, turn: "_Turn") -> None:
+    def _abort(self, turn: "_OpenPrompt") -> None:
         """End a turn that failed or was cancelled."""
         turn.end()
         self._was_aborted = True
@@ -363,7 +363,7 @@ class _Confirmer:
     def __call__(self, tool: str, name: str, reason: str) -> Answer:
         """Return the answer; no if the prompt is over."""
         assert self._confirm is not None
-        turn = _TURN.get() or _Turn()
+        turn = _TURN.get() or _OpenPrompt()
         if turn.is_over:
             return False
         answer = self._confirm(tool, name, reason)
@@ -373,7 +373,7 @@ class _Confirmer:
         return turn.wait_for(asyncio.run_coroutine_threadsafe(_wait_for(answer), self._loop))
 
 
-class _Turn:
+class _OpenPrompt:
     """One prompt and its open questions. A tool call continues in its thread when the prompt is aborted."""
 
     def __init__(self) -> None:
@@ -381,7 +381,7 @@ class _Turn:
         self._open: set[Future[Answer]] = set()
         self._lock = threading.Lock()
 
-    def __enter__(self) -> "_Turn":
+    def __enter__(self) -> "_OpenPrompt":
         self._token = _TURN.set(self)
         return self
 
@@ -412,7 +412,7 @@ class _Turn:
                 question.cancel()
 
 
-_TURN: ContextVar[_Turn | None] = ContextVar("_TURN", default=None)
+_TURN: ContextVar[_OpenPrompt | None] = ContextVar("_TURN", default=None)
 """The prompt that a tool call belongs to; its thread gets it with the context."""
 
 

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, NamedTuple
 
 from skillshelf.catalog import build as catalogs
 from skillshelf.catalog.discovery import SKILL_FILE, discover
-from skillshelf.catalog.document import Document, body, has_frontmatter_end, parse
+from skillshelf.catalog.document import ParsedFrontmatter, body, has_frontmatter_end, parse
 from skillshelf.catalog.rules import check, placed
 from skillshelf.catalog.search_roots import resolve_roots
+from skillshelf.config.builtin_profiles import LOADER_PROFILES
 from skillshelf.config.profile import Profile, RootRule
 from skillshelf.config.settings import SWITCHES, Settings
-from skillshelf.config.systems import LOADER_PROFILES
 from skillshelf.core import files
 from skillshelf.core.environment import make_environment
 from skillshelf.core.limits import SKILL_FILE_BYTES
@@ -128,7 +128,7 @@ class SkillLoader:
         if metadata.compatibility is not None:
             fields["compatibility"] = metadata.compatibility
         profile = LOADER_PROFILES["registry"]
-        _raise_first(check(Document(fields, "", ()), directory_name, profile), profile)
+        _raise_first(check(ParsedFrontmatter(fields, "", ()), directory_name, profile), profile)
 
     def scan(self) -> list[SkillMeta]:
         """Scan the project's folder; files that are skipped are logged."""
@@ -264,13 +264,13 @@ def _skill(skill: CatalogSkill) -> Skill:
 # One skill ----------------------------------------------------------------------------------------
 
 
-class _Bytes(NamedTuple):
+class _SkillFileBytes(NamedTuple):
     data: bytes
     whole: bool
     mtime_ns: int
 
 
-def _read_skill_file(directory: str, *, whole: bool) -> _Bytes:
+def _read_skill_file(directory: str, *, whole: bool) -> _SkillFileBytes:
     """Return the bytes of a folder's SKILL.md."""
     path = os.path.join(directory, SKILL_FILE)
     try:
@@ -296,10 +296,10 @@ def _read_skill_file(directory: str, *, whole: bool) -> _Bytes:
         files.close(folder)
     if head.data is None:
         raise InvalidFormat(f"SKILL.md is a {head.kind} of {head.size} bytes, not a file within the limit")
-    return _Bytes(head.data, len(head.data) >= head.size, head.stamp[3])
+    return _SkillFileBytes(head.data, len(head.data) >= head.size, head.stamp[3])
 
 
-def _metadata(document: Document, directory: str, mtime_ns: int) -> SkillMetadata:
+def _metadata(document: ParsedFrontmatter, directory: str, mtime_ns: int) -> SkillMetadata:
     profile = LOADER_PROFILES["registry"]
     findings = check(document, os.path.basename(directory), profile)
     _raise_first([placed(finding, document) for finding in findings], profile)

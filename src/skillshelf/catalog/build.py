@@ -11,17 +11,17 @@ from skillshelf.config.profile import Filter as FilterName
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings
 from skillshelf.core.values import (
+    CacheEntry,
     Candidate,
     Catalog,
     CatalogSkill,
     Diagnostic,
-    Entry,
     Filtered,
     FilterReason,
-    Kept,
     Root,
     RootReport,
     Shadowed,
+    UnchangedCandidate,
 )
 
 __all__ = ["build", "empty"]
@@ -92,7 +92,7 @@ def _accept(found: Iterable[Found], context: BuildContext) -> list[CatalogSkill]
     rejected: dict[str, Candidate] = {}
     diagnostics, cache_entries = context.diagnostics, context.cache_entries
     for item in found:
-        if isinstance(item, Kept):
+        if isinstance(item, UnchangedCandidate):
             kept = _from_cache(item, context)
             accepted.append(kept)
             by_file[kept.real_path] = kept
@@ -125,8 +125,8 @@ def _accept(found: Iterable[Found], context: BuildContext) -> list[CatalogSkill]
     return accepted
 
 
-def _entry(skill: CatalogSkill, candidate: Candidate, warnings: Sequence[Diagnostic]) -> Entry:
-    return Entry(
+def _entry(skill: CatalogSkill, candidate: Candidate, warnings: Sequence[Diagnostic]) -> CacheEntry:
+    return CacheEntry(
         stamp=candidate.stamp,
         real_path=skill.real_path,
         name=skill.name,
@@ -136,7 +136,7 @@ def _entry(skill: CatalogSkill, candidate: Candidate, warnings: Sequence[Diagnos
     )
 
 
-def _from_cache(kept: Kept, context: BuildContext) -> CatalogSkill:
+def _from_cache(kept: UnchangedCandidate, context: BuildContext) -> CatalogSkill:
     """Return the skill of an unchanged file: findings come from the cache, the settings are applied again."""
     entry = kept.entry
     for rule, message, line in entry.warnings:

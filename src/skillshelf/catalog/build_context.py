@@ -9,9 +9,9 @@ from skillshelf.config.settings import Settings
 from skillshelf.core import files
 from skillshelf.core.text import is_true
 from skillshelf.core.values import (
+    CacheEntry,
     CatalogSkill,
     Diagnostic,
-    Entry,
     Filtered,
     Hidden,
     Root,
@@ -35,7 +35,7 @@ __all__ = [
 Documents = dict[tuple[str, Any], Any]
 """Each parsed `Document` by real path and `ParseOptions`; neither type is imported before something is parsed."""
 
-CacheEntries = Sequence[dict[str, Entry]]
+CacheEntries = Sequence[dict[str, CacheEntry]]
 """For each root, the entries of its skills by path."""
 
 

@@ -18,7 +18,7 @@ from skillshelf import __version__
 from skillshelf.config.profile import Profile
 from skillshelf.core import files
 from skillshelf.core.limits import CACHE_FROM, CACHE_ROWS, CACHE_WAIT_SECONDS, SETTLED_NS
-from skillshelf.core.values import Entry, Root, Stamp
+from skillshelf.core.values import CacheEntry, Root, Stamp
 
 __all__ = ["Cache"]
 
@@ -41,9 +41,9 @@ class Cache:
         self._folder = folder
         self._profile = profile
         self._rows: dict[str, bytes] = {}
-        self._fetched: dict[str, dict[str, Entry]] = {}
+        self._fetched: dict[str, dict[str, CacheEntry]] = {}
 
-    def entries(self, root: Root) -> Mapping[str, Entry]:
+    def entries(self, root: Root) -> Mapping[str, CacheEntry]:
         """Return the entries of the skills below a root, by path."""
         key = _key(root)
         if key not in self._rows:
@@ -51,7 +51,7 @@ class Cache:
         self._fetched[key] = _decode(self._rows[key])
         return self._fetched[key]
 
-    def keep(self, root: Root, entries: Mapping[str, Entry], *, scanned_at_ns: int) -> None:
+    def keep(self, root: Root, entries: Mapping[str, CacheEntry], *, scanned_at_ns: int) -> None:
         """Store the skills that a scan, begun at that time, found below a root.
 
         A file that had just changed is left out: another change within the same tick of the clock would not show.
@@ -96,7 +96,7 @@ class Cache:
             return
         import sqlite3
 
-        from skillshelf.core.atomic_write import make_own_folder, remove
+        from skillshelf.core.disk_writes import make_own_folder, remove
 
         try:
             make_own_folder(os.path.dirname(path))
@@ -148,7 +148,7 @@ def _parser_stamp() -> Stamp | None:
     return next((stamp for stamp in stamps if stamp is not None), None)
 
 
-def _encode(entries: Mapping[str, Entry]) -> bytes:
+def _encode(entries: Mapping[str, CacheEntry]) -> bytes:
     try:
         data = marshal.dumps({path: tuple(entry) for path, entry in entries.items()})
     except ValueError:
@@ -156,9 +156,9 @@ def _encode(entries: Mapping[str, Entry]) -> bytes:
     return crc32(data).to_bytes(4, "big") + data
 
 
-def _decode(row: bytes) -> dict[str, Entry]:
+def _decode(row: bytes) -> dict[str, CacheEntry]:
     data = row[4:]
     if not data or crc32(data) != int.from_bytes(row[:4], "big"):
         return {}
     entries = marshal.loads(data)
-    return dict(zip(entries, map(Entry._make, entries.values()), strict=True))
+    return dict(zip(entries, map(CacheEntry._make, entries.values()), strict=True))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from skillshelf.config.profile import Profile, how_to_allow
 from skillshelf.core import files
 from skillshelf.core.limits import CACHE_FROM, SKILL_FILE_BYTES, WALK_DEPTH
-from skillshelf.core.values import Candidate, Diagnostic, Entry, Filtered, FilterReason, Kept, Root
+from skillshelf.core.values import CacheEntry, Candidate, Diagnostic, Filtered, FilterReason, Root, UnchangedCandidate
 
 __all__ = ["NEAR_MISSES", "SKILL_FILE", "Found", "Repeat", "discover", "probe"]
 
@@ -29,9 +29,9 @@ class Repeat(NamedTuple):
     real_dir: str
 
 
-Found = Candidate | Kept | Repeat | Filtered | Diagnostic
+Found = Candidate | UnchangedCandidate | Repeat | Filtered | Diagnostic
 
-CachedEntries = Callable[[Root], Mapping[str, Entry]]
+CachedEntries = Callable[[Root], Mapping[str, CacheEntry]]
 """Return the cached entries of the skills below a root, by path."""
 
 
@@ -113,7 +113,7 @@ class _Walk:
         self.heads = heads
         self.only = only
         self.cached = cached
-        self.entries: Mapping[str, Entry] | None = None
+        self.entries: Mapping[str, CacheEntry] | None = None
         self.files = 0
 
     def run(self) -> Iterator[Found]:
@@ -216,7 +216,7 @@ class _Walk:
             self.entries = self.cached(self.root)
         return bool(self.entries) and self.profile.below_skill == "skip" and not self.account
 
-    def _unchanged(self, folder: int, name: str, path: str, real_path: str) -> Kept | None:
+    def _unchanged(self, folder: int, name: str, path: str, real_path: str) -> UnchangedCandidate | None:
         """Return the cached entry of a SKILL.md if its stamp is unchanged."""
         entry = self.entries.get(path) if self.entries else None
         if entry is None or entry.real_path != real_path or real_path in self.seen:
@@ -224,7 +224,7 @@ class _Walk:
         if files.stamp_below(folder, name) != entry.stamp:
             return None
         self.seen.add(real_path)
-        return Kept(self.index, path, real_path.rpartition("/")[0], entry)
+        return UnchangedCandidate(self.index, path, real_path.rpartition("/")[0], entry)
 
     # Walking --------------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ __all__ = [
     "BOM",
     "DEFAULT_OPTIONS",
     "FENCE",
-    "Document",
     "ParseOptions",
+    "ParsedFrontmatter",
     "YamlMode",
     "body",
     "body_problem",
@@ -61,7 +61,7 @@ def parse_options(profile: Profile) -> ParseOptions:
     )
 
 
-class Document(NamedTuple):
+class ParsedFrontmatter(NamedTuple):
     """The fields of a frontmatter, with the findings of parsing it.
 
     `text` is the frontmatter as the author wrote it; `fields` is empty if it could not be parsed.
@@ -94,7 +94,7 @@ def has_frontmatter_end(head: bytes) -> bool:
     return first is None or _closing(head, first, whole=False) is not None
 
 
-def parse(head: bytes, *, whole: bool, options: ParseOptions = DEFAULT_OPTIONS) -> Document:
+def parse(head: bytes, *, whole: bool, options: ParseOptions = DEFAULT_OPTIONS) -> ParsedFrontmatter:
     """Return the document that begins with these bytes; `whole` says that there are no more."""
     if options.opening_fence == "anywhere":
         head = head[max(0, head.find(FENCE)) :]
@@ -120,7 +120,7 @@ def parse(head: bytes, *, whole: bool, options: ParseOptions = DEFAULT_OPTIONS) 
     return _read_as_lines(document) if options.yaml_fallback == "lines" and _needs_lines(document) else document
 
 
-def reads_alike(head: bytes, plain: Document, options: ParseOptions) -> bool:
+def reads_alike(head: bytes, plain: ParsedFrontmatter, options: ParseOptions) -> bool:
     """Return whether other options must give the same document, as they do for nearly every file."""
     return (
         options.yaml_mode == "full"
@@ -174,20 +174,22 @@ def _body_not_utf8(data: bytes, start: int, *, whole: bool) -> Finding | None:
     return None
 
 
-def _needs_lines(document: Document) -> bool:
+def _needs_lines(document: ParsedFrontmatter) -> bool:
     """Return whether YAML gave no text for the two fields that every reader needs."""
     if any(finding.rule == "yaml" for finding in document.findings):
         return True
     return any(not isinstance(document.fields.get(field, ""), str) for field in ("name", "description"))
 
 
-def _read_as_lines(document: Document) -> Document:
+def _read_as_lines(document: ParsedFrontmatter) -> ParsedFrontmatter:
     findings = tuple(finding for finding in document.findings if finding.rule != "yaml")
     fallback = Finding("yaml-lines", "no readable YAML, or a field that is not text; read line by line", 2, 1)
-    return Document({**document.fields, **load_colon_lines(document.text)}, document.text, (*findings, fallback))
+    return ParsedFrontmatter(
+        {**document.fields, **load_colon_lines(document.text)}, document.text, (*findings, fallback)
+    )
 
 
-def _read(text: str, findings: tuple[Finding, ...], options: ParseOptions) -> Document:
+def _read(text: str, findings: tuple[Finding, ...], options: ParseOptions) -> ParsedFrontmatter:
     load = YAML_MODES[options.yaml_mode]
     try:
         value = load(text)
@@ -197,18 +199,18 @@ def _read(text: str, findings: tuple[Finding, ...], options: ParseOptions) -> Do
             findings += repaired.findings
         else:
             finding = Finding(problem.rule, problem.message, problem.line + 1, problem.column)
-            return Document({}, text, (*findings, finding))
+            return ParsedFrontmatter({}, text, (*findings, finding))
     if value is None:
-        return Document({}, text, findings)
+        return ParsedFrontmatter({}, text, findings)
     if not isinstance(value, dict):
-        return Document(
+        return ParsedFrontmatter(
             {}, text, (*findings, Finding("frontmatter-type", "the frontmatter is not a map of fields", 2, 1))
         )
-    return Document(value, text, findings)
+    return ParsedFrontmatter(value, text, findings)
 
 
-def _broken(finding: Finding) -> Document:
-    return Document({}, "", (finding,))
+def _broken(finding: Finding) -> ParsedFrontmatter:
+    return ParsedFrontmatter({}, "", (finding,))
 
 
 # Fences -------------------------------------------------------------------------------------------

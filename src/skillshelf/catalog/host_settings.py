@@ -17,8 +17,8 @@ __all__ = [
     "HostTrust",
     "Setting",
     "SettingEffect",
+    "SettingInFiles",
     "SettingsContext",
-    "Switch",
     "UnreadableSettings",
     "host_trust",
     "setting_effect",
@@ -216,7 +216,7 @@ class SettingEffect(NamedTuple):
     fix: str = ""
 
 
-class Switch(NamedTuple):
+class SettingInFiles(NamedTuple):
     """A setting that some file has, or the reason why its files could not be read."""
 
     rule: SettingRule
@@ -224,21 +224,21 @@ class Switch(NamedTuple):
     problem: str = ""
 
 
-def switches_of(profile: Profile, where: SettingsContext, *, trusted: bool) -> tuple[Switch, ...]:
+def switches_of(profile: Profile, where: SettingsContext, *, trusted: bool) -> tuple[SettingInFiles, ...]:
     """Return the settings of a host that its files have."""
     found = []
     for rule in profile.settings:
         try:
             values = settings_of(rule, where, trusted=trusted)
         except UnreadableSettings as error:
-            found.append(Switch(rule, (), str(error)))
+            found.append(SettingInFiles(rule, (), str(error)))
             continue
         if values:
-            found.append(Switch(rule, tuple(values)))
+            found.append(SettingInFiles(rule, tuple(values)))
     return tuple(found)
 
 
-def setting_effect(name: str, real_path: str, switches: Sequence[Switch]) -> SettingEffect | None:
+def setting_effect(name: str, real_path: str, switches: Sequence[SettingInFiles]) -> SettingEffect | None:
     """Return the effect of the settings on a skill, or None; a certain effect comes before an unknown one."""
     found = []
     for switch in switches:
@@ -256,7 +256,7 @@ def _doubt(setting: Setting, rule: SettingRule) -> SettingEffect:
 # Forms --------------------------------------------------------------------------------------------
 
 
-def _names(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+def _names(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
     """Apply lists of disabled names, in any case; all files count."""
     key = switch.rule.key
     for file, value in switch.values:
@@ -269,7 +269,7 @@ def _names(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
     return None
 
 
-def _all(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+def _all(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
     """Apply a switch for all skills; the strongest file decides."""
     key, (file, value) = switch.rule.key, switch.values[-1]
     if value is True:
@@ -279,7 +279,7 @@ def _all(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
     return SettingEffect("disabled-by-config", f"{key} is off in {file}", f"set {key} to true in {file}")
 
 
-def _entries(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+def _entries(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
     """Apply a list of tables with a name or a path; the last one that matches the skill decides."""
     key, last = switch.rule.key, None
     for setting in switch.values:
@@ -304,7 +304,7 @@ def _matches(entry: Mapping[str, Any], name: str, real_path: str) -> bool:
     return str(given).strip() == name if path is None else files.real_path(str(path)) == real_path
 
 
-def _states(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+def _states(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
     """Apply a state for each name; the strongest file that has the name decides."""
     key = switch.rule.key
     for file, value in reversed(switch.values):
@@ -329,7 +329,7 @@ _STATES: Mapping[str, tuple[VerdictName, str]] = {
 }
 
 
-def _patterns(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+def _patterns(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
     """Apply patterns that allow, ask or deny; in one file the last match decides, and files must agree."""
     key, found = switch.rule.key, {}
     for file, value in switch.values:
@@ -353,7 +353,7 @@ def _fits(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern.replace("[", "[[]"))
 
 
-def _mentions(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+def _mentions(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
     """Return `unknown` if a word may mean the skill: the effect was not tested."""
     for setting in switch.values:
         for word in _words_in(setting.value):
@@ -378,14 +378,14 @@ def _may_mean(pattern: str, name: str) -> bool:
     return _fits(name, pattern)
 
 
-def _whole(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+def _whole(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
     """Return `unknown` if a setting about all skills is off: the effect was not tested."""
     setting = switch.values[-1]
     value = setting.value.get("*") if isinstance(setting.value, Mapping) else setting.value
     return _doubt(setting, switch.rule) if value in (False, "deny") else None
 
 
-def _any(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
+def _any(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
     """Return `unknown` if there is any setting about skills: their combined effect was not tested."""
     for setting in switch.values:
         if setting.value:
@@ -393,7 +393,7 @@ def _any(name: str, real_path: str, switch: Switch) -> SettingEffect | None:
     return None
 
 
-FORMS: Mapping[SettingForm, Callable[[str, str, Switch], SettingEffect | None]] = {
+FORMS: Mapping[SettingForm, Callable[[str, str, SettingInFiles], SettingEffect | None]] = {
     "names": _names,
     "all": _all,
     "entries": _entries,

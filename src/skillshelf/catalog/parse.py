@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from skillshelf.catalog.build_context import BuildContext, Diagnostics, Documents, hidden_by, make_skill
 from skillshelf.catalog.discovery import Repeat
-from skillshelf.catalog.document import DEFAULT_OPTIONS, Document, body, parse, parse_options, reads_alike
+from skillshelf.catalog.document import DEFAULT_OPTIONS, ParsedFrontmatter, body, parse, parse_options, reads_alike
 from skillshelf.catalog.rules import check, description_of, name_of, placed
 from skillshelf.config.profile import Profile
 from skillshelf.core.values import Candidate, CatalogSkill, Diagnostic, Finding, Root, Shadowed
@@ -13,10 +13,10 @@ from skillshelf.core.values import Candidate, CatalogSkill, Diagnostic, Finding,
 __all__ = ["parse_candidate", "parse_repeat", "read_document"]
 
 
-def read_document(candidate: Candidate, profile: Profile, documents: Documents) -> Document:
+def read_document(candidate: Candidate, profile: Profile, documents: Documents) -> ParsedFrontmatter:
     """Return the candidate as this profile parses it; profiles that parse alike share one document."""
     key = (candidate.real_path, parse_options(profile))
-    document: Document | None = documents.get(key)
+    document: ParsedFrontmatter | None = documents.get(key)
     if document is None:
         plain = documents.get((candidate.real_path, DEFAULT_OPTIONS))
         if plain is not None and reads_alike(candidate.head, plain, key[1]):
@@ -73,7 +73,7 @@ def parse_repeat(
         moved = candidate._replace(root=repeat.root, path=repeat.path, real_dir=repeat.real_dir)
         return parse_candidate(moved, context)
     directory = os.path.basename(os.path.dirname(repeat.path))
-    document = Document(dict(known.frontmatter), "", ())
+    document = ParsedFrontmatter(dict(known.frontmatter), "", ())
     # Its warnings were reported for the first path; and the skill is in the catalog, so nothing is lost here.
     unreported = diagnostics._replace(errors=[], warnings=[])
     if not _apply_severities(check(document, directory, profile), document, repeat.path, root, profile, unreported):
@@ -94,7 +94,12 @@ def parse_repeat(
 
 
 def _apply_severities(
-    findings: Sequence[Finding], document: Document, path: str, root: Root, profile: Profile, diagnostics: Diagnostics
+    findings: Sequence[Finding],
+    document: ParsedFrontmatter,
+    path: str,
+    root: Root,
+    profile: Profile,
+    diagnostics: Diagnostics,
 ) -> bool:
     """Report findings by their severity in the profile; return False if one of them rejects the skill."""
     warnings = []

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Literal
 
-from skillshelf.catalog.document import Document
+from skillshelf.catalog.document import ParsedFrontmatter
 from skillshelf.config.profile import Profile
 from skillshelf.core.values import Finding
 
@@ -150,7 +150,7 @@ FieldRule = Callable[[Any, Profile], Iterator[Finding]]
 """Yield what is wrong with the value of a field under a profile."""
 
 
-def check(document: Document, directory: str, profile: Profile) -> list[Finding]:
+def check(document: ParsedFrontmatter, directory: str, profile: Profile) -> list[Finding]:
     """Return the findings for one document in that folder; `placed` adds the line of each."""
     fields = document.fields
     found = [*document.findings, *_name(fields, directory, profile), *_description(fields, profile)]
@@ -168,7 +168,7 @@ def check(document: Document, directory: str, profile: Profile) -> list[Finding]
     return found
 
 
-def placed(finding: Finding, document: Document) -> Finding:
+def placed(finding: Finding, document: ParsedFrontmatter) -> Finding:
     """Return the finding with the line of its field, or else with line 1."""
     if finding.line is not None:
         return finding

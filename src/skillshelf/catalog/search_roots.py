@@ -13,7 +13,7 @@ from skillshelf.core.text import is_true
 from skillshelf.core.values import Diagnostic, Root
 
 if TYPE_CHECKING:
-    from skillshelf.catalog.host_settings import Switch
+    from skillshelf.catalog.host_settings import SettingInFiles
 
 __all__ = ["Roots", "is_on", "resolve_roots"]
 
@@ -24,10 +24,10 @@ class Roots(NamedTuple):
     roots: tuple[Root, ...]
     repository: str
     problems: tuple[Diagnostic, ...]
-    switches: tuple["Switch", ...] = ()
+    switches: tuple["SettingInFiles", ...] = ()
 
 
-class _RootName(NamedTuple):
+class _NamedFolder(NamedTuple):
     """A folder that a rule names; it may not exist."""
 
     path: str
@@ -45,13 +45,13 @@ class _RootContext(NamedTuple):
     repository: str
     problems: list[Diagnostic]
     host_trusts: bool
-    switches: tuple["Switch", ...]
+    switches: tuple["SettingInFiles", ...]
 
 
 def resolve_roots(profile: Profile, environment: Environment, settings: Settings, *, trust: Trust) -> Roots:
     """Return every root of the profile in this environment; a folder named twice keeps its first position."""
     context = _root_context(profile, environment, settings)
-    named: dict[str, _RootName] = {}
+    named: dict[str, _NamedFolder] = {}
     homes = _home_roots(profile, environment)
     for rule in sorted(profile.roots, key=lambda rule: -rule.priority):
         for folder in BASES[rule.base](rule, context):
@@ -90,7 +90,7 @@ def _root_context(profile: Profile, environment: Environment, settings: Settings
 
 def _host_settings(
     profile: Profile, environment: Environment, chain: tuple[str, ...], problems: list[Diagnostic]
-) -> tuple[bool, tuple["Switch", ...]]:
+) -> tuple[bool, tuple["SettingInFiles", ...]]:
     """Return whether the host trusts the working directory, and the switches in its own settings."""
     if profile.trust_file is None and not profile.settings:
         return True, ()
@@ -119,7 +119,7 @@ def _home_roots(profile: Profile, environment: Environment) -> set[str]:
     return {os.path.join(home, path) for home in homes for path in paths}
 
 
-def _unlinked(folder: _RootName) -> str:
+def _unlinked(folder: _NamedFolder) -> str:
     """Return the path of a chain root, with the real path of its folder in the chain."""
     return os.path.join(files.real_path(folder.path.removesuffix("/" + folder.label)), folder.label)
 
@@ -127,57 +127,57 @@ def _unlinked(folder: _RootName) -> str:
 # Bases of rules -----------------------------------------------------------------------------------
 
 
-def _from_env(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
+def _from_env(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
     for variable in rule.paths:
         for entry in context.environment.env.get(variable, "").split(":"):
             if entry:
-                yield _RootName(expand(entry, context.environment, base=context.environment.cwd), rule, "")
+                yield _NamedFolder(expand(entry, context.environment, base=context.environment.cwd), rule, "")
 
 
-def _from_chain(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
+def _from_chain(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
     for folder in context.chain:
         if context.profile.home_in_chain == "skip" and _is_home(folder, context.environment):
             continue
         for path in rule.paths:
-            yield _RootName(os.path.join(folder, path), rule, path)
+            yield _NamedFolder(os.path.join(folder, path), rule, path)
 
 
 def _is_home(folder: str, environment: Environment) -> bool:
     return environment.home is not None and files.real_path(folder) == files.real_path(environment.home)
 
 
-def _from_cwd(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
+def _from_cwd(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
     for path in rule.paths:
-        yield _RootName(os.path.normpath(os.path.join(context.environment.cwd, path)), rule, path)
+        yield _NamedFolder(os.path.normpath(os.path.join(context.environment.cwd, path)), rule, path)
 
 
-def _from_repository(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
+def _from_repository(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
     for path in rule.paths:
-        yield _RootName(os.path.join(context.repository, path), rule, path)
+        yield _NamedFolder(os.path.join(context.repository, path), rule, path)
 
 
-def _from_custom(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
+def _from_custom(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
     for path in context.settings.custom_directories:
-        yield _RootName(path, rule, "")
+        yield _NamedFolder(path, rule, "")
 
 
-def _from_home(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
+def _from_home(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
     if context.environment.home is None:
         return
     moved = context.environment.env.get(rule.moved_by, "") if rule.moved_by else ""
     for path in rule.paths:
         if os.path.isabs(moved):
-            yield _RootName(os.path.join(moved, path.partition("/")[2]), rule, path)
+            yield _NamedFolder(os.path.join(moved, path.partition("/")[2]), rule, path)
         else:
-            yield _RootName(os.path.join(context.environment.home, path), rule, path)
+            yield _NamedFolder(os.path.join(context.environment.home, path), rule, path)
 
 
-def _from_fixed(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
+def _from_fixed(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
     for path in rule.paths:
-        yield _RootName(path, rule, path)
+        yield _NamedFolder(path, rule, path)
 
 
-def _from_plugin_list(rule: RootRule, context: _RootContext) -> Iterator[_RootName]:
+def _from_plugin_list(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
     """Yield the folders of every installed plugin, in the order of the plugin list in the home folder."""
     if context.environment.home is None or rule.plugin_list is None:
         return
@@ -186,7 +186,7 @@ def _from_plugin_list(rule: RootRule, context: _RootContext) -> Iterator[_RootNa
         return
     for install_path in _install_paths(path, context.problems):
         for below in rule.paths:
-            yield _RootName(
+            yield _NamedFolder(
                 expand(f"{install_path}/{below}", context.environment, base=os.path.dirname(path)), rule, ""
             )
 
@@ -208,7 +208,7 @@ def _install_paths(path_of_list: str, problems: list[Diagnostic]) -> Iterator[st
         )
 
 
-BASES: Mapping[Base, Callable[[RootRule, _RootContext], Iterator[_RootName]]] = {
+BASES: Mapping[Base, Callable[[RootRule, _RootContext], Iterator[_NamedFolder]]] = {
     "env": _from_env,
     "chain": _from_chain,
     "cwd": _from_cwd,
@@ -223,7 +223,7 @@ BASES: Mapping[Base, Callable[[RootRule, _RootContext], Iterator[_RootName]]] = 
 # One root -----------------------------------------------------------------------------------------
 
 
-def _root(named: _RootName, context: _RootContext, trust: Trust, homes: set[str]) -> Root:
+def _root(named: _NamedFolder, context: _RootContext, trust: Trust, homes: set[str]) -> Root:
     rule, profile = named.rule, context.profile
     if rule.provider:
         source = f"{rule.provider}:{'project' if rule.kind == 'project' else 'user'}"
@@ -258,7 +258,7 @@ def is_on(variable: str, environment: Environment) -> bool:
     return is_true(environment.env.get(variable, ""))
 
 
-def _is_trusted_root(named: _RootName, context: _RootContext, trust: Trust) -> bool:
+def _is_trusted_root(named: _NamedFolder, context: _RootContext, trust: Trust) -> bool:
     if named.rule.kind != "project":
         return True
     if context.profile.trust_file is not None:
@@ -291,7 +291,7 @@ def _plugin_prefix(root: str, profile: Profile) -> str:
         folder = parent
 
 
-def _real_path(named: _RootName, problems: list[Diagnostic]) -> str | None:
+def _real_path(named: _NamedFolder, problems: list[Diagnostic]) -> str | None:
     """Return the real path of a root; None if it does not exist or is not a folder."""
     try:
         real = files.resolve_link(named.path)

@@ -15,7 +15,7 @@ from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillDirectory
 if TYPE_CHECKING:
     from skillshelf.config.settings import Trust
     from skillshelf.core.environment import Environment
-    from skillshelf.lint.check import Mode
+    from skillshelf.lint.run import Mode
     from skillshelf.session.session import Session
     from skillshelf.shelf import Shelf
 
@@ -267,8 +267,8 @@ def chat(values: Values) -> int:
 
 def check(values: Values) -> int:
     """Check skills, and fix what is safe to fix."""
-    from skillshelf.lint.check import check_targets, in_paths, in_roots
-    from skillshelf.lint.report import FORMATS, Reader
+    from skillshelf.lint.report import FORMATS, ReportContext
+    from skillshelf.lint.run import check_targets, in_paths, in_roots
 
     shelf = shelf_for(values)
     form = values["format"] or ("json" if values["json"] else "text")
@@ -280,7 +280,7 @@ def check(values: Values) -> int:
     mode: Mode = "fix" if values["fix"] else "diff" if values["diff"] else "look"
     report = check_targets(targets, shelf.profile, mode=mode, progress=shelf.progress)
     display = screen(shelf.environment.env)
-    reader = Reader(_paths(shelf), display, shelf.profile, shelf.project_root, tuple(values["path"]))
+    reader = ReportContext(_paths(shelf), display, shelf.profile, shelf.project_root, tuple(values["path"]))
     write(FORMATS[form](report, reader))
     for change in report.changes:
         if change.refusal:
@@ -313,9 +313,9 @@ def new(values: Values) -> int:
 def profile(values: Values) -> int:
     """Print every field of a profile, or every profile."""
     from skillshelf.cli import views
+    from skillshelf.config.builtin_profiles import SYSTEMS, find_profile
     from skillshelf.config.profile import profile_to_dict
     from skillshelf.config.settings import load_settings
-    from skillshelf.config.systems import SYSTEMS, find_profile
 
     environment = environment_for(values)
     if not os.path.isdir(environment.cwd):

@@ -5,18 +5,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skillshelf.cli.host_views import HostCount, HostRemarks, HostRow, best_of, diff_view, hosts_view, why_view
+from skillshelf.cli.host_views import HostCount, HostRemarks, SkillHostsRow, best_of, diff_view, hosts_view, why_view
+from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.settings import Settings
-from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
 from skillshelf.core import console, files
-from skillshelf.core.atomic_write import replace_file, why_not_replaced
 from skillshelf.core.console import PathDisplay, as_json, note, write
+from skillshelf.core.disk_writes import replace_file, why_not_replaced
 from skillshelf.core.environment import Environment, make_environment
 from skillshelf.core.limits import SKILL_FILE_BYTES
 from skillshelf.errors import DONE, NEGATIVE, NOT_FOUND, ConfigurationError, SkillDirectoryNotFound, SkillNotFound
 from skillshelf.hosts.explain import (
-    Explanation,
+    FileExplanation,
     absolute_path,
     explain,
     find,
@@ -27,7 +27,7 @@ from skillshelf.hosts.explain import (
     verdicts_of,
 )
 from skillshelf.hosts.fixes import how_to_make_readable, needs_placement
-from skillshelf.hosts.link import LinkResult, copies_for, link_to, only_skill, remove, result_line
+from skillshelf.hosts.link import HostLinkResult, copies_for, link_to, only_skill, remove, result_line
 from skillshelf.hosts.near_misses import broken_roots, near_misses
 from skillshelf.hosts.placement import is_own_copy, link_name, manifest_entry, project_of, sources
 from skillshelf.hosts.stages import Verdict
@@ -86,7 +86,7 @@ def why(values: Values) -> int:
     return DONE if is_seen else NEGATIVE
 
 
-def _why_json(wanted: str, explanations: Sequence[Explanation], survey: Survey) -> dict[str, Any]:
+def _why_json(wanted: str, explanations: Sequence[FileExplanation], survey: Survey) -> dict[str, Any]:
     candidates = []
     for explanation in explanations:
         fixes = fix_by_host(explanation, survey)
@@ -197,7 +197,7 @@ def hosts(values: Values) -> int:
     if values["diff"]:
         judged = _differences(judged, texts)
     rows = [
-        HostRow(link_name(skill_file), skill_file.path, {verdict.host: verdict.visible for verdict in verdicts})
+        SkillHostsRow(link_name(skill_file), skill_file.path, {verdict.host: verdict.visible for verdict in verdicts})
         for skill_file, verdicts in judged
     ]
     display, screen = PathDisplay(environment.cwd, environment.home), console.screen(environment.env)
@@ -259,7 +259,7 @@ def _count(state: HostState, verdicts: Sequence[Verdict], texts: Sequence[SkillT
     )
 
 
-def _hosts_json(environment: Environment, counts: Sequence[HostCount], rows: Sequence[HostRow]) -> dict[str, Any]:
+def _hosts_json(environment: Environment, counts: Sequence[HostCount], rows: Sequence[SkillHostsRow]) -> dict[str, Any]:
     listed = []
     for count in counts:
         host = HOSTS[count.host]
@@ -306,7 +306,7 @@ def link(values: Values) -> int:
     skill_file = only_skill(wanted, found, survey)
     if skill_file.problem:
         step = how_to_make_readable(skill_file, survey)
-        results = [LinkResult(host, "nothing", "", step) for host in names]
+        results = [HostLinkResult(host, "nothing", "", step) for host in names]
         return _report(wanted, results, {}, environment, json=values["json"])
     before = [verdict.host for verdict in verdicts_of(skill_file, survey, HOSTS) if verdict.visible]
     force = values["force"] or values["even_so"]
@@ -322,7 +322,7 @@ def link(values: Values) -> int:
     return status
 
 
-def _remove(wanted: str, hosts: Sequence[str], environment: Environment) -> list[LinkResult]:
+def _remove(wanted: str, hosts: Sequence[str], environment: Environment) -> list[HostLinkResult]:
     """Remove what was made of a skill for these hosts; the skill itself may be gone."""
     survey, found = find(wanted, environment, hosts)
     results = []
@@ -334,14 +334,14 @@ def _remove(wanted: str, hosts: Sequence[str], environment: Environment) -> list
     return results
 
 
-def _verdict_on(result: LinkResult, skill_file: SkillFile, survey: Survey) -> Verdict | None:
+def _verdict_on(result: HostLinkResult, skill_file: SkillFile, survey: Survey) -> Verdict | None:
     """Judge what a host has now: the link or copy, or the skill itself."""
     made = skill_file_at(result.path) if result.path else skill_file
     found = survey.by_path.get(made.real_path) if made is not None else None
     return verdicts_of(found, survey, [result.host])[0] if found is not None else None
 
 
-def _with_verdict(result: LinkResult, verdict: Verdict | None) -> LinkResult:
+def _with_verdict(result: HostLinkResult, verdict: Verdict | None) -> HostLinkResult:
     """Add to a result what the host says now, unless it already has a reason."""
     if verdict is None or (result.how == "nothing" and result.detail):
         return result
@@ -354,7 +354,12 @@ def _with_verdict(result: LinkResult, verdict: Verdict | None) -> LinkResult:
 
 
 def _report(
-    wanted: str, results: Sequence[LinkResult], verdicts: Mapping[str, Verdict], environment: Environment, *, json: bool
+    wanted: str,
+    results: Sequence[HostLinkResult],
+    verdicts: Mapping[str, Verdict],
+    environment: Environment,
+    *,
+    json: bool,
 ) -> int:
     visible = {one.host: verdicts[one.host].visible if one.host in verdicts else None for one in results}
     if json:
@@ -384,7 +389,7 @@ def _report(
     return DONE if all(_is_done(one, verdicts.get(one.host)) for one in results) else NEGATIVE
 
 
-def _is_done(result: LinkResult, verdict: Verdict | None) -> bool:
+def _is_done(result: HostLinkResult, verdict: Verdict | None) -> bool:
     """Return true if a host has what it should; if the author keeps a skill from models, users can invoke it."""
     if result.how in ("removed", "kept"):
         return True

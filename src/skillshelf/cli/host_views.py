@@ -8,11 +8,11 @@ from typing import NamedTuple
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.console import PathDisplay, Screen, Style
 from skillshelf.core.text import fold, visible
-from skillshelf.hosts.explain import Explanation
+from skillshelf.hosts.explain import FileExplanation
 from skillshelf.hosts.fixes import Fix
 from skillshelf.hosts.stages import NO_WINNER, Verdict
 
-__all__ = ["HostCount", "HostRemarks", "HostRow", "best_of", "diff_view", "hosts_view", "why_view"]
+__all__ = ["HostCount", "HostRemarks", "SkillHostsRow", "best_of", "diff_view", "hosts_view", "why_view"]
 
 _WORDS = {True: "yes", False: "no", None: "?"}
 _MARKS = {True: "+", False: "-", None: "?"}
@@ -28,7 +28,7 @@ _ROOM_FOR_WARNS = 72
 """A narrower screen leaves out the column WARNS USER, so that there is room for the details."""
 
 
-def why_view(name: str, explanations: Sequence[Explanation], display: PathDisplay, screen: Screen) -> str:
+def why_view(name: str, explanations: Sequence[FileExplanation], display: PathDisplay, screen: Screen) -> str:
     """Render a line for each host, the failing ones first, and the fixes; several files of a name get a column each."""
     if len(explanations) == 1:
         lines = _one_file(name, explanations[0], display, screen)
@@ -37,7 +37,7 @@ def why_view(name: str, explanations: Sequence[Explanation], display: PathDispla
     return "\n".join(lines) + "\n"
 
 
-def _one_file(name: str, file: Explanation, display: PathDisplay, screen: Screen) -> Iterator[str]:
+def _one_file(name: str, file: FileExplanation, display: PathDisplay, screen: Screen) -> Iterator[str]:
     yield screen.paint(visible(name), "bold") + f"  {visible(display.short(file.path))}"
     if file.note:
         yield from _wrapped(f"This is {file.note}.", screen)
@@ -59,7 +59,7 @@ def _one_file(name: str, file: Explanation, display: PathDisplay, screen: Screen
 
 
 def _several_files(
-    name: str, explanations: Sequence[Explanation], display: PathDisplay, screen: Screen
+    name: str, explanations: Sequence[FileExplanation], display: PathDisplay, screen: Screen
 ) -> Iterator[str]:
     groups = _by_text(explanations)
     texts = "" if len(groups) == len(explanations) else f", {len(groups)} different texts"
@@ -86,9 +86,9 @@ def _several_files(
     yield f"{more}Details of one file: skillshelf why PATH"
 
 
-def _by_text(explanations: Sequence[Explanation]) -> list[list[Explanation]]:
+def _by_text(explanations: Sequence[FileExplanation]) -> list[list[FileExplanation]]:
     """Group files with the same text, originals before copies."""
-    groups: dict[tuple[bytes, int], list[Explanation]] = {}
+    groups: dict[tuple[bytes, int], list[FileExplanation]] = {}
     for file in sorted(explanations, key=lambda file: file.is_copy):
         groups.setdefault(file.text, []).append(file)
     return list(groups.values())
@@ -99,7 +99,7 @@ def best_of(files: Sequence[Sequence[Verdict]]) -> list[Verdict]:
     return [max(row, key=lambda verdict: _RANK[verdict.visible]) for row in zip(*files, strict=True)]
 
 
-def _file_lines(groups: Sequence[Sequence[Explanation]], display: PathDisplay, screen: Screen) -> list[str]:
+def _file_lines(groups: Sequence[Sequence[FileExplanation]], display: PathDisplay, screen: Screen) -> list[str]:
     """Render every file with the number of hosts that see it, under the number of its text."""
     rows = []
     for number, group in enumerate(groups, 1):
@@ -113,7 +113,7 @@ def _file_lines(groups: Sequence[Sequence[Explanation]], display: PathDisplay, s
 
 def _numbered(
     rows: Sequence[tuple[str, str, str]],
-    groups: Sequence[Sequence[Explanation]],
+    groups: Sequence[Sequence[FileExplanation]],
     screen: Screen,
     style: Style | None = None,
 ) -> list[str]:
@@ -204,7 +204,7 @@ class HostCount(NamedTuple):
     dropped: Sequence[str]
 
 
-class HostRow(NamedTuple):
+class SkillHostsRow(NamedTuple):
     """One skill and the hosts that see it."""
 
     name: str
@@ -224,7 +224,11 @@ _NAMES_SHOWN = 3
 
 
 def hosts_view(
-    counts: Sequence[HostCount], rows: Sequence[HostRow], remarks: HostRemarks, display: PathDisplay, screen: Screen
+    counts: Sequence[HostCount],
+    rows: Sequence[SkillHostsRow],
+    remarks: HostRemarks,
+    display: PathDisplay,
+    screen: Screen,
 ) -> str:
     """Render the numbers of each host, then a line for each skill with a mark for each host."""
     lines = _matrix(counts, rows, display, screen) if rows else _nothing(counts, screen)
@@ -247,7 +251,9 @@ def _nothing(counts: Sequence[HostCount], screen: Screen) -> list[str]:
     ]
 
 
-def _matrix(counts: Sequence[HostCount], rows: Sequence[HostRow], display: PathDisplay, screen: Screen) -> list[str]:
+def _matrix(
+    counts: Sequence[HostCount], rows: Sequence[SkillHostsRow], display: PathDisplay, screen: Screen
+) -> list[str]:
     keys = {count.host: chr(ord("a") + number) for number, count in enumerate(counts)}
     head = ("", "HOST", "VISIBLE", "MISSING", "SILENT", "?", "LIST")
     table = [
@@ -268,7 +274,7 @@ def _matrix(counts: Sequence[HostCount], rows: Sequence[HostRow], display: PathD
     return [*lines, "", *_wrapped(legend, screen)]
 
 
-def _distinct_names(rows: Sequence[HostRow], display: PathDisplay) -> list[str]:
+def _distinct_names(rows: Sequence[SkillHostsRow], display: PathDisplay) -> list[str]:
     """Return the name of each row, with its path if several rows have the name."""
     several = Counter(row.name for row in rows)
     return [f"{row.name}  {display.short(row.path)}" if several[row.name] > 1 else row.name for row in rows]
@@ -300,7 +306,11 @@ def _list_size(count: HostCount) -> str:
 
 
 def diff_view(
-    first: str, second: str, rows: Sequence[tuple[HostRow, Verdict, Verdict]], display: PathDisplay, screen: Screen
+    first: str,
+    second: str,
+    rows: Sequence[tuple[SkillHostsRow, Verdict, Verdict]],
+    display: PathDisplay,
+    screen: Screen,
 ) -> str:
     """Render the skills that only one of two hosts sees."""
     if not rows:

@@ -394,9 +394,9 @@ def _failure(path: str, error: OSError) -> SkillError:
 
 def _wanted(lines: Iterator[Line], values: Values) -> Iterator[Line]:
     """Yield the lines that the options select, and every broken line, since its event is unknown."""
-    from skillshelf.journal.state import Calls
+    from skillshelf.journal.state import OpenCalls
 
-    calls = Calls()
+    calls = OpenCalls()
     for line in lines:
         if line.record is None:
             yield line

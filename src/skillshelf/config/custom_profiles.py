@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.profile import RULES, Profile, severities
-from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
 from skillshelf.core.validation import members_of, validate
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
+from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.profile import Count, Profile, Switch
-from skillshelf.config.systems import SYSTEMS
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, expand, find_repository, user_config_path
 from skillshelf.core.limits import CONFIG_BYTES

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from skillshelf.core import files
-from skillshelf.core.atomic_write import locked, replace_file
+from skillshelf.core.disk_writes import locked, replace_file
 from skillshelf.core.environment import Environment, user_config_path
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.errors import ConfigurationError, SkillError

@@ -1,4 +1,4 @@
-"""Read from the disk: the only module that does; `atomic_write` is the one that writes.
+"""Read from the disk: the only module that does; `disk_writes` is the one that writes.
 
 Everything is opened relative to a directory descriptor, one component at a time, and no component may be
 a link. To follow a link, a caller resolves it by `resolve_link`, decides on the target, and opens that;

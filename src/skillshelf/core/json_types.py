@@ -15,17 +15,17 @@ __all__ = [
     "FailureForm",
     "FileReadForm",
     "FilteredForm",
-    "HostCatalogForm",
     "HostForm",
+    "HostListSizeForm",
     "HostSkillForm",
     "HostVerdictForm",
     "HostsForm",
+    "LinkActionForm",
     "LinkForm",
     "LoadErrorForm",
     "LogProblemForm",
     "LogStatsForm",
     "LogVerifyForm",
-    "MadeForm",
     "MetadataForm",
     "NewForm",
     "PromptForm",
@@ -249,7 +249,7 @@ class WhyForm(TypedDict):
     near: list[str]
 
 
-class HostCatalogForm(TypedDict):
+class HostListSizeForm(TypedDict):
     """The cost of a host's list of skills; `budget` is in characters, or null without a budget.
 
     `least_used_first` means that the host cuts the least used skills, so that only the length of `cut_skills` is known.
@@ -277,7 +277,7 @@ class HostForm(TypedDict):
     seen: int
     missing: int
     silent: int
-    catalog: HostCatalogForm
+    catalog: HostListSizeForm
 
 
 class HostSkillForm(TypedDict):
@@ -296,7 +296,7 @@ class HostsForm(TypedDict):
     skills: list[HostSkillForm]
 
 
-class MadeForm(TypedDict):
+class LinkActionForm(TypedDict):
     """The action that made a skill visible to a host, and whether it is visible now."""
 
     host: str
@@ -311,7 +311,7 @@ class LinkForm(TypedDict):
     """The result of `link`."""
 
     name: str
-    made: list[MadeForm]
+    made: list[LinkActionForm]
 
 
 class _Failure(TypedDict):

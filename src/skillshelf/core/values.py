@@ -8,17 +8,16 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 __all__ = [
+    "CacheEntry",
     "Candidate",
     "Catalog",
     "CatalogSkill",
     "Diagnostic",
-    "Entry",
     "FilterReason",
     "Filtered",
     "Finding",
     "Grade",
     "Hidden",
-    "Kept",
     "Root",
     "RootReport",
     "Scope",
@@ -26,6 +25,7 @@ __all__ = [
     "Shadowed",
     "SkillMetadata",
     "Stamp",
+    "UnchangedCandidate",
     "VerdictName",
     "metadata_of",
     "skill_id",
@@ -138,7 +138,7 @@ class Candidate(NamedTuple):
         return self.stamp[2]
 
 
-class Entry(NamedTuple):
+class CacheEntry(NamedTuple):
     """A cache entry of an accepted SKILL.md: its stamp, and the result of parsing and rules."""
 
     stamp: Stamp
@@ -149,13 +149,13 @@ class Entry(NamedTuple):
     warnings: tuple[tuple[str, str, int | None], ...]
 
 
-class Kept(NamedTuple):
+class UnchangedCandidate(NamedTuple):
     """A SKILL.md that has not changed since its cache entry was written."""
 
     root: int
     path: str
     real_dir: str
-    entry: Entry
+    entry: CacheEntry
 
 
 class CatalogSkill(NamedTuple):

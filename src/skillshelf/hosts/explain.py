@@ -28,7 +28,7 @@ from skillshelf.hosts.stages import Verdict, judge
 from skillshelf.hosts.survey import SkillFile, Survey, skill_file_at, take_survey
 
 __all__ = [
-    "Explanation",
+    "FileExplanation",
     "absolute_path",
     "explain",
     "find",
@@ -141,7 +141,7 @@ def _folders_with_roots(cwd: str) -> tuple[list[str], list[Diagnostic]]:
 # Explain ------------------------------------------------------------------------------------------
 
 
-class Explanation(NamedTuple):
+class FileExplanation(NamedTuple):
     """The answer of `why` for one file: the verdict of every requested host, and the fixes.
 
     `is_copy` marks a copy that `link` made; `by_copy` are the hosts that see such a copy of this file.
@@ -160,7 +160,7 @@ JudgedFiles = Mapping[str, Sequence[Verdict]]
 """The verdicts of the requested hosts on each file, by its real path."""
 
 
-class _Copy(NamedTuple):
+class _JudgedCopy(NamedTuple):
     """A copy of a skill, its state, and the verdicts of the hosts that read its place."""
 
     skill_file: SkillFile
@@ -178,7 +178,7 @@ class _Copy(NamedTuple):
         return os.path.dirname(self.skill_file.path)
 
 
-def explain(found: Sequence[SkillFile], survey: Survey, hosts: Sequence[str]) -> list[Explanation]:
+def explain(found: Sequence[SkillFile], survey: Survey, hosts: Sequence[str]) -> list[FileExplanation]:
     """Explain each file that a name means."""
     copies = [copy for skill_file in found for copy in copies_of(skill_file, survey)]
     everything = {one.real_path: one for one in (*found, *copies)}
@@ -195,16 +195,16 @@ _COPY_NOTES: Mapping[CopyState, str] = {
 
 def _explanation(
     skill_file: SkillFile, everything: Sequence[SkillFile], judged: JudgedFiles, survey: Survey
-) -> Explanation:
+) -> FileExplanation:
     verdicts = judged[skill_file.real_path]
     if (source := source_of(skill_file, survey)) is not None:
         # Fixes are for the skill itself, which its copies follow.
         note = _COPY_NOTES[copy_state(skill_file, source)]
-        return Explanation(skill_file.path, verdicts, (), skill_file.text, note, is_copy=True)
+        return FileExplanation(skill_file.path, verdicts, (), skill_file.text, note, is_copy=True)
     copies = []
     for one in copies_of(skill_file, survey):
         there = [verdict for verdict in judged[one.real_path] if not needs_placement(verdict, one)]
-        copies.append(_Copy(one, copy_state(one, skill_file), there))
+        copies.append(_JudgedCopy(one, copy_state(one, skill_file), there))
     fixes = [fix for copy in copies if (fix := _update_fix(copy, skill_file, survey))]
     reached = {verdict.host for copy in copies for verdict in copy.verdicts}
     served = _served(skill_file, everything, judged) | reached
@@ -215,10 +215,10 @@ def _explanation(
         left = [verdict for verdict in copy.verdicts if verdict.host not in seeing]
         fixes += ranked_fixes(copy.skill_file, left, survey) if left and copy.state == "current" else []
     shown = [_with_copy(verdict, skill_file, copies, survey) for verdict in verdicts]
-    return Explanation(skill_file.path, shown, _merged(fixes), skill_file.text, by_copy=by_copy)
+    return FileExplanation(skill_file.path, shown, _merged(fixes), skill_file.text, by_copy=by_copy)
 
 
-def _with_copy(verdict: Verdict, skill_file: SkillFile, copies: Sequence[_Copy], survey: Survey) -> Verdict:
+def _with_copy(verdict: Verdict, skill_file: SkillFile, copies: Sequence[_JudgedCopy], survey: Survey) -> Verdict:
     """Return a verdict whose detail mentions the copy that the host has, if it does not see the file itself."""
     found = [(copy, one) for copy in copies for one in copy.verdicts if one.host == verdict.host]
     if verdict.visible or not found:
@@ -242,7 +242,7 @@ def _merged(fixes: Iterable[Fix]) -> list[Fix]:
     return list(found.values())
 
 
-def _update_fix(copy: _Copy, skill_file: SkillFile, survey: Survey) -> Fix | None:
+def _update_fix(copy: _JudgedCopy, skill_file: SkillFile, survey: Survey) -> Fix | None:
     """Suggest an update for a copy, or None if it is current or not used by the requested hosts."""
     if copy.state == "current" or not copy.verdicts:
         return None
@@ -273,7 +273,7 @@ def _served(skill_file: SkillFile, everything: Sequence[SkillFile], judged: Judg
     return served - {host for host in misled if own[host] == "shadowed-by"}
 
 
-def fix_by_host(explanation: Explanation, survey: Survey) -> dict[str, str | None]:
+def fix_by_host(explanation: FileExplanation, survey: Survey) -> dict[str, str | None]:
     """Return the fix for each host, so that it sees the file with its present text."""
     skill_file = survey.by_path[explanation.path]
     hosts = [verdict.host for verdict in explanation.verdicts]

@@ -10,14 +10,14 @@ from typing import Literal, NamedTuple
 
 from skillshelf.catalog.build_context import hidden_by_author
 from skillshelf.catalog.discovery import SKILL_FILE
-from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
+from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.core.values import VerdictName
 from skillshelf.hosts.near_misses import rename_for
 from skillshelf.hosts.placement import Placement, link_name, placement_for, readers_ignoring_safeguard
-from skillshelf.hosts.simulate import after_link, after_trust
 from skillshelf.hosts.stages import Verdict, how_to_turn_on, judge, refusals
 from skillshelf.hosts.survey import HostState, SkillFile, Survey
 from skillshelf.hosts.verdict import document_of, ignores_safeguard
+from skillshelf.hosts.what_if import after_link, after_trust
 from skillshelf.lint.fix import FixInput, fix_text
 
 __all__ = ["Fix", "Step", "fix_for", "how_to_make_readable", "link_command", "needs_placement", "ranked_fixes"]

@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core import files
-from skillshelf.core.atomic_write import (
+from skillshelf.core.console import note
+from skillshelf.core.disk_writes import (
     make_folder,
     make_link,
     make_parents,
@@ -19,7 +20,6 @@ from skillshelf.core.atomic_write import (
     remove_link,
     replace_folder,
 )
-from skillshelf.core.console import note
 from skillshelf.core.text import plural, visible
 from skillshelf.errors import AmbiguousSkill
 from skillshelf.hosts.explain import find, verdicts_of
@@ -44,15 +44,15 @@ from skillshelf.hosts.placement import (
     sources,
     why_copy,
 )
-from skillshelf.hosts.simulate import after_link
 from skillshelf.hosts.stages import Verdict
 from skillshelf.hosts.survey import HostState, SkillFile, Survey
 from skillshelf.hosts.verdict import SAFEGUARD, document_of, ignores_safeguard
+from skillshelf.hosts.what_if import after_link
 
-__all__ = ["LinkResult", "copies_for", "link_to", "only_skill", "remove", "result_line"]
+__all__ = ["HostLinkResult", "copies_for", "link_to", "only_skill", "remove", "result_line"]
 
 
-class LinkResult(NamedTuple):
+class HostLinkResult(NamedTuple):
     """The result for one host; `refused` if it needs something that was not done.
 
     `target` is what a link points to; hosts `in_doubt` saw the skill before and may not see it afterwards.
@@ -67,7 +67,7 @@ class LinkResult(NamedTuple):
     in_doubt: tuple[str, ...] = ()
 
 
-def result_line(result: LinkResult, *, is_visible: bool | None = None) -> str:
+def result_line(result: HostLinkResult, *, is_visible: bool | None = None) -> str:
     """Describe a result in one line."""
     host, how, path, detail = result[:4]
     if how == "nothing" and is_visible and not result.refused:
@@ -89,7 +89,7 @@ def only_skill(wanted: str, found: Sequence[SkillFile], survey: Survey) -> Skill
 
 def link_to(
     hosts: Sequence[str], skill_file: SkillFile, survey: Survey, *, force: bool = False
-) -> tuple[list[LinkResult], Survey]:
+) -> tuple[list[HostLinkResult], Survey]:
     """Make a skill visible to hosts; return the results and a survey of all hosts afterwards.
 
     `force` also gives it to a host that ignores the author's safeguard.
@@ -109,7 +109,7 @@ def _follows_links(host: str) -> bool:
     return "never" not in (profile.user_links, profile.other_links) and "links" not in profile.unknown
 
 
-def _make_visible(host: str, skill_file: SkillFile, survey: Survey, *, force: bool) -> LinkResult:
+def _make_visible(host: str, skill_file: SkillFile, survey: Survey, *, force: bool) -> HostLinkResult:
     """Link or copy a skill to where a host reads it, if that is what the host lacks."""
     state = survey.states[host]
     (verdict,) = verdicts_of(skill_file, survey, [host])
@@ -117,18 +117,18 @@ def _make_visible(host: str, skill_file: SkillFile, survey: Survey, *, force: bo
         return result
     if verdict.visible:
         record_host(os.path.dirname(verdict.at), host)
-        return LinkResult(host, "nothing", verdict.at)
+        return HostLinkResult(host, "nothing", verdict.at)
     if not needs_placement(verdict, skill_file):
-        return LinkResult(host, "nothing", verdict.at, _no_link(verdict, skill_file, survey))
+        return HostLinkResult(host, "nothing", verdict.at, _no_link(verdict, skill_file, survey))
     placement = placement_for(skill_file, state, survey)
     if isinstance(placement, str):
         reason = f"{placement}: move it away and try again" if placement else "the host has no folder for a link"
-        return LinkResult(host, "nothing", "", reason, refused=True)
+        return HostLinkResult(host, "nothing", "", reason, refused=True)
     if ignoring := _hosts_ignoring_safeguard(placement, host, skill_file, survey):
         warning = _safeguard_warning(ignoring, placement.name)
         if not force:
             command = f"{link_command(skill_file, host, survey)} --force"
-            return LinkResult(host, "nothing", "", f"{warning}; to do it anyway: {command}", refused=True)
+            return HostLinkResult(host, "nothing", "", f"{warning}; to do it anyway: {command}", refused=True)
         note(warning)
     in_doubt = _warn(host, placement, skill_file, survey)
     try:
@@ -137,15 +137,15 @@ def _make_visible(host: str, skill_file: SkillFile, survey: Survey, *, force: bo
         return _failed(host, placement.path, error)._replace(in_doubt=in_doubt)
 
 
-def _failed(host: str, path: str, error: OSError) -> LinkResult:
+def _failed(host: str, path: str, error: OSError) -> HostLinkResult:
     reason = error.strerror.lower() if error.strerror else error
-    return LinkResult(host, "nothing", path, f"failed: {reason}", refused=True)
+    return HostLinkResult(host, "nothing", path, f"failed: {reason}", refused=True)
 
 
 # Links and copies ---------------------------------------------------------------------------------
 
 
-def _place(placement: Placement, skill_file: SkillFile, state: HostState) -> LinkResult:
+def _place(placement: Placement, skill_file: SkillFile, state: HostState) -> HostLinkResult:
     """Create a link or copy and record it; a link of ours in its place is restored if that fails."""
     host, path = state.profile.name, placement.path
     refuse_foreign_manifest(placement.root)
@@ -161,12 +161,12 @@ def _place(placement: Placement, skill_file: SkillFile, state: HostState) -> Lin
             target = _relative(os.path.dirname(skill_file.real_path), placement.root)
             make_link(path, target)
             made = {"how": "link", "target": target}
-            result = LinkResult(host, "link", path, target=target)
+            result = HostLinkResult(host, "link", path, target=target)
         else:
             make_folder(path, contents.files)
             source = _relative(os.path.dirname(skill_file.path), placement.root)
             made = {"how": "copy", "digest": contents.digest, "source": source}
-            result = LinkResult(host, "copy", path, f"{_count(contents)}, {why_copy(skill_file, state.profile)}")
+            result = HostLinkResult(host, "copy", path, f"{_count(contents)}, {why_copy(skill_file, state.profile)}")
         record_entry(path, {**made, "folders": folders, "for": [*others, host]})
     except OSError:
         if old_target is not None and files.kind_at(path) is None:
@@ -204,7 +204,7 @@ def copies_for(host: str, skill_file: SkillFile, survey: Survey) -> list[tuple[S
     return [(copy, verdict) for copy, verdict in judged if not needs_placement(verdict, copy)]
 
 
-def _use_copy(skill_file: SkillFile, verdict: Verdict, survey: Survey) -> LinkResult | None:
+def _use_copy(skill_file: SkillFile, verdict: Verdict, survey: Survey) -> HostLinkResult | None:
     """Serve a host by a copy that it reads: update a stale one, leave a modified one; None if it has no copy."""
     host, folder_of_skill = verdict.host, os.path.dirname(skill_file.path)
     found = [(copy_state(copy, skill_file), copy, seen) for copy, seen in copies_for(host, skill_file, survey)]
@@ -217,17 +217,17 @@ def _use_copy(skill_file: SkillFile, verdict: Verdict, survey: Survey) -> LinkRe
     if state == "modified":
         source = survey.short(folder_of_skill)
         reason = f"this copy was modified: move your changes to {source}, remove the copy and try again"
-        return LinkResult(host, "nothing", os.path.dirname(seen.at), reason, refused=True)
+        return HostLinkResult(host, "nothing", os.path.dirname(seen.at), reason, refused=True)
     if not verdict.visible:
         record_host(folder, host, source=_relative(folder_of_skill, os.path.dirname(folder)))
     if state == "stale":
         return _update(folder, host, skill_file)
     # A host that will see the copy once it trusts the folder needs nothing else.
     is_served = seen.visible or seen.verdict == "untrusted"
-    return LinkResult(host, "nothing", seen.at, "" if is_served else _no_link(seen, copy, survey))
+    return HostLinkResult(host, "nothing", seen.at, "" if is_served else _no_link(seen, copy, survey))
 
 
-def _update(path: str, host: str, skill_file: SkillFile) -> LinkResult:
+def _update(path: str, host: str, skill_file: SkillFile) -> HostLinkResult:
     """Replace a stale copy by the present contents of the skill."""
     try:
         contents = _contents(skill_file)
@@ -236,7 +236,7 @@ def _update(path: str, host: str, skill_file: SkillFile) -> LinkResult:
         record_entry(path, {**(manifest_entry(path) or {}), "digest": contents.digest})
     except OSError as error:
         return _failed(host, path, error)
-    return LinkResult(host, "copy", path, f"updated because the skill changed: {_count(contents)}")
+    return HostLinkResult(host, "copy", path, f"updated because the skill changed: {_count(contents)}")
 
 
 def _no_link(verdict: Verdict, skill_file: SkillFile, survey: Survey) -> str:
@@ -282,7 +282,7 @@ def _warn(host: str, placement: Placement, skill_file: SkillFile, survey: Survey
 # Removal ------------------------------------------------------------------------------------------
 
 
-def remove(name: str, state: HostState) -> list[LinkResult]:
+def remove(name: str, state: HostState) -> list[HostLinkResult]:
     """Remove the links and copies of a name that were made for a host; what was changed since stays."""
     host = state.profile.name
     results, others = [], []
@@ -298,18 +298,18 @@ def remove(name: str, state: HostState) -> list[LinkResult]:
             if left:
                 record_entry(path, {**entry, "for": left})
                 need = "needs" if len(left) == 1 else "need"
-                results.append(LinkResult(host, "kept", path, f"{', '.join(left)} {need} it"))
+                results.append(HostLinkResult(host, "kept", path, f"{', '.join(left)} {need} it"))
             else:
                 results.append(_remove(host, path))
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            results.append(LinkResult(host, "nothing", path, f"not removed: {reason}"))
+            results.append(HostLinkResult(host, "nothing", path, f"not removed: {reason}"))
     if others and not results:
-        return [LinkResult(host, "nothing", "", f"what is here was made for {', '.join(others)}")]
-    return results or [LinkResult(host, "nothing", "", "skillshelf made no link or copy of this name here")]
+        return [HostLinkResult(host, "nothing", "", f"what is here was made for {', '.join(others)}")]
+    return results or [HostLinkResult(host, "nothing", "", "skillshelf made no link or copy of this name here")]
 
 
-def _remove(host: str, path: str) -> LinkResult:
+def _remove(host: str, path: str) -> HostLinkResult:
     entry = manifest_entry(path) or {}
     kind = own_kind(path)
     exists = files.kind_at(path) is not None
@@ -317,13 +317,15 @@ def _remove(host: str, path: str) -> LinkResult:
         remove_link(path)
     elif kind == "copy":
         if digest_at(path, f"{path}/{SKILL_FILE}") != entry.get("digest"):
-            return LinkResult(host, "nothing", path, "this copy was modified; remove it by hand if you do not need it")
+            return HostLinkResult(
+                host, "nothing", path, "this copy was modified; remove it by hand if you do not need it"
+            )
         if (source := copied_from(path)) and files.kind_at(f"{source}/{SKILL_FILE}") is None:
             reason = f"{source} is gone, so this may be the only copy left; remove it by hand"
-            return LinkResult(host, "nothing", path, reason)
+            return HostLinkResult(host, "nothing", path, reason)
         remove_folder(path)
     elif exists:
-        return LinkResult(host, "nothing", path, "this is not what skillshelf made; it was left unchanged")
+        return HostLinkResult(host, "nothing", path, "this is not what skillshelf made; it was left unchanged")
     record_entry(path, None)
     remove_empty(os.path.dirname(path), _created_folders(entry))
-    return LinkResult(host, "removed", path, "" if exists else "it was already gone")
+    return HostLinkResult(host, "removed", path, "" if exists else "it was already gone")

@@ -14,11 +14,11 @@ from typing import Any, Literal, NamedTuple
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import parse
+from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile
-from skillshelf.config.systems import DEFAULT_PROFILE, find_profile
 from skillshelf.core import files
-from skillshelf.core.atomic_write import remove_link, replace_file
+from skillshelf.core.disk_writes import remove_link, replace_file
 from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.limits import CONFIG_BYTES, COPIED_BYTES, LISTED_ENTRIES, SKILL_FILE_BYTES
 from skillshelf.core.values import Root

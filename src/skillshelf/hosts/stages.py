@@ -20,8 +20,8 @@ from skillshelf.hosts.verdict import (
     SAFEGUARD,
     VERDICTS,
     VISIBLE,
-    Case,
-    Outcome,
+    FileOnHost,
+    StageVerdict,
     Verdict,
     document_of,
     ignores_safeguard,
@@ -38,7 +38,7 @@ NO_WINNER = "no-winner"
 def judge(skill_file: SkillFile, state: HostState, survey: Survey) -> Verdict:
     """Return the verdict of one host on one file."""
     profile = state.profile
-    verdict, detail, at, rule, line = _with_doubt(_first_outcome(Case(skill_file, state, survey)), profile)
+    verdict, detail, at, rule, line = _with_doubt(_first_outcome(FileOnHost(skill_file, state, survey)), profile)
     visible = True if verdict in VISIBLE else None if verdict == "unknown" else False
     warns: bool | None = None
     if visible is False and verdict != "hidden-from-model":
@@ -50,14 +50,14 @@ def judge(skill_file: SkillFile, state: HostState, survey: Survey) -> Verdict:
     return Verdict(profile.name, visible, verdict, detail, warns, at or skill_file.path, rule, line)
 
 
-def _first_outcome(case: Case) -> Outcome:
+def _first_outcome(case: FileOnHost) -> StageVerdict:
     # Most files are in no root of most hosts; then the stages about a host's own folders cannot apply.
     for path in case.skill_file.paths:
         if path.startswith(case.state.below):
             break
     else:
         return _listed(case) or _no_root(case)
-    return next((outcome for stage in STAGES if (outcome := stage(case))), Outcome("unknown"))
+    return next((outcome for stage in STAGES if (outcome := stage(case))), StageVerdict("unknown"))
 
 
 _DOUBTS: Mapping[VerdictName, str] = {
@@ -71,7 +71,7 @@ _DOUBTS: Mapping[VerdictName, str] = {
 """The field of a profile that a verdict rests on."""
 
 
-def _with_doubt(outcome: Outcome, profile: Profile) -> Outcome:
+def _with_doubt(outcome: StageVerdict, profile: Profile) -> StageVerdict:
     """Return the outcome, or `unknown` if it rests on something that was not established for this host."""
     if not profile.unknown or outcome.verdict == "unknown":
         return outcome
@@ -84,7 +84,7 @@ def _with_doubt(outcome: Outcome, profile: Profile) -> Outcome:
 # Files in the list of the host --------------------------------------------------------------------
 
 
-def _listed(case: Case) -> Outcome | None:
+def _listed(case: FileOnHost) -> StageVerdict | None:
     """Judge a file that the host lists: does the model see it, and is anything odd about it?"""
     skill = case.state.by_file.get(case.skill_file.real_path)
     if skill is None:
@@ -92,22 +92,22 @@ def _listed(case: Case) -> Outcome | None:
     at = skill.path
     effect = case.state.switched.get(at)
     if effect is not None and effect.verdict == "disabled-by-config":
-        return Outcome(effect.verdict, effect.detail, at)
+        return StageVerdict(effect.verdict, effect.detail, at)
     if skill.hidden is not None:
         is_bare = skill.hidden == "no-description"
         why = "it has no description" if is_bare else f"{SAFEGUARD} is set"
         rule = "description-missing" if is_bare else ""
-        return Outcome("hidden-from-model", f"{why}; users can still invoke it", at, rule)
+        return StageVerdict("hidden-from-model", f"{why}; users can still invoke it", at, rule)
     if effect is not None:
-        return Outcome(effect.verdict, effect.detail, at)
+        return StageVerdict(effect.verdict, effect.detail, at)
     if skill.path in case.state.dropped:
         budget = case.profile.budget_chars
         limit = f" at {budget:,} characters" if budget else ""
-        return Outcome("over-budget", f"its list is full{limit} before this skill", at)
+        return StageVerdict("over-budget", f"its list is full{limit} before this skill", at)
     losers = case.state.losers.get(skill.path, ())
     if losers and _is_open(case.profile, skill.path, losers[0], case.state.roots):
-        return Outcome("unknown", _no_winner(case.profile, len(losers) + 1), at, NO_WINNER)
-    found = _untested(case, skill) or _body(case) or next(_remarks(case, skill), Outcome("visible"))
+        return StageVerdict("unknown", _no_winner(case.profile, len(losers) + 1), at, NO_WINNER)
+    found = _untested(case, skill) or _body(case) or next(_remarks(case, skill), StageVerdict("visible"))
     return found._replace(at=at)
 
 
@@ -127,22 +127,22 @@ def _no_winner(profile: Profile, copies: int) -> str:
     return f"{copies} skills have this name; which one wins {doubt}"
 
 
-def _untested(case: Case, skill: CatalogSkill) -> Outcome | None:
+def _untested(case: FileOnHost, skill: CatalogSkill) -> StageVerdict | None:
     """Return `unknown` if something about a listed file was not tested on this host."""
     profile = case.profile
     if not profile.unknown:
         return None
     for oddity, field in _oddities(case, skill):
         if field in profile.unknown:
-            return Outcome("unknown", f"not tested: {oddity}")
+            return StageVerdict("unknown", f"not tested: {oddity}")
     document = document_of(case.skill_file, profile, case.survey)
     for finding in check(document, case.skill_file.folder, profile):
         if finding.rule in profile.unknown:
-            return Outcome("unknown", f"not tested: {finding.message}", rule=placed(finding, document).rule)
+            return StageVerdict("unknown", f"not tested: {finding.message}", rule=placed(finding, document).rule)
     return None
 
 
-def _oddities(case: Case, skill: CatalogSkill) -> Iterator[tuple[str, str]]:
+def _oddities(case: FileOnHost, skill: CatalogSkill) -> Iterator[tuple[str, str]]:
     """Yield what is unusual about the place of a listed file, with the field of the profile that decides about it."""
     roots = case.state.roots
     root = own_root(skill.path, roots)
@@ -175,7 +175,7 @@ def _is_linked_root(root: Root) -> bool:
     return root.real_path != f"{files.real_path(base_of(root))}/{root.label}"
 
 
-def _body(case: Case) -> Outcome | None:
+def _body(case: FileOnHost) -> StageVerdict | None:
     """Reject a file whose body, which a listing does not read, is not UTF-8, if the host requires that."""
     skill_file, bodies = case.skill_file, case.survey.bodies
     if case.profile.body_text == "any" or len(skill_file.head) >= skill_file.size:
@@ -184,37 +184,39 @@ def _body(case: Case) -> Outcome | None:
         try:
             data = files.read_file(skill_file.real_path, limit=SKILL_FILE_BYTES, links="never")
         except OSError:
-            return Outcome("unknown", "the file cannot be read")
+            return StageVerdict("unknown", "the file cannot be read")
         bodies[skill_file.real_path] = body_problem(data or b"")
     found = bodies[skill_file.real_path]
-    return Outcome("wrong-type", found.message, rule=found.rule, line=found.line) if found else None
+    return StageVerdict("wrong-type", found.message, rule=found.rule, line=found.line) if found else None
 
 
-def _remarks(case: Case, skill: CatalogSkill) -> Iterator[Outcome]:
+def _remarks(case: FileOnHost, skill: CatalogSkill) -> Iterator[StageVerdict]:
     """Yield what a person should know about a visible skill, the most important first."""
     state, profile = case.state, case.profile
     if SAFEGUARD in skill.frontmatter and ignores_safeguard(skill.frontmatter, profile):
-        yield Outcome("visible", f"ignores {SAFEGUARD}: its model may call it")
+        yield StageVerdict("visible", f"ignores {SAFEGUARD}: its model may call it")
     if others := [other.path for other in state.by_name[skill.name] if other is not skill]:
-        yield Outcome("ambiguous", f"{case.survey.short(others[0])} has the same name; both are listed")
+        yield StageVerdict("ambiguous", f"{case.survey.short(others[0])} has the same name; both are listed")
     document = document_of(case.skill_file, profile, case.survey)
     for finding in document.findings:
         if finding.rule in ("yaml-colon", "yaml-brackets", "yaml-tab", "yaml-lines", "yaml", "frontmatter-missing"):
-            yield Outcome("repaired", finding.message, rule=finding.rule, line=finding.line)
+            yield StageVerdict("repaired", finding.message, rule=finding.rule, line=finding.line)
     if ":" in skill.name and (root := own_root(skill.path, state.roots)) is not None and root.prefix:
-        yield Outcome("renamed-by-plugin", f"called {skill.name!r} here")
+        yield StageVerdict("renamed-by-plugin", f"called {skill.name!r} here")
     if lost := _lost_to_budget(case, skill):
-        yield Outcome("description-cut", lost)
+        yield StageVerdict("description-cut", lost)
     declared = document.fields.get("name")
     if skill.name == os.path.basename(skill.dir) != declared:
-        yield Outcome("name-from-folder", f"called {skill.name!r} here" + (f", not {declared!r}" if declared else ""))
+        yield StageVerdict(
+            "name-from-folder", f"called {skill.name!r} here" + (f", not {declared!r}" if declared else "")
+        )
     if cut := _cut(case, skill):
-        yield Outcome("description-cut", cut)
+        yield StageVerdict("description-cut", cut)
     if losers := state.losers.get(skill.path):
-        yield Outcome("shadows", f"takes precedence over {case.survey.short(losers[0])}")
+        yield StageVerdict("shadows", f"takes precedence over {case.survey.short(losers[0])}")
 
 
-def _lost_to_budget(case: Case, skill: CatalogSkill) -> str:
+def _lost_to_budget(case: FileOnHost, skill: CatalogSkill) -> str:
     """Describe what the budget of the host's list does to the description, or return an empty string."""
     state, profile = case.state, case.profile
     if not state.cut:
@@ -227,7 +229,7 @@ def _lost_to_budget(case: Case, skill: CatalogSkill) -> str:
     return f"{full}: the description is {'shortened' if profile.overflow == 'shorten' else 'dropped'}"
 
 
-def _cut(case: Case, skill: CatalogSkill) -> str:
+def _cut(case: FileOnHost, skill: CatalogSkill) -> str:
     """Describe what the host cuts from every long description, or return an empty string."""
     profile, most = case.profile, case.profile.description_shown
     if profile.closing_fence == "anywhere":
@@ -246,29 +248,31 @@ _PLAIN = Profile(name="", summary="", evidence="", as_of="")
 # Files that the host does not list ----------------------------------------------------------------
 
 
-def _untrusted(case: Case) -> Outcome | None:
+def _untrusted(case: FileOnHost) -> StageVerdict | None:
     """Judge a file below a root that the host does not read before its user trusts the folder."""
     for path in case.skill_file.paths:
         root = own_root(path, case.state.roots)
         if root is not None and not root.trusted:
             for problem in case.state.entered.problems:
                 if problem.rule == "settings-unreadable":
-                    return Outcome("unknown", f"cannot tell whether it trusts this folder: {problem.message}", path)
-            return Outcome("untrusted", f"until you trust this folder (~/{case.profile.trust_file})", path)
+                    return StageVerdict(
+                        "unknown", f"cannot tell whether it trusts this folder: {problem.message}", path
+                    )
+            return StageVerdict("untrusted", f"until you trust this folder (~/{case.profile.trust_file})", path)
     return None
 
 
-def _shadowed(case: Case) -> Outcome | None:
+def _shadowed(case: FileOnHost) -> StageVerdict | None:
     """Judge a file that lost its name to another one."""
     for path in case.skill_file.paths:
         loser = case.state.shadowed.get(path)
         if loser is None:
             continue
         if _is_open(case.profile, path, loser.by, case.state.roots):
-            return Outcome("unknown", _no_winner(case.profile, 2), path, NO_WINNER)
+            return StageVerdict("unknown", _no_winner(case.profile, 2), path, NO_WINNER)
         other = case.survey.by_path.get(loser.by)
         text = "same text" if other is not None and other.text == case.skill_file.text else "different text"
-        return Outcome("shadowed-by", f"{case.survey.short(loser.by)} wins ({text})", path)
+        return StageVerdict("shadowed-by", f"{case.survey.short(loser.by)} wins ({text})", path)
     return None
 
 
@@ -280,7 +284,7 @@ _FILTERED: Mapping[str, VerdictName] = {
 }
 
 
-def _filtered(case: Case) -> Outcome | None:
+def _filtered(case: FileOnHost) -> StageVerdict | None:
     """Judge a file that the host found and left out."""
     skill_file = case.skill_file
     for path in skill_file.paths:
@@ -291,20 +295,20 @@ def _filtered(case: Case) -> Outcome | None:
         effect = setting_effect(skill_file.folder, skill_file.real_path, case.state.entered.switches)
         if verdict == "disabled-by-config" and effect is not None and effect.verdict == "unknown":
             # A folder that is off by default may have been turned on there.
-            return Outcome("unknown", effect.detail, path)
+            return StageVerdict("unknown", effect.detail, path)
         details = {"too-deep": _too_deep, "disabled-by-config": _switch}
         detail = details[verdict](case, path) if verdict in details else ""
-        return Outcome(verdict, "excluded by its rules" if verdict == "ignored" else detail, path)
+        return StageVerdict(verdict, "excluded by its rules" if verdict == "ignored" else detail, path)
     return None
 
 
-def _too_deep(case: Case, path: str) -> str:
+def _too_deep(case: FileOnHost, path: str) -> str:
     root = own_root(path, case.state.roots)
     below = os.path.dirname(path[len(root.path) + 1 :] if root else path)
     return f"{below} is {below.count('/') + 1} levels deep; the limit is {case.profile.max_depth}"
 
 
-def _switch(case: Case, path: str) -> str:
+def _switch(case: FileOnHost, path: str) -> str:
     for rule in _rules_at(path, case.state):
         for variable in rule.off_by:
             if is_on(variable, case.survey.environment):
@@ -361,7 +365,7 @@ RULE_VERDICTS: Mapping[str, VerdictName] = {
 """The verdict for each rule by which a host leaves a file out; any other rule is a limit of our own."""
 
 
-def _refused(case: Case) -> Outcome | None:
+def _refused(case: FileOnHost) -> StageVerdict | None:
     """Judge a file that breaks a rule of the host, or that is in a folder which does."""
     for path in case.skill_file.paths:
         above = (error for folder, error in case.state.folder_errors.items() if path.startswith(folder + "/"))
@@ -371,52 +375,54 @@ def _refused(case: Case) -> Outcome | None:
     return None
 
 
-def _refusal(error: Diagnostic, path: str, profile: Profile) -> Outcome:
+def _refusal(error: Diagnostic, path: str, profile: Profile) -> StageVerdict:
     if error.rule == "link-skipped":
         verdict: VerdictName = "file-link-skipped" if os.path.basename(error.path) == SKILL_FILE else "dir-link-skipped"
-        return Outcome(verdict, VERDICTS[verdict][1], path, error.rule)
+        return StageVerdict(verdict, VERDICTS[verdict][1], path, error.rule)
     if error.rule == "encoding" and profile.body_text == "utf-8":
-        return Outcome("wrong-type", error.message, path, error.rule, error.line)
+        return StageVerdict("wrong-type", error.message, path, error.rule, error.line)
     verdict = RULE_VERDICTS.get(error.rule, "unknown")
     if verdict == "unknown":
         reason = "cannot be read" if error.rule == "unreadable" else "skillshelf cannot parse this"
-        return Outcome("unknown", f"{reason}: {error.message}", path, error.rule, error.line)
+        return StageVerdict("unknown", f"{reason}: {error.message}", path, error.rule, error.line)
     where = f"line {error.line}: " if error.line and error.rule.startswith("yaml") else ""
     # The interpretation after "read as" is ours; this host reads nothing.
-    return Outcome(verdict, where + error.message.partition("; read as: ")[0], path, error.rule, error.line)
+    return StageVerdict(verdict, where + error.message.partition("; read as: ")[0], path, error.rule, error.line)
 
 
-def _not_walked(case: Case) -> Outcome | None:
+def _not_walked(case: FileOnHost) -> StageVerdict | None:
     """Judge a file below a root of the host that its walk passed by silently."""
     for path in case.skill_file.paths:
         root = own_root(path, case.state.roots)
         if root is None:
             continue
         if root.real_path is None:
-            return Outcome("unknown", "the root cannot be read", path)
+            return StageVerdict("unknown", "the root cannot be read", path)
         if os.path.basename(path) != SKILL_FILE:
-            return Outcome("wrong-file-name", f"the file is named {os.path.basename(path)}", path, "file-name")
+            return StageVerdict("wrong-file-name", f"the file is named {os.path.basename(path)}", path, "file-name")
         return _passed_by(path[len(root.path) + 1 :].split("/")[:-1], root, case)._replace(at=path)
     return None
 
 
-def _passed_by(folders: Sequence[str], root: Root, case: Case) -> Outcome:
+def _passed_by(folders: Sequence[str], root: Root, case: FileOnHost) -> StageVerdict:
     for folder in folders:
         if root.hidden == "skip" and folder.startswith("."):
-            return Outcome("hidden-dir", f"{folder} starts with a dot")
+            return StageVerdict("hidden-dir", f"{folder} starts with a dot")
         if folder in case.profile.skip_directories:
-            return Outcome("ignored", f"{folder} is never searched")
+            return StageVerdict("ignored", f"{folder} is never searched")
     most = case.profile.max_depth
     if most is not None and len(folders) > most:
-        return Outcome("too-deep", f"{'/'.join(folders)} is {len(folders)} levels deep; the limit is {most}")
+        return StageVerdict("too-deep", f"{'/'.join(folders)} is {len(folders)} levels deep; the limit is {most}")
     if case.profile.below_skill == "skip" and len(folders) > 1:
-        return Outcome("ignored", "it is inside another skill")
+        return StageVerdict("ignored", "it is inside another skill")
     if case.state.catalog.truncated:
-        return Outcome("limit-hit", f"the search stops after {case.profile.max_directories:,} folders without a skill")
-    return Outcome("unknown", "it is in a folder that this host reads, but was not found there")
+        return StageVerdict(
+            "limit-hit", f"the search stops after {case.profile.max_directories:,} folders without a skill"
+        )
+    return StageVerdict("unknown", "it is in a folder that this host reads, but was not found there")
 
 
-def _no_root(case: Case) -> Outcome:
+def _no_root(case: FileOnHost) -> StageVerdict:
     """Judge a file that is in no root of the host."""
     profile, environment = case.profile, case.survey.environment
     for path in case.skill_file.paths:
@@ -425,18 +431,18 @@ def _no_root(case: Case) -> Outcome:
             if not found:
                 continue
             if base != environment.cwd and files.is_inside(base, environment.cwd) and profile.nested == "on-use":
-                return Outcome("unknown", "possibly, once files in that folder are used", path)
+                return StageVerdict("unknown", "possibly, once files in that folder are used", path)
             is_chain = any(rule.kind == "project" and rule.base == "chain" for rule in profile.roots)
             reach = "up to the repository root" if is_chain else "in the working directory only"
-            return Outcome("outside-boundary", f"not in {_shown_base(base, case)}: {label} is read {reach}", path)
+            return StageVerdict("outside-boundary", f"not in {_shown_base(base, case)}: {label} is read {reach}", path)
     home = environment.home
     at_home = home is not None and case.skill_file.path.startswith(home.rstrip("/") + "/.")
     labels = _root_labels(profile.name, "user" if at_home else "project")
     shown = [("~/" if at_home else "") + label for label in labels if not label.startswith("/")]
-    return Outcome("root-not-read", f"reads {', '.join(shown)}")
+    return StageVerdict("root-not-read", f"reads {', '.join(shown)}")
 
 
-def _shown_base(base: str, case: Case) -> str:
+def _shown_base(base: str, case: FileOnHost) -> str:
     """Return a project folder as people read it: one beside the working directory relative to that."""
     shown, cwd = case.survey.short(base), case.survey.environment.cwd
     if shown != base or files.is_inside(cwd, base):
@@ -451,7 +457,7 @@ def _root_labels(host: str, kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(paths))
 
 
-STAGES: tuple[Callable[[Case], Outcome | None], ...] = (
+STAGES: tuple[Callable[[FileOnHost], StageVerdict | None], ...] = (
     _listed,
     _untrusted,
     _shadowed,

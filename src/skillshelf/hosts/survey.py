@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TextIO
 from skillshelf.catalog.build import build
 from skillshelf.catalog.build_context import Documents
 from skillshelf.catalog.discovery import SKILL_FILE, Found, Repeat, discover
-from skillshelf.catalog.document import DEFAULT_OPTIONS, Document, parse
+from skillshelf.catalog.document import DEFAULT_OPTIONS, ParsedFrontmatter, parse
 from skillshelf.catalog.host_settings import SettingEffect, setting_effect
 from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_model
 from skillshelf.catalog.search_roots import Roots, resolve_roots
@@ -78,7 +78,7 @@ class SkillFile(NamedTuple):
         """The first bytes and the size: files with the same value are taken to have the same text."""
         return self.head, self.size
 
-    def parsed(self) -> Document:
+    def parsed(self) -> ParsedFrontmatter:
         """Parse the frontmatter without the peculiarities of any host."""
         return parse(self.head, whole=len(self.head) >= self.size)
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from skillshelf.catalog.document import Document, parse_options
+from skillshelf.catalog.document import ParsedFrontmatter, parse_options
 from skillshelf.catalog.parse import read_document
 from skillshelf.config.profile import Profile
 from skillshelf.core.text import is_true
@@ -15,8 +15,8 @@ __all__ = [
     "SAFEGUARD",
     "VERDICTS",
     "VISIBLE",
-    "Case",
-    "Outcome",
+    "FileOnHost",
+    "StageVerdict",
     "Verdict",
     "document_of",
     "ignores_safeguard",
@@ -80,7 +80,7 @@ class Verdict(NamedTuple):
     line: int | None = None
 
 
-class Case(NamedTuple):
+class FileOnHost(NamedTuple):
     """One file and one host."""
 
     skill_file: SkillFile
@@ -93,7 +93,7 @@ class Case(NamedTuple):
         return self.state.profile
 
 
-class Outcome(NamedTuple):
+class StageVerdict(NamedTuple):
     """A verdict without the answer to whether the host warns its user."""
 
     verdict: VerdictName
@@ -109,9 +109,9 @@ def own_root(path: str, roots: Sequence[Root]) -> Root | None:
     return max(inside, key=lambda root: len(root.path), default=None)
 
 
-def document_of(skill_file: SkillFile, profile: Profile, survey: Survey) -> Document:
+def document_of(skill_file: SkillFile, profile: Profile, survey: Survey) -> ParsedFrontmatter:
     """Parse a file as this profile does; the survey keeps the result."""
-    known: Document | None = survey.documents.get((skill_file.real_path, parse_options(profile)))
+    known: ParsedFrontmatter | None = survey.documents.get((skill_file.real_path, parse_options(profile)))
     if known is not None:
         return known
     folder = os.path.dirname(skill_file.real_path)

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Literal, NamedTuple
 
 from skillshelf.core import files
-from skillshelf.core.atomic_write import is_at, lock, open_to_append, sync_folder, unlock
+from skillshelf.core.disk_writes import is_at, lock, open_to_append, sync_folder, unlock
 from skillshelf.core.limits import JOURNAL_LINE_BYTES, JOURNAL_LOCK_SECONDS, JOURNAL_PROBLEMS, JOURNAL_SESSIONS
 from skillshelf.journal.format import (
     NOTHING_BEFORE,

@@ -196,7 +196,7 @@ class Problem(NamedTuple):
         return self._asdict()
 
 
-class _Run(NamedTuple):
+class _UnbrokenLines(NamedTuple):
     """Consecutive lines: number, seq and prev of the first, and the last two digests."""
 
     line: int
@@ -214,18 +214,18 @@ class _Run(NamedTuple):
     def last_line(self) -> int:
         return self.line + self.size - 1
 
-    def longer(self, digest: str) -> "_Run":
+    def longer(self, digest: str) -> "_UnbrokenLines":
         return self._replace(size=self.size + 1, digest=digest, digest_before=self.digest)
 
 
-_START = _Run(line=0, seq=-1, size=1, prev="", digest=NOTHING_BEFORE, digest_before="")
+_START = _UnbrokenLines(line=0, seq=-1, size=1, prev="", digest=NOTHING_BEFORE, digest_before="")
 
 
 class Chain:
     """The chain of a journal, line by line; it keeps only the places where the chain breaks."""
 
     def __init__(self) -> None:
-        self._runs: list[_Run] = []
+        self._runs: list[_UnbrokenLines] = []
         self._broken: list[Line] = []
 
     @property
@@ -248,9 +248,9 @@ class Chain:
             if rivals and last.size > 1:
                 # Both continue the same line: the first of them was inserted.
                 kept = last._replace(size=last.size - 1, digest=last.digest_before, digest_before="")
-                inserted = _Run(last.last_line, seq, 1, prev, last.digest, "")
+                inserted = _UnbrokenLines(last.last_line, seq, 1, prev, last.digest, "")
                 self._runs[-1:] = [kept, inserted]
-        self._runs.append(_Run(line.number, seq, 1, prev, line.digest, prev))
+        self._runs.append(_UnbrokenLines(line.number, seq, 1, prev, line.digest, prev))
 
     def problems(self) -> list[Problem]:
         """Return all problems in the order of the lines."""
@@ -262,7 +262,7 @@ class Chain:
             found += _between(before, run, between, moved)
         return sorted(found)
 
-    def _edited(self, kept: Sequence[_Run]) -> Iterator[Problem]:
+    def _edited(self, kept: Sequence[_UnbrokenLines]) -> Iterator[Problem]:
         for line in self._broken:
             before = max((run for run in kept if run.line < line.number), default=_START)
             after = next((run for run in kept if run.line > line.number), None)
@@ -272,11 +272,11 @@ class Chain:
             yield Problem(line.number, seq, "edited", f"{line.problem}{note}")
 
 
-def _follows(before: _Run, run: _Run) -> bool:
+def _follows(before: _UnbrokenLines, run: _UnbrokenLines) -> bool:
     return run.seq == before.end + 1 and run.prev == before.digest
 
 
-def _in_place(runs: Sequence[_Run]) -> list[_Run]:
+def _in_place(runs: Sequence[_UnbrokenLines]) -> list[_UnbrokenLines]:
     """Return the runs with rising seq that hold the most lines, then have the most links, then are the fewest."""
     best: list[tuple[tuple[int, int, int], int]] = []
     for place, run in enumerate(runs):
@@ -286,7 +286,7 @@ def _in_place(runs: Sequence[_Run]) -> list[_Run]:
             if before.seq < run.seq and before.end < run.end:
                 choices.append((_score(before, run, best[earlier][0]), earlier))
         best.append(max(choices))
-    kept: list[_Run] = []
+    kept: list[_UnbrokenLines] = []
     place = max(range(len(runs)), key=lambda place: best[place][0], default=-1)
     while place >= 0:
         kept.append(runs[place])
@@ -294,12 +294,14 @@ def _in_place(runs: Sequence[_Run]) -> list[_Run]:
     return kept[::-1]
 
 
-def _score(before: _Run, run: _Run, score: tuple[int, int, int]) -> tuple[int, int, int]:
+def _score(before: _UnbrokenLines, run: _UnbrokenLines, score: tuple[int, int, int]) -> tuple[int, int, int]:
     lines, links, fewer = score
     return lines + run.end - max(before.end, run.seq - 1), links + _follows(before, run), fewer - 1
 
 
-def _between(before: _Run, run: _Run, broken: int, moved: Sequence[_Run]) -> Iterator[Problem]:
+def _between(
+    before: _UnbrokenLines, run: _UnbrokenLines, broken: int, moved: Sequence[_UnbrokenLines]
+) -> Iterator[Problem]:
     """Yield the problems between two runs that are both in their place."""
     if run.seq <= before.end:
         copies = min(run.size, before.end - run.seq + 1)
@@ -320,7 +322,7 @@ def _between(before: _Run, run: _Run, broken: int, moved: Sequence[_Run]) -> Ite
             yield Problem(before.last_line, before.end, "edited", detail)
 
 
-def _missing(first: int, end: int, moved: Sequence[_Run]) -> list[tuple[int, int]]:
+def _missing(first: int, end: int, moved: Sequence[_UnbrokenLines]) -> list[tuple[int, int]]:
     """Return the ranges of seq that no moved line has."""
     left = []
     for run in sorted(moved, key=lambda run: run.seq):
@@ -340,7 +342,7 @@ def _after(ranges: Sequence[tuple[int, int]], skipped: int) -> Iterator[int]:
         skipped -= min(skipped, end - first + 1)
 
 
-def _reordered(kept: Sequence[_Run], moved: Sequence[_Run]) -> Iterator[Problem]:
+def _reordered(kept: Sequence[_UnbrokenLines], moved: Sequence[_UnbrokenLines]) -> Iterator[Problem]:
     for run in moved:
         what = _place(run, run.size)
         if any(other.seq <= run.seq and run.end <= other.end for other in kept):
@@ -353,7 +355,7 @@ def _reordered(kept: Sequence[_Run], moved: Sequence[_Run]) -> Iterator[Problem]
         yield Problem(run.line, run.seq, "reordered", f"{what} {' and '.join(around)}")
 
 
-def _place(run: _Run, lines: int) -> str:
+def _place(run: _UnbrokenLines, lines: int) -> str:
     if lines == 1:
         return f"seq {run.seq} is here"
     return f"seq {run.seq} to {run.seq + lines - 1} (up to line {run.line + lines - 1}) are here"

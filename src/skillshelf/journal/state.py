@@ -21,7 +21,7 @@ from skillshelf.journal.events import (
 )
 from skillshelf.journal.format import Line, digest_of
 
-__all__ = ["Calls", "SessionState", "Usage", "count_usage", "state_of"]
+__all__ = ["OpenCalls", "SessionState", "Usage", "count_usage", "state_of"]
 
 
 class SessionState(NamedTuple):
@@ -167,7 +167,7 @@ _NAME_CHARS = 256
 _ENDS = ("tool_ended", "tool_failed")
 
 
-class Call(NamedTuple):
+class OpenCall(NamedTuple):
     """A running tool call: the tool, its start, and its skill as far as known."""
 
     tool: str
@@ -175,18 +175,18 @@ class Call(NamedTuple):
     skill: str | None
 
 
-class Calls:
+class OpenCalls:
     """The open calls of a journal, to relate each event to its call and skill; events come in order."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, str], Call] = {}
+        self._open: dict[tuple[str, str], OpenCall] = {}
         self._current: dict[str, str] = {}
 
-    def follow(self, record: Mapping[str, Any]) -> tuple[Call | None, str | None]:
+    def follow(self, record: Mapping[str, Any]) -> tuple[OpenCall | None, str | None]:
         """Return the call that an event belongs to, and the skill that it concerns."""
         session, kind = record["session"], record["type"]
         if kind == "tool_started":
-            call = Call(_text(record.get("name")) or "?", record["ts_ms"], _skill_in(record.get("args")))
+            call = OpenCall(_text(record.get("name")) or "?", record["ts_ms"], _skill_in(record.get("args")))
             self._begin(session, str(record.get("tool_id")), call)
             return call, call.skill
         identity = _text(record.get("tool_id")) or self._current.get(session, "")
@@ -200,7 +200,7 @@ class Calls:
             self._current.pop(session, None)
         return open_call, name or (open_call.skill if open_call else None)
 
-    def _begin(self, session: str, identity: str, call: Call) -> None:
+    def _begin(self, session: str, identity: str, call: OpenCall) -> None:
         if len(self._open) >= JOURNAL_NAMES:
             # Thousands of calls that never ended: the oldest will not end any more.
             del self._open[next(iter(self._open))]
@@ -247,7 +247,7 @@ class Usage(NamedTuple):
 
 def count_usage(lines: Iterable[Line], *, session: str = "") -> Usage:
     """Count the use of skills and tools, of all sessions or of those whose name begins with `session`."""
-    calls, skills, tools = Calls(), _Rows(SKILL_COUNTS), _Rows(TOOL_COUNTS)
+    calls, skills, tools = OpenCalls(), _Rows(SKILL_COUNTS), _Rows(TOOL_COUNTS)
     sessions: set[str] = set()
     events = broken = 0
     for line in lines:
@@ -293,7 +293,7 @@ class _Rows:
         return sorted(rows, key=lambda row: (-sum(row[count] for count in counts), row["name"]))
 
 
-def _count(rows: _Rows, name: str, record: Mapping[str, Any], call: Call | None) -> None:
+def _count(rows: _Rows, name: str, record: Mapping[str, Any], call: OpenCall | None) -> None:
     kind = record["type"]
     if kind in _COUNTED:
         rows.add(name, _COUNTED[kind](record))

@@ -11,7 +11,7 @@ from posixpath import join, normpath
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from skillshelf.catalog.document import Document
+from skillshelf.catalog.document import ParsedFrontmatter
 from skillshelf.catalog.document import body as body_of
 from skillshelf.catalog.rules import description_of
 from skillshelf.config.hosts import HOSTS
@@ -24,7 +24,7 @@ from skillshelf.core.values import Finding
 __all__ = [
     "FileFinding",
     "Mention",
-    "Page",
+    "SkillPage",
     "page_of",
     "portability",
     "run_checks",
@@ -187,7 +187,7 @@ _DEFAULTS: Mapping[str, bool] = {"user-invocable": True}
 """The value of a switch that has no effect, if it is not `false`."""
 
 
-def portability(document: Document) -> list[Finding]:
+def portability(document: ParsedFrontmatter) -> list[Finding]:
     """Return findings about fields that only some hosts honour, the most dangerous first."""
     fields = document.fields
     honoured = {field for host in HOSTS.values() for field in host.fields} - _EVERYWHERE
@@ -201,7 +201,7 @@ def portability(document: Document) -> list[Finding]:
     ]
 
 
-def _text_types(document: Document) -> Iterator[Finding]:
+def _text_types(document: ParsedFrontmatter) -> Iterator[Finding]:
     """Yield findings about fields outside the specification for which some hosts skip the whole skill."""
     for field, value in document.fields.items():
         strict = [host for host in HOSTS.values() if field in host.text_fields and host.rules["field-type"] == "reject"]
@@ -217,7 +217,7 @@ def _has_effect(field: str, value: Any) -> bool:
     return value is not None and not is_idle(value)
 
 
-def _ignored_fields(rule: str, fields: list[str], document: Document) -> Iterator[Finding]:
+def _ignored_fields(rule: str, fields: list[str], document: ParsedFrontmatter) -> Iterator[Finding]:
     for field in fields:
         ignoring = [host for host in HOSTS.values() if field not in host.fields and "hides_on" not in host.unknown]
         if ignoring:
@@ -248,13 +248,13 @@ class FileFinding(NamedTuple):
     finding: Finding
 
 
-class Page(NamedTuple):
+class SkillPage(NamedTuple):
     """A SKILL.md with its frontmatter, its body, and the folder that contains it.
 
     `lines` is the body without code blocks; its first line is line `start` of the file.
     """
 
-    document: Document
+    document: ParsedFrontmatter
     directory: str
     folder: str
     body: bytes
@@ -262,19 +262,19 @@ class Page(NamedTuple):
     start: int
 
 
-Check = Callable[[Page], Iterator[FileFinding]]
+Check = Callable[[SkillPage], Iterator[FileFinding]]
 """A function that yields the findings of one rule, or of a few rules about the same thing."""
 
 
-def page_of(data: bytes, document: Document, *, directory: str, folder: str) -> Page:
+def page_of(data: bytes, document: ParsedFrontmatter, *, directory: str, folder: str) -> SkillPage:
     """Return the page for the bytes of a SKILL.md; `folder` is its real location."""
     body = body_of(data)
     text = body.decode("utf-8", "replace").replace("\r\n", "\n")
     start = data.count(b"\n", 0, len(data) - len(body)) + 1
-    return Page(document, directory, folder, body, _prose_lines(text), start)
+    return SkillPage(document, directory, folder, body, _prose_lines(text), start)
 
 
-def run_checks(page: Page) -> Iterator[FileFinding]:
+def run_checks(page: SkillPage) -> Iterator[FileFinding]:
     """Yield the findings of all checks."""
     for check in CHECKS:
         yield from check(page)
@@ -296,7 +296,7 @@ _WHEN = re.compile(
 )
 
 
-def _description(page: Page) -> Iterator[FileFinding]:
+def _description(page: SkillPage) -> Iterator[FileFinding]:
     text = description_of(page.document.fields)
     if not text:
         return
@@ -336,7 +336,7 @@ def _letters(text: str) -> str:
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 
 
-def _body(page: Page) -> Iterator[FileFinding]:
+def _body(page: SkillPage) -> Iterator[FileFinding]:
     if not page.body.strip():
         yield _finding("body-empty", "nothing follows the frontmatter; write instructions", page.start, 1)
         return
@@ -350,14 +350,14 @@ def _body(page: Page) -> Iterator[FileFinding]:
         yield _finding("body-control-character", message, *_position(page, control.start()))
 
 
-def _position(page: Page, offset: int) -> tuple[int, int]:
+def _position(page: SkillPage, offset: int) -> tuple[int, int]:
     """Return line and column, in characters, of a byte of the body."""
     start = page.body.rfind(b"\n", 0, offset) + 1
     column = len(page.body[start:offset].decode("utf-8", "replace")) + 1
     return page.start + page.body.count(b"\n", 0, offset), column
 
 
-def _size(page: Page) -> Iterator[FileFinding]:
+def _size(page: SkillPage) -> Iterator[FileFinding]:
     lines = page.body.count(b"\n") + (not page.body.endswith(b"\n"))
     tokens = -(-len(page.body) // 4)
     hint = "move what only some tasks need to references/"
@@ -371,7 +371,7 @@ def _size(page: Page) -> Iterator[FileFinding]:
 # References ---------------------------------------------------------------------------------------
 
 
-def _references(page: Page) -> Iterator[FileFinding]:
+def _references(page: SkillPage) -> Iterator[FileFinding]:
     links = [*islice(_links_in(page.lines), CHECKED_MENTIONS)]
     words = [*islice(_files_named(page.lines), CHECKED_MENTIONS)]
     yield from _mention_limit("SKILL.md", links, words)
@@ -467,7 +467,7 @@ _INTERPRETERS = {
 _MAIN = re.compile(rb"^if __name__ *== *['\"]__main__['\"]", re.MULTILINE)
 
 
-def _scripts(page: Page) -> Iterator[FileFinding]:
+def _scripts(page: SkillPage) -> Iterator[FileFinding]:
     try:
         with files.Folder(page.folder) as skill:
             names = skill.children(["scripts"])
@@ -481,7 +481,7 @@ def _scripts(page: Page) -> Iterator[FileFinding]:
         return
 
 
-def _script(skill: files.Folder, page: Page, name: str) -> Iterator[FileFinding]:
+def _script(skill: files.Folder, page: SkillPage, name: str) -> Iterator[FileFinding]:
     extension = "." + name.rpartition(".")[2] if "." in name else ""
     if name.endswith("/") or extension not in _INTERPRETERS:
         return

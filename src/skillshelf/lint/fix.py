@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from skillshelf.catalog.document import (
     BOM,
     FENCE,
-    Document,
+    ParsedFrontmatter,
     body,
     frontmatter_span,
     parse,
@@ -39,13 +39,13 @@ class FixResult(NamedTuple):
     lines: Mapping[tuple[str, int], str]
 
 
-class _Step(NamedTuple):
+class _FixerResult(NamedTuple):
     data: bytes
     fields: dict[str, Any]
     lines: dict[tuple[str, int], str]
 
 
-Fixer = Callable[[FixInput, Document], "_Step | None"]
+Fixer = Callable[[FixInput, ParsedFrontmatter], "_FixerResult | None"]
 """A function that fixes one kind of mistake and returns the fields to expect, or None if it cannot."""
 
 
@@ -66,7 +66,7 @@ def fix_text(text: FixInput, *, only: frozenset[str] | None = None) -> FixResult
 
 
 class _Parsed(NamedTuple):
-    document: Document
+    document: ParsedFrontmatter
     rules: frozenset[str]
 
 
@@ -76,7 +76,7 @@ def _parsed(text: FixInput) -> _Parsed:
     return _Parsed(document, frozenset(finding.rule for finding in findings))
 
 
-def _is_verified(step: _Step, text: FixInput, before: _Parsed, after: _Parsed, rules: frozenset[str]) -> bool:
+def _is_verified(step: _FixerResult, text: FixInput, before: _Parsed, after: _Parsed, rules: frozenset[str]) -> bool:
     """Return whether a step resolved its findings, added none, and left the other fields and the body unchanged."""
     same_body = body(step.data).replace(b"\r\n", b"\n") == body(text.data).replace(b"\r\n", b"\n")
     return not after.rules & rules and after.rules < before.rules and after.document.fields == step.fields and same_body
@@ -91,22 +91,22 @@ def why_not_fixed(rule: str, data: bytes) -> str | None:
 # The fixes ----------------------------------------------------------------------------------------
 
 
-def _bom(text: FixInput, document: Document) -> _Step:
-    return _Step(text.data.removeprefix(BOM), document.fields, {("bom", 1): "---"})
+def _bom(text: FixInput, document: ParsedFrontmatter) -> _FixerResult:
+    return _FixerResult(text.data.removeprefix(BOM), document.fields, {("bom", 1): "---"})
 
 
-def _line_ends(text: FixInput, document: Document) -> _Step:
-    return _Step(text.data.replace(b"\r\n", b"\n"), document.fields, {("crlf", 1): "---"})
+def _line_ends(text: FixInput, document: ParsedFrontmatter) -> _FixerResult:
+    return _FixerResult(text.data.replace(b"\r\n", b"\n"), document.fields, {("crlf", 1): "---"})
 
 
-def _fence(text: FixInput, document: Document) -> _Step:
+def _fence(text: FixInput, document: ParsedFrontmatter) -> _FixerResult:
     start = len(BOM) if text.data.startswith(BOM) else 0
     first, newline, rest = text.data[start:].partition(b"\n")
     ending = b"\r" + newline if first.endswith(b"\r") else newline
-    return _Step(text.data[:start] + FENCE + ending + rest, document.fields, {("fence-blanks", 1): "---"})
+    return _FixerResult(text.data[:start] + FENCE + ending + rest, document.fields, {("fence-blanks", 1): "---"})
 
 
-def _yaml_lines(text: FixInput, document: Document) -> _Step | None:
+def _yaml_lines(text: FixInput, document: ParsedFrontmatter) -> _FixerResult | None:
     block = _block(text.data)
     if block is None or (lines := repaired_lines(block)) is None or _tabs_are_ambiguous(text, document, block):
         return None
@@ -115,10 +115,10 @@ def _yaml_lines(text: FixInput, document: Document) -> _Step | None:
         for finding in document.findings
         if finding.rule in _YAML_RULES and finding.line is not None
     }
-    return _Step(_with_block(text.data, "\n".join(lines)), document.fields, fixed)
+    return _FixerResult(_with_block(text.data, "\n".join(lines)), document.fields, fixed)
 
 
-def _tabs_are_ambiguous(text: FixInput, document: Document, block: str) -> bool:
+def _tabs_are_ambiguous(text: FixInput, document: ParsedFrontmatter, block: str) -> bool:
     """Return whether wider tabs, as an editor may show them, would give other fields."""
     numbers = [finding.line - 2 for finding in document.findings if finding.rule == "yaml-tab" and finding.line]
     for width in (4, 8) if numbers else ():
@@ -141,7 +141,7 @@ _NAME_LINE = re.compile(
 )
 
 
-def _name(text: FixInput, document: Document) -> _Step | None:
+def _name(text: FixInput, document: ParsedFrontmatter) -> _FixerResult | None:
     block = _block(text.data)
     if block is None or text.name_source is None:
         return None
@@ -162,13 +162,13 @@ def _name(text: FixInput, document: Document) -> _Step | None:
         for finding in check(document, text.directory, text.profile)
         if finding.rule in _NAME_RULES
     }
-    return _Step(_with_block(text.data, "\n".join(lines)), fields, fixed)
+    return _FixerResult(_with_block(text.data, "\n".join(lines)), fields, fixed)
 
 
 _HINT_LINE = re.compile(r"(?P<key>argument-hint[ \t]*+:[ \t]*+)(?P<value>\[[^]\"\\#\n]*+\])[ \t]*+$")
 
 
-def _hint(text: FixInput, document: Document) -> _Step | None:
+def _hint(text: FixInput, document: ParsedFrontmatter) -> _FixerResult | None:
     """Quote a hint in brackets: every host that knows the field shows it as text; it is a list only by mistake."""
     block, (number, _) = _block(text.data), document.place("argument-hint")
     lines = block.split("\n") if block is not None else []
@@ -178,7 +178,7 @@ def _hint(text: FixInput, document: Document) -> _Step | None:
     quoted = match["value"].replace("'", "''")
     lines[number - 2] = f"{match['key']}'{quoted}'"
     fields = {**document.fields, "argument-hint": match["value"]}
-    return _Step(_with_block(text.data, "\n".join(lines)), fields, {("field-type", number): lines[number - 2]})
+    return _FixerResult(_with_block(text.data, "\n".join(lines)), fields, {("field-type", number): lines[number - 2]})
 
 
 def _block(data: bytes) -> str | None:

@@ -6,17 +6,17 @@ from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from skillshelf.config.builtin_profiles import author_severities
 from skillshelf.config.profile import Profile
 from skillshelf.config.rules import RULES
-from skillshelf.config.systems import author_severities
 from skillshelf.core.console import PathDisplay, Screen, Style, as_json
 from skillshelf.core.text import plural, visible
-from skillshelf.lint.check import Change, CheckFinding, Level, Report
+from skillshelf.lint.run import Change, CheckFinding, Level, Report
 
-__all__ = ["FORMATS", "Reader"]
+__all__ = ["FORMATS", "ReportContext"]
 
 
-class Reader(NamedTuple):
+class ReportContext(NamedTuple):
     """The recipient of a report: how to display paths, the screen, the profile, and the paths of the command line."""
 
     where: PathDisplay
@@ -26,7 +26,7 @@ class Reader(NamedTuple):
     paths: tuple[str, ...] = ()
 
 
-Format = Callable[[Report, Reader], str]
+Format = Callable[[Report, ReportContext], str]
 """A function that returns the whole text of a report in one format."""
 
 # Text ---------------------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ _STYLES: Mapping[Level, Style] = {"error": "red", "warning": "yellow", "info": "
 _NOUNS: Mapping[Level, str] = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def text_report(report: Report, reader: Reader) -> str:
+def text_report(report: Report, reader: ReportContext) -> str:
     """Return the report for people: diffs, then the findings of each file, then a summary."""
     lines = [line for change in report.changes if change.diff and not change.refusal for line in _diff(change, reader)]
     for path, findings in groupby(report.findings, key=lambda finding: finding.path):
@@ -66,7 +66,7 @@ def _has_more(finding: CheckFinding) -> bool:
     return finding.fix is not None and finding.fix not in finding.message
 
 
-def _diff(change: Change, reader: Reader) -> Iterator[str]:
+def _diff(change: Change, reader: ReportContext) -> Iterator[str]:
     name = visible(reader.where.short(change.path))
     yield from (f"--- {name}", f"+++ {name}")
     for line in change.diff[2:]:
@@ -77,7 +77,7 @@ def _diff(change: Change, reader: Reader) -> Iterator[str]:
 _DIFF_STYLES: Mapping[str, Style] = {"+": "green", "-": "red", "@": "dim", "#": "dim"}
 
 
-def _summary(report: Report, reader: Reader) -> Iterator[str]:
+def _summary(report: Report, reader: ReportContext) -> Iterator[str]:
     counts = {level: sum(f.severity == level for f in report.findings) for level in _NOUNS}
     found = ", ".join(plural(count, _NOUNS[level]) for level, count in counts.items() if count) or "no findings"
     worst: Style = "red" if counts["error"] else "yellow" if counts["warning"] else "green"
@@ -96,7 +96,7 @@ def _summary(report: Report, reader: Reader) -> Iterator[str]:
 # Programs -----------------------------------------------------------------------------------------
 
 
-def json_report(report: Report, reader: Reader) -> str:
+def json_report(report: Report, reader: ReportContext) -> str:
     """Return the report as one line of JSON."""
     return as_json(report.to_dict())
 
@@ -104,7 +104,7 @@ def json_report(report: Report, reader: Reader) -> str:
 _SARIF_LEVELS: Mapping[Level, str] = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def sarif_report(report: Report, reader: Reader) -> str:
+def sarif_report(report: Report, reader: ReportContext) -> str:
     """Return the report in SARIF 2.1.0, the exchange format of code hosts and editors."""
     rules = sorted({finding.rule for finding in report.findings})
     driver = {
@@ -183,7 +183,7 @@ _IN_DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _IN_PROPERTY = {**_IN_DATA, ":": "%3A", ",": "%2C"}
 
 
-def github_report(report: Report, reader: Reader) -> str:
+def github_report(report: Report, reader: ReportContext) -> str:
     """Return one line for each finding, which GitHub Actions shows beside the source."""
     return "".join(f"{_annotation(finding, reader.base)}\n" for finding in report.findings)
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from skillshelf.catalog.document import parse
 from skillshelf.catalog.rules import check
 from skillshelf.catalog.search_roots import resolve_roots
+from skillshelf.config.builtin_profiles import author_severities
 from skillshelf.config.profile import Profile, RootRule
-from skillshelf.config.systems import author_severities
 from skillshelf.core import files
-from skillshelf.core.atomic_write import make_folder
 from skillshelf.core.console import PathDisplay
+from skillshelf.core.disk_writes import make_folder
 from skillshelf.core.environment import expand, find_repository
 from skillshelf.core.text import fold, visible
 from skillshelf.errors import ConfigurationError, SkillAlreadyExists, SkillError

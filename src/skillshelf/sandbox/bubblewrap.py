@@ -10,7 +10,7 @@ from typing import NamedTuple
 from skillshelf.core import files
 from skillshelf.core.text import visible
 from skillshelf.errors import ConfigurationError
-from skillshelf.sandbox.scripts import SYSTEM, StagedPaths, in_system
+from skillshelf.sandbox.scripts import SYSTEM, RunFolder, in_system
 
 __all__ = [
     "SKILL",
@@ -201,7 +201,7 @@ class Prepared(NamedTuple):
     descriptors: list[int]
 
 
-def command_line(bubblewrap: str, paths: StagedPaths, program: str, grants: Grants) -> Prepared:
+def command_line(bubblewrap: str, paths: RunFolder, program: str, grants: Grants) -> Prepared:
     """Return the arguments that create the sandbox and its mounts, without the command."""
     prepared = Prepared([*_sandbox(bubblewrap, network=grants.network, user=paths.user), *_system()], [])
     arguments = prepared.arguments
@@ -282,7 +282,7 @@ def _system() -> Iterator[str]:
             yield from ("--ro-bind-try", path, path)
 
 
-def script_variables(paths: StagedPaths | None, program: str) -> dict[str, str]:
+def script_variables(paths: RunFolder | None, program: str) -> dict[str, str]:
     """Return all variables of a script; without `paths` those inside the sandbox."""
     own = [] if in_system(program) else [os.path.dirname(program)]
     return {

@@ -20,7 +20,7 @@ from skillshelf.sandbox.bubblewrap import (
     script_variables,
 )
 from skillshelf.sandbox.reaper import descendants, reaper_command
-from skillshelf.sandbox.scripts import Staged, StagedPaths
+from skillshelf.sandbox.scripts import RunFolder, StagedScript
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -59,8 +59,8 @@ def not_started(stderr: bytes) -> SkillError:
 @contextmanager
 def in_sandbox(
     bubblewrap: str,
-    paths: StagedPaths,
-    staged: Staged,
+    paths: RunFolder,
+    staged: StagedScript,
     args: Sequence[str],
     *,
     limits: Mapping[str, int],
@@ -199,7 +199,7 @@ def _wait_for(ended: int) -> None:
 
 @contextmanager
 def without_sandbox(
-    paths: StagedPaths, staged: Staged, args: Sequence[str], *, limits: Mapping[str, int]
+    paths: RunFolder, staged: StagedScript, args: Sequence[str], *, limits: Mapping[str, int]
 ) -> Iterator[Started]:
     """Run the script with all rights of the user, and a reaper that ends it with all its children."""
     program = staged.interpreter.program
@@ -224,7 +224,7 @@ def without_sandbox(
         yield Started(process, process.pid, "none", end, lambda: True)
 
 
-def _command(program: str, skill: str, staged: Staged, args: Sequence[str]) -> list[str]:
+def _command(program: str, skill: str, staged: StagedScript, args: Sequence[str]) -> list[str]:
     return [program, *staged.interpreter.arguments, f"{skill}/{staged.path}", *args]
 
 

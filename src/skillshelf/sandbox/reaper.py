@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from skillshelf.core import files
-from skillshelf.core.atomic_write import unlinked_files
+from skillshelf.core.disk_writes import unlinked_files
 
 __all__ = ["ProcessUsage", "descendants", "main", "reaper_command", "usage_of"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Literal, NamedTuple
 
-from skillshelf.core.atomic_write import append, disk_use, free_bytes, write_new
+from skillshelf.core.disk_writes import append, disk_use, free_bytes, write_new
 from skillshelf.core.limits import (
     RUN_ARGUMENT_BYTES,
     RUN_ARGUMENTS,
@@ -29,9 +29,9 @@ from skillshelf.sandbox.bubblewrap import Grants, sandbox_problem
 from skillshelf.sandbox.launch import Started
 from skillshelf.sandbox.reaper import descendants, usage_of
 from skillshelf.sandbox.scripts import (
+    RunFolder,
     Script,
-    Staged,
-    StagedPaths,
+    StagedScript,
     find_script,
     make_staged_paths,
     produced_files,
@@ -274,7 +274,12 @@ def _bubblewrap(grants: Grants) -> str | None:
 
 
 def _started(
-    bubblewrap: str | None, paths: StagedPaths, staged: Staged, args: Sequence[str], limits: RunLimits, grants: Grants
+    bubblewrap: str | None,
+    paths: RunFolder,
+    staged: StagedScript,
+    args: Sequence[str],
+    limits: RunLimits,
+    grants: Grants,
 ) -> AbstractContextManager[Started]:
     system_limits = {
         "RLIMIT_CORE": 0,
@@ -291,7 +296,7 @@ def _started(
 # Supervision ----------------------------------------------------------------------------------------
 
 
-def _follow(started: Started, output: Output, limits: RunLimits, paths: StagedPaths) -> _Ended:
+def _follow(started: Started, output: Output, limits: RunLimits, paths: RunFolder) -> _Ended:
     """Collect the output until the script ends or exceeds a limit; return after all its processes are dead."""
     process = started.process
     deadline = time.monotonic() + limits.seconds
@@ -318,7 +323,7 @@ def _until_it_ends(
     streams: selectors.BaseSelector,
     output: Output,
     limits: RunLimits,
-    paths: StagedPaths,
+    paths: RunFolder,
     deadline: float,
 ) -> str | None:
     """Return the limit that a script exceeded, or None if it ended or its time is up."""
@@ -349,7 +354,7 @@ def _take(streams: selectors.BaseSelector, output: Output, pause: float) -> None
             streams.unregister(key.fileobj)
 
 
-def _excess(started: Started, limits: RunLimits, paths: StagedPaths, free: int) -> str | None:
+def _excess(started: Started, limits: RunLimits, paths: RunFolder, free: int) -> str | None:
     """Return the limit that a script exceeds, or None; `free` is the free disk space when it began."""
     usage = usage_of(descendants(started.root))
     if usage.threads > limits.processes:

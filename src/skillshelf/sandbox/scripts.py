@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from skillshelf.catalog.load import Listing, digest_of, refusing
 from skillshelf.core import files
-from skillshelf.core.atomic_write import give_tree, make_private_folder, remove_tree, write_new
+from skillshelf.core.disk_writes import give_tree, make_private_folder, remove_tree, write_new
 from skillshelf.core.limits import (
     ADDRESS_CHARS,
     ADDRESS_SEGMENTS,
@@ -26,9 +26,9 @@ __all__ = [
     "FOLDER",
     "SYSTEM",
     "Interpreter",
+    "RunFolder",
     "Script",
-    "Staged",
-    "StagedPaths",
+    "StagedScript",
     "digest_of_files",
     "find_script",
     "in_system",
@@ -260,7 +260,7 @@ def _is_program(path: str) -> bool:
         return False
 
 
-class StagedPaths(NamedTuple):
+class RunFolder(NamedTuple):
     """The private folder of one run; `user` is its owner if that is not the current user."""
 
     path: str
@@ -292,7 +292,7 @@ class StagedPaths(NamedTuple):
         return self.skill, self.work, self.temporary, self.shared_memory
 
 
-class Staged(NamedTuple):
+class StagedScript(NamedTuple):
     """A copied script: its path in the skill, its digest, and its interpreter."""
 
     path: str
@@ -300,10 +300,10 @@ class Staged(NamedTuple):
     interpreter: Interpreter
 
 
-def make_staged_paths(user: int | None) -> StagedPaths:
+def make_staged_paths(user: int | None) -> RunFolder:
     """Create the private folder of a run with its four subfolders."""
     try:
-        paths = StagedPaths(make_private_folder("skillshelf-run-"), user)
+        paths = RunFolder(make_private_folder("skillshelf-run-"), user)
         for path in paths.folders:
             os.mkdir(path)
             # The private folder keeps others out; in the sandbox root needs access without its privileges.
@@ -313,7 +313,7 @@ def make_staged_paths(user: int | None) -> StagedPaths:
     return paths
 
 
-def remove_staged_paths(paths: StagedPaths, *, keep_work: bool) -> None:
+def remove_staged_paths(paths: RunFolder, *, keep_work: bool) -> None:
     """Remove the private folder; `keep_work` keeps the work folder."""
     if keep_work and paths.user is not None:
         give_tree(paths.work, os.geteuid())
@@ -323,7 +323,7 @@ def remove_staged_paths(paths: StagedPaths, *, keep_work: bool) -> None:
             remove_tree(path)
 
 
-def produced_files(paths: StagedPaths) -> Listing:
+def produced_files(paths: RunFolder) -> Listing:
     """Return the regular files in the work folder; links are neither followed nor listed."""
     with files.Folder(paths.work) as work:
         found, complete = work.files(LISTED_ENTRIES)
@@ -332,8 +332,8 @@ def produced_files(paths: StagedPaths) -> Listing:
 
 
 def stage(
-    skill_dir: str, segments: Sequence[str], paths: StagedPaths, *, digest: str | None, folder_digest: str | None
-) -> Staged:
+    skill_dir: str, segments: Sequence[str], paths: RunFolder, *, digest: str | None, folder_digest: str | None
+) -> StagedScript:
     """Copy a skill; raise PermissionDenied if the copied script is not the approved one."""
     script = "/".join(segments)
     data, digests = _copy(skill_dir, segments, paths)
@@ -350,10 +350,10 @@ def stage(
     if paths.user is not None:
         for path in paths.folders:
             give_tree(path, paths.user)
-    return Staged(script, digests[script], interpreter)
+    return StagedScript(script, digests[script], interpreter)
 
 
-def _copy(skill_dir: str, segments: Sequence[str], paths: StagedPaths) -> tuple[bytes, dict[str, str]]:
+def _copy(skill_dir: str, segments: Sequence[str], paths: RunFolder) -> tuple[bytes, dict[str, str]]:
     """Copy all files; return the bytes of the script and the digest of every file."""
     script = "/".join(segments)
     with refusing(script, SCRIPT_BYTES), files.Folder(skill_dir) as skill:
@@ -369,7 +369,7 @@ def _copy(skill_dir: str, segments: Sequence[str], paths: StagedPaths) -> tuple[
     return data, {script: digest_of(data), **digests}
 
 
-def _copy_file(skill: files.Folder, segments: Sequence[str], paths: StagedPaths, limit: int) -> bytes:
+def _copy_file(skill: files.Folder, segments: Sequence[str], paths: RunFolder, limit: int) -> bytes:
     """Copy a regular file and return its bytes; of its mode only the executable bit is kept."""
     contents = skill.read(segments, limit=limit)
     mode = 0o755 if contents.runnable else 0o644

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from skillshelf.catalog.document import body
 from skillshelf.catalog.load import read_skill
 from skillshelf.core import files
-from skillshelf.core.atomic_write import locked_within, make_own_folder, remove_folder, replace_file
 from skillshelf.core.console import Progress
+from skillshelf.core.disk_writes import locked_within, make_own_folder, remove_folder, replace_file
 from skillshelf.core.limits import INDEX_WAIT_SECONDS, INDEXES_KEPT, SETTLED_NS, SKILL_FILE_BYTES
-from skillshelf.core.values import CatalogSkill, Entry, Stamp
+from skillshelf.core.values import CacheEntry, CatalogSkill, Stamp
 from skillshelf.errors import FileReadError, LimitExceeded, PathEscape, ResourceNotFound
-from skillshelf.search.rank import WEIGHTS, SkillIndex, Weights, analyzer, impact_terms
+from skillshelf.search.rank import WEIGHTS, IndexSnapshot, Weights, analyzer, impact_terms
 
 if TYPE_CHECKING:
     from queue import SimpleQueue
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from skillshelf.core.worker_process import WorkerProcess
 
-__all__ = ["IndexedText", "Scan", "body_of", "folder_for", "gather", "handle", "open_index"]
+__all__ = ["IndexedTerms", "ScanStamps", "body_of", "folder_for", "gather", "handle", "open_index"]
 
 
 _MANY = 250
@@ -36,20 +36,20 @@ _BATCH = 16
 """Skills sent to the worker at once; at the end we may have to wait for one batch."""
 
 
-class IndexedText(NamedTuple):
+class IndexedTerms(NamedTuple):
     """The terms of a skill with their impacts, and the state of its file after it was read."""
 
     terms: str
     after: Stamp | None
 
 
-_DoneBatch = tuple[range, list[IndexedText]]
+_DoneBatch = tuple[range, list[IndexedTerms]]
 """Positions of skills, and the indexed text of each."""
 
 
 def gather(
     skills: Sequence[CatalogSkill], weights: Weights, *, worker_from: int = _MANY
-) -> Generator[tuple[int, IndexedText], None, None]:
+) -> Generator[tuple[int, IndexedTerms], None, None]:
     """Yield the indexed text of each skill with its position, in the order in which they are done.
 
     From `worker_from` skills on, a second process takes a share.
@@ -65,7 +65,7 @@ def gather(
 
 def _gather_with_worker(
     skills: Sequence[CatalogSkill], weights: Weights, worker: "WorkerProcess"
-) -> Iterator[tuple[int, IndexedText]]:
+) -> Iterator[tuple[int, IndexedTerms]]:
     from queue import SimpleQueue
     from threading import Thread
 
@@ -88,7 +88,7 @@ def _gather_with_worker(
 
 def _from_both_ends(
     skills: Sequence[CatalogSkill], weights: Weights, batches: deque[range], done: "SimpleQueue[_DoneBatch | None]"
-) -> Iterator[tuple[int, IndexedText]]:
+) -> Iterator[tuple[int, IndexedTerms]]:
     """Yield what this process does from the front and, in between, what the worker did from the back."""
     has_worker = True
     while has_worker or batches:
@@ -131,12 +131,12 @@ def _take(end: Callable[[], range]) -> range | None:
         return None
 
 
-def handle(weights: Weights) -> Callable[[Sequence[CatalogSkill]], list[IndexedText]]:
+def handle(weights: Weights) -> Callable[[Sequence[CatalogSkill]], list[IndexedTerms]]:
     """Return the function that a worker process runs: skills in, indexed texts out."""
     return lambda skills: [_indexed_text(skill, weights) for skill in skills]
 
 
-def _indexed_text(skill: CatalogSkill, weights: Weights) -> IndexedText:
+def _indexed_text(skill: CatalogSkill, weights: Weights) -> IndexedTerms:
     try:
         text = _body(skill)
         is_read = True
@@ -144,7 +144,7 @@ def _indexed_text(skill: CatalogSkill, weights: Weights) -> IndexedText:
         text, is_read = "", False
     terms = impact_terms(skill.name, skill.description, text, analyzer(), weights)
     # After a failed read, a stamp that the file does not have makes the next scan read it again.
-    return IndexedText(terms, files.stamp_at(skill.real_path) if is_read else None)
+    return IndexedTerms(terms, files.stamp_at(skill.real_path) if is_read else None)
 
 
 def _body(skill: CatalogSkill) -> str:
@@ -181,11 +181,11 @@ class _Damaged(Exception):
     """The files on disk are not a usable index of ours."""
 
 
-class Scan(NamedTuple):
+class ScanStamps(NamedTuple):
     """The start time of a scan of the disk, and the cache entries of each root by path."""
 
     at_ns: int
-    entries: Sequence[Mapping[str, Entry]]
+    entries: Sequence[Mapping[str, CacheEntry]]
 
 
 class _OpenIndex(NamedTuple):
@@ -211,15 +211,15 @@ def open_index(
     skills: Sequence[CatalogSkill],
     folder: str | None,
     *,
-    scan: Scan | None = None,
+    scan: ScanStamps | None = None,
     stream: "TextIO | None" = None,
     weights: Weights = WEIGHTS,
-) -> SkillIndex:
+) -> IndexSnapshot:
     """Return an index of exactly these skills, as a scan saw them or as they are on disk now.
 
     Without a folder, or if nothing can be stored there, it is built in memory.
     """
-    update = _IndexUpdate(skills, scan or Scan(time.time_ns(), ()), weights, stream)
+    update = _IndexUpdate(skills, scan or ScanStamps(time.time_ns(), ()), weights, stream)
     if folder is not None:
         try:
             return _open_stored(update, folder)
@@ -233,12 +233,12 @@ def open_index(
         raise OSError(f"cannot build a search index: {error}") from error
 
 
-def _open_stored(update: "_IndexUpdate", folder: str) -> SkillIndex:
+def _open_stored(update: "_IndexUpdate", folder: str) -> IndexSnapshot:
     """Return the index in a folder, after applying what changed."""
     make_own_folder(folder)
     if not all(map(files.is_own_folder, (os.path.dirname(folder), folder))):
         raise PermissionError("the folder belongs to another user, or is a link")
-    stored = _StoredIndex(folder)
+    stored = _IndexFolder(folder)
     if (found := stored.current()) and update.fits(found):
         return update.reader(found)
     with locked_within(f"{folder}/lock", INDEX_WAIT_SECONDS if found is None else _BRIEF_WAIT_SECONDS) as held:
@@ -259,7 +259,7 @@ def _open_stored(update: "_IndexUpdate", folder: str) -> SkillIndex:
         return index
 
 
-class _StoredIndex:
+class _IndexFolder:
     """An index in a folder, with a seal: a checksummed file that says which state of the index is complete."""
 
     def __init__(self, folder: str) -> None:
@@ -352,7 +352,9 @@ def _library_errors() -> Iterator[None]:
 class _IndexUpdate:
     """The skills that an index must contain, by their current stamps."""
 
-    def __init__(self, skills: Sequence[CatalogSkill], scan: Scan, weights: Weights, stream: "TextIO | None") -> None:
+    def __init__(
+        self, skills: Sequence[CatalogSkill], scan: ScanStamps, weights: Weights, stream: "TextIO | None"
+    ) -> None:
         self._skills = skills
         self._weights = weights
         self._stream = stream
@@ -367,11 +369,11 @@ class _IndexUpdate:
         """Return whether an index needs no change."""
         return set(found.stamps) == set(self.stamps)
 
-    def reader(self, *found: _OpenIndex) -> SkillIndex:
+    def reader(self, *found: _OpenIndex) -> IndexSnapshot:
         """Return indexes that together contain all skills, ready to be searched."""
         positions = dict(zip(self.stamps, range(len(self.stamps)), strict=True))
         outdated = [stamp for one in found for stamp in one.stamps if stamp not in positions]
-        return SkillIndex(
+        return IndexSnapshot(
             [one.base.searcher() for one in found],
             found[0].schema,
             positions,
@@ -380,14 +382,14 @@ class _IndexUpdate:
             unread=self._unread,
         )
 
-    def overlay(self, found: _OpenIndex) -> SkillIndex:
+    def overlay(self, found: _OpenIndex) -> IndexSnapshot:
         """Return the last commit of an index that another process is updating, plus what it lacks in memory."""
         new = _OpenIndex(*_new_index(None), ())
         with _library_errors():
             self._write(new, set(), self._missing(found))
         return self.reader(found, new)
 
-    def apply(self, found: _OpenIndex) -> SkillIndex:
+    def apply(self, found: _OpenIndex) -> IndexSnapshot:
         """Delete from an index what is gone, add what is missing, and commit."""
         self._write(found, set(found.stamps) - set(self.stamps), self._missing(found))
         return self.reader(found._replace(stamps=self.stamps))
@@ -425,7 +427,7 @@ class _IndexUpdate:
                 bar.advance()
 
 
-def _seen_stamps(skills: Sequence[CatalogSkill], scan: Scan) -> list[Stamp | None]:
+def _seen_stamps(skills: Sequence[CatalogSkill], scan: ScanStamps) -> list[Stamp | None]:
     """Return the stamps of the files of some skills; those that the scan did not read are taken now."""
     known = [scan.entries[skill.root].get(skill.path) if scan.entries else None for skill in skills]
     return [

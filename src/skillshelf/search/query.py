@@ -15,7 +15,7 @@ from skillshelf.core.text import cut
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ConfigurationError
 from skillshelf.search.index import body_of
-from skillshelf.search.rank import STOP_WORDS, SkillIndex, analyzer
+from skillshelf.search.rank import STOP_WORDS, IndexSnapshot, analyzer
 
 __all__ = ["RANKINGS", "Finder", "Scorer", "SearchReport", "SearchResult", "clamped_limit", "corrected"]
 
@@ -30,7 +30,9 @@ _SKILLS_READ = 8
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def corrected(query: str, index: SkillIndex, skills: Sequence[CatalogSkill]) -> tuple[dict[str, int], tuple[str, ...]]:
+def corrected(
+    query: str, index: IndexSnapshot, skills: Sequence[CatalogSkill]
+) -> tuple[dict[str, int], tuple[str, ...]]:
     """Return the terms of a query with notes; a word that no skill has becomes the commonest one a letter away."""
     terms = analyzer().query_terms(query)
     unknown = [
@@ -50,7 +52,7 @@ def corrected(query: str, index: SkillIndex, skills: Sequence[CatalogSkill]) -> 
     return result, tuple(notes)
 
 
-def _nearest(word: str, index: SkillIndex, skills: Sequence[CatalogSkill]) -> str | None:
+def _nearest(word: str, index: IndexSnapshot, skills: Sequence[CatalogSkill]) -> str | None:
     """Return the word one letter away whose term most skills have; None if none of the skills read spells it so."""
     near: dict[str, set[str]] = {}
     stem = analyzer().stem
@@ -63,7 +65,7 @@ def _nearest(word: str, index: SkillIndex, skills: Sequence[CatalogSkill]) -> st
     return None
 
 
-def _spelled(term: str, words: Set[str], index: SkillIndex, skills: Sequence[CatalogSkill]) -> str | None:
+def _spelled(term: str, words: Set[str], index: IndexSnapshot, skills: Sequence[CatalogSkill]) -> str | None:
     """Return the first of some words that occurs in one of the skills that rank best for a term."""
     pattern = re.compile(rf"(?<![^\W_])(?:{'|'.join(sorted(words))})(?![^\W_])", re.IGNORECASE)
     found = index.best({term: 1.0}, len(skills))
@@ -163,13 +165,13 @@ class Finder:
         cwd: str,
         scopes: Sequence[str],
         ranking: Ranking,
-        open_index: "Callable[[], SkillIndex]",
+        open_index: "Callable[[], IndexSnapshot]",
     ) -> None:
         self.skills = skills
         self._cwd = cwd
         self._ranking = ranking
         self._open_index = open_index
-        self._index: SkillIndex | None = None
+        self._index: IndexSnapshot | None = None
         self._rank = {scope: n for n, scope in enumerate(scopes)}
         names = [skill.name.lower() for skill in skills]
         self._by_name = sorted(range(len(skills)), key=names.__getitem__)
@@ -177,7 +179,7 @@ class Finder:
         self._paths = {skill.path: position for position, skill in enumerate(skills)}
 
     @property
-    def index(self) -> "SkillIndex":
+    def index(self) -> "IndexSnapshot":
         """The index of these skills, opened at the first use."""
         if self._index is None:
             self._index = self._open_index()

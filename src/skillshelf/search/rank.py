@@ -15,7 +15,7 @@ __all__ = [
     "STOP_WORDS",
     "WEIGHTS",
     "Analyzer",
-    "SkillIndex",
+    "IndexSnapshot",
     "Weights",
     "Word",
     "analyzer",
@@ -224,17 +224,17 @@ _UNIT = 256
 _POSTINGS_KEPT = 50_000
 
 
-class _Postings(NamedTuple):
+class _TermSteps(NamedTuple):
     """The tokens of a term with their steps, and the number of skills that have it."""
 
     steps: tuple[tuple[str, int], ...]
     skills: int
 
 
-_NO_POSTINGS = _Postings((), 0)
+_NO_POSTINGS = _TermSteps((), 0)
 
 
-class SkillIndex:
+class IndexSnapshot:
     """One state of an index, to be searched; later changes of the files do not affect it.
 
     It may have two layers, the last commit of an index and what changed since; `outdated` are the stamps of documents
@@ -261,7 +261,7 @@ class SkillIndex:
         self._positions = positions
         self._outdated = outdated
         self._whole = not outdated and all(layer.doc_freq("terms", "/") == layer.num_docs for layer in layers)
-        self._known: dict[str, _Postings] = {}
+        self._known: dict[str, _TermSteps] = {}
 
     def weight(self, term: str) -> float:
         """Return how rare a term is among the skills; 0 if none has it."""
@@ -302,7 +302,7 @@ class SkillIndex:
     def _token(self, token: str) -> "tantivy.Query":
         return self._term_query(self._schema, "terms", token, index_option="basic")
 
-    def _postings(self, term: str) -> _Postings:
+    def _postings(self, term: str) -> _TermSteps:
         known = self._known.get(term)
         if known is None:
             # A single character begins every pair it is the first of, and is a term itself at the end of a run.
@@ -314,7 +314,7 @@ class SkillIndex:
             tokens = list(dict.fromkeys(token for token, _ in found))
             counted = self._whole and not single
             skills = sum(skills for _, skills in found) if counted else self._count(tokens)
-            known = _Postings(tuple((token, int(token.rpartition("/")[2])) for token in tokens), skills)
+            known = _TermSteps(tuple((token, int(token.rpartition("/")[2])) for token in tokens), skills)
             if len(self._known) >= _POSTINGS_KEPT:
                 self._known.clear()
             self._known[term] = known

@@ -28,20 +28,20 @@ from skillshelf.errors import (
     kind_of,
 )
 from skillshelf.session.effects import Effects, real_effects
-from skillshelf.session.entries import ENTRIES, EntryName, UseSteps
+from skillshelf.session.entries import ENTRIES, EntryName, EntrySteps
 from skillshelf.session.permissions import NAMES_OF_TOOLS, Permissions
 from skillshelf.session.policy import (
     Confirm,
     Decision,
     Policy,
+    SkillToolLimits,
     Verdict,
-    Window,
     decide_tool,
     effective_tools,
     is_granted,
     parse_patterns,
 )
-from skillshelf.session.recorder import Act, Recording, open_recorder
+from skillshelf.session.recorder import RecordingOptions, RunningCall, open_recorder
 from skillshelf.session.render import Rendered, as_follow_up, render
 from skillshelf.session.results import load_result, message_text, reminder_result, run_result
 from skillshelf.session.tools import ToolError, ToolResult
@@ -237,7 +237,7 @@ class Conversation:
         shelf: ShelfProtocol,
         policy: Policy,
         confirm: Confirm | None,
-        recording: Recording,
+        recording: RecordingOptions,
         effects: Effects | None,
     ) -> None:
         self.shelf = shelf
@@ -293,7 +293,9 @@ class Conversation:
         self.record_catalog()
 
     @contextmanager
-    def act(self, tool: str, given: Mapping[str, Any], *, mode: "Mode", command: str | None = None) -> Iterator[Act]:
+    def act(
+        self, tool: str, given: Mapping[str, Any], *, mode: "Mode", command: str | None = None
+    ) -> Iterator[RunningCall]:
         """Record everything in the `with` block as one call of a tool."""
         self.require_open()
         with self.recorder.act(tool, given, mode=mode, command=command) as act:
@@ -325,7 +327,7 @@ class Conversation:
         """Use a skill by an entry that resolves exactly one."""
         return self.use(entry, name, path, arguments)[0]
 
-    def _resolve(self, steps: UseSteps, name: str | None, path: str | None) -> Sequence[CatalogSkill]:
+    def _resolve(self, steps: EntrySteps, name: str | None, path: str | None) -> Sequence[CatalogSkill]:
         if steps.resolve == "all":
             return [skill for skill in self.skills if skill.name == name]
         try:
@@ -335,7 +337,7 @@ class Conversation:
                 raise
             return [self.listed[name]]
 
-    def _permit(self, steps: UseSteps, skill: CatalogSkill) -> bool:
+    def _permit(self, steps: EntrySteps, skill: CatalogSkill) -> bool:
         """Record the decision; raise PermissionDenied unless the skill may be used."""
         if steps.permission == "command" and not is_for_users(skill):
             raise PermissionDenied(f"{skill.name} is not meant to be invoked by a user")
@@ -352,7 +354,7 @@ class Conversation:
             self.permissions.requested.add(skill.name)
         return True
 
-    def _load_and_record(self, steps: UseSteps, skill: CatalogSkill, arguments: str) -> UsedSkill:
+    def _load_and_record(self, steps: EntrySteps, skill: CatalogSkill, arguments: str) -> UsedSkill:
         if steps.render == "unloaded":
             self._record_use(steps, skill, None, arguments, None, repeat=False)
             return UsedSkill(skill)
@@ -374,14 +376,14 @@ class Conversation:
         result = load_result(loaded, rendered.text, ref, self.profile, root=lambda: self.shelf.project_root)
         return UsedSkill(skill, loaded, warnings, result)
 
-    def _render(self, steps: UseSteps, loaded: LoadedSkill, arguments: str) -> Rendered:
+    def _render(self, steps: EntrySteps, loaded: LoadedSkill, arguments: str) -> Rendered:
         if steps.render == "none":
             return Rendered("")
         if steps.render == "command" and self.profile.arguments == "user-line":
             return as_follow_up(loaded, arguments)
         return render(loaded, self.profile, arguments)
 
-    def _keep_text(self, steps: UseSteps, loaded: LoadedSkill, arguments: str, text: str) -> str | None:
+    def _keep_text(self, steps: EntrySteps, loaded: LoadedSkill, arguments: str, text: str) -> str | None:
         """Keep a rendered text and return its reference."""
         if steps.text == "sent":
             return self.sent.add_skill(loaded, arguments, text)
@@ -411,7 +413,7 @@ class Conversation:
 
     def _record_use(
         self,
-        steps: UseSteps,
+        steps: EntrySteps,
         skill: CatalogSkill,
         loaded: LoadedSkill | None,
         arguments: str,
@@ -468,7 +470,7 @@ class Conversation:
         name: str,
         script: str,
         args: Sequence[str],
-        act: Act,
+        act: RunningCall,
         *,
         by_user: bool,
         on_output: "OnOutput | None" = None,
@@ -541,6 +543,6 @@ class Conversation:
         return ToolError(kind_of(error).code, message_text(message), candidates)
 
 
-def _window(loaded: LoadedSkill) -> Window:
+def _window(loaded: LoadedSkill) -> SkillToolLimits:
     patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
-    return Window(loaded.skill.name, loaded.skill.trusted, patterns[0] if patterns is not None else None)
+    return SkillToolLimits(loaded.skill.name, loaded.skill.trusted, patterns[0] if patterns is not None else None)

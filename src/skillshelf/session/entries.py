@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from skillshelf.journal.events import Mode
 
-__all__ = ["ENTRIES", "EntryName", "UseSteps"]
+__all__ = ["ENTRIES", "EntryName", "EntrySteps"]
 
 EntryName = Literal[
     "tool_load",
@@ -22,7 +22,7 @@ EntryName = Literal[
 ]
 
 
-class UseSteps(NamedTuple):
+class EntrySteps(NamedTuple):
     """The steps of one entry.
 
     mode           `mode` of the events: the model acts (`auto`) or a person (`manual`).
@@ -59,21 +59,21 @@ class UseSteps(NamedTuple):
     preloads: bool = False
 
 
-_BY_USER = UseSteps(mode="manual", event_tool="skill_load", permission="user", request="before")
+_BY_USER = EntrySteps(mode="manual", event_tool="skill_load", permission="user", request="before")
 
-ENTRIES: Mapping[EntryName, UseSteps] = {
-    "tool_load": UseSteps(resolve="listed", activates=True),
-    "tool_read": UseSteps(rule="skill_read", activates=True),
+ENTRIES: Mapping[EntryName, EntrySteps] = {
+    "tool_load": EntrySteps(resolve="listed", activates=True),
+    "tool_read": EntrySteps(rule="skill_read", activates=True),
     "command": _BY_USER._replace(permission="command", render="command", activates=True),
-    "load": UseSteps(mode="manual", permission="show", text="kept"),
-    "load_for_model": UseSteps(text="kept"),
-    "read": UseSteps(mode="manual", rule="skill_read", permission="show", text="kept"),
-    "read_for_model": UseSteps(rule="skill_read", text="kept"),
+    "load": EntrySteps(mode="manual", permission="show", text="kept"),
+    "load_for_model": EntrySteps(text="kept"),
+    "read": EntrySteps(mode="manual", rule="skill_read", permission="show", text="kept"),
+    "read_for_model": EntrySteps(rule="skill_read", text="kept"),
     "activate": _BY_USER._replace(
         event_tool="activate", render="none", text="none", event="skill_activated", activates=True
     ),
     "preload": _BY_USER._replace(render="none", text="none", counts_itself=False, preloads=True),
-    "mention": UseSteps(
+    "mention": EntrySteps(
         mode="manual",
         resolve="all",
         permission="mention",

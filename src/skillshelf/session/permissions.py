@@ -54,7 +54,7 @@ class Permissions:
         self._recorder = recorder
         self._effects = effects
         self._shadows_another = shadows_another
-        self._confirmed: set[_Confirmation] = set()
+        self._confirmed: set[_Question] = set()
 
     def decide(self, tool: str, skill: CatalogSkill | None) -> Decision:
         """Return the decision of the rules; what denies a skill denies its files and scripts too."""
@@ -88,7 +88,7 @@ class Permissions:
         folder_digest: str | None = None,
     ) -> None:
         """Record the decision; raise PermissionDenied unless it is to allow. A script is decided with its digest."""
-        question = _Confirmation(tool, skill.path if skill else None, script, digest, folder_digest)
+        question = _Question(tool, skill.path if skill else None, script, digest, folder_digest)
         decision, by = self._answer(question, skill, by_user=by_user)
         self._recorder.decided(tool, skill, decision, by, script=script, digest=digest, folder_digest=folder_digest)
         if decision.verdict != "allow":
@@ -112,7 +112,7 @@ class Permissions:
             self._recorder.decided("skill_load", skill, decision, _source(decision))
         return decision.verdict != "deny"
 
-    def _answer(self, question: "_Confirmation", skill: CatalogSkill | None, *, by_user: bool) -> "tuple[Decision, By]":
+    def _answer(self, question: "_Question", skill: CatalogSkill | None, *, by_user: bool) -> "tuple[Decision, By]":
         if skill is None:
             decision = self.decide(question.tool, None)
             return decision, _source(decision)
@@ -133,7 +133,7 @@ class Permissions:
 
     # Asking ---------------------------------------------------------------------------------------
 
-    def _confirm(self, question: "_Confirmation", skill: CatalogSkill, reason: str) -> "tuple[Decision, By]":
+    def _confirm(self, question: "_Question", skill: CatalogSkill, reason: str) -> "tuple[Decision, By]":
         """Ask the user; without a way to ask, deny."""
         if question in self._confirmed:
             return Decision("allow", None, "the user confirmed this before"), "remembered"
@@ -147,7 +147,7 @@ class Permissions:
         verdict: Verdict = "allow" if answer is True else "deny"
         return Decision(verdict, None, reason), "user"
 
-    def _remember(self, question: "_Confirmation", skill: CatalogSkill) -> None:
+    def _remember(self, question: "_Question", skill: CatalogSkill) -> None:
         """Keep a yes: for a load or read as a rule in the user's file, for a script in this session only."""
         self._confirmed.add(question)
         if question.script is not None:
@@ -163,7 +163,7 @@ class Permissions:
             )
 
 
-class _Confirmation(NamedTuple):
+class _Question(NamedTuple):
     """A question to the user; a yes counts for exactly this."""
 
     tool: str
@@ -177,7 +177,7 @@ def _source(decision: Decision) -> "By":
     return "rule" if decision.rule else "default"
 
 
-def _how_to_allow(question: _Confirmation, skill: CatalogSkill | None, by: "By") -> str:
+def _how_to_allow(question: _Question, skill: CatalogSkill | None, by: "By") -> str:
     """Return how to allow what was denied only because it was not confirmed."""
     if skill is None or by not in ("nobody", "user"):
         return ""

@@ -18,8 +18,8 @@ __all__ = [
     "Pattern",
     "Policy",
     "PolicyName",
+    "SkillToolLimits",
     "Verdict",
-    "Window",
     "can_run",
     "common",
     "covered",
@@ -153,7 +153,7 @@ class Policy(NamedTuple):
     run_unsandboxed: bool = False
 
 
-class Window(NamedTuple):
+class SkillToolLimits(NamedTuple):
     """The `allowed-tools` of an active skill; None for `patterns` narrows nothing."""
 
     name: str
@@ -305,7 +305,9 @@ _DEFAULTS: Mapping[PolicyName, Decision] = {
 }
 
 
-def decide_tool(policy: Policy, tool: str, arguments: Mapping[str, Any], windows: Sequence[Window]) -> Decision:
+def decide_tool(
+    policy: Policy, tool: str, arguments: Mapping[str, Any], windows: Sequence[SkillToolLimits]
+) -> Decision:
     """Decide whether a tool of the host may be called while these skills are active."""
     active = [window.name for window in windows]
     if rule := _for_host(policy.deny, tool, active):
@@ -327,12 +329,12 @@ def _for_host(rules: Sequence[PermissionRule], tool: str, active: Sequence[str])
     return next((r for r in rules if r.tool == tool and (r.skill_name is None or r.skill_name in active)), None)
 
 
-def is_granted(policy: Policy, window: Window) -> bool:
+def is_granted(policy: Policy, window: SkillToolLimits) -> bool:
     """Return True if the policy lets this skill allow its own tools; an untrusted skill of that name never may."""
     return window.trusted and window.patterns is not None and window.name in policy.grant_from_skills
 
 
-def effective_tools(policy: Policy, windows: Sequence[Window]) -> tuple[str, ...] | None:
+def effective_tools(policy: Policy, windows: Sequence[SkillToolLimits]) -> tuple[str, ...] | None:
     """Return the patterns left for the host's tools while these skills are active; None if none of them narrows."""
     lists = [window.patterns for window in windows if window.patterns is not None]
     if not lists:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from skillshelf.journal.events import By, Event, Mode
     from skillshelf.journal.file import Journal
 
-__all__ = ["Act", "OnEvent", "Recorder", "Recording", "open_recorder"]
+__all__ = ["OnEvent", "Recorder", "RecordingOptions", "RunningCall", "open_recorder"]
 
 OnEvent = Callable[["Event"], object]
 Explain = Callable[[SkillError], ToolError]
 """Return an error as a model gets it: an act that raises it is recorded like one that returns it."""
 
 
-class Recording(NamedTuple):
+class RecordingOptions(NamedTuple):
     """The destination of a session's events: a file, a callback or both; `keep` stores loaded contents by the file."""
 
     journal: str | None = None
@@ -35,7 +35,7 @@ class Recording(NamedTuple):
     on_event: OnEvent | None = None
 
 
-class Act:
+class RunningCall:
     """One call while it runs: its result, and the members of `tool_ended` if it ran a script."""
 
     def __init__(self, tool_id: str) -> None:
@@ -44,7 +44,7 @@ class Act:
         self.ended: dict[str, Any] = {}
 
 
-def open_recorder(recording: Recording, explain: Explain) -> "Recorder":
+def open_recorder(recording: RecordingOptions, explain: Explain) -> "Recorder":
     """Return a recorder for a destination."""
     listeners = [recording.on_event] if recording.on_event else []
     if recording.journal is None:
@@ -159,11 +159,11 @@ class Recorder:
     # A call -----------------------------------------------------------------------------------------
 
     @contextmanager
-    def act(self, name: str, args: Any, *, mode: "Mode", command: str | None = None) -> Iterator[Act]:
+    def act(self, name: str, args: Any, *, mode: "Mode", command: str | None = None) -> Iterator[RunningCall]:
         """Record the `with` block as one call that starts, and ends or fails."""
         self._calls += 1
         self.mode = mode
-        act = Act(f"t{self._calls}")
+        act = RunningCall(f"t{self._calls}")
         if not self.on:
             yield act
             return
@@ -245,7 +245,7 @@ class Recorder:
         if self._temporary is None:
             from weakref import finalize
 
-            from skillshelf.core.atomic_write import make_private_folder, remove_tree
+            from skillshelf.core.disk_writes import make_private_folder, remove_tree
 
             self._temporary = make_private_folder("skillshelf-output-")
             # The folder is removed even if the session is never closed.
@@ -265,7 +265,7 @@ class Recorder:
         """Store a content in the folder by the journal, under its digest."""
         if self._store is None:
             return
-        from skillshelf.core.atomic_write import keep_content
+        from skillshelf.core.disk_writes import keep_content
 
         try:
             keep_content(self._store, data)

@@ -8,12 +8,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from skillshelf import __version__
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, Resource, load, loaded_from, parse_address, resource_of
+from skillshelf.config.builtin_profiles import find_profile
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, Trust, load_settings
-from skillshelf.config.systems import find_profile
 from skillshelf.core import files
-from skillshelf.core.atomic_write import kept_content
+from skillshelf.core.disk_writes import kept_content
 from skillshelf.core.environment import Environment, make_environment
 from skillshelf.core.limits import SKILL_FILE_BYTES
 from skillshelf.core.values import CatalogSkill
@@ -47,7 +48,7 @@ from skillshelf.session.conversation import ShelfProtocol
 from skillshelf.session.effects import Effects, find_script, read_now
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.policy import make_policy
-from skillshelf.session.recorder import Recording
+from skillshelf.session.recorder import RecordingOptions
 from skillshelf.session.session import Session
 from skillshelf.session.tools import check_arguments
 
@@ -95,12 +96,12 @@ class Replay(NamedTuple):
         }
 
 
-class _Recorded(NamedTuple):
+class _RecordedEvent(NamedTuple):
     line: int
     event: Event
 
 
-class _Options(NamedTuple):
+class _ReplayOptions(NamedTuple):
     """The options of a replay; `store` is the folder of kept contents."""
 
     open_shelf: OpenShelf
@@ -126,7 +127,7 @@ def replay_journal(
     """Rebuild the sessions of a journal and repeat them; `skillshelf.replay` documents the parameters."""
     file = os.fspath(path)
     sessions, broken = _sessions(file)
-    options = _Options(open_shelf, _text(cwd), _text(home), env, config, trust, f"{file}.d" if kept else None)
+    options = _ReplayOptions(open_shelf, _text(cwd), _text(home), env, config, trust, f"{file}.d" if kept else None)
     differences = list(broken)
     skipped: list[str] = []
     for name, events in sessions.items():
@@ -146,9 +147,9 @@ def _text(path: str | os.PathLike[str] | None) -> str | None:
     return None if path is None else os.fspath(path)
 
 
-def _sessions(file: str) -> tuple[dict[str, list[_Recorded]], list[Difference]]:
+def _sessions(file: str) -> tuple[dict[str, list[_RecordedEvent]], list[Difference]]:
     """Return the events of each session in order, and a difference for each line that is not a valid event."""
-    sessions: dict[str, list[_Recorded]] = {}
+    sessions: dict[str, list[_RecordedEvent]] = {}
     broken: list[Difference] = []
     try:
         for line in journal.read(file):
@@ -161,7 +162,7 @@ def _sessions(file: str) -> tuple[dict[str, list[_Recorded]], list[Difference]]:
             except NotAnEvent as error:
                 broken.append(Difference(line.number, name, str(error)))
                 continue
-            sessions.setdefault(name, []).append(_Recorded(line.number, event))
+            sessions.setdefault(name, []).append(_RecordedEvent(line.number, event))
     except FileNotFoundError:
         raise ConfigurationError(f"no such journal: {file}") from None
     except OSError as error:
@@ -172,7 +173,7 @@ def _sessions(file: str) -> tuple[dict[str, list[_Recorded]], list[Difference]]:
 # Repetition --------------------------------------------------------------------------------------
 
 
-def _repeat(name: str, recorded: Sequence[_Recorded], options: _Options) -> Difference | None:
+def _repeat(name: str, recorded: Sequence[_RecordedEvent], options: _ReplayOptions) -> Difference | None:
     """Repeat the acts of a session and return the first difference, or None."""
     started = recorded[0].event
     assert isinstance(started, SessionStarted)
@@ -189,7 +190,7 @@ def _repeat(name: str, recorded: Sequence[_Recorded], options: _Options) -> Diff
     while True:
         for found in produced[compared : len(recorded)]:
             entry = recorded[compared]
-            if detail := _difference(entry.event, found, paths):
+            if detail := _difference(entry.event, found, paths, same_version=started.version == __version__):
                 return Difference(entry.line, name, detail, _to_dict(entry.event), paths.to_recorded(_to_dict(found)))
             compared += 1
         if compared >= len(recorded):
@@ -203,7 +204,7 @@ def _repeat(name: str, recorded: Sequence[_Recorded], options: _Options) -> Diff
             return Difference(entry.line, name, detail, _to_dict(entry.event))
 
 
-def _begin(started: SessionStarted, effects: "_RecordedEffects", options: _Options) -> Session:
+def _begin(started: SessionStarted, effects: "_RecordedEffects", options: _ReplayOptions) -> Session:
     """Open a session as the journal describes it, on today's disk."""
     cwd = options.cwd or started.cwd
     environment = make_environment(cwd, options.home, options.env, config=options.config)
@@ -216,7 +217,7 @@ def _begin(started: SessionStarted, effects: "_RecordedEffects", options: _Optio
         allow=(), deny=tuple(rule for rule in settings.deny if rule in policy.deny), grant_from_skills=()
     )
     shelf = options.open_shelf(environment, find_profile(started.profile, settings.profiles), settings, started.trust)
-    recording = Recording(on_event=effects.produced.append)
+    recording = RecordingOptions(on_event=effects.produced.append)
     return Session(
         shelf,
         policy=policy,
@@ -410,15 +411,18 @@ def _to_dict(event: Event) -> dict[str, Any]:
 
 
 _NOT_COMPARED = ("version",)
+_SENTENCES = ("detail", "error", "reason", "warnings")
+"""Members for people: they are compared only if the journal was written by this version, whose wording they have."""
 
 
-def _difference(recorded: Event, found: Event, paths: _PathMapping) -> str | None:
+def _difference(recorded: Event, found: Event, paths: _PathMapping, *, same_version: bool) -> str | None:
     """Return a sentence about the difference of two events, or None."""
     old, new = _to_dict(recorded), paths.to_recorded(_to_dict(found))
     if old["type"] != new["type"]:
         more = new.get("error") or new.get("detail") or ""
         return f"the journal has {old['type']}, here it is {new['type']}" + (f": {more}" if more else "")
-    keys = [key for key in dict.fromkeys([*old, *new]) if key not in _NOT_COMPARED and old.get(key) != new.get(key)]
+    ignored = _NOT_COMPARED if same_version else (*_NOT_COMPARED, *_SENTENCES)
+    keys = [key for key in dict.fromkeys([*old, *new]) if key not in ignored and old.get(key) != new.get(key)]
     if not keys:
         return None
     about = f" of {old['name']}" if "name" in old and old.get("name") == new.get("name") else ""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ERROR_CODES",
-    "Shown",
+    "ShownSkill",
     "clean",
     "cut_result",
     "envelope",
@@ -138,7 +138,7 @@ def reminder_result(loaded: LoadedSkill, ref: str) -> ToolResult:
     return ToolResult(True, text, _load_data(loaded, ref, already_loaded=True))
 
 
-class Shown(NamedTuple):
+class ShownSkill(NamedTuple):
     """A skill as a model would get it, loaded for a person."""
 
     loaded: LoadedSkill

@@ -18,9 +18,9 @@ from skillshelf.session.effects import Effects
 from skillshelf.session.entries import ENTRIES, EntryName
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.policy import Confirm, Decision, Policy, can_run, make_policy
-from skillshelf.session.recorder import Act, Recording
+from skillshelf.session.recorder import RecordingOptions, RunningCall
 from skillshelf.session.render import render_preloaded
-from skillshelf.session.results import Shown, clean, failure, in_envelope
+from skillshelf.session.results import ShownSkill, clean, failure, in_envelope
 from skillshelf.session.tool_calls import (
     CALLS,
     Mentions,
@@ -58,7 +58,7 @@ class Session:
         policy: Policy | Mapping[str, Any] | str | None = None,
         confirm: Confirm | None = None,
         preload: Iterable[str] = (),
-        recording: Recording = Recording(),  # noqa: B008 - a value that never changes.
+        recording: RecordingOptions = RecordingOptions(),  # noqa: B008 - a value that never changes.
         effects: Effects | None = None,
         restored: bool = False,
     ) -> None:
@@ -195,7 +195,7 @@ class Session:
                     act.result = self._failure(error)
             return self._in_envelope(given, act.result, round((time.perf_counter() - started) * 1000), cause)
 
-    def _call(self, tool: str, given: dict[str, Any], act: Act) -> ToolResult:
+    def _call(self, tool: str, given: dict[str, Any], act: RunningCall) -> ToolResult:
         if tool not in self.profile.tools:
             return failure("unknown_tool", f"no tool {tool!r}; there are: {', '.join(self.profile.tools)}")
         if not self.shelf.settings.enabled:
@@ -232,13 +232,13 @@ class Session:
 
     def _act(
         self, entry: EntryName, given: Mapping[str, Any], *, tool: str = "", command: str | None = None
-    ) -> AbstractContextManager[Act]:
+    ) -> AbstractContextManager[RunningCall]:
         steps = ENTRIES[entry]
         return self._conversation.act(steps.event_tool or tool, given, mode=steps.mode, command=command)
 
     def load(
         self, name: str | None = None, *, path: str | None = None, arguments: str = "", for_model: bool = False
-    ) -> Shown:
+    ) -> ShownSkill:
         """Load a skill for a person, exactly as a model would get it; a person is shown everything.
 
         The text does not enter the model's context: a later load by the model sends it whole. `for_model` is for a
@@ -254,7 +254,7 @@ class Session:
                 used = self._conversation.use_one(entry, name, path, arguments)
             assert used.loaded is not None
             text = self._in_envelope({"name": used.skill.name, **more}, used.result, 0).text
-            return Shown(used.loaded, text, used.warnings)
+            return ShownSkill(used.loaded, text, used.warnings)
 
     def read(
         self, uri: str, *, path: str | None = None, limit: int = RESOURCE_BYTES, for_model: bool = False

@@ -12,7 +12,7 @@ from skillshelf.core.text import cut, fold
 from skillshelf.errors import ConfigurationError, SkillError
 from skillshelf.session.conversation import Conversation, is_for_users
 from skillshelf.session.entries import ENTRIES
-from skillshelf.session.recorder import Act
+from skillshelf.session.recorder import RunningCall
 from skillshelf.session.results import cut_result, failure
 from skillshelf.session.tools import ToolResult
 
@@ -32,18 +32,18 @@ __all__ = [
 ]
 
 
-Call = Callable[[Conversation, Mapping[str, Any], Act], ToolResult]
+Call = Callable[[Conversation, Mapping[str, Any], RunningCall], ToolResult]
 """Perform a tool call with checked arguments; errors are raised."""
 
 
-def _load(conversation: Conversation, given: Mapping[str, Any], act: Act) -> ToolResult:
+def _load(conversation: Conversation, given: Mapping[str, Any], act: RunningCall) -> ToolResult:
     name, path = given.get("name") or given.get("skillName"), given.get("path") or None
     if not name and path is None:
         return failure("invalid_params", "name or path is required")
     return conversation.use_one("tool_load", name, path, given.get("args") or "").result
 
 
-def _read(conversation: Conversation, given: Mapping[str, Any], act: Act) -> ToolResult:
+def _read(conversation: Conversation, given: Mapping[str, Any], act: RunningCall) -> ToolResult:
     uri = given.get("uri") or given.get("path") or ""
     address = parse_address(uri)
     if is_load(address, conversation.profile):
@@ -62,7 +62,7 @@ def is_load(address: ResourceAddress, profile: Profile) -> bool:
     return not address.segments and profile.load_form == "raw"
 
 
-def _search(conversation: Conversation, given: Mapping[str, Any], act: Act) -> ToolResult:
+def _search(conversation: Conversation, given: Mapping[str, Any], act: RunningCall) -> ToolResult:
     limit = given.get("limit")
     report = search_skills(conversation, given["query"], limit if limit is None else int(limit), given.get("scope"))
     lines = [
@@ -93,7 +93,7 @@ def _hidden_sentence(conversation: Conversation) -> str:
     return f" {subject} held back until the user allows it: skillshelf trust" if count else ""
 
 
-def _run(conversation: Conversation, given: Mapping[str, Any], act: Act) -> ToolResult:
+def _run(conversation: Conversation, given: Mapping[str, Any], act: RunningCall) -> ToolResult:
     _, result = conversation.run_script(given["name"], given["script"], given.get("args") or (), act, by_user=False)
     ref = conversation.sent.add_text("run", result.text)
     return result._replace(text=cut_result(result.text, ref, conversation.profile), data={**result.data, "ref": ref})

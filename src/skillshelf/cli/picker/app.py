@@ -21,7 +21,7 @@ from textual.widgets import Input, Static
 from textual.worker import Worker, WorkerFailed
 
 from skillshelf.cli.picker.model import PickerModel
-from skillshelf.cli.picker.rows import HELP, SHOWN, PickerAnswer, RowFilter, ScreenLine, Shown, SkillRow, Tone
+from skillshelf.cli.picker.rows import HELP, SHOWN, MatchingRows, RowFilter, ScreenLine, Shown, SkillRow, Tone
 from skillshelf.cli.picker.widgets import STYLES, Menu, Pane, Rows, Search
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.text import shorten, visible, width
@@ -160,7 +160,7 @@ class Picker(App[SkillRow]):
         self.failure: Exception | None = None
         self._filter = RowFilter(query)
         self._takes_problems = takes_problems
-        self._answer: PickerAnswer | None = None
+        self._answer: MatchingRows | None = None
         self._loading_host: str | None = None
         self._picks_next = False
         self._pane_has_message = False
@@ -237,7 +237,7 @@ class Picker(App[SkillRow]):
         self._start("rows", lambda: self.model.select(wanted), lambda answer: self._show_rows(answer, follow))
         self.set_timer(_SLOW, self._show_status)
 
-    def _show_rows(self, answer: PickerAnswer, follow: str | None) -> None:
+    def _show_rows(self, answer: MatchingRows, follow: str | None) -> None:
         if self._answer is None:
             self._start("index", self.model.build_index, self._indexed)
             self._start("survey", self.model.survey_hosts, lambda _: self._request_preview(stay=True))

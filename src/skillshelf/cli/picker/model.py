@@ -6,7 +6,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.cli.picker.rows import (
-    PickerAnswer,
+    MatchingRows,
     RowFilter,
     ScreenLine,
     SkillRow,
@@ -84,11 +84,11 @@ class SurveyWorker:
 def handle(environment: Environment) -> Callable[[tuple[str, ...]], Any]:
     """Return the function that answers requests: each is the name of a method of the survey, with its arguments."""
     os.nice(_NICENESS)
-    survey = _HostSurvey(environment)
+    survey = _AllHostsSurvey(environment)
     return lambda request: getattr(survey, request[0])(*request[1:])
 
 
-class _HostSurvey:
+class _AllHostsSurvey:
     """One survey of all hosts."""
 
     def __init__(self, environment: Environment) -> None:
@@ -145,7 +145,7 @@ class PickerModel:
                 self._rows = rows_of(self.shelf.catalog, self.where)
             return self._rows
 
-    def select(self, row_filter: RowFilter) -> PickerAnswer:
+    def select(self, row_filter: RowFilter) -> MatchingRows:
         """Return the rows that match a filter; without an index only names are compared."""
         paths = self._visible_to[row_filter.host] if row_filter.host is not None else None
         return select_rows(self.shelf, self.rows(), row_filter, paths=paths, rank=self._is_indexed)

@@ -3,7 +3,7 @@
 from typing import TextIO
 
 from skillshelf.cli.picker.model import PickerModel
-from skillshelf.cli.picker.rows import PickerAnswer, RowFilter, SkillRow
+from skillshelf.cli.picker.rows import MatchingRows, RowFilter, SkillRow
 from skillshelf.core.text import plural, shorten, visible
 
 __all__ = ["choose_plain"]
@@ -43,7 +43,7 @@ def choose_plain(
             screen.write(f"no number {words} in the list\n")
 
 
-def _listing(answer: PickerAnswer) -> str:
+def _listing(answer: MatchingRows) -> str:
     query, count = visible(answer.row_filter.query.strip()), len(answer.rows)
     match = f" for {query!r}" if query else ""
     lines = [f"{plural(count, 'skill')}{match}{':' if count else ''}"]

@@ -18,7 +18,7 @@ __all__ = [
     "HELP",
     "SHOWN",
     "Column",
-    "PickerAnswer",
+    "MatchingRows",
     "RowFilter",
     "ScreenLine",
     "Shown",
@@ -89,7 +89,7 @@ class RowFilter(NamedTuple):
     host: str | None = None
 
 
-class PickerAnswer(NamedTuple):
+class MatchingRows(NamedTuple):
     """The rows that match a filter, of `total` rows; `more` means that the search stopped at its limit.
 
     `ranked` is False where only names were compared, because the index was not ready.
@@ -170,7 +170,7 @@ def select_rows(
     *,
     paths: frozenset[str] | None = None,
     rank: bool = True,
-) -> PickerAnswer:
+) -> MatchingRows:
     """Return the rows that match a filter: all in their order, or the results of a search, best first.
 
     After the results come rows whose name contains the query, because a search knows only whole words. Without `rank`
@@ -180,7 +180,7 @@ def select_rows(
     left = [row for row in shown if row_filter.scope in (None, row.scope) and (paths is None or row.path in paths)]
     query = row_filter.query.strip()
     if not query:
-        return PickerAnswer(row_filter, left, len(shown))
+        return MatchingRows(row_filter, left, len(shown))
     best: list[SkillRow] = []
     more = False
     if rank:
@@ -189,7 +189,7 @@ def select_rows(
         best, more = [by_path[result.skill.path] for result in report.results], report.truncated
     found = {row.path for row in best}
     rest = [row for row in left if row.path not in found and _contains(row, query.casefold())]
-    return PickerAnswer(row_filter, [*best, *rest], len(shown), more, rank)
+    return MatchingRows(row_filter, [*best, *rest], len(shown), more, rank)
 
 
 def _is_shown(row: SkillRow, shown: Shown) -> bool:

@@ -30,13 +30,13 @@ from skillshelf.servers.mcp.server import SkillServer
 
 __all__ = [
     "App",
-    "ConnectionLimits",
     "HttpLimits",
-    "ListenAddress",
     "Message",
+    "OlderSessions",
     "Receive",
     "Scope",
     "Send",
+    "ServerAccess",
     "bind",
     "close_idle_connections",
     "listen_address",
@@ -74,7 +74,7 @@ class HttpLimits(NamedTuple):
     streams: int = STREAMS_AT_ONCE
 
 
-class ListenAddress(NamedTuple):
+class ServerAccess(NamedTuple):
     """The address of a server, its token, and its additional host names."""
 
     host: str
@@ -93,11 +93,11 @@ _DEFAULT_LIMITS = HttpLimits()
 # Options ------------------------------------------------------------------------------------------
 
 
-def listen_address(values: Mapping[str, Any], env: Mapping[str, str]) -> ListenAddress:
+def listen_address(values: Mapping[str, Any], env: Mapping[str, str]) -> ServerAccess:
     """Return the address that the options of the command name, or raise `ConfigurationError`."""
     host, port = _host_and_port(str(values["http"]))
     token = _token(values["token_file"], env)
-    address = ListenAddress(host, port, token, frozenset(map(_allowed_host, values["allow_host"])))
+    address = ServerAccess(host, port, token, frozenset(map(_allowed_host, values["allow_host"])))
     if token is None and not address.is_local:
         raise ConfigurationError(
             f"{host} can be reached from other machines, so a token is needed (write one to a file and pass it with "
@@ -155,7 +155,7 @@ async def close_idle_connections(connections: Iterable[Any], seconds: float) -> 
                 connection.transport.close()
 
 
-class ConnectionLimits:
+class OlderSessions:
     """The sessions of the older protocol: if there are too many, the one that was idle longest is ended.
 
     Clients of that protocol need not end their sessions, and most do not.
@@ -215,7 +215,7 @@ async def _discard(message: Message) -> None:
 
 
 async def serve_http(
-    server: SkillServer, address: ListenAddress, bound: socket.socket, limits: HttpLimits = _DEFAULT_LIMITS
+    server: SkillServer, address: ServerAccess, bound: socket.socket, limits: HttpLimits = _DEFAULT_LIMITS
 ) -> None:
     """Serve until cancelled; running requests then get `shutdown_seconds` to end."""
     app = server.server.streamable_http_app(
@@ -226,7 +226,7 @@ async def serve_http(
         # `HostCheck` has checked Host and Origin.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    check = HostCheck(app, address, limits)
+    check = RequestGuard(app, address, limits)
     web = _WebServer(
         uvicorn.Config(
             check,
@@ -251,7 +251,7 @@ async def serve_http(
         group.cancel_scope.cancel()
 
 
-async def _stop_when_cancelled(web: "_WebServer", server: SkillServer, check: "HostCheck") -> None:
+async def _stop_when_cancelled(web: "_WebServer", server: SkillServer, check: "RequestGuard") -> None:
     try:
         await anyio.sleep_forever()
     finally:
@@ -260,7 +260,7 @@ async def _stop_when_cancelled(web: "_WebServer", server: SkillServer, check: "H
         web.should_exit = True
 
 
-def bind(address: ListenAddress) -> socket.socket:
+def bind(address: ServerAccess) -> socket.socket:
     """Return a socket that listens at the address, or raise `ConfigurationError`."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
@@ -285,15 +285,15 @@ class _WebServer(uvicorn.Server):
         yield
 
 
-class HostCheck:
+class RequestGuard:
     """Passes on a request whose Host, Origin and token are right, within the limits on number and time."""
 
-    def __init__(self, app: App, address: ListenAddress, limits: HttpLimits = _DEFAULT_LIMITS) -> None:
+    def __init__(self, app: App, address: ServerAccess, limits: HttpLimits = _DEFAULT_LIMITS) -> None:
         self._app = app
         self._address = address
         self._limits = limits
         self._active: dict[Kind, set[anyio.CancelScope]] = {"request": set(), "stream": set()}
-        self._sessions = ConnectionLimits(app, PATH, limits.streams)
+        self._sessions = OlderSessions(app, PATH, limits.streams)
         self._is_ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -370,7 +370,7 @@ class HostCheck:
         with anyio.move_on_after(self._limits.request_seconds if kind == "request" else None) as limit:
             self._active[kind].add(limit)
             try:
-                await self._app(scope, _BodyTimeout(receive, self._limits.body_seconds), observe)
+                await self._app(scope, _TimedBody(receive, self._limits.body_seconds), observe)
             finally:
                 self._active[kind].discard(limit)
         if limit.cancelled_caught and not started and self._is_ending:
@@ -381,7 +381,7 @@ class HostCheck:
             await send({"type": "http.response.body", "body": b""})
 
 
-class _BodyTimeout:
+class _TimedBody:
     """Receives the body of a request within a time limit for all of it."""
 
     def __init__(self, receive: Receive, seconds: float) -> None:

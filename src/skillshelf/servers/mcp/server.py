@@ -27,12 +27,12 @@ from skillshelf.core.limits import PAGE_BYTES, PAGE_ENTRIES, PROMPTS_LISTED, STR
 from skillshelf.core.text import fold, visible
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError
-from skillshelf.servers.mcp.publish import (
+from skillshelf.servers.mcp.skill_entries import (
     InvalidCursor,
     OmittedSkill,
-    Published,
+    PublishableFolder,
+    PublishableSkill,
     SkillEntry,
-    SkillState,
     address,
     cursor_after,
     cursor_key,
@@ -237,7 +237,7 @@ class SkillServer:
         resources = [self._child(state, above + name).model_dump(by_alias=True, exclude_none=True) for name in shown]
         return {"resources": resources, **({"nextCursor": more} if more else {})}
 
-    def _child(self, state: SkillState, path: str) -> types.Resource:
+    def _child(self, state: PublishableFolder, path: str) -> types.Resource:
         name = path.rpartition("/")[2]
         if path in state.folders:
             return types.Resource(uri=state.uri(path), name=name, mime_type=FOLDER)
@@ -261,7 +261,7 @@ class SkillServer:
         rest = _rest("resources/list", self.skills.listed(), cursor)
         for number, skill in enumerate(rest, 1):
             published = self.skills.published(skill)
-            resources += [_as_resource(found) for found in published if isinstance(found, Published)]
+            resources += [_as_resource(found) for found in published if isinstance(found, PublishableSkill)]
             if len(resources) >= self._page_entries and number < len(rest):
                 more = cursor_after("resources/list", skill.name, skill.id)
                 return types.ListResourcesResult(resources=resources, next_cursor=more)
@@ -400,7 +400,7 @@ def _size(entry: SkillEntry) -> int:
     return len(str(entry.frontmatter)) + sum(len(file["uri"]) + 120 for file in entry.resources)
 
 
-def _as_resource(found: Published) -> types.Resource:
+def _as_resource(found: PublishableSkill) -> types.Resource:
     """Return the SKILL.md of a published skill as a resource."""
     return types.Resource(
         uri=found.uri,

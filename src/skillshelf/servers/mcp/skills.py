@@ -17,13 +17,20 @@ from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.core.limits import PUBLISHED_BYTES
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError
-from skillshelf.servers.mcp.publish import OmittedSkill, Published, Publisher, SkillEntry, SkillState, address
+from skillshelf.servers.mcp.skill_entries import (
+    EntryBuilder,
+    OmittedSkill,
+    PublishableFolder,
+    PublishableSkill,
+    SkillEntry,
+    address,
+)
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.session import Session
 from skillshelf.session.tools import ToolResult
 from skillshelf.shelf import Shelf
 
-__all__ = ["PublishedSkills", "SessionPool", "SkillAddress"]
+__all__ = ["PublishedSkills", "SessionPool", "SkillTarget"]
 
 _MOST_ACTS = 1_000
 # A session keeps each text for a recall, which this protocol does not offer.
@@ -129,7 +136,7 @@ _MISS_SECONDS = 1.0
 _TRIES = 5
 
 
-class SkillAddress(NamedTuple):
+class SkillTarget(NamedTuple):
     """The target of an address: a skill, the segments it is published under, and a path in its folder."""
 
     skill: CatalogSkill
@@ -157,7 +164,7 @@ class PublishedSkills:
         self._refresh_seconds = refresh_seconds
         self.sessions = SessionPool(open_session)
         self.watched = False
-        self._publisher = Publisher()
+        self._publisher = EntryBuilder()
         self._lock = threading.Lock()
         self._refreshed = time.monotonic()
         self._index: _Index | None = None
@@ -215,7 +222,7 @@ class PublishedSkills:
         """Return the address of a file of a skill."""
         return address(*self.base_of(skill), *os.fsencode(path).decode("utf-8", "replace").split("/"))
 
-    def locate(self, uri: str) -> SkillAddress | None:
+    def locate(self, uri: str) -> SkillTarget | None:
         """Return the target of a canonical address, or None."""
         target = self._find(uri)
         if target is None:
@@ -224,7 +231,7 @@ class PublishedSkills:
             target = self._find(uri)
         return target
 
-    def _find(self, uri: str) -> SkillAddress | None:
+    def _find(self, uri: str) -> SkillTarget | None:
         try:
             found = parse_address(uri)
         except SkillError:
@@ -236,21 +243,21 @@ class PublishedSkills:
         for length in (1, 2):
             skill = index.by_base.get(segments[:length])
             if skill is not None:
-                return SkillAddress(skill, segments[:length], "/".join(segments[length:]))
+                return SkillTarget(skill, segments[:length], "/".join(segments[length:]))
         return None
 
     # Published entries ----------------------------------------------------------------------------
 
-    def scan(self, target: SkillAddress) -> SkillState | None:
+    def scan(self, target: SkillTarget) -> PublishableFolder | None:
         """Return the files and folders of a skill as they are now, or None if it is gone."""
         try:
             return self._publisher.scan(target.skill, target.base)
         except OSError:
             return None
 
-    def published(self, skill: CatalogSkill) -> Iterator[Published | OmittedSkill]:
+    def published(self, skill: CatalogSkill) -> Iterator[PublishableSkill | OmittedSkill]:
         """Yield a skill and those inside it, as far as they are published."""
-        target = SkillAddress(skill, self.base_of(skill), "")
+        target = SkillTarget(skill, self.base_of(skill), "")
         state = self.scan(target)
         if state is None:
             yield OmittedSkill(address(*target.base, "SKILL.md"), "its folder is gone")

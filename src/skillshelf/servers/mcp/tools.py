@@ -10,7 +10,7 @@ from skillshelf.catalog.load import SCHEME, SKILL_FILE
 from skillshelf.core.limits import DESCRIPTION_SHOWN, PAGE_ENTRIES
 from skillshelf.core.text import cut, fold, plural, visible
 from skillshelf.core.values import CatalogSkill
-from skillshelf.servers.mcp.publish import InvalidCursor, cursor_after, cursor_key, skills_after
+from skillshelf.servers.mcp.skill_entries import InvalidCursor, cursor_after, cursor_key, skills_after
 from skillshelf.servers.mcp.skills import PublishedSkills
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.policy import can_run

@@ -11,8 +11,8 @@ from types import NoneType
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict, get_args
 
 from skillshelf import __version__
+from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.settings import load_settings
-from skillshelf.config.systems import SYSTEMS
 from skillshelf.core.environment import make_environment
 from skillshelf.core.json_types import CatalogForm, ResourceForm, SearchForm, ShownForm, SkillForm, ToolForm
 from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound, kind_of
@@ -38,7 +38,7 @@ class Method(NamedTuple):
     handler: Callable[..., Any] | None = None
 
 
-class _Version(TypedDict):
+class _LoadedVersion(TypedDict):
     path: str
     mtime_ms: int
 
@@ -48,7 +48,7 @@ class _SkillsState(TypedDict):
     root_dir: str
     working_dir: str
     catalog: CatalogForm
-    loaded_versions: list[_Version]
+    loaded_versions: list[_LoadedVersion]
 
 
 class _Capabilities(TypedDict):

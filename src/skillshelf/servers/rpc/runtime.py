@@ -15,7 +15,7 @@ from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillError, SkillsDisabled
 from skillshelf.journal.events import SkillLoaded, payload_of, type_of
 from skillshelf.session.effects import real_effects
-from skillshelf.session.recorder import Recording
+from skillshelf.session.recorder import RecordingOptions
 from skillshelf.session.results import message_text
 from skillshelf.session.session import Session
 from skillshelf.session.tools import ToolError
@@ -144,7 +144,7 @@ class Runtime:
             self._client.on_event({"session": name, "type": type_of(event), **payload_of(event)})
 
         effects = real_effects()
-        recording = Recording(path, self.options.keep and path is not None, "never", on_event)
+        recording = RecordingOptions(path, self.options.keep and path is not None, "never", on_event)
         return {"policy": policy, "confirm": confirm, "recording": recording, "effects": effects._replace(load=load)}
 
     @contextmanager

@@ -29,12 +29,12 @@ from skillshelf.core.limits import (
 from skillshelf.core.values import CatalogSkill, Stamp
 
 __all__ = [
+    "EntryBuilder",
     "InvalidCursor",
     "OmittedSkill",
-    "Published",
-    "Publisher",
+    "PublishableFolder",
+    "PublishableSkill",
     "SkillEntry",
-    "SkillState",
     "address",
     "cursor_after",
     "cursor_key",
@@ -118,7 +118,7 @@ class OmittedSkill(NamedTuple):
     reason: str
 
 
-class SkillState(NamedTuple):
+class PublishableFolder(NamedTuple):
     """The files and folders of a skill that can be published, from one scan of its folder, and its base address."""
 
     skill: CatalogSkill
@@ -132,10 +132,10 @@ class SkillState(NamedTuple):
         return address(*self.base, *(path.split("/") if path else ()))
 
 
-class Published(NamedTuple):
+class PublishableSkill(NamedTuple):
     """A SKILL.md that may be published: its path in the scanned folder, its frontmatter and its bytes."""
 
-    state: SkillState
+    state: PublishableFolder
     path: str
     frontmatter: Mapping[str, Any]
     data: bytes
@@ -151,21 +151,21 @@ class Published(NamedTuple):
         return self.path.removesuffix(SKILL_FILE)
 
 
-class Publisher:
+class EntryBuilder:
     """Scans folders of skills and caches the digests of their files."""
 
     def __init__(self) -> None:
         self._digests: dict[Stamp, str] = {}
 
-    def scan(self, skill: CatalogSkill, base: tuple[str, ...]) -> SkillState:
+    def scan(self, skill: CatalogSkill, base: tuple[str, ...]) -> PublishableFolder:
         """Return the part of a skill's folder that can be served; raise OSError if the folder is gone."""
         with files.Folder(skill.real_dir) as folder:
             tree = _settled_tree(folder)
         served = {path: stamp for path, stamp in tree.files.items() if _is_address(base, path)}
         folders = tuple(path for path in tree.folders if _is_address(base, path))
-        return SkillState(skill, base, dict(sorted(served.items())), folders, tree.complete)
+        return PublishableFolder(skill, base, dict(sorted(served.items())), folders, tree.complete)
 
-    def skills(self, state: SkillState) -> Iterator[Published | OmittedSkill]:
+    def skills(self, state: PublishableFolder) -> Iterator[PublishableSkill | OmittedSkill]:
         """Yield the skill itself, then each one inside it; those that may not be published with the reason."""
         inner = [path for path in state.files if path.endswith("/" + SKILL_FILE)]
         for path in (SKILL_FILE, *inner):
@@ -178,9 +178,9 @@ class Publisher:
             expected = state.skill.name if path == SKILL_FILE else path.split("/")[-2]
             fields, reason = _frontmatter(data, expected)
             reason = reason or _too_much(state, path.removesuffix(SKILL_FILE))
-            yield OmittedSkill(state.uri(path), reason) if reason else Published(state, path, fields, data)
+            yield OmittedSkill(state.uri(path), reason) if reason else PublishableSkill(state, path, fields, data)
 
-    def entry(self, published: Published) -> SkillEntry:
+    def entry(self, published: PublishableSkill) -> SkillEntry:
         """Return the entry of a skill; raise OSError if its folder changes while it is read."""
         manifest = []
         with files.Folder(published.state.skill.real_dir) as folder:
@@ -257,7 +257,7 @@ def _too_long(fields: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _too_much(state: SkillState, folder: str) -> str | None:
+def _too_much(state: PublishableFolder, folder: str) -> str | None:
     """Return the reason if a skill has more files or bytes than the extension allows."""
     inside = [stamp[2] for path, stamp in state.files.items() if path.startswith(folder)]
     if not state.complete or len(inside) > PUBLISHED_FILES:

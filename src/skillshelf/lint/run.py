@@ -6,14 +6,14 @@ from typing import Any, Literal, NamedTuple, TextIO
 
 from skillshelf.catalog.build import build
 from skillshelf.catalog.discovery import NEAR_MISSES, SKILL_FILE, Found, discover, probe
-from skillshelf.catalog.document import Document, parse, parse_options
+from skillshelf.catalog.document import ParsedFrontmatter, parse, parse_options
 from skillshelf.catalog.rules import check, name_of, placed
 from skillshelf.catalog.search_roots import resolve_roots
+from skillshelf.config.builtin_profiles import author_severities
 from skillshelf.config.profile import Profile
-from skillshelf.config.systems import author_severities
 from skillshelf.core import files
-from skillshelf.core.atomic_write import replace_file, why_not_replaced
 from skillshelf.core.console import watched
+from skillshelf.core.disk_writes import replace_file, why_not_replaced
 from skillshelf.core.environment import find_repository
 from skillshelf.core.limits import CHECKED_DIRECTORIES, SKILL_FILE_BYTES
 from skillshelf.core.values import Candidate, Diagnostic, Filtered, Finding, Root, Severity
@@ -298,7 +298,7 @@ def _check_bytes(target: Target, data: bytes, profile: Profile, fixes: Mapping[t
     return _CheckedFile(target, name, tuple(mentions), tuple(found), None)
 
 
-def _about_fields(document: Document, target: Target, profile: Profile) -> Sequence[Finding]:
+def _about_fields(document: ParsedFrontmatter, target: Target, profile: Profile) -> Sequence[Finding]:
     if any(finding.rule not in _READABLE for finding in document.findings):
         return document.findings
     findings = check(document, target.directory, profile)
