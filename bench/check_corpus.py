@@ -46,7 +46,7 @@ def table(before: Report, after: Report) -> str:
 
 
 def unexpected(old: Path, new: Path) -> list[str]:
-    """What changed in a copy that no repair accounts for."""
+    """Return the changes in a copy that no fix explains."""
     problems = []
     for path in sorted(old.rglob("SKILL.md")):
         was, now = path.read_bytes(), (new / path.relative_to(old)).read_bytes()

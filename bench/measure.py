@@ -69,7 +69,7 @@ def _reason(code: int, errors: bytes, cap: float, wall: float) -> str:
 
 
 def _said(output: bytes) -> dict[str, Any]:
-    """What the last line of a driver says, or how many skills a listing of ours shows."""
+    """Return the number in the last line of a driver, or the number of skills in one of our listings."""
     last = output.rstrip().rpartition(b"\n")[2]
     if last.startswith(b'{"listed"'):
         return dict(json.loads(last))

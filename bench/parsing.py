@@ -12,7 +12,7 @@ from typing import Any
 
 
 def ours() -> Callable[[bytes], Any]:
-    """What a scan does with the head of a file: find the fences, parse, bound, look for odd forms."""
+    """Do what a scan does with the head of a file: find the fences, parse, apply limits, check its form."""
     from skillshelf.catalog.document import parse
 
     return lambda head: parse(head, whole=False)

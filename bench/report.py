@@ -65,7 +65,7 @@ class Goal(NamedTuple):
     at_least: bool = False
 
     def verdict(self, value: float | None) -> str:
-        """Whether the value is where it should be."""
+        """Return whether the value reaches its goal."""
         if value is None:
             return "not measured"
         sign = -1 if self.at_least else 1
@@ -213,7 +213,7 @@ def _parsing_table(report: Report) -> str:
 
 
 def profile_table(title: str, found: Any, *, functions: bool) -> str:
-    """What one listing of ours spends on what, by group and, if asked, by function."""
+    """Return the time of one listing by group and, on request, by function."""
     if isinstance(found, str):
         return f"{title}: {found}"
     each, total = found["cpu_ms"] * 1e3 / found["skills"], sum(group[1] for group in found["groups"])

@@ -1,4 +1,4 @@
-"""What is measured: a row is a name and the command that lists a tree; and the trees."""
+"""Define what is measured: rows (a name and the command that lists a tree) and the trees."""
 
 import subprocess
 import sys

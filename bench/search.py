@@ -37,7 +37,7 @@ from skillshelf.search.rank import WEIGHTS, Weights
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DEPTH = 10
-"""How many answers of a query are looked at."""
+"""The number of results of a query that count."""
 
 
 class Query(NamedTuple):
@@ -143,7 +143,7 @@ def fts5(texts: Mapping[str, tuple[str, str, str]]) -> Answer:
 
 
 def peer_answers(python: str, texts: Mapping[str, tuple[str, str, str]], queries: Sequence[Query]) -> dict[str, Any]:
-    """What the peers answer, from an environment of their own."""
+    """Return the results of the peers, run in an environment of their own."""
     work = {"skills": [[path, *text] for path, text in texts.items()], "queries": [query.text for query in queries]}
     script = REPOSITORY / "bench" / "search_peers.py"
     done = subprocess.run([python, str(script)], input=json.dumps(work), capture_output=True, text=True, check=False)
@@ -183,7 +183,7 @@ def quality_table(root: Path, queries: Sequence[Query], home: Path, peers: str |
 
 
 def cost_table(sizes: Sequence[int], queries: Sequence[Query], real: Path, cap: int) -> list[list[str]]:
-    """What an index costs at several sizes; each in a process of its own, so that memory is its own."""
+    """Measure an index at several sizes, each in its own process, so that memory is measured alone."""
     rows = [
         [
             *("skills", "build, CPU s (wall)", "after one edit, CPU ms (wall)", "rebuild / edit"),
@@ -255,7 +255,7 @@ def one_size(work: Mapping[str, Any]) -> list[str]:
 
 
 def starts(root: Path, home: Path) -> float:
-    """What a search in a new process costs, in starts of a bare Python; the least CPU time of both counts."""
+    """Measure a search in a new process, in bare Python starts; the minimum CPU time of both counts."""
     lines = [f"{table} = {json.dumps(value)}" for table, value in our_settings(root)["skills"].items()]
     profile = [f"{key} = {json.dumps(value)}" for key, value in our_settings(root)["profiles"]["bench"].items()]
     config = home / "bench.toml"

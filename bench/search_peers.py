@@ -42,7 +42,7 @@ def with_bm25s(skills, queries):
 
 
 class Registered:
-    """What the selector asks of a skill."""
+    """The part of a skill that the selector uses."""
 
     def __init__(self, path, name, description):
         self.path, self.told = path, {"name": name, "description": description}
@@ -55,7 +55,7 @@ class Registered:
 
 
 class Registry:
-    """What the selector asks of a registry; the real one accepts no two skills of a name."""
+    """The part of a registry that the selector uses; the real one rejects a second skill of the same name."""
 
     def __init__(self, skills):
         self.skills = [Registered(*skill[:3]) for skill in skills]

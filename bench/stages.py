@@ -1,4 +1,4 @@
-"""Where our time goes: `python bench/stages.py HOME [warm]` profiles one listing and groups what it spent.
+"""Profile one listing and group its time by stage: `python bench/stages.py HOME [warm]`.
 
 The profiler makes Python calls dearer than they are, so the shares are exact only to some per cent; the CPU time
 beside them is taken without it.
