@@ -13,7 +13,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 from skillshelf.adapters.loaders import Skill, SkillDiscovery
-from skillshelf.adapters.registry import RegistryShelf, SkillRegistry, skills_of
+from skillshelf.adapters.registry import RegistryBackedShelf, SkillRegistry, skills_of
 from skillshelf.catalog.load import LoadedSkill
 from skillshelf.config.builtin_profiles import LOADER_PROFILES
 from skillshelf.errors import ConfigurationError, PermissionDenied, SkillError, SkillNotFound
@@ -134,7 +134,7 @@ class AgentSession:
             base = shelf or open_shelf(profile=LOADER_PROFILES["registry"].name)
             if configuration.auto_discover_skills:
                 _discover(registry, base, configuration.skill_search_paths)
-            skills = RegistryShelf(base, registry, discovers=configuration.auto_discover_skills)
+            skills = RegistryBackedShelf(base, registry, discovers=configuration.auto_discover_skills)
             session = skills.session(
                 policy,
                 journal=journal,

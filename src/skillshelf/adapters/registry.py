@@ -13,7 +13,7 @@ from skillshelf.errors import SkillNotFound
 from skillshelf.session.render import activated
 from skillshelf.shelf import Shelf
 
-__all__ = ["RegistryShelf", "SkillRegistry", "SkillTool", "SkillToolOutput", "skills_of"]
+__all__ = ["RegistryBackedShelf", "SkillRegistry", "SkillTool", "SkillToolOutput", "skills_of"]
 
 
 class SkillRegistry:
@@ -171,7 +171,7 @@ class SkillTool:
         )
 
 
-class RegistryShelf(Shelf):
+class RegistryBackedShelf(Shelf):
     """A shelf whose catalog is the current content of a registry; with `discovers`, it follows the shelf below."""
 
     def __init__(self, base: Shelf, registry: SkillRegistry, *, discovers: bool) -> None:

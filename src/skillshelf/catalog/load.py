@@ -37,9 +37,9 @@ __all__ = [
     "SKILL_FILE",
     "Listing",
     "LoadedSkill",
+    "OmittedFile",
     "Resource",
     "ResourceAddress",
-    "UnlistedSkill",
     "digest_of",
     "list_files",
     "load",
@@ -145,7 +145,7 @@ def _segment(raw: str) -> str:
 # Names --------------------------------------------------------------------------------------------
 
 
-class UnlistedSkill(NamedTuple):
+class OmittedFile(NamedTuple):
     """A file that the catalog reports without holding it as a skill, and the entry that says why."""
 
     name: str
@@ -190,19 +190,19 @@ def _skill_file(path: str, cwd: str) -> str | None:
     return wanted if os.path.basename(wanted) == SKILL_FILE else os.path.join(wanted, SKILL_FILE)
 
 
-def omissions(catalog: Catalog) -> Iterator[UnlistedSkill]:
+def omissions(catalog: Catalog) -> Iterator[OmittedFile]:
     """Yield everything that was rejected, shadowed or filtered; a rejected file goes by the name of its folder."""
     for error in catalog.errors:
         is_skill_file = os.path.basename(error.path).lower() == SKILL_FILE.lower()
         folder = os.path.dirname(error.path) if is_skill_file else error.path
-        yield UnlistedSkill(os.path.basename(folder), error.path, error)
-    yield from (UnlistedSkill(loser.name, loser.path, loser) for loser in catalog.shadowed)
-    yield from (UnlistedSkill(entry.name, entry.path, entry) for entry in catalog.filtered)
+        yield OmittedFile(os.path.basename(folder), error.path, error)
+    yield from (OmittedFile(loser.name, loser.path, loser) for loser in catalog.shadowed)
+    yield from (OmittedFile(entry.name, entry.path, entry) for entry in catalog.filtered)
 
 
 def omissions_of(
     catalog: Catalog, *, name: str | None = None, path: str | None = None, cwd: str = "/"
-) -> list[UnlistedSkill]:
+) -> list[OmittedFile]:
     """Return what became of a path, or else a name, that `resolve` does not find."""
     if path is None:
         return [omission for omission in omissions(catalog) if omission.name == name]

@@ -27,7 +27,7 @@ class Roots(NamedTuple):
     switches: tuple["SettingInFiles", ...] = ()
 
 
-class _NamedFolder(NamedTuple):
+class _RuleFolder(NamedTuple):
     """A folder that a rule names; it may not exist."""
 
     path: str
@@ -51,7 +51,7 @@ class _RootContext(NamedTuple):
 def resolve_roots(profile: Profile, environment: Environment, settings: Settings, *, trust: Trust) -> Roots:
     """Return every root of the profile in this environment; a folder named twice keeps its first position."""
     context = _root_context(profile, environment, settings)
-    named: dict[str, _NamedFolder] = {}
+    named: dict[str, _RuleFolder] = {}
     homes = _home_roots(profile, environment)
     for rule in sorted(profile.roots, key=lambda rule: -rule.priority):
         for folder in BASES[rule.base](rule, context):
@@ -119,7 +119,7 @@ def _home_roots(profile: Profile, environment: Environment) -> set[str]:
     return {os.path.join(home, path) for home in homes for path in paths}
 
 
-def _unlinked(folder: _NamedFolder) -> str:
+def _unlinked(folder: _RuleFolder) -> str:
     """Return the path of a chain root, with the real path of its folder in the chain."""
     return os.path.join(files.real_path(folder.path.removesuffix("/" + folder.label)), folder.label)
 
@@ -127,57 +127,57 @@ def _unlinked(folder: _NamedFolder) -> str:
 # Bases of rules -----------------------------------------------------------------------------------
 
 
-def _from_env(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
+def _from_env(rule: RootRule, context: _RootContext) -> Iterator[_RuleFolder]:
     for variable in rule.paths:
         for entry in context.environment.env.get(variable, "").split(":"):
             if entry:
-                yield _NamedFolder(expand(entry, context.environment, base=context.environment.cwd), rule, "")
+                yield _RuleFolder(expand(entry, context.environment, base=context.environment.cwd), rule, "")
 
 
-def _from_chain(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
+def _from_chain(rule: RootRule, context: _RootContext) -> Iterator[_RuleFolder]:
     for folder in context.chain:
         if context.profile.home_in_chain == "skip" and _is_home(folder, context.environment):
             continue
         for path in rule.paths:
-            yield _NamedFolder(os.path.join(folder, path), rule, path)
+            yield _RuleFolder(os.path.join(folder, path), rule, path)
 
 
 def _is_home(folder: str, environment: Environment) -> bool:
     return environment.home is not None and files.real_path(folder) == files.real_path(environment.home)
 
 
-def _from_cwd(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
+def _from_cwd(rule: RootRule, context: _RootContext) -> Iterator[_RuleFolder]:
     for path in rule.paths:
-        yield _NamedFolder(os.path.normpath(os.path.join(context.environment.cwd, path)), rule, path)
+        yield _RuleFolder(os.path.normpath(os.path.join(context.environment.cwd, path)), rule, path)
 
 
-def _from_repository(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
+def _from_repository(rule: RootRule, context: _RootContext) -> Iterator[_RuleFolder]:
     for path in rule.paths:
-        yield _NamedFolder(os.path.join(context.repository, path), rule, path)
+        yield _RuleFolder(os.path.join(context.repository, path), rule, path)
 
 
-def _from_custom(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
+def _from_custom(rule: RootRule, context: _RootContext) -> Iterator[_RuleFolder]:
     for path in context.settings.custom_directories:
-        yield _NamedFolder(path, rule, "")
+        yield _RuleFolder(path, rule, "")
 
 
-def _from_home(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
+def _from_home(rule: RootRule, context: _RootContext) -> Iterator[_RuleFolder]:
     if context.environment.home is None:
         return
     moved = context.environment.env.get(rule.moved_by, "") if rule.moved_by else ""
     for path in rule.paths:
         if os.path.isabs(moved):
-            yield _NamedFolder(os.path.join(moved, path.partition("/")[2]), rule, path)
+            yield _RuleFolder(os.path.join(moved, path.partition("/")[2]), rule, path)
         else:
-            yield _NamedFolder(os.path.join(context.environment.home, path), rule, path)
+            yield _RuleFolder(os.path.join(context.environment.home, path), rule, path)
 
 
-def _from_fixed(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
+def _from_fixed(rule: RootRule, context: _RootContext) -> Iterator[_RuleFolder]:
     for path in rule.paths:
-        yield _NamedFolder(path, rule, path)
+        yield _RuleFolder(path, rule, path)
 
 
-def _from_plugin_list(rule: RootRule, context: _RootContext) -> Iterator[_NamedFolder]:
+def _from_plugin_list(rule: RootRule, context: _RootContext) -> Iterator[_RuleFolder]:
     """Yield the folders of every installed plugin, in the order of the plugin list in the home folder."""
     if context.environment.home is None or rule.plugin_list is None:
         return
@@ -186,7 +186,7 @@ def _from_plugin_list(rule: RootRule, context: _RootContext) -> Iterator[_NamedF
         return
     for install_path in _install_paths(path, context.problems):
         for below in rule.paths:
-            yield _NamedFolder(
+            yield _RuleFolder(
                 expand(f"{install_path}/{below}", context.environment, base=os.path.dirname(path)), rule, ""
             )
 
@@ -208,7 +208,7 @@ def _install_paths(path_of_list: str, problems: list[Diagnostic]) -> Iterator[st
         )
 
 
-BASES: Mapping[Base, Callable[[RootRule, _RootContext], Iterator[_NamedFolder]]] = {
+BASES: Mapping[Base, Callable[[RootRule, _RootContext], Iterator[_RuleFolder]]] = {
     "env": _from_env,
     "chain": _from_chain,
     "cwd": _from_cwd,
@@ -223,7 +223,7 @@ BASES: Mapping[Base, Callable[[RootRule, _RootContext], Iterator[_NamedFolder]]]
 # One root -----------------------------------------------------------------------------------------
 
 
-def _root(named: _NamedFolder, context: _RootContext, trust: Trust, homes: set[str]) -> Root:
+def _root(named: _RuleFolder, context: _RootContext, trust: Trust, homes: set[str]) -> Root:
     rule, profile = named.rule, context.profile
     if rule.provider:
         source = f"{rule.provider}:{'project' if rule.kind == 'project' else 'user'}"
@@ -258,7 +258,7 @@ def is_on(variable: str, environment: Environment) -> bool:
     return is_true(environment.env.get(variable, ""))
 
 
-def _is_trusted_root(named: _NamedFolder, context: _RootContext, trust: Trust) -> bool:
+def _is_trusted_root(named: _RuleFolder, context: _RootContext, trust: Trust) -> bool:
     if named.rule.kind != "project":
         return True
     if context.profile.trust_file is not None:
@@ -291,7 +291,7 @@ def _plugin_prefix(root: str, profile: Profile) -> str:
         folder = parent
 
 
-def _real_path(named: _NamedFolder, problems: list[Diagnostic]) -> str | None:
+def _real_path(named: _RuleFolder, problems: list[Diagnostic]) -> str | None:
     """Return the real path of a root; None if it does not exist or is not a folder."""
     try:
         real = files.resolve_link(named.path)

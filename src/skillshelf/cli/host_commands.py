@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skillshelf.cli.host_views import HostCount, HostRemarks, SkillHostsRow, best_of, diff_view, hosts_view, why_view
+from skillshelf.cli.host_views import HostCount, HostTableNotes, SkillHostsRow, best_of, diff_view, hosts_view, why_view
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.settings import Settings
@@ -211,7 +211,7 @@ def hosts(values: Values) -> int:
         write(diff_view(names[0], names[1], sides, display, screen))
     else:
         warnings = [f"{display.short(miss.path)} {miss.message}" for miss in misses]
-        write(hosts_view(counts, rows, HostRemarks(_long_descriptions(survey), warnings), display, screen))
+        write(hosts_view(counts, rows, HostTableNotes(_long_descriptions(survey), warnings), display, screen))
     _note_unseen(survey)
     return DONE
 

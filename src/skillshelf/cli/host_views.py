@@ -12,7 +12,7 @@ from skillshelf.hosts.explain import FileExplanation
 from skillshelf.hosts.fixes import Fix
 from skillshelf.hosts.stages import NO_WINNER, Verdict
 
-__all__ = ["HostCount", "HostRemarks", "SkillHostsRow", "best_of", "diff_view", "hosts_view", "why_view"]
+__all__ = ["HostCount", "HostTableNotes", "SkillHostsRow", "best_of", "diff_view", "hosts_view", "why_view"]
 
 _WORDS = {True: "yes", False: "no", None: "?"}
 _MARKS = {True: "+", False: "-", None: "?"}
@@ -212,7 +212,7 @@ class SkillHostsRow(NamedTuple):
     hosts: Mapping[str, bool | None]
 
 
-class HostRemarks(NamedTuple):
+class HostTableNotes(NamedTuple):
     """The text below the table of hosts: the longest descriptions, and warnings about misspelt folders."""
 
     long_descriptions: Sequence[tuple[str, int]]
@@ -226,7 +226,7 @@ _NAMES_SHOWN = 3
 def hosts_view(
     counts: Sequence[HostCount],
     rows: Sequence[SkillHostsRow],
-    remarks: HostRemarks,
+    remarks: HostTableNotes,
     display: PathDisplay,
     screen: Screen,
 ) -> str:

@@ -224,14 +224,14 @@ _UNIT = 256
 _POSTINGS_KEPT = 50_000
 
 
-class _TermSteps(NamedTuple):
+class _TermPostings(NamedTuple):
     """The tokens of a term with their steps, and the number of skills that have it."""
 
     steps: tuple[tuple[str, int], ...]
     skills: int
 
 
-_NO_POSTINGS = _TermSteps((), 0)
+_NO_POSTINGS = _TermPostings((), 0)
 
 
 class IndexSnapshot:
@@ -261,7 +261,7 @@ class IndexSnapshot:
         self._positions = positions
         self._outdated = outdated
         self._whole = not outdated and all(layer.doc_freq("terms", "/") == layer.num_docs for layer in layers)
-        self._known: dict[str, _TermSteps] = {}
+        self._known: dict[str, _TermPostings] = {}
 
     def weight(self, term: str) -> float:
         """Return how rare a term is among the skills; 0 if none has it."""
@@ -302,7 +302,7 @@ class IndexSnapshot:
     def _token(self, token: str) -> "tantivy.Query":
         return self._term_query(self._schema, "terms", token, index_option="basic")
 
-    def _postings(self, term: str) -> _TermSteps:
+    def _postings(self, term: str) -> _TermPostings:
         known = self._known.get(term)
         if known is None:
             # A single character begins every pair it is the first of, and is a term itself at the end of a run.
@@ -314,7 +314,7 @@ class IndexSnapshot:
             tokens = list(dict.fromkeys(token for token, _ in found))
             counted = self._whole and not single
             skills = sum(skills for _, skills in found) if counted else self._count(tokens)
-            known = _TermSteps(tuple((token, int(token.rpartition("/")[2])) for token in tokens), skills)
+            known = _TermPostings(tuple((token, int(token.rpartition("/")[2])) for token in tokens), skills)
             if len(self._known) >= _POSTINGS_KEPT:
                 self._known.clear()
             self._known[term] = known

@@ -15,10 +15,10 @@ from skillshelf.errors import ConfigurationError
 __all__ = [
     "Confirm",
     "Decision",
-    "Pattern",
     "Policy",
     "PolicyName",
     "SkillToolLimits",
+    "ToolPattern",
     "Verdict",
     "can_run",
     "common",
@@ -40,7 +40,7 @@ _SHELL = re.compile(r"[;&|<>$`\\(){}!\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 _COMMAND_KEYS = ("command", "cmd", "file_path", "path", "url", "uri", "query", "pattern")
 
 
-class Pattern(NamedTuple):
+class ToolPattern(NamedTuple):
     """One entry of `allowed-tools`; without argument and prefix it covers the whole tool."""
 
     tool: str
@@ -57,7 +57,7 @@ class Pattern(NamedTuple):
             return text is not None and _begins(text, self.prefix) and not _SHELL.search(text)
         return self.argument is None or self.argument == text
 
-    def covers(self, other: "Pattern") -> bool:
+    def covers(self, other: "ToolPattern") -> bool:
         """Return True if this pattern covers every call that the other one covers."""
         if self.tool != other.tool:
             return False
@@ -72,7 +72,7 @@ def _begins(text: str, prefix: str) -> bool:
     return text == prefix or text.startswith((prefix + " ", prefix + "\t"))
 
 
-def parse_patterns(value: Any) -> tuple[tuple[Pattern, ...], tuple[str, ...]] | None:
+def parse_patterns(value: Any) -> tuple[tuple[ToolPattern, ...], tuple[str, ...]] | None:
     """Return the patterns of `allowed-tools` and the entries that are not valid; None if the field is empty."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
@@ -83,21 +83,21 @@ def parse_patterns(value: Any) -> tuple[tuple[Pattern, ...], tuple[str, ...]] | 
     return tuple(pattern for _, pattern in found if pattern is not None), invalid
 
 
-def _parse(word: str) -> Pattern | None:
+def _parse(word: str) -> ToolPattern | None:
     """Return the pattern of an entry, or None; a star is valid only in `prefix:*` and `(*)`."""
     match = _PATTERN.fullmatch(word)
     if match is None:
         return None
     tool, inner = match.groups()
     if inner is None or inner == "*":
-        return Pattern(tool)
+        return ToolPattern(tool)
     if inner.endswith(":*"):
         prefix = inner[:-2].strip()
-        return Pattern(tool, prefix=prefix) if prefix and "*" not in prefix else None
-    return Pattern(tool, argument=inner) if inner and "*" not in inner else None
+        return ToolPattern(tool, prefix=prefix) if prefix and "*" not in prefix else None
+    return ToolPattern(tool, argument=inner) if inner and "*" not in inner else None
 
 
-def covered(patterns: Iterable[Pattern], tool: str, arguments: Mapping[str, Any]) -> bool:
+def covered(patterns: Iterable[ToolPattern], tool: str, arguments: Mapping[str, Any]) -> bool:
     """Return True if one of the patterns covers this call."""
     text = _text_of(arguments)
     return any(pattern.tool == tool and pattern.covers_text(text) for pattern in patterns)
@@ -111,7 +111,7 @@ def _text_of(arguments: Mapping[str, Any]) -> str | None:
     return texts[0] if len(texts) == 1 and isinstance(texts[0], str) else None
 
 
-def common(lists: Sequence[Sequence[Pattern]]) -> tuple[Pattern, ...]:
+def common(lists: Sequence[Sequence[ToolPattern]]) -> tuple[ToolPattern, ...]:
     """Return the patterns that all lists allow: of two patterns that overlap, the narrower."""
     kept = list(lists[0]) if lists else []
     for patterns in lists[1:]:
@@ -158,7 +158,7 @@ class SkillToolLimits(NamedTuple):
 
     name: str
     trusted: bool
-    patterns: tuple[Pattern, ...] | None
+    patterns: tuple[ToolPattern, ...] | None
 
 
 def policy_to_dict(policy: Policy) -> dict[str, Any]:

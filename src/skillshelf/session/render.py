@@ -14,7 +14,7 @@ from skillshelf.core.values import Diagnostic
 
 __all__ = [
     "MODES",
-    "AgentsFile",
+    "AgentsMdFile",
     "Rendered",
     "activated",
     "agents_context",
@@ -65,7 +65,7 @@ STEPS = 20
 FILE_NAME = "AGENTS.md"
 
 
-class AgentsFile(NamedTuple):
+class AgentsMdFile(NamedTuple):
     """One AGENTS.md; `depth` counts the folders from the working directory up to it."""
 
     path: str
@@ -73,13 +73,13 @@ class AgentsFile(NamedTuple):
     text: str
 
 
-def find_agents_md(cwd: str) -> list[AgentsFile]:
+def find_agents_md(cwd: str) -> list[AgentsMdFile]:
     """Return the AGENTS.md files from a folder upward, nearest first, at most 20 steps; hidden folders are skipped."""
     found = []
     folder = os.path.abspath(cwd)
     for depth in range(STEPS + 1):
         if not os.path.basename(folder).startswith(".") and (text := _text(folder)) is not None:
-            found.append(AgentsFile(os.path.join(folder, FILE_NAME), depth, text))
+            found.append(AgentsMdFile(os.path.join(folder, FILE_NAME), depth, text))
         parent = os.path.dirname(folder)
         if parent == folder:
             break

@@ -16,11 +16,11 @@ __all__ = [
     "METHOD_NOT_FOUND",
     "PARSE_ERROR",
     "REFUSED",
+    "ClientResponse",
     "Incoming",
     "InvalidMessage",
     "Message",
     "Request",
-    "ResponseMessage",
     "error_response",
     "line_of",
     "parse_message",
@@ -43,7 +43,7 @@ class Request(NamedTuple):
     has_id: bool
 
 
-class ResponseMessage(NamedTuple):
+class ClientResponse(NamedTuple):
     """A client's response to a request of the server; the result is None if it is an error."""
 
     id: Id
@@ -58,7 +58,7 @@ class InvalidMessage(NamedTuple):
     message: str
 
 
-Message = Request | ResponseMessage | InvalidMessage
+Message = Request | ClientResponse | InvalidMessage
 
 
 class Incoming(NamedTuple):
@@ -134,7 +134,7 @@ def _message(value: Any) -> Message:
     if valid_id is None and given is not None:
         return InvalidMessage(None, INVALID_REQUEST, "an id is text, a number or null")
     if "method" not in value and ("result" in value or "error" in value):
-        return ResponseMessage(valid_id, None if "error" in value else value["result"])
+        return ClientResponse(valid_id, None if "error" in value else value["result"])
     if not isinstance(value.get("method"), str):
         return InvalidMessage(valid_id, INVALID_REQUEST, "a request has a method, which is text")
     params = value.get("params")

@@ -24,7 +24,7 @@ from skillshelf.shelf import Shelf, open_shelf
 if TYPE_CHECKING:
     from skillshelf.journal.events import Event
 
-__all__ = ["Client", "Options", "Refused", "Runtime"]
+__all__ = ["ClientCallbacks", "Options", "Refused", "Runtime"]
 
 
 Reread = Literal["nothing", "disk", "everything"]
@@ -44,7 +44,7 @@ class Options(NamedTuple):
     keep: bool = False
 
 
-class Client(NamedTuple):
+class ClientCallbacks(NamedTuple):
     """The callbacks to the other side: ask its user, send it an event, and print a note for people."""
 
     confirm: Callable[[str, str, str, str], bool | Literal["remember"]]
@@ -71,7 +71,7 @@ class _ShelfSlot:
 class Runtime:
     """The state between requests: catalogs by folder, open sessions, and the loaded versions of skills."""
 
-    def __init__(self, options: Options, client: Client) -> None:
+    def __init__(self, options: Options, client: ClientCallbacks) -> None:
         self.options = options
         self.sessions: dict[str, Session] = {}
         self.loaded_versions: dict[str, int] = {}

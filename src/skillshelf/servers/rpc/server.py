@@ -25,17 +25,17 @@ from skillshelf.servers.rpc.messages import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     REFUSED,
+    ClientResponse,
     InvalidMessage,
     Message,
     Request,
-    ResponseMessage,
     error_response,
     line_of,
     parse_message,
     too_long,
 )
 from skillshelf.servers.rpc.methods import METHODS, run_method
-from skillshelf.servers.rpc.runtime import Client, Options, Refused, Runtime
+from skillshelf.servers.rpc.runtime import ClientCallbacks, Options, Refused, Runtime
 from skillshelf.session.results import message_text
 from skillshelf.shelf import open_shelf
 
@@ -193,12 +193,12 @@ class Server:
         self._most_sessions = most_sessions
         self._most_waiting_bytes = most_waiting_bytes
         self._writer = Writer(write)
-        self._runtime = Runtime(options, Client(self._confirm, self._send_event, note))
+        self._runtime = Runtime(options, ClientCallbacks(self._confirm, self._send_event, note))
         self._lock = threading.Lock()
         self._waiting_bytes = 0
         self._opened = 0
         self._confirms = 0
-        self._open_confirms: dict[str, _Confirm] = {}
+        self._open_confirms: dict[str, _PendingConfirm] = {}
         self._is_ending = False
         self._is_stopped = False
         self._shared_workers = {"shared": Workers(_SHARED_THREADS), "confirming": Workers(RPC_ASKING)}
@@ -228,7 +228,7 @@ class Server:
     def _handle(self, message: Message, size: int, reply: Reply) -> None:
         if isinstance(message, InvalidMessage):
             reply(error_response(*message))
-        elif isinstance(message, ResponseMessage):
+        elif isinstance(message, ClientResponse):
             # A response that comes too late, or to no request, is dropped.
             confirm = self._open_confirms.get(message.id) if isinstance(message.id, str) else None
             if confirm is not None:
@@ -304,7 +304,7 @@ class Server:
 
     def _confirm(self, session: str, tool: str, name: str, reason: str) -> bool | Literal["remember"]:
         """Return the answer of the client's user; no answer in time means no."""
-        confirm = _Confirm()
+        confirm = _PendingConfirm()
         with self._lock:
             if self._is_ending:
                 return False
@@ -359,7 +359,7 @@ class Server:
                 note(f"session {name} could not be closed: {type(error).__name__}: {error}")
 
 
-class _Confirm:
+class _PendingConfirm:
     """A `confirm` request that the client has not answered yet."""
 
     def __init__(self) -> None:
