@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from skillshelf.core.text import cut, is_false, is_true, shorten, width
+from skillshelf.core.text import cut, is_false, is_true, is_true_variable, shorten, width
 
 
-@pytest.mark.parametrize("word", ["1", "true", "yes", "y", "on"])
+@pytest.mark.parametrize("word", ["1", "true", "yes", "on"])
 def test_a_truth_word_counts_in_any_case_and_with_blanks_around_it(word: str) -> None:
     assert all(is_true(spelling) and not is_false(spelling) for spelling in (word, word.upper(), f" {word} "))
 
 
-@pytest.mark.parametrize("word", ["0", "false", "no", "n", "off"])
+@pytest.mark.parametrize("word", ["0", "false", "no", "off"])
 def test_a_word_for_no_is_not_a_truth_word(word: str) -> None:
     assert is_false(word)
     assert not is_true(word)
+
+
+def test_y_counts_in_an_environment_variable_and_not_in_frontmatter() -> None:
+    assert [is_true_variable(word) for word in ("y", " Y ", "on", "n", "")] == [True, True, True, False, False]
+    assert not is_true("y")
 
 
 def test_plain_values_mean_what_their_text_means_and_nothing_means_neither() -> None:

@@ -9,7 +9,7 @@ from skillshelf.adapters.json_tools import Start, run_task, task_tool
 from skillshelf.session.session import Session
 from skillshelf.session.tools import Tool, ToolResult
 
-__all__ = ["LangChainSkillTool", "SkillTaskTool", "skill_tools"]
+__all__ = ["LangChainSkillTool", "SkillTaskTool", "SkillTool", "skill_tools"]
 
 
 class LangChainSkillTool(BaseTool):
@@ -29,6 +29,10 @@ class LangChainSkillTool(BaseTool):
 
     async def _arun(self, /, **arguments: Any) -> str:
         return await asyncio.to_thread(self._run, **arguments)
+
+
+SkillTool = LangChainSkillTool
+"""The name of 0.1."""
 
 
 class SkillTaskTool(LangChainSkillTool):

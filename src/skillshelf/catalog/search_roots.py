@@ -9,7 +9,7 @@ from skillshelf.config.settings import Settings, Trust, is_trusted
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, expand, find_repository
 from skillshelf.core.limits import CONFIG_BYTES
-from skillshelf.core.text import is_true
+from skillshelf.core.text import is_true_variable
 from skillshelf.core.values import Diagnostic, Root
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ def _is_off(rule: RootRule, context: _RootContext) -> bool:
 
 def is_on(variable: str, environment: Environment) -> bool:
     """Return whether a variable of the environment is set to a true word."""
-    return is_true(environment.env.get(variable, ""))
+    return is_true_variable(environment.env.get(variable, ""))
 
 
 def _is_trusted_root(named: _RuleFolder, context: _RootContext, trust: Trust) -> bool:

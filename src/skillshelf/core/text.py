@@ -111,18 +111,23 @@ def shorten(text: str, cells: int) -> str:
     return kept + "…" if cells > 0 else ""
 
 
-_TRUE_WORDS = frozenset({"1", "true", "yes", "y", "on"})
-_FALSE_WORDS = frozenset({"0", "false", "no", "n", "off"})
+_TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
+_FALSE_WORDS = frozenset({"0", "false", "no", "off"})
 
 
 def is_true(value: object) -> bool:
-    """Return whether a value of frontmatter or of the environment means yes, in any spelling that agents accept."""
+    """Return whether a frontmatter value means yes, in any spelling that agents accept."""
     return str(value).strip().lower() in _TRUE_WORDS
 
 
 def is_false(value: object) -> bool:
-    """Return whether a value of frontmatter or of the environment means no."""
+    """Return whether a frontmatter value means no."""
     return str(value).strip().lower() in _FALSE_WORDS
+
+
+def is_true_variable(value: str) -> bool:
+    """Return whether an environment variable means yes: the systems also accept `y` there."""
+    return is_true(value) or value.strip().lower() == "y"
 
 
 def plural(count: int, noun: str) -> str:

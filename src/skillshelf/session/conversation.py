@@ -15,7 +15,7 @@ from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, Trust
 from skillshelf.core.environment import Environment
 from skillshelf.core.limits import OUTPUT_BLOCK, RESOURCE_BYTES
-from skillshelf.core.text import fold
+from skillshelf.core.text import fold, is_false
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.errors import (
     AmbiguousSkill,
@@ -224,8 +224,7 @@ class UsedSkill(NamedTuple):
 
 def is_for_users(skill: CatalogSkill) -> bool:
     """Return False if the author sets `user-invocable: false`."""
-    flag = skill.frontmatter.get("user-invocable")
-    return not (flag is False or str(flag).strip().lower() in ("false", "no", "off", "0"))
+    return not is_false(skill.frontmatter.get("user-invocable"))
 
 
 class Conversation:
@@ -458,8 +457,16 @@ class Conversation:
 
     # Files and scripts ----------------------------------------------------------------------------
 
-    def read_file(self, uri: str, skill: CatalogSkill, *, limit: int = RESOURCE_BYTES) -> "tuple[Resource, str]":
-        """Read a file of a skill; return it with the reference of its text."""
+    def read_file(
+        self, entry: EntryName, uri: str, *, path: str | None = None, limit: int = RESOURCE_BYTES
+    ) -> "tuple[Resource, str]":
+        """Resolve, permit, read and record a file of a skill; return it with the reference of its text.
+
+        `entry` is a row of `ENTRIES` for reads: resolving and permission are the same for a file as for the skill.
+        """
+        steps = ENTRIES[entry]
+        (skill,) = self._resolve(steps, parse_address(uri).name, path)
+        self._permit(steps, skill)
         resource = self.effects.read(uri, skill, self.profile, limit)
         ref = self.sent.add_text("read", resource.content, key=f"{uri} {resource.digest}")
         self.recorder.read(skill, resource, ref)

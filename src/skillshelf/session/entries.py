@@ -86,6 +86,7 @@ ENTRIES: Mapping[EntryName, EntrySteps] = {
 """The steps of each entry. What an entry does or leaves out is decided here and nowhere else.
 
 `tool_load` is a call of `skill_load`, `activate_skill` or `Skill`; `tool_read` a call of `skill_read` or `read` that
-names a `SKILL.md`, where the profile loads skills so. `load` and `read` are the methods of `Session` for a person,
-`*_for_model` the same for a host that passes the text on to a model. A child session uses `preload`.
+names a file of a skill, or the skill itself where the profile loads skills so. `load` and `read` are the methods of
+`Session` for a person, `*_for_model` the same for a host that passes the text on to a model. A child session uses
+`preload`.
 """

@@ -10,7 +10,7 @@ from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, parse_address, reso
 from skillshelf.catalog.prompt import SYSTEM_RULES, CatalogText
 from skillshelf.config.profile import Profile
 from skillshelf.core.limits import RESOURCE_BYTES
-from skillshelf.core.text import is_true
+from skillshelf.core.text import is_true_variable
 from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import FileReadError, SkillError
 from skillshelf.session.conversation import Conversation, Proposal, SentTexts, ShelfProtocol, is_for_users
@@ -271,12 +271,7 @@ class Session:
                 used = self._conversation.use_one(entry, address.name, path)
                 assert used.loaded is not None
                 return resource_of(uri, used.skill.path, SKILL_FILE, used.loaded.data, self.profile)
-            skill = self._conversation.resolve(address.name, path)
-            if for_model:
-                self._conversation.permissions.require("skill_read", skill)
-            else:
-                self._conversation.permissions.show("skill_read", skill)
-            return self._conversation.read_file(uri, skill, limit=limit)[0]
+            return self._conversation.read_file(entry, uri, path=path, limit=limit)[0]
 
     def search(self, query: str, *, limit: int | None = None, scope: str | None = None) -> "SearchReport":
         """Return the skills visible to the model that match a query; errors are raised."""
@@ -404,7 +399,7 @@ class Session:
     def _refresh_on_call(self) -> None:
         variable = self.profile.refresh_env
         word = self.shelf.environment.env.get(variable, "true") if variable else "true"
-        if self.profile.refresh == "on-call" and is_true(word):
+        if self.profile.refresh == "on-call" and is_true_variable(word):
             self.shelf.refresh()
             self._conversation.record_catalog()
 

@@ -48,9 +48,7 @@ def _read(conversation: Conversation, given: Mapping[str, Any], act: RunningCall
     address = parse_address(uri)
     if is_load(address, conversation.profile):
         return conversation.use_one("tool_read", address.name).result
-    skill = conversation.resolve(address.name)
-    conversation.permissions.require("skill_read", skill)
-    resource, ref = conversation.read_file(uri, skill)
+    resource, ref = conversation.read_file("tool_read", uri)
     data = {key: value for key, value in resource._asdict().items() if key != "content"}
     note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
     text = note + cut_result(resource.content, ref, conversation.profile)
