@@ -20,6 +20,7 @@ from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.profile import RULES, Profile, profile_to_dict
 
 REPOSITORY = Path(__file__).parent.parent
+PACKAGE = Path(skillshelf.__file__).parent
 PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
 
@@ -154,16 +155,15 @@ def test_every_command_takes_the_shared_options() -> None:
 def test_the_page_about_the_architecture_names_modules_that_exist() -> None:
     text = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:\w+/)+\w+)`", text))
-    package = REPOSITORY / "src" / "skillshelf"
 
     assert {"catalog/load", "hosts/stages"} <= named
-    assert [name for name in named if not (package / f"{name}.py").exists() and not (package / name).is_dir()] == []
+    assert [name for name in named if not (PACKAGE / f"{name}.py").exists() and not (PACKAGE / name).is_dir()] == []
     assert {name for name in packages() if f"| `{name}` |" not in text} == set()
 
 
 def packages() -> set[str]:
     """Return the names of the packages and modules directly below `skillshelf`."""
-    found = (REPOSITORY / "src" / "skillshelf").iterdir()
+    found = PACKAGE.iterdir()
     named = {path.stem for path in found if path.suffix == ".py" or (path / "__init__.py").exists()}
     return named - {"__init__", "__main__"}
 
@@ -185,7 +185,7 @@ def test_links_between_the_pages_lead_somewhere() -> None:
 def test_pages_that_the_code_names_exist() -> None:
     named = {
         (path.name, page)
-        for path in (REPOSITORY / "src").rglob("*.py")
+        for path in PACKAGE.rglob("*.py")
         for page in re.findall(r"(?<![\w/.])docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))
     }
 

@@ -369,7 +369,9 @@ def imports_table() -> str:
 
 def modules_text() -> str:
     """Return every module with the first sentence of its docstring, by package."""
-    source = REPOSITORY / "src" / "skillshelf"
+    import skillshelf
+
+    source = Path(skillshelf.__file__).parent
     packages: dict[str, list[list[str]]] = {}
     for path in sorted(source.rglob("*.py")):
         if path.stem not in ("__init__", "__main__"):

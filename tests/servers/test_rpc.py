@@ -17,6 +17,7 @@ from support.policies import put
 from support.rpcclient import RpcClient, rpc_in_process, rpc_process
 from support.trees import SOURCE, Machine, write_skill
 
+import skillshelf
 from skillshelf import __version__
 from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.servers.rpc.methods import METHODS, PARAMETERS, TO_CLIENT
@@ -348,7 +349,7 @@ def test_every_method_has_a_handler_a_schema_and_a_section_in_the_documentation(
 
 
 def test_the_shipped_schema_matches_the_method_table() -> None:
-    shipped = PAGE.parent.parent / "src/skillshelf/json_schemas/rpc.json"
+    shipped = Path(skillshelf.__file__).parent / "json_schemas/rpc.json"
 
     assert json.loads(shipped.read_text(encoding="utf-8")) == RPC_SCHEMA
     jsonschema.Draft202012Validator.check_schema(RPC_SCHEMA)
