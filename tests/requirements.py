@@ -26,7 +26,7 @@ State = Literal["tested", "divergent", "deferred", "not testable"]
 """Proved by a test; deliberately done otherwise; brought by later work; nothing there to observe."""
 
 Tag = Literal["", "FUTURE", "NON-GOAL", "INFO", "AMBIGUOUS"]
-"""What the document itself says of the requirement: a plan, out of scope, a remark, contradictory."""
+"""The status of the requirement in its own document: a plan, out of scope, a remark, contradictory."""
 
 SYSTEMS = {"C": "Codelia", "S": "SwiftAgent", "M": "Skill MVP", "K": "Contract: Skills", "O": "oh-my-pi"}
 """The first letter of an id, and the system whose document asks for it."""
@@ -659,7 +659,7 @@ def table(requirements: Sequence[Requirement]) -> Iterator[str]:
 
 
 def counts(requirements: Iterable[Requirement]) -> Iterator[str]:
-    """How many requirements each system has in each state, one line a system, and their sum."""
+    """The number of requirements of each system in each state, one line a system, and their sum."""
     tally = Counter((r.system, r.state) for r in requirements)
     width = max(len(name) for name in SYSTEMS.values())
     shown = [key for key in SYSTEMS if any(system == key for system, _ in tally)]

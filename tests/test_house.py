@@ -1,4 +1,4 @@
-"""How the package is put together: who imports whom, who may open files, who may know a system by name."""
+"""The structure of the package: imports, access to files, names of systems."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ OPENERS = {"open", "io.open", "os.open", "os.listdir", "os.scandir", "os.walk", 
 PATH_READS = {"read_text", "read_bytes", "iterdir", "glob", "rglob", "open"}
 
 
-def doors(tree: ast.Module) -> list[str]:
+def file_calls(tree: ast.Module) -> list[str]:
     """The calls of a module that open or list something, as they are written."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     found = [
@@ -223,28 +223,28 @@ def doors(tree: ast.Module) -> list[str]:
         for alias in node.names
         if f"os.{alias.name}" in OPENERS
     ]
-    # Nothing of a skill lies there: it is where output goes that nobody reads, and the person's own terminal.
-    return [door for door in (*found, *imported) if not door.startswith(("os.open(os.devnull,", "os.open('/dev/tty',"))]
+    # No part of a skill is there: one discards output, the other is the user's terminal.
+    return [call for call in (*found, *imported) if not call.startswith(("os.open(os.devnull,", "os.open('/dev/tty',"))]
 
 
-DOORS = ("core.files", "core.disk_writes")
-"""One to read through and one to write."""
+FILE_MODULES = ("core.files", "core.disk_writes")
+"""The module that reads files and the one that writes them."""
 
 
-def test_the_disk_is_reached_by_its_doors_alone() -> None:
-    offenders = {name_of(path): doors(tree_of(path)) for path in MODULES if name_of(path) not in DOORS}
+def test_only_the_file_modules_open_files() -> None:
+    offenders = {name_of(path): file_calls(tree_of(path)) for path in MODULES if name_of(path) not in FILE_MODULES}
 
     assert {module: calls for module, calls in offenders.items() if calls} == {}
 
 
-def test_the_door_test_sees_every_form_of_opening() -> None:
+def test_the_check_of_file_calls_sees_every_form_of_opening() -> None:
     tree = ast.parse(
         "open('a')\nos.open('a', 0)\nPath('a').read_text()\nos.listdir('.')\n"
         "from os import scandir\nos.open(os.devnull, 1)\n"
     )
 
-    assert len(doors(tree)) == 5
-    assert doors(tree_of(PACKAGE / "core" / "files.py"))
+    assert len(file_calls(tree)) == 5
+    assert file_calls(tree_of(PACKAGE / "core" / "files.py"))
 
 
 def test_the_package_ships_its_schemas_and_types() -> None:

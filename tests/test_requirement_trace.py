@@ -29,7 +29,7 @@ BY_ID = {requirement.id: requirement for requirement in REQUIREMENTS}
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One `req` mark: where it stands, the ids it names, and why it does not count, if it does not."""
+    """One `req` mark: its place, the ids it names, and why it does not count, if it does not."""
 
     place: str
     ids: tuple[str, ...]
@@ -204,7 +204,7 @@ def test_a_mark_that_proves_nothing_is_a_problem(source: str, problem: str) -> N
 
 
 def run_script(*options: str) -> str:
-    """What the table prints as a script, after checking that nothing else was said."""
+    """The output of the table run as a script, after checking that it wrote nothing else."""
     command = [sys.executable, str(TESTS / "requirements.py"), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""

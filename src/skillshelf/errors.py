@@ -14,7 +14,7 @@ SkillError
   PathEscape               a path that points outside the folder it must stay in
   ScriptNotRunnable        a script that no program on this machine can run
   LimitExceeded            a file, walk or output larger than a named limit
-  PermissionDenied         the policy said no
+  PermissionDenied         the policy denied it
   SkillsDisabled           skills are switched off in the configuration
   ConfigurationError       a configuration file, variable or option that cannot be used
 
@@ -149,7 +149,7 @@ class LimitExceeded(SkillError):
 
 
 class PermissionDenied(SkillError):
-    """The policy said no."""
+    """The policy denied it."""
 
 
 class SkillsDisabled(SkillError):

@@ -129,7 +129,7 @@ class Shelf:
 
         if scope is not None and scope not in (known := scopes_of(self.profile)):
             raise ConfigurationError(
-                f"no scope {scope!r} in profile {self.profile.name}; there are: {', '.join(known)}"
+                f"unknown scope {scope!r} in profile {self.profile.name} (known: {', '.join(known)})"
             )
 
         def wanted(skill: CatalogSkill) -> bool:

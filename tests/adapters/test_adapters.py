@@ -85,7 +85,7 @@ def test_a_model_loads_reads_and_gets_errors_it_can_act_on(
     assert ask(session, "skill_read", {"uri": "skill://deploy/references/style.md"}) == "Past tense.\n"
     assert "did you mean deploy?" in ask(session, "skill_load", {"name": "deplyo"})
     assert "File not found: absent" in ask(session, "skill_read", {"uri": "skill://deploy/absent"})
-    assert "there are: skill_search, skill_load, skill_read" in ask(session, "skill_lod", {})
+    assert "(known: skill_search, skill_load, skill_read" in ask(session, "skill_lod", {})
     assert "needs the parameter `uri`" in ask(session, "skill_read", {})
     for wrong in (["deploy"], "deploy", 5):
         assert ask(session, "skill_load", wrong).startswith("Error: ")

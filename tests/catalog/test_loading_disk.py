@@ -33,7 +33,7 @@ def written_at(path: Path, seconds: int) -> Path:
     return path
 
 
-# Read anew ----------------------------------------------------------------------------------------
+# Read again ---------------------------------------------------------------------------------------
 
 
 def test_a_load_reads_the_file_again_and_says_that_it_changed(machine: Machine) -> None:

@@ -84,7 +84,7 @@ def test_without_a_model_the_error_says_exactly_what_to_set(given: str | None, e
 
 
 class Done(NamedTuple):
-    """How a command ended, and what it wrote."""
+    """The exit status and the output of a command."""
 
     status: int
     stdout: str

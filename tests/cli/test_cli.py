@@ -30,7 +30,7 @@ def validate(value: Any, schema: str) -> None:
 
 
 def fill(machine: Machine) -> None:
-    """One of everything: visible, held back, shadowed, filtered, refused, and warned about."""
+    """One of everything: visible, hidden, shadowed, filtered, refused, and warned about."""
     root = machine.repo / ".agents" / "skills"
     write_skill(root, "alpha")
     write_skill(root, "beta", "---\nname: beta\ndescription: |\n  Two\n  lines.\n---\n")

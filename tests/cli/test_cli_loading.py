@@ -37,7 +37,7 @@ def exactly(**members: Any) -> dict[str, Any]:
 
 
 def forms() -> dict[str, Any]:
-    """What each command promises to print with `--json`."""
+    """The schema of the output of each command with `--json`."""
     show = exactly(
         skill=shipped("skill"),
         text=TEXT,
@@ -68,7 +68,7 @@ def put(root: Path, name: str, text: str | bytes | None = None) -> Path:
 
 
 class Done(NamedTuple):
-    """How a command ended and what it said."""
+    """The exit status and the output of a command."""
 
     returncode: int
     stdout: str
@@ -93,7 +93,7 @@ def run(machine: Machine, capfd: pytest.CaptureFixture[str], monkeypatch: pytest
 
 
 def output_bytes(machine: Machine, *words: str) -> bytes:
-    """What the command writes into a pipe, to the byte."""
+    """The exact bytes that the command writes into a pipe."""
     done = subprocess.run(
         [sys.executable, "-m", "skillshelf", *words, "--home", str(machine.home)],
         cwd=machine.repo,

@@ -1,4 +1,4 @@
-"""What reaches a terminal, a pipe and a program: colours where they belong, nothing raw, nothing forgotten."""
+"""The output to a terminal, a pipe and a program: colours only on a terminal, nothing raw, nothing forgotten."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def in_terminal(machine: Machine, *words: str, env: Mapping[str, str] | None = None, columns: int = 100) -> str:
-    """What a person sees who types the command in a terminal of that width."""
+    """The text that a person sees after typing the command in a terminal of that width."""
     screen, keyboard = pty.openpty()
     fcntl.ioctl(keyboard, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process = subprocess.Popen(
@@ -114,7 +114,7 @@ RAW = {
     *map(chr, range(0x2066, 0x206A)),
     *map(chr, range(0xE0000, 0xE0080)),
 } - {"\n"}
-"""What a terminal would obey or hide: controls, direction, tags."""
+"""Characters that a terminal would obey or hide: controls, direction, tags."""
 
 ATTACK = "".join(sorted(RAW - {"\0"})) + "\n"
 

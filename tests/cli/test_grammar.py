@@ -138,3 +138,17 @@ def test_a_line_is_read_as_argparse_reads_it() -> None:
 @pytest.mark.slow
 def test_ten_thousand_lines_are_read_as_argparse_reads_them() -> None:
     check_lines(10_000)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (("search", "x", "--jsn"), "unknown option '--jsn'; did you mean --json? (run `skillshelf search --help`)"),
+        (("search", "--", "-x", "--json"), "unexpected argument '--json' (run `skillshelf search --help`)"),
+    ],
+)
+def test_after_two_dashes_a_word_is_an_argument_in_the_error_too(line: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse(line)
+
+    assert str(caught.value) == message

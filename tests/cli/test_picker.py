@@ -68,7 +68,7 @@ def names(app: Picker) -> list[str]:
 
 
 def drawn(pane: Pane) -> str:
-    """What stands in the preview."""
+    """The text of the preview."""
     return "\n".join(pane.render_line(y).text for y in range(pane.size.height))
 
 
@@ -249,7 +249,7 @@ TOOLS = Path(__file__).parents[2] / "tools"
 
 
 def texts_of(picture: str) -> list[str]:
-    """What can be read in a picture; how it is drawn depends on the version of Textual."""
+    """The text in a picture; how it is drawn depends on the version of Textual."""
     return re.findall(r"<text[^>]*>([^<]*)", picture)
 
 

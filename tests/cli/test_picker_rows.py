@@ -32,7 +32,7 @@ def rows(machine: Machine, **options: str) -> list[SkillRow]:
 
 
 def spines(found: Sequence[SkillRow]) -> list[tuple[str, str, str, str]]:
-    """What the columns say of rows."""
+    """The text of the columns of rows."""
     return [(row.name, row.scope, row.root, row.state) for row in found]
 
 

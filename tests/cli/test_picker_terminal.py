@@ -56,7 +56,7 @@ def compare(name: str, opened: Terminal, machine: Machine, *, most: int | None =
 COLOURS = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9\d|10\d)(?:;\d+)*m")
 
 SETTLED = "not by"
-"""What the hosts say comes last; then the screen stays as it is."""
+"""A text of the hosts, which appears last; then the screen does not change."""
 
 
 @pytest.mark.req("C-121")
@@ -168,7 +168,7 @@ def test_a_crash_is_one_line_and_leaves_the_terminal_as_it_was(place: Machine) -
         start(opened, place, shlex.join([COMMAND[0], "crash.py", "pick"]))
         screen = opened.wait("exit 5")
 
-        said = "skillshelf: this is a mistake in skillshelf, please report it: ValueError: [red]boom"
+        said = "skillshelf: internal error in skillshelf, please report it: ValueError: [red]boom"
         assert screen.replace("\n", "").rstrip() == f"{said}exit 5"
         assert opened.is_as_before
 

@@ -27,7 +27,7 @@ def put(machine: Machine, name: str, description: str, body: str = "", more: str
 
 
 def shown(machine: Machine, query: str, screen: Screen) -> str:
-    """What a person sees on a screen."""
+    """The text that a person sees on a screen."""
     return search_view(machine.shelf().search(query), screen, body_of)
 
 
@@ -161,7 +161,7 @@ def test_no_match_is_a_negative_answer_with_help(machine: Machine, words: list[s
         (["x", "--limit=-3"], "--limit takes a whole number of at least 1, not '-3'"),
         (["x", "--limit", "many"], "--limit takes a whole number of at least 1, not 'many'"),
         (["x", "--limit", "²"], "--limit takes a whole number of at least 1, not '²'"),
-        (["x", "--scope", "moon"], "no scope 'moon' in profile standard; there are: env, project, custom, user"),
+        (["x", "--scope", "moon"], "unknown scope 'moon' in profile standard (known: env, project, custom, user)"),
     ],
 )
 def test_wrong_usage_says_what_is_right(machine: Machine, words: list[str], said: str) -> None:

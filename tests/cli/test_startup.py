@@ -1,4 +1,4 @@
-"""What a command loads before it answers: every module takes time, and most commands need few."""
+"""The modules that a command loads before it answers: every module takes time, and most commands need few."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ READING = {
     *("skillshelf.catalog.document", "skillshelf.catalog.frontmatter", "skillshelf.catalog.parse"),
     *("skillshelf.catalog.rules", "ryaml", "ryaml._ryaml"),
 }
-"""What reading a SKILL.md needs."""
+"""Modules needed to read a SKILL.md."""
 
 NOT_FOR_A_LISTING = ("search", "journal", "sandbox", "session", "lint", "hosts", "servers", "adapters")
 NOT_FOR_A_LOAD = ("search", "journal", "sandbox", "lint", "hosts", "servers", "adapters")
 NOT_FOR_A_SEARCH = ("journal", "sandbox", "session", "lint", "hosts", "servers", "adapters")
 
 NOT_YET = ("skillshelf.config.hosts", "skillshelf.config.custom_profiles", "skillshelf.catalog.host_settings")
-"""What only some profiles and commands need."""
+"""Modules that only some profiles and commands need."""
 
 NEVER = {
     "argparse",
@@ -45,7 +45,7 @@ NEVER = {
     "tomlkit",
     "tomllib",
 }
-"""What costs so much that none of these commands may load it."""
+"""Modules that cost so much that none of these commands may load them."""
 
 
 def loaded(machine: Machine, *words: str) -> set[str]:

@@ -223,7 +223,7 @@ def test_links_are_followed_as_the_profile_says(machine: Machine, links: str, li
 @pytest.mark.parametrize(
     ("text", "line", "key", "what"),
     [
-        ("extends = 'labs'", 2, "extends", "no profile 'labs'"),
+        ("extends = 'labs'", 2, "extends", "names an unknown profile 'labs'"),
         ("extends = 5", 2, "extends", "must be text"),
         ("extends = []", 2, "extends", "must be text"),
         ("max_dept = 3", 2, "max_dept", "is not a field of a profile"),

@@ -7,7 +7,7 @@ import pytest
 
 from skillshelf.core.validation import schema_of, validate
 
-UNKNOWN = "pair.more is not a known member; known are: size, words, levels"
+UNKNOWN = "pair.more is not a known member (known: size, words, levels)"
 
 
 class Inner(TypedDict):
@@ -43,7 +43,7 @@ class Outer(TypedDict):
         ([], "it must be an object"),
         ({}, "name is missing"),
         ({"name": 1}, "name must be text"),
-        ({"name": "x", "nam": 1}, "nam is not a known member; known are: name, kind, parts, texts, either, pair"),
+        ({"name": "x", "nam": 1}, "nam is not a known member (known: name, kind, parts, texts, either, pair)"),
         ({"name": "x", "kind": "c"}, "kind must be one of a, b"),
         ({"name": "x", "kind": ["a"]}, "kind must be one of a, b"),
         ({"name": "x", "parts": {}}, "parts must be a list"),
@@ -60,7 +60,7 @@ class Outer(TypedDict):
         ({"name": "x", "pair": {"size": 1, "levels": 1}}, "pair.levels must be an object"),
         (
             {"name": "x", "pair": {"size": 1, "more": 1}},
-            "pair.more is not a known member; known are: size, words, levels",
+            "pair.more is not a known member (known: size, words, levels)",
         ),
     ],
 )

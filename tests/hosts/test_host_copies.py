@@ -337,8 +337,8 @@ def test_a_comparison_counts_all_skills(machine: Machine, run: Run) -> None:
 
 
 def test_a_host_that_is_nearly_named_is_suggested(run: Run) -> None:
-    assert run("why", "deploy", "--host", "CODEX")[2] == "skillshelf: no host 'CODEX'; did you mean codex?\n"
-    assert "there are: claude-code, codex" in run("why", "deploy", "--host", "zzz")[2]
+    assert run("why", "deploy", "--host", "CODEX")[2] == "skillshelf: unknown host 'CODEX'; did you mean codex?\n"
+    assert "(known: claude-code, codex" in run("why", "deploy", "--host", "zzz")[2]
 
 
 @pytest.mark.slow

@@ -193,7 +193,7 @@ def test_no_host_that_ignores_what_the_author_holds_back_is_handed_a_skill_unask
     status, out, err = run(*words)
 
     assert (status, "link deploy --to codex" in run("why", "deploy")[1]) == (1, False)
-    assert "codex ignores disable-model-invocation: its model could call deploy without being told to" in out + err
+    assert "codex ignores disable-model-invocation: its model could call deploy without the user's request" in out + err
     assert "to do it anyway: skillshelf link deploy --to codex --force" in out + err
     assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
 
@@ -206,9 +206,8 @@ def test_a_skill_can_be_given_to_such_a_host_by_force_after_a_warning(machine: M
     status, out, err = run("link", "deploy", "--to", "codex", option)
 
     assert (status, "codex: linked .codex/skills/deploy" in out) == (0, True)
-    assert (
-        err == "skillshelf: codex ignores disable-model-invocation: its model could call deploy without being told to\n"
-    )
+    warning = "codex ignores disable-model-invocation: its model could call deploy without the user's request"
+    assert err == f"skillshelf: {warning}\n"
     # Where the fewest others read it who ignore that, too.
     assert verdicts(run, ".claude/skills/deploy", "--host", "gemini-cli") == {"gemini-cli": "root-not-read"}
 
@@ -220,7 +219,7 @@ def test_a_folder_that_careless_hosts_read_too_is_not_opened_to_them(machine: Ma
     status, out, _ = run("link", "deploy", "--to", "claude-code")
 
     assert (status, (machine.repo / ".claude").exists()) == (1, False)
-    assert "ignore disable-model-invocation: their models could call deploy without being told to" in out
+    assert "ignore disable-model-invocation: their models could call deploy without the user's request" in out
 
 
 def test_a_link_for_a_host_that_heeds_the_author_hands_the_skill_to_no_other(machine: Machine, run: Run) -> None:
@@ -271,7 +270,7 @@ def test_what_was_made_for_another_host_is_not_removed(machine: Machine, run: Ru
             "missing argument NAME-or-PATH: a skill, its folder or its SKILL.md (usage: skillshelf link NAME-or-PATH)",
         ),
         (["link", "deploy"], "missing option --to HOST"),
-        (["link", "deploy", "--to", "codexx"], "no host 'codexx'; did you mean codex?"),
+        (["link", "deploy", "--to", "codexx"], "unknown host 'codexx'; did you mean codex?"),
     ],
 )
 def test_wrong_usage_is_said_in_one_line(run: Run, words: list[str], message: str) -> None:

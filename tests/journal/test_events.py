@@ -328,7 +328,7 @@ def test_what_is_no_event_is_refused(record: dict[str, Any]) -> None:
         parse_event(record)
 
 
-# Where nobody listens -----------------------------------------------------------------------------
+# Without a listener -------------------------------------------------------------------------------
 
 
 def test_a_journal_that_cannot_be_written_does_not_stop_the_session_and_is_said(machine: Machine) -> None:

@@ -193,7 +193,7 @@ def test_a_line_that_was_put_into_the_chain_is_found(after: int) -> None:
 
     ((line, seq, kind, _),) = found.problems
     assert (seq, kind) == (after + 1, "reordered")
-    # Of two lines at the end that continue the same one nobody can say which was first.
+    # Of two lines at the end that continue the same one it is unknown which was first.
     assert line == after + 2 or after == LINES - 2
 
 

@@ -213,7 +213,7 @@ def test_what_github_would_take_for_a_command_is_escaped(machine: Machine) -> No
         (["check", "nothing"], 3, "nothing' not found"),
         (["check", "empty"], 3, "SKILL.md not found: "),
         (["check", "a.txt"], 2, "is not a SKILL.md"),
-        (["check", "--format", "xml"], 2, "no format 'xml'; there are: text, json, sarif, github"),
+        (["check", "--format", "xml"], 2, "unknown format 'xml' (known: text, json, sarif, github)"),
         (["check", "--json", "--format", "text"], 2, "exclude each other"),
         (["check", "good", "advice"], 0, ""),
         (["check", "warned"], 1, ""),

@@ -171,6 +171,7 @@ NO_WHEN = 'skillshelf: description: it does not say when to use the skill; add a
     ("text", "status", "message"),
     [
         ('Uses: colons, "quotes", it\'s # all [here] {now} and \\ too, größe', 0, ""),
+        ("Deploys", 2, "skillshelf: --description: only 1 word; say what the skill does and when to use it\n"),
         ("Two words", 2, "skillshelf: --description: only 2 words; say what the skill does and when to use it\n"),
         ("Turns \u202e it round", 2, HIDDEN),
         ("Turns all of it round and round", 0, NO_WHEN),
@@ -183,7 +184,7 @@ NO_WHEN = 'skillshelf: description: it does not say when to use the skill; add a
         ),
         ("", 2, "skillshelf: --description: no `description`; say what the skill does and when to use it\n"),
     ],
-    ids=["odd", "short", "hidden", "advice", "two lines", "long", "controls", "empty"],
+    ids=["odd", "one word", "short", "hidden", "advice", "two lines", "long", "controls", "empty"],
 )
 def test_a_description_is_kept_as_given_or_refused(machine: Machine, text: str, status: int, message: str) -> None:
     done = machine.run("new", "deploy", f"--description={text}")

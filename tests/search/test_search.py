@@ -280,7 +280,7 @@ def test_a_scope_narrows_a_search(machine: Machine) -> None:
     assert ask(query="paints", limit=1) == ["alpha"]
     assert session.call("skill_search", {"query": "paints", "scope": "moon"}).error is not None
     assert session.call("skill_search", {}).error is not None
-    with pytest.raises(ConfigurationError, match="no scope 'moon' in profile codelia; there are: repo, user"):
+    with pytest.raises(ConfigurationError, match=r"unknown scope 'moon' in profile codelia \(known: repo, user"):
         shelf.search("paints", scope="moon")
 
 
@@ -323,7 +323,7 @@ def test_skills_hidden_from_models_are_missing_and_the_others_keep_their_scores(
     assert {result.skill.name: result.score for result in seen.results} == {"delta": before["delta"]}
     assert {result.skill.name: result.score for result in person.results} == before
     text = shelf.session().call("skill_search", {"query": "epsilon"}).text
-    assert "held back" in text
+    assert "hidden until the user trusts the folder" in text
 
 
 def test_a_policy_of_the_session_hides_what_it_denies(machine: Machine) -> None:

@@ -186,8 +186,8 @@ def test_standard_error_says_how_many_skills_are_hidden(machine: Machine) -> Non
     done = machine.run("rpc", input='{"jsonrpc":"2.0","id":1,"method":"skills.list"}\n')
 
     assert done.stderr == (
-        "skillshelf: 1 skill hidden because the project is not trusted "
-        f"(run `skillshelf trust {machine.repo}`, or start with --trust)\n"
+        "skillshelf: 1 skill of this project is hidden from models because the folder is not trusted; "
+        f"allow once: --trust, always: skillshelf trust {machine.repo}\n"
     )
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1]
 

@@ -91,7 +91,7 @@ def test_an_error_names_candidates(machine: Machine) -> None:
 
     assert unknown["data"] == {"code": "not_found", "candidates": ["release-notes"]}
     assert (ambiguous["data"]["code"], sorted(ambiguous["data"]["candidates"])) == ("ambiguous", sorted(paths))
-    assert misspelt["message"] == "nam is not a known member; known are: name, path, cwd"
+    assert misspelt["message"] == "nam is not a known member (known: name, path, cwd)"
 
 
 @pytest.mark.parametrize("given", [0, -1, 1.5, 2**53, 2**70, "", "x", "ü", "\ud800", None], ids=ascii)

@@ -59,7 +59,7 @@ def a_model_in_python(machine: Machine, act: Act, journal: Path) -> None:
 
 
 def a_model_whose_user_says_no(machine: Machine, act: Act, journal: Path) -> None:
-    """The same where somebody can be asked, who always says no."""
+    """The same with a user who always says no."""
     tool = {"load": "skill_load", "read": "skill_read", "run": "skill_run"}[act.kind]
     with machine.shelf(trust="ask").session(journal=journal, confirm=lambda *question: False) as session:
         session.call(tool, dict(act.arguments))
@@ -90,7 +90,7 @@ def the_command_line(machine: Machine, act: Act, journal: Path) -> None:
         "run": ["run", given.get("name"), given.get("script"), *given.get("args", ())],
     }[act.kind]
     done = machine.run(*words, "--journal", str(journal))
-    assert "mistake in skillshelf" not in done.stderr
+    assert "internal error in skillshelf" not in done.stderr
 
 
 def a_client_of_the_mcp_server(machine: Machine, act: Act, journal: Path) -> None:
@@ -141,7 +141,7 @@ SURFACES: dict[str, Surface] = {
 """Every surface besides tool calls in Python, with which they are compared."""
 
 ASKING: dict[str, Surface] = {"a session over JSON-RPC": a_model_whose_user_says_no}
-"""The surfaces that ask somebody, and the tool calls in Python with which they are compared."""
+"""The surfaces that ask the user, and the tool calls in Python with which they are compared."""
 
 
 def events_of(machine: Machine, act: Act, surface: Surface, journal: Path) -> list[dict[str, Any]]:

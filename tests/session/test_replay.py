@@ -61,7 +61,7 @@ def everything(session: Session) -> None:
 
 
 def recorded(machine: Machine, act: Callable[[Session], object] = everything, **options: Any) -> tuple[Path, Session]:
-    """The journal of a session in which somebody says yes, and the session."""
+    """The journal of a session in which the user says yes, and the session."""
     path = machine.base / "run.jsonl"
     given: Any = {"policy": POLICY, "confirm": lambda *_: True, **options}
     session = machine.shelf(trust="ask").session(journal=path, **given)

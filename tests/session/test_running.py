@@ -35,7 +35,7 @@ def script(machine: Machine, text: str) -> Path:
 
 
 def asked(machine: Machine, answer: Any = True) -> tuple[Session, list[Any], list[Any]]:
-    """A session that asks, what it asked, and what it told."""
+    """A session that asks, its questions, and its events."""
     questions: list[Any] = []
     events: list[Any] = []
 

@@ -13,7 +13,7 @@ from skillshelf.config.builtin_profiles import SYSTEMS
 
 
 def test_the_page_of_the_scenario_is_as_the_code_makes_it() -> None:
-    assert scenario.PAGE.read_text(encoding="utf-8") == scenario.page(), "run: python tests/scenario.py"
+    assert scenario.PAGE.read_text(encoding="utf-8") == scenario.page(), "run: python tests/support/scenario.py"
 
 
 def test_the_scenario_goes_through_every_system_and_every_step() -> None:

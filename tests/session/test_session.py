@@ -1,4 +1,4 @@
-"""A session: what its model is told, which tools it has, and what it does when the disk or its users change."""
+"""A session: what its model gets, which tools it has, and what it does when the disk or its users change."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from support.trees import Machine, write_skill
 import skillshelf
 
 
-def told(machine: Machine, trust: str, **options: Any) -> dict[str, str | None]:
-    """Why each skill is held back, by scope; None for one that is not."""
+def hidden_by_scope(machine: Machine, trust: str, **options: Any) -> dict[str, str | None]:
+    """The reason why each skill is hidden, by scope; None for one that is not."""
     return {skill.scope: skill.hidden for skill in machine.catalog(trust=trust, **options).skills}
 
 
@@ -36,7 +36,7 @@ def test_what_the_user_chose_is_trusted_and_a_project_when_the_mode_says_so(
     folders = f"'{machine.repo}'" if trusted_folder else ""
     machine.configure(f"skills.custom_directories = ['{machine.base}/custom']\ntrust.folders = [{folders}]\n")
 
-    assert told(machine, trust) == {"env": None, "project": project, "custom": None, "user": None}
+    assert hidden_by_scope(machine, trust) == {"env": None, "project": project, "custom": None, "user": None}
 
 
 def test_python_trusts_all_unless_told_otherwise(machine: Machine) -> None:
@@ -77,7 +77,7 @@ def test_a_folder_is_trusted_with_everything_below_it_and_never_by_the_start_of_
 ) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     machine.configure(f"trust.folders = ['{folder.format(base=machine.base)}']\n")
-    assert told(machine, "ask") == {"project": None if trusted else "untrusted"}
+    assert hidden_by_scope(machine, "ask") == {"project": None if trusted else "untrusted"}
 
 
 def test_trust_in_a_subfolder_covers_the_roots_below_it_only(machine: Machine) -> None:
@@ -93,7 +93,7 @@ def test_a_trusted_folder_is_known_by_its_real_path(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     (machine.base / "work").symlink_to(machine.repo)
     machine.configure(f"trust.folders = ['{machine.base}/work']\n")
-    assert told(machine, "ask") == {"project": None}
+    assert hidden_by_scope(machine, "ask") == {"project": None}
 
 
 def test_a_link_in_a_trusted_folder_does_not_make_its_target_trusted(machine: Machine) -> None:
@@ -102,7 +102,7 @@ def test_a_link_in_a_trusted_folder_does_not_make_its_target_trusted(machine: Ma
     vetted.mkdir()
     (vetted / "clone").symlink_to(machine.repo)
     machine.configure(f"trust.folders = ['{vetted}']\n")
-    assert told(machine, "ask", cwd=vetted / "clone") == {"project": "untrusted"}
+    assert hidden_by_scope(machine, "ask", cwd=vetted / "clone") == {"project": "untrusted"}
 
 
 def test_a_users_skill_stays_trusted_when_an_untrusted_project_links_to_it(machine: Machine) -> None:
@@ -153,7 +153,7 @@ def test_a_strangers_file_cannot_ask_for_more_and_the_warning_says_so(machine: M
 def test_a_strangers_file_cannot_make_its_own_folder_trusted(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     (machine.repo / "skillshelf.toml").write_text("trust.folders = ['.', '/']\n")
-    assert told(machine, "ask") == {"project": "untrusted"}
+    assert hidden_by_scope(machine, "ask") == {"project": "untrusted"}
 
 
 @pytest.mark.parametrize("trust", ["ask", "all"])
@@ -267,7 +267,7 @@ def test_a_strangers_file_cannot_lift_a_denial_of_the_user(machine: Machine) -> 
     machine.configure("permissions.deny = [{tool = 'skill_load', skill_name = 'deploy'}]\n")
     (machine.repo / "skillshelf.toml").write_text("permissions.deny = []\n")
     for trust in ("ask", "all"):
-        assert told(machine, trust) == {"user": "denied"}
+        assert hidden_by_scope(machine, trust) == {"user": "denied"}
 
 
 def test_a_file_named_by_the_user_is_the_users_even_in_a_strangers_folder(machine: Machine) -> None:

@@ -14,14 +14,14 @@ __all__ = ["Asked", "anthropic_server"]
 
 
 class Asked:
-    """Where the server is, and the requests that came with tools."""
+    """The address of the server, and the requests that came with tools."""
 
     def __init__(self) -> None:
         self.url = ""
         self.requests: list[dict[str, Any]] = []
 
     def results(self) -> list[str]:
-        """What tools answered, in the last request."""
+        """The results of tools in the last request."""
         blocks = [block for message in self.requests[-1]["messages"] for block in _blocks(message)]
         return [json.dumps(block["content"]) for block in blocks if block["type"] == "tool_result"]
 

@@ -1,4 +1,4 @@
-"""How many examples a property is tried on."""
+"""The number of examples that a property is tried on."""
 
 from __future__ import annotations
 

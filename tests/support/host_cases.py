@@ -21,7 +21,7 @@ COLUMNS = (
 )
 
 ROOTS = {"claude-code": ".claude/skills", "openskills": ".claude/skills", "kiro": ".kiro/skills"}
-"""Where a file lies that is about its text; for all others `.agents/skills`."""
+"""The root of the files that test a text; `.agents/skills` for all other hosts."""
 
 BODY = "# Probe\n\nDo the thing.\n"
 FINE = "name: probe-x\ndescription: Probes things. Use when asked to probe.\n"

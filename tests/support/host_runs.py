@@ -14,7 +14,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 def json_output(run: Run, *words: str, schema: str, **options: Any) -> Any:
-    """What a command prints with `--json`, checked against its schema."""
+    """The output of a command with `--json`, checked against its schema."""
     _, out, _ = run(*words, "--json", **options)
     found = json.loads(out)
     validate(found, SCHEMAS[schema])

@@ -1,4 +1,4 @@
-"""What hosts make of their own settings: records of trust and switches of skills, each with the verdict it leads to."""
+"""The effect of the hosts' own settings: records of trust and switches of skills, each with the verdict it leads to."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class ModelServer:
 
     @property
     def env(self) -> dict[str, str]:
-        """What points a client at this server."""
+        """The variables that point a client at this server."""
         return {"OPENAI_BASE_URL": self.url}
 
     def said_to_model(self, role: str) -> list[str]:

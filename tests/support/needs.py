@@ -1,4 +1,4 @@
-"""What some tests need of the machine, and how they are left out where it is missing.
+"""Skip tests that need something which this machine lacks.
 
 `SKILLSHELF_REQUIRE=bwrap,tmux` says that they must be there: nothing is left out then, and what is missing fails.
 """

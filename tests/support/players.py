@@ -1,4 +1,4 @@
-"""Models that are played: each makes the calls it is told to, in the form of one framework, and keeps what it gets."""
+"""Models that are played: each makes given calls, in the form of one framework, and keeps what it gets."""
 
 from __future__ import annotations
 

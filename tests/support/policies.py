@@ -350,4 +350,4 @@ BROKEN_RULES: list[tuple[Any, str]] = [
     (LOAD, "a rule is"),
     (None, "a rule is"),
 ]
-"""What is no rule, and a word that the error must hold."""
+"""Invalid rules, each with a text that the error must contain."""

@@ -1,6 +1,6 @@
 """One skill through every system: what a model gets at each step of the same conversation.
 
-`python tests/scenario.py` writes the page `docs/scenario.md`; `test_scenario.py` keeps it as the code makes it.
+`python tests/support/scenario.py` writes the page `docs/scenario.md`; `test_scenario.py` keeps it as the code makes it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "scenario.md"
 
 
 class System(NamedTuple):
-    """Where a profile looks in a project, and how its model asks for a skill by name."""
+    """The root of a profile in a project, and the tool call by which its model loads a skill."""
 
     root: str
     tool: str
@@ -28,7 +28,7 @@ class System(NamedTuple):
     value: str = "{name}"
 
     def load(self, session: skillshelf.Session, name: str) -> skillshelf.ToolResult:
-        """What the model of this system gets when it asks for that skill."""
+        """The result for the model of this system when it loads that skill."""
         return session.call(self.tool, {self.parameter: self.value.format(name=name)})
 
 
@@ -45,10 +45,10 @@ SYSTEMS = {
 INTRODUCTION = """\
 # One skill through every system
 
-The same conversation in each profile: the model is told of two skills, the user mentions one, the model loads it,
+The same conversation in each profile: the model gets a list of two skills, the user mentions one, the model loads it,
 loads it again, the author edits the file, the model loads it once more; then its context is compacted, the text is
 recalled by its reference, and the skill is loaded a last time. Every block is what `skillshelf` gave, made by
-`python tests/scenario.py`; only paths, digests and times are replaced.
+`python tests/support/scenario.py`; only paths, digests and times are replaced.
 """
 SKILLS = {
     "deploy": "---\nname: deploy\ndescription: Deploys the service. Use for releases & rollbacks.\n---\n# Deploy\n",
@@ -102,7 +102,7 @@ def _steps(base: Path, profile: str) -> Iterator[tuple[str, str]]:
     session = shelf.session()
 
     tools = ", ".join(f"`{tool.name}`" for tool in session.tools())
-    yield f"The model has {tools} and is told of the skills.", session.system_prompt()
+    yield f"The model has {tools} and gets a list of the skills.", session.system_prompt()
     mentions = session.resolve_mentions(MESSAGE)
     meaning = ", ".join(f"`{name}`" for name in mentions.skills) or "nothing, since this system has no mentions"
     yield f"The user mentions {meaning}.", mentions.text

@@ -31,7 +31,7 @@ def run_text(machine: Machine, text: str, *args: str, name: str = "it.py", **opt
 
 
 def said(run: Run) -> str:
-    """What a script printed, if it ended well."""
+    """The output of a script that succeeded."""
     assert (run.exit_code, run.stderr) == (0, b"")
     return run.stdout.decode()
 

@@ -44,7 +44,7 @@ class Terminal:
         self._tmux("send-keys", *keys)
 
     def screen(self, *options: str) -> str:
-        """What stands on the screen, without blanks at the ends of lines."""
+        """The text on the screen, without blanks at the ends of lines."""
         text = self._tmux("capture-pane", "-p", *options)
         return "\n".join(line.rstrip() for line in text.split("\n"))
 
@@ -76,7 +76,7 @@ class Terminal:
 
     @property
     def is_as_before(self) -> bool:
-        """Whether the terminal is as it was found: its modes, the normal screen, the cursor, no mouse."""
+        """True if the terminal is as it was found: its modes, the normal screen, the cursor, no mouse."""
         state = self._tmux("display", "-p", "#{alternate_on} #{cursor_flag} #{mouse_any_flag} #{wrap_flag}").strip()
         same = (self.folder / "before").read_text() == (self.folder / "after").read_text()
         return same and state == "0 1 0 1"

@@ -73,7 +73,7 @@ class Machine:
         )
 
     def catalog(self, profile: str | None = None, **options: Any) -> skillshelf.Catalog:
-        """What the shelf holds."""
+        """The catalog of the shelf."""
         return self.shelf(profile, **options).catalog
 
     def names(self, profile: str | None = None, **options: Any) -> list[str]:
@@ -92,7 +92,7 @@ class Machine:
         return run_command(*words, "--home", str(self.home), cwd=cwd or self.repo, env=self.env, **options)
 
     def run_json(self, *words: str, **options: Any) -> Any:
-        """What the real command prints with `--json`."""
+        """The output of the real command with `--json`."""
         done = self.run(*words, "--json", **options)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)

@@ -395,7 +395,7 @@ class _OpenPrompt:
         with self._lock:
             self._open.add(question)
             if self.is_over:
-                # It was asked while the prompt was being aborted, so `end` has not cancelled it.
+                # The question came while the prompt was being aborted, so `end` has not cancelled it.
                 question.cancel()
         try:
             return question.result()

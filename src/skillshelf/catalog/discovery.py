@@ -435,7 +435,7 @@ class _Walk:
     def _refusal(self, path: str, target: str, root: str | None) -> Diagnostic | None:
         """Return why a link is not followed, decided on its real target; `root` is the folder to suggest as a root.
 
-        No root is suggested where there is no skill: an untrusted link must not talk the user into adding `/etc`.
+        No root is suggested where there is no skill: an untrusted link must not persuade the user to add `/etc`.
         """
         if self.root.links == "follow":
             return None

@@ -89,7 +89,7 @@ class _Fences(NamedTuple):
 
 
 def has_frontmatter_end(head: bytes) -> bool:
-    """Return whether more bytes could not change where the frontmatter ends."""
+    """Return whether the end of the frontmatter is certain, whatever bytes follow."""
     first = _first_line_end(head)
     return first is None or _closing(head, first, whole=False) is not None
 
@@ -133,13 +133,13 @@ def reads_alike(head: bytes, plain: ParsedFrontmatter, options: ParseOptions) ->
 
 
 def body(data: bytes) -> bytes:
-    """Return what follows the closing fence; everything if there is no frontmatter."""
+    """Return the text after the closing fence; the whole text if there is no frontmatter."""
     fences = _fences(data)
     return data[fences.after :] if fences else data
 
 
 def frontmatter_span(data: bytes) -> tuple[int, int] | None:
-    """Return where the text between the fences begins and ends; None if there is no frontmatter."""
+    """Return the offsets of the text between the fences; None if there is no frontmatter."""
     fences = _fences(data)
     return (fences.start, fences.end) if fences else None
 
@@ -217,7 +217,7 @@ def _broken(finding: Finding) -> ParsedFrontmatter:
 
 
 def _first_line_end(head: bytes) -> int | None:
-    """Return where the line after the opening fence starts, or None if the file has no such fence."""
+    """Return the offset of the line after the opening fence, or None if the file has no such fence."""
     if head.startswith(b"---\n"):
         return 4
     start = 3 if head.startswith(BOM) else 0
@@ -245,7 +245,7 @@ def _closing(head: bytes, start: int, *, whole: bool) -> _Fences | None:
 
 
 def _closing_anywhere(head: bytes, start: int, *, whole: bool) -> _Fences | None:
-    """Return the next three hyphens, wherever they stand: several hosts split a file there."""
+    """Return the next three hyphens, even inside a line: several hosts split a file there."""
     end = head.find(FENCE, start)
     return _Fences(start, end, end + len(FENCE)) if end >= 0 else None
 
@@ -264,7 +264,7 @@ def _why_no_frontmatter(head: bytes) -> Finding:
     if b"\r" in head and b"\n" not in head:
         return Finding("frontmatter-missing", "the line ends are CR alone; save the file with LF", 1, 1)
     if head.lstrip().partition(b"\n")[0].rstrip() == FENCE:
-        return Finding("frontmatter-missing", "something stands before the first `---`, which must be line 1", 1, 1)
+        return Finding("frontmatter-missing", "there is text before the first `---`, which must be line 1", 1, 1)
     return Finding("frontmatter-missing", "the file does not begin with a line `---`", 1, 1)
 
 
@@ -282,7 +282,7 @@ def _not_utf8(head: bytes, offset: int) -> Finding:
 
 
 def _format_findings(head: bytes, first: int) -> tuple[Finding, ...]:
-    """Return what is unusual about a file that can be parsed anyway: byte order mark, line ends, blanks."""
+    """Return the unusual features of a file that can be parsed anyway: byte order mark, line ends, blanks."""
     findings = []
     if head.startswith(BOM):
         findings.append(

@@ -159,7 +159,7 @@ def _refuse_tags(text: str, value: Any) -> None:
 
 
 def _token(text: str, mark: str) -> tuple[int, int]:
-    """Return where a mark first begins a word, or else where it first occurs."""
+    """Return the offset at which a mark first begins a word, or else at which it first occurs."""
     for match in re.finditer(re.escape(mark), text):
         before = text[max(0, match.start() - 1) : match.start()]
         if not before or before in " \t\n[{,:":

@@ -203,7 +203,7 @@ def omissions(catalog: Catalog) -> Iterator[OmittedFile]:
 def omissions_of(
     catalog: Catalog, *, name: str | None = None, path: str | None = None, cwd: str = "/"
 ) -> list[OmittedFile]:
-    """Return what became of a path, or else a name, that `resolve` does not find."""
+    """Return the omitted files at a path, or else of a name, that `resolve` does not find."""
     if path is None:
         return [omission for omission in omissions(catalog) if omission.name == name]
     wanted = _skill_file(path, cwd)

@@ -36,7 +36,7 @@ def parse_candidate(candidate: Candidate, context: BuildContext) -> CatalogSkill
         document = read_document(candidate, profile, documents)
         findings = check(document, directory, profile)
     except Exception as error:
-        # One file must never cost the listing, not even by a mistake of ours.
+        # One file must never prevent the listing, not even through an internal error.
         diagnostics.errors.append(Diagnostic(candidate.path, "internal", f"{type(error).__name__}: {error}"))
         return None
     if findings and not _apply_severities(findings, document, candidate.path, root, profile, diagnostics):

@@ -89,7 +89,7 @@ def _idle_invisible(text: str) -> list[str]:
 
 
 def _is_unspaced(left: str, right: str) -> bool:
-    """Return whether Thai, Lao, Myanmar or Khmer stands on both sides."""
+    """Return whether the characters on both sides are Thai, Lao, Myanmar or Khmer."""
     return all(
         c and (0x0E00 <= ord(c) <= 0x0EFF or 0x1000 <= ord(c) <= 0x109F or 0x1780 <= ord(c) <= 0x17FF)
         for c in (left, right)
@@ -101,7 +101,7 @@ def _idle_joiners(text: str) -> list[str]:
 
 
 def _joins(before: str, after: str) -> bool:
-    """Return whether a joiner stands where emoji or a joining script needs one."""
+    """Return whether emoji or a joining script needs a joiner between these texts."""
     from unicodedata import category
 
     left = before.rstrip("\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")[-1:]

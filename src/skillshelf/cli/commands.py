@@ -1,6 +1,6 @@
 """Run the commands: each one opens a shelf, does its work and prints the result.
 
-Imports stand inside the functions, so that a command loads only what it needs.
+Imports are inside the functions, so that a command loads only what it needs.
 """
 
 import os
@@ -74,7 +74,7 @@ def list_skills(values: Values) -> int:
         scopes = scopes_of(shelf.profile)
         if scope not in scopes:
             known = ", ".join(scopes)
-            raise ConfigurationError(f"no scope {scope!r} in profile {catalog.profile}; there are: {known}")
+            raise ConfigurationError(f"unknown scope {scope!r} in profile {catalog.profile} (known: {known})")
         catalog = catalog._replace(skills=tuple(skill for skill in catalog.skills if skill.scope == scope))
     if values["json"]:
         write(as_json(catalog.to_dict()))
@@ -273,7 +273,7 @@ def check(values: Values) -> int:
     shelf = shelf_for(values)
     form = values["format"] or ("json" if values["json"] else "text")
     if form not in FORMATS:
-        raise ConfigurationError(f"no format {form!r}; there are: {', '.join(FORMATS)}")
+        raise ConfigurationError(f"unknown format {form!r} (known: {', '.join(FORMATS)})")
     if values["json"] and form != "json":
         raise ConfigurationError(f"--json and --format {form} exclude each other")
     targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)
@@ -365,8 +365,7 @@ def _config(values: Values) -> str | None:
 
 def _note_hidden(shelf: "Shelf") -> None:
     """Report how many skills are hidden from models because their folder is not trusted."""
-    from skillshelf.core.text import plural
+    from skillshelf.core.text import hidden_skills_note
 
     if count := sum(skill.hidden == "untrusted" for skill in shelf.catalog.skills):
-        hidden = f"{plural(count, 'skill')} of this project {'is' if count == 1 else 'are'} hidden from models"
-        note(f"{hidden}; to allow it once: --trust, always: skillshelf trust {shelf.project_root}")
+        note(hidden_skills_note(count, shelf.project_root))

@@ -158,7 +158,7 @@ def _verdict_lines(verdicts: Sequence[Verdict], screen: Screen) -> Iterator[str]
 
 
 def _beneficiaries(fix: Fix) -> str:
-    """Return who will see the skill after a fix alone."""
+    """Return the hosts that will see the skill after a fix alone."""
     if len(fix.hosts) == 1:
         return fix.hosts[0]
     if fix.hosts:
@@ -167,7 +167,7 @@ def _beneficiaries(fix: Fix) -> str:
 
 
 def _fix_text(fix: Fix, display: PathDisplay) -> str:
-    """Return what to do, and the other consequences."""
+    """Return the step to take, and its other consequences."""
     remarks = []
     if fix.placement:
         remarks.append(f"{fix.placement.how} in {display.short(fix.placement.root)}")

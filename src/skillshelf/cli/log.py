@@ -32,7 +32,7 @@ _VALUE_SHOWN = 300
 class EventLines:
     """Formats events as lines: the time, the session, the type and a description, or the problem with the line.
 
-    In a pipe each line has the full time. On a terminal the date stands on a line of its own when it changes, which
+    In a pipe each line has the full time. On a terminal the date is printed on a line of its own when it changes, which
     leaves room for the description.
     """
 
@@ -347,7 +347,7 @@ def stats(path: str, values: Values) -> int:
 
 
 def replay(path: str, values: Values) -> int:
-    """Repeat the calls of the journal and print the differences; no script runs and no question is asked."""
+    """Repeat the calls of the journal and print the differences; no script runs and the user gets no question."""
     from skillshelf.shelf import replay as replay_journal
 
     if not os.path.exists(path):

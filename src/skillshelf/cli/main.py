@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         note(f"the machine failed: {error}")
         return FAILED
     except Exception as error:
-        note(f"this is a mistake in skillshelf, please report it: {type(error).__name__}: {error}")
+        note(f"internal error in skillshelf, please report it: {type(error).__name__}: {error}")
         return FAILED
 
 
@@ -346,7 +346,7 @@ def _fail(error: SkillError, *, wants_json: bool) -> int:
 def parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """Return the command and its values; raise ConfigurationError for an invalid line.
 
-    The grammar is that of argparse without abbreviations, and arguments may stand anywhere between the options; a
+    The grammar is that of argparse without abbreviations, and arguments may appear anywhere between the options; a
     test compares the two. It is written out because importing argparse costs more than half a start of Python.
     """
     name, rest = _split_command(words)
@@ -368,13 +368,14 @@ def parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         elif word == "--" and not only_arguments:
             only_arguments = True
         elif not arguments or not (only_arguments or arguments[0].dashes or not _is_option(word, options)):
-            unexpected.append(word)
+            unexpected.append((word, only_arguments))
         elif arguments[0].many:
             values[arguments[0].key].append(word)
         else:
             values[arguments.pop(0).key] = word
     if unexpected:
-        raise ConfigurationError(_unexpected(unexpected[0], name))
+        word, after_dashes = unexpected[0]
+        raise ConfigurationError(_unexpected(word, name, is_option=word.startswith("-") and not after_dashes))
     for argument in command.arguments:
         value = values[argument.key]
         if argument.required and (value is None or (value == "" and not argument.may_be_empty)):
@@ -384,7 +385,7 @@ def parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
 
 
 def _split_command(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the command and the words without it; options may stand before it."""
+    """Return the command and the words without it; options may come before it."""
     with_value = {option.name for option in SHARED if option.value}
     position = 0
     while position < len(words) and words[position].startswith("-"):
@@ -417,10 +418,9 @@ def _is_option(word: str, options: Mapping[str, Option]) -> bool:
     return known or not (" " in word or re.fullmatch(r"-(\d+|\d*\.\d+)", word))
 
 
-def _unexpected(word: str, name: str) -> str:
+def _unexpected(word: str, name: str, *, is_option: bool) -> str:
     from difflib import get_close_matches
 
-    is_option = word.startswith("-")
     what = "option" if is_option else "argument" if name else "command"
     known = [option.name for option in COMMANDS[name].options] if is_option else [] if name else list(COMMANDS)
     near = get_close_matches(word, known, 1, 0.7)
@@ -450,7 +450,7 @@ def show_help(values: Mapping[str, Any]) -> int:
 
     name = values["command"] or ""
     if name not in COMMANDS:
-        raise ConfigurationError(_unexpected(name, ""))
+        raise ConfigurationError(_unexpected(name, "", is_option=name.startswith("-")))
     command = COMMANDS[name]
     usage, summary = usage_of(name), f"{command.help[0].upper()}{command.help[1:]}."
     if not name:

@@ -227,7 +227,7 @@ def _value(value: Any) -> str:
 
 
 def error_line(error: SkillError) -> str:
-    """Return what happened and what to do about it, in one line."""
+    """Return one line with the error and the step that resolves it."""
     if isinstance(error, SkillDirectoryNotFound):
         return f"folder '{error.path}' not found (--cwd must name a folder that exists)"
     if isinstance(error, ResourceNotFound):

@@ -271,4 +271,4 @@ def find_profile(name: str, own: Mapping[str, Profile] | None = None) -> Profile
     if name.startswith(HOST_PREFIX) or name in HOSTS:
         return find_host(name.removeprefix(HOST_PREFIX))
     known = ", ".join([*SYSTEMS, *(own or ()), *(HOST_PREFIX + host for host in HOSTS)])
-    raise ConfigurationError(f"no profile {name!r}; there are: {known}")
+    raise ConfigurationError(f"unknown profile {name!r} (known: {known})")

@@ -29,7 +29,7 @@ def derive(name: str, overrides: Mapping[str, Any], known: Mapping[str, Profile]
     try:
         base = find_profile(extends, known)
     except ConfigurationError as error:
-        raise InvalidField("extends", str(error)) from None
+        raise InvalidField("extends", f"names an {error}") from None
     changes = {field: _value(field, value, base) for field, value in overrides.items() if field != "extends"}
     return base._replace(**{**changes, "name": name, "evidence": evidence})
 

@@ -24,7 +24,7 @@ _OPEN_FORM = (
     *("bom", "fence-blanks", "frontmatter-missing", "frontmatter-unclosed", "frontmatter-type"),
     *("yaml", *NO_REPAIR, "description-type", "name-type"),
 )
-"""Mistakes in the form of a file that were not tested on a host which was not run."""
+"""Mistakes in the form of a file whose effect is unknown for hosts that were not run."""
 
 
 def rules_of(*, reject: tuple[str, ...] = (), off: tuple[str, ...] = ()) -> dict[str, Severity]:
@@ -36,7 +36,7 @@ def rules_of(*, reject: tuple[str, ...] = (), off: tuple[str, ...] = ()) -> dict
 def reported_in(
     *, invalid: ReportChannel, collision: ReportChannel, budget: ReportChannel | None = None
 ) -> dict[str, ReportChannel]:
-    """Return where a host reports each group of problems; no host reports folders it does not read, links or trust."""
+    """Return the channel for each group of problems; no host reports folders it does not read, links or trust."""
     reported: dict[str, ReportChannel] = {"place": "nothing", "link": "nothing", "trust": "nothing"}
     reported |= {"invalid": invalid, "collision": collision}
     return reported if budget is None else {**reported, "budget": budget}
@@ -533,5 +533,5 @@ def find_host(name: str) -> Profile:
     from difflib import get_close_matches
 
     close = get_close_matches(name[:200].lower(), HOSTS, 1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    raise ConfigurationError(f"no host {name!r}{hint or '; there are: ' + ', '.join(HOSTS)}")
+    hint = f"; did you mean {close[0]}?" if close else f" (known: {', '.join(HOSTS)})"
+    raise ConfigurationError(f"unknown host {name!r}{hint}")

@@ -143,7 +143,7 @@ RULES: dict[str, Rule] = {
     "link-broken": Rule(
         "warn",
         "A link has no target.",
-        "The link was meant to lead to a skill.",
+        "No skill can be read through the link.",
         "Correct the link or remove it.",
     ),
     "link-loop": Rule(

@@ -278,7 +278,7 @@ def _apply(
     if (name := changes.get("profile")) and name not in profiles and name not in SYSTEMS:
         if owner != "untrusted":
             known = ", ".join([*SYSTEMS, *profiles])
-            raise _wrong(file, "profile", f"is not a known profile: {name!r}; there are: {known}")
+            raise _wrong(file, "profile", f"names an unknown profile {name!r} (known: {known})")
         # The profiles of an untrusted project do not count; the folder must stay usable without them.
         changes["profile"] = settings.profile
         warnings.append(_not_trusted(file, "profile"))

@@ -10,6 +10,7 @@ __all__ = [
     "escape_surrogates",
     "field",
     "fold",
+    "hidden_skills_note",
     "is_false",
     "is_true",
     "path_text",
@@ -133,6 +134,12 @@ def is_true_variable(value: str) -> bool:
 def plural(count: int, noun: str) -> str:
     """Return a count with its noun in the right number."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def hidden_skills_note(count: int, folder: str) -> str:
+    """Return a note that skills of an untrusted folder are hidden from models, and how to allow them."""
+    hidden = f"{plural(count, 'skill')} of this project {'is' if count == 1 else 'are'} hidden from models"
+    return f"{hidden} because the folder is not trusted; allow once: --trust, always: skillshelf trust {folder}"
 
 
 OWN_ELEMENTS = ("skill_content", "skill_context", "active_skill", "preloaded_skills")

@@ -76,7 +76,7 @@ def _validate_members(value: Any, expected: Any, path: str) -> Invalid | None:
     members, required = members_of(expected)
     if unknown := [key for key in value if key not in members]:
         known = ", ".join(members) or "none"
-        return Invalid(_member(path, unknown[0]), f"is not a known member; known are: {known}")
+        return Invalid(_member(path, unknown[0]), f"is not a known member (known: {known})")
     for key, hint in members.items():
         if key in value:
             if wrong := validate(value[key], hint, _member(path, key)):

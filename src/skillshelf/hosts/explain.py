@@ -260,7 +260,7 @@ def _served(skill_file: SkillFile, everything: Sequence[SkillFile], judged: Judg
     """Return the hosts that see another file of the name, or would if they trusted the folder.
 
     Hosts that see a different text instead of this one are not served: the author has to choose between the two. A
-    copy of ours is meant to have the same text.
+    copy made by `link` is meant to have the same text.
     """
     own = {verdict.host: verdict.verdict for verdict in judged[skill_file.real_path]}
     served, misled = set(), set()

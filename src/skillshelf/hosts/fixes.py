@@ -55,7 +55,7 @@ _OUR_LIMITS = frozenset({"yaml-duplicate-key"})
 
 
 def fix_for(verdict: Verdict, skill_file: SkillFile, state: HostState, survey: Survey) -> str | None:
-    """Return what to do so that this host sees the file; None if nothing has to be done, or no step is known."""
+    """Return the steps that make this host see the file; None if nothing has to be done, or no step is known."""
     return ", then: ".join(step.what for step in _steps_for(verdict, skill_file, state, survey)) or None
 
 

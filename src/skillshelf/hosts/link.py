@@ -1,6 +1,6 @@
 """Create, update and remove links and copies that make a skill visible to a host.
 
-Only what the manifest records as ours is replaced or removed, and only if it was not changed since.
+Only what the manifest lists as made by `link` is replaced or removed, and only if it was not changed since.
 """
 
 import os
@@ -80,7 +80,7 @@ def result_line(result: HostLinkResult, *, is_visible: bool | None = None) -> st
 
 
 def only_skill(wanted: str, found: Sequence[SkillFile], survey: Survey) -> SkillFile:
-    """Return the one skill among files of a name, a copy of ours counting as its source; raise if there are several."""
+    """Return the one skill among files; a copy made by `link` counts as its source. Raise if several remain."""
     meant = sources(found, survey)
     if len(meant) > 1:
         raise AmbiguousSkill(wanted, tuple(skill_file.path for skill_file in meant))
@@ -146,7 +146,7 @@ def _failed(host: str, path: str, error: OSError) -> HostLinkResult:
 
 
 def _place(placement: Placement, skill_file: SkillFile, state: HostState) -> HostLinkResult:
-    """Create a link or copy and record it; a link of ours in its place is restored if that fails."""
+    """Create a link or copy and record it; an earlier link made by `link` is restored if that fails."""
     host, path = state.profile.name, placement.path
     refuse_foreign_manifest(placement.root)
     contents = _contents(skill_file) if placement.how == "copy" else None
@@ -184,7 +184,7 @@ def _relative(folder: str, root: str) -> str:
 
 
 def _created_folders(entry: dict[str, object]) -> int:
-    """Return how many folders above a link or copy were created for it and are removed with it."""
+    """Return the number of folders above a link or copy that were created for it and are removed with it."""
     folders = entry.get("folders", 0)
     return folders if isinstance(folders, int) else 0
 
@@ -261,7 +261,7 @@ def _hosts_ignoring_safeguard(placement: Placement, host: str, skill_file: Skill
 def _safeguard_warning(hosts: Sequence[str], name: str) -> str:
     shown = ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
     verb, model = ("ignores", "its model") if len(hosts) == 1 else ("ignore", "their models")
-    return f"{shown} {verb} {SAFEGUARD}: {model} could call {name} without being told to"
+    return f"{shown} {verb} {SAFEGUARD}: {model} could call {name} without the user's request"
 
 
 def _warn(host: str, placement: Placement, skill_file: SkillFile, survey: Survey) -> tuple[str, ...]:

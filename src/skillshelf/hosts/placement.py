@@ -59,7 +59,7 @@ MANIFEST = ".skillshelf-made.json"
 
 
 def manifest_entry(path: str) -> dict[str, Any] | None:
-    """Return what the manifest says about the link or copy at a path, or None if we did not make it."""
+    """Return the entry of the manifest for the link or copy at a path, or None if `link` did not make it."""
     root, name = os.path.split(path)
     entry = _entries(root).get(name)
     return entry if isinstance(entry, dict) else None
@@ -96,7 +96,7 @@ def refuse_foreign_manifest(root: str) -> None:
 
 
 def own_kind(path: str) -> Literal["link", "copy"] | None:
-    """Return what `link` made at a path; None for anything else, and for a link that was redirected since."""
+    """Return the kind of a link or copy made by `link`; None for anything else, and for a link redirected since."""
     kind = files.kind_at(path)
     if kind not in ("link", "folder") or (entry := manifest_entry(path)) is None:
         return None
@@ -111,7 +111,7 @@ def is_own_copy(skill_file: SkillFile) -> bool:
 
 
 def copied_from(path: str) -> str | None:
-    """Return the folder that a copy of ours was made from, or None if the manifest does not say."""
+    """Return the folder that a copy made by `link` comes from, or None if the manifest does not say."""
     source = (manifest_entry(path) or {}).get("source")
     root = files.real_path(os.path.dirname(path))
     return os.path.normpath(os.path.join(root, source)) if isinstance(source, str) else None
@@ -124,7 +124,7 @@ def hosts_of(entry: Mapping[str, Any] | None) -> list[str]:
 
 
 def record_host(path: str, host: str, **changes: str) -> None:
-    """Record that a host needs a link or copy of ours too, with other changes of its entry."""
+    """Record that another host needs a link or copy made by `link`, with other changes of its entry."""
     entry = manifest_entry(path)
     if entry is None:
         return
@@ -232,7 +232,7 @@ def why_copy(skill_file: SkillFile, profile: Profile) -> str:
 
 
 def _is_free(placement: Placement, skill_file: SkillFile) -> bool:
-    """Return true if nothing is there, or a link of ours that does not serve the host."""
+    """Return true if nothing is there, or a link made by `link` that does not serve the host."""
     if files.kind_at(placement.path) is None:
         return True
     leads_here = files.real_path(placement.path) == os.path.dirname(skill_file.real_path)
@@ -281,7 +281,7 @@ def copies_of(skill_file: SkillFile, survey: Survey) -> list[SkillFile]:
 
 
 def source_of(skill_file: SkillFile, survey: Survey) -> SkillFile | None:
-    """Return the skill that a copy of ours was made from; None for other files, and if that skill is gone."""
+    """Return the skill that a copy made by `link` comes from; None for other files, and if that skill is gone."""
     if not is_own_copy(skill_file):
         return None
     source = copied_from(os.path.dirname(skill_file.path))
@@ -295,7 +295,7 @@ def source_of(skill_file: SkillFile, survey: Survey) -> SkillFile | None:
 
 
 def sources(found: Sequence[SkillFile], survey: Survey) -> list[SkillFile]:
-    """Replace copies of ours by the skills they were made from, and drop files that cannot be read if others can."""
+    """Replace copies made by `link` by their sources, and drop files that cannot be read if others can."""
     meant = {one.real_path: one for one in ((source_of(one, survey) or one) for one in found)}
     own = [one for one in meant.values() if not one.problem and not is_own_copy(one)]
     return own or list(meant.values())

@@ -386,7 +386,7 @@ def _refusal(error: Diagnostic, path: str, profile: Profile) -> StageVerdict:
         reason = "cannot be read" if error.rule == "unreadable" else "skillshelf cannot parse this"
         return StageVerdict("unknown", f"{reason}: {error.message}", path, error.rule, error.line)
     where = f"line {error.line}: " if error.line and error.rule.startswith("yaml") else ""
-    # The interpretation after "read as" is ours; this host reads nothing.
+    # The interpretation after "read as" is that of skillshelf; this host reads nothing.
     return StageVerdict(verdict, where + error.message.partition("; read as: ")[0], path, error.rule, error.line)
 
 

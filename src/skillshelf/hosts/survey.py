@@ -319,7 +319,7 @@ def is_broken(root: Root) -> bool:
 
 
 def _is_meant(problem: Diagnostic, folders: Collection[str]) -> bool:
-    """Return true if a problem is about a skill file, or about a broken link that was meant to lead to a skill."""
+    """Return true if a problem is about a skill file, or about a broken link in the place of a skill."""
     if problem.rule == "file-name" or os.path.basename(problem.path) == SKILL_FILE:
         return True
     if problem.rule not in _BROKEN or problem.path.endswith(".md"):
@@ -346,7 +346,7 @@ def skill_file_at(path: str) -> SkillFile | None:
         return None
     real = files.real_path(path)
     if kind == "link" and files.kind_at(real) in (None, "link"):
-        # The link was meant to lead to a SKILL.md, or else to a folder with one.
+        # The missing target is a SKILL.md, or else a folder with one.
         below = "" if path.endswith(".md") else f"/{SKILL_FILE}"
         problem = f"the link leads nowhere: target {files.link_target(path)}"
         return SkillFile(real + below, (path + below,), b"", 0, problem=problem, broken=path)

@@ -66,8 +66,8 @@ VISIBLE: frozenset[VerdictName] = frozenset(
 class Verdict(NamedTuple):
     """The verdict of one host on one file.
 
-    `warns` is true if the host itself would tell its user, `at` the path that was judged, `rule` the rule of ours that
-    found the problem.
+    `warns` is true if the host itself would tell its user, `at` the path that was judged, `rule` the rule of skillshelf
+    that found the problem.
     """
 
     host: str

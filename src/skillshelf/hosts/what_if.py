@@ -26,7 +26,7 @@ def after_trust(state: HostState, survey: Survey) -> HostState:
 
 def after_link(placement: Placement, skill_file: SkillFile, survey: Survey, hosts: Iterable[str]) -> list[Verdict]:
     """Return the verdict of each host once a link or copy of a skill exists: the better one of original and copy."""
-    # The placement may replace a link of ours.
+    # The placement may replace a link that `link` made.
     paths = tuple(path for path in skill_file.paths if not path.startswith(f"{placement.path}/"))
     original = skill_file._replace(paths=paths or (skill_file.real_path,))
     copy = None
@@ -98,7 +98,7 @@ def _created(root: Root, placement: Placement) -> Root:
 def _discovered(
     index: int, root: Root, path: str, new: SkillFile, placement: Placement, profile: Profile
 ) -> Found | None:
-    """Return what a walk will find at the new path, or None if it passes by."""
+    """Return the item that a walk will find at the new path, or None if it finds none."""
     if placement.name in profile.skip_directories or (root.hidden == "skip" and placement.name.startswith(".")):
         return None
     if placement.how == "link" and root.links == "never":
@@ -108,7 +108,7 @@ def _discovered(
 
 
 def _position(item: Found, index: int, found: Sequence[Found], profile: Profile) -> int:
-    """Return where in its walk a host finds an item: root by root, and in each the folders in its order."""
+    """Return the position of an item in the walk of a host: root by root, and in each the folders in its order."""
     for position, other in enumerate(found):
         root = getattr(other, "root", None)
         if root is None or root < index:

@@ -18,7 +18,7 @@ from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile
 from skillshelf.core import files
 from skillshelf.core.limits import CHECKED_MENTIONS, CHECKED_PAGES, CHECKED_SCRIPTS, RESOURCE_BYTES
-from skillshelf.core.text import is_false, is_true
+from skillshelf.core.text import is_false, is_true, plural
 from skillshelf.core.values import Finding
 
 __all__ = [
@@ -305,7 +305,7 @@ def _description(page: SkillPage) -> Iterator[FileFinding]:
     unspaced = len(_UNSPACED.findall(text))
     words = len(re.findall(r"\w+", _UNSPACED.sub(" ", text))) + unspaced // 2
     if _letters(text) == _letters(page.directory) or words < _DESCRIPTION_WORDS:
-        yield _finding("description-vague", f"only {words} words; say what the skill does and when to use it")
+        yield _finding("description-vague", f"only {plural(words, 'word')}; say what the skill does and when to use it")
     elif not unspaced and not _WHEN.search(text):
         yield _finding(
             "description-when", 'it does not say when to use the skill; add a sentence such as "Use when ..."'

@@ -144,7 +144,7 @@ _SETPRIV = (
 
 def bubblewrap_error(stderr: bytes) -> str:
     """Return a reason from the error output of bubblewrap."""
-    message = visible(stderr.decode("utf-8", "replace").strip()[:300]) or "it did not say why"
+    message = visible(stderr.decode("utf-8", "replace").strip()[:300]) or "it gave no reason"
     return f"bubblewrap may not make one ({message})"
 
 

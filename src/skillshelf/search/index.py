@@ -178,7 +178,7 @@ _CHECKSUM_BYTES = 16
 
 
 class _Damaged(Exception):
-    """The files on disk are not a usable index of ours."""
+    """The files on disk are not a usable search index."""
 
 
 class ScanStamps(NamedTuple):

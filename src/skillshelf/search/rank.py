@@ -116,7 +116,7 @@ class Analyzer(dict[str, str]):
             parts = _UNSPACED.split(word)
             for run in parts[1::2]:
                 terms += map(str.__add__, run, run[1:])
-                # The last is a single character: a query for one finds it wherever it stands.
+                # The last is a single character: a query for one finds it at any position.
                 terms.append(run[-1])
             for part in filter(None, parts[::2]):
                 terms += self._plain(part)
@@ -264,7 +264,7 @@ class IndexSnapshot:
         self._known: dict[str, _TermPostings] = {}
 
     def weight(self, term: str) -> float:
-        """Return how rare a term is among the skills; 0 if none has it."""
+        """Return the rarity of a term among the skills; 0 if none has it."""
         skills = self._postings(term).skills
         return math.log(1 + (len(self._positions) - skills + 0.5) / (skills + 0.5)) if skills else 0.0
 

@@ -178,7 +178,7 @@ def _source(decision: Decision) -> "By":
 
 
 def _how_to_allow(question: _Question, skill: CatalogSkill | None, by: "By") -> str:
-    """Return how to allow what was denied only because it was not confirmed."""
+    """Return a way to allow a call that was denied only because it was not confirmed."""
     if skill is None or by not in ("nobody", "user"):
         return ""
     if question.script is not None:

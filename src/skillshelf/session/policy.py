@@ -204,7 +204,7 @@ def _once(*lists: Iterable[Any]) -> tuple[Any, ...]:
 def _checked(policy: Policy) -> Policy:
     """Return the policy with every member checked; raise ConfigurationError that names an invalid one."""
     if policy.name not in _NAMES:
-        raise ConfigurationError(f"no policy {policy.name!r}; there are: {', '.join(_NAMES)}")
+        raise ConfigurationError(f"unknown policy {policy.name!r} (known: {', '.join(_NAMES)})")
     changes: dict[str, Any] = {}
     for key in ("allow", "deny"):
         changes[key] = tuple(_rule(key, entry) for entry in _items(policy, key))

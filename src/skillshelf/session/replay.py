@@ -301,7 +301,7 @@ class _RecordedEffects:
         self._events = events
         self._store = store
         self._digests: dict[str, str] = {}
-        # A refusal is worded differently where the user could not be asked.
+        # A refusal is worded differently if there was no way to ask the user.
         self.can_ask = not any(isinstance(event, PermissionDecided) and event.by == "nobody" for event in events)
 
     def as_effects(self) -> Effects:

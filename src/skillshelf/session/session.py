@@ -197,7 +197,7 @@ class Session:
 
     def _call(self, tool: str, given: dict[str, Any], act: RunningCall) -> ToolResult:
         if tool not in self.profile.tools:
-            return failure("unknown_tool", f"no tool {tool!r}; there are: {', '.join(self.profile.tools)}")
+            return failure("unknown_tool", f"unknown tool {tool!r} (known: {', '.join(self.profile.tools)})")
         if not self.shelf.settings.enabled:
             return failure("denied", "skills are disabled")
         self._refresh_on_call()

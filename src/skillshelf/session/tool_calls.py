@@ -68,7 +68,7 @@ def _search(conversation: Conversation, given: Mapping[str, Any], act: RunningCa
         for n, r in enumerate(report.results, 1)
     ]
     if not lines:
-        none = "No skill fits." if report.query.strip() else "The query is blank: say in some words what is to be done."
+        none = "No skill fits." if report.query.strip() else "The query is blank: describe the task in a few words."
         lines = [none + _hidden_sentence(conversation)]
     return ToolResult(True, "\n".join([*lines, *(f"({note})" for note in report.notes)]), report.to_dict())
 
@@ -77,7 +77,7 @@ def search_skills(conversation: Conversation, query: str, limit: int | None, sco
     """Return the skills visible to the model that match a query."""
     scopes = scopes_of(conversation.profile)
     if scope not in (None, *scopes):
-        raise ConfigurationError(f"no such scope; there are: {', '.join(scopes)}")
+        raise ConfigurationError(f"unknown scope (known: {', '.join(scopes)})")
     conversation.permissions.require("skill_search", None)
     visible = {skill.path for skill in visible_to_model(conversation.skills)}
     return conversation.shelf.search(
@@ -88,7 +88,7 @@ def search_skills(conversation: Conversation, query: str, limit: int | None, sco
 def _hidden_sentence(conversation: Conversation) -> str:
     count = sum(skill.hidden == "untrusted" for skill in conversation.skills)
     subject = "1 skill of this project is" if count == 1 else f"{count} skills of this project are"
-    return f" {subject} held back until the user allows it: skillshelf trust" if count else ""
+    return f" {subject} hidden until the user trusts the folder: skillshelf trust" if count else ""
 
 
 def _run(conversation: Conversation, given: Mapping[str, Any], act: RunningCall) -> ToolResult:
@@ -109,7 +109,7 @@ CALLS: Mapping[str, Call] = {
 
 
 _NEAR_MISSES = 10
-# ASCII on both sides: in Japanese or Chinese a mention stands between letters.
+# ASCII on both sides: in Japanese or Chinese a mention may be between letters.
 _MENTION = re.compile(r"(?<![A-Za-z0-9_$\\])\$([a-z0-9]+(?:-[a-z0-9]+)*)(?!-*[A-Za-z0-9_])")
 
 

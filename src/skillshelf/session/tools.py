@@ -65,7 +65,7 @@ _PARAMETERS: Mapping[ToolName, Mapping[str, _Parameter]] = {
     "skill_run": {
         "name": _Parameter("string", "the name of the skill", required=True),
         "script": _Parameter("string", "the script, a file below the skill's scripts folder", required=True),
-        "args": _Parameter("strings", "the words the script is given, one item each; there is no shell"),
+        "args": _Parameter("strings", "the arguments of the script, one item each; there is no shell"),
     },
     "activate_skill": {
         "skillName": _Parameter("string", "The name of the skill to activate", required=True),

@@ -47,7 +47,7 @@ Part = Literal["search", "rows", "pane"]
 _ORDER: tuple[Part, ...] = ("search", "rows", "pane")
 _NEXT: dict[Part, str] = {"search": "list", "rows": "preview", "pane": "search"}
 
-# From this width on, list and preview stand side by side; below both sizes only one of them is visible.
+# From this width on, list and preview are side by side; below both sizes only one of them is visible.
 _WIDE, _HIGH = 120, 16
 _BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]
 

@@ -311,7 +311,7 @@ class SkillServer:
         if params.name not in {tool.name for tool in offered}:
             known = ", ".join(tool.name for tool in offered)
             raise MCPError(
-                code=types.INVALID_PARAMS, message=f"no tool {visible(params.name)[:80]}; there are: {known}"
+                code=types.INVALID_PARAMS, message=f"unknown tool '{visible(params.name)[:80]}' (known: {known})"
             )
         return await self._in_thread(call_tool, self.skills, self._redaction, params.name, params.arguments or {})
 

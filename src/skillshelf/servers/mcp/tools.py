@@ -110,7 +110,7 @@ class PathRedaction:
         return text
 
     def message(self, text: str) -> str:
-        """Return a message of ours in which the project and the home folder are replaced too."""
+        """Return a message of skillshelf in which the project and the home folder are replaced too."""
         text = self.text(text)
         environment = self._skills.shelf.environment
         for path, word in () if self._show else ((environment.cwd, "the project"), (environment.home or "", "~")):

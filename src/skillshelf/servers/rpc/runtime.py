@@ -10,7 +10,7 @@ from skillshelf.catalog.load import LoadedSkill
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Trust
 from skillshelf.core.limits import RPC_SHELVES
-from skillshelf.core.text import plural
+from skillshelf.core.text import hidden_skills_note
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillError, SkillsDisabled
 from skillshelf.journal.events import SkillLoaded, payload_of, type_of
@@ -116,10 +116,7 @@ class Runtime:
         except SkillDirectoryNotFound as error:
             raise ConfigurationError(f"cwd must be an existing folder: {error.path}") from None
         if hidden := sum(skill.hidden == "untrusted" for skill in shelf.catalog.skills):
-            self._client.note(
-                f"{plural(hidden, 'skill')} hidden because the project is not trusted (run `skillshelf trust "
-                f"{shelf.project_root}`, or start with --trust)"
-            )
+            self._client.note(hidden_skills_note(hidden, shelf.project_root))
         return shelf
 
     # Sessions -------------------------------------------------------------------------------------

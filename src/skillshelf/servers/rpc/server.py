@@ -247,9 +247,9 @@ class Server:
         method = METHODS.get(request.method)
         if method is None:
             known = ", ".join(METHODS)
-            raise _RpcError(METHOD_NOT_FOUND, f"no method {message_text(request.method)[:100]!r}; there are: {known}")
+            raise _RpcError(METHOD_NOT_FOUND, f"unknown method {message_text(request.method)[:100]!r} (known: {known})")
         if isinstance(request.params, list):
-            raise _refusal("invalid_params", "parameters are given by name, as an object")
+            raise _refusal("invalid_params", "params must be an object with named members")
         if wrong := validate(request.params, method.params):
             raise _refusal("invalid_params", message_text(str(wrong)))
         if self._waiting_bytes + size > self._most_waiting_bytes:
