@@ -18,7 +18,7 @@ from skillshelf.core.values import Finding
 from skillshelf.errors import ConfigurationError
 from skillshelf.hosts.stages import RULE_VERDICTS, VERDICTS, judge
 from skillshelf.hosts.survey import survey_one, take_survey
-from skillshelf.lint.checks import portability
+from skillshelf.lint.portability import portability
 
 REPOSITORY = Path(__file__).parents[2]
 

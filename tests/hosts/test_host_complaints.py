@@ -17,7 +17,7 @@ from skillshelf.hosts.fixes import fix_for, ranked_fixes
 from skillshelf.hosts.near_misses import NearMiss, near_misses
 from skillshelf.hosts.stages import Verdict, judge
 from skillshelf.hosts.survey import take_survey
-from skillshelf.lint.checks import portability
+from skillshelf.lint.portability import portability
 
 
 class Answers:

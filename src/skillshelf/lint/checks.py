@@ -1,24 +1,22 @@
-"""Check what only authors care about: description, body, references, scripts and portability.
+"""Check what only authors care about: description, body, references and scripts.
 
 Files and other skills count as named only in forms that cannot mean anything else: code blocks are examples, and
 placeholders and web addresses are not files. A miss is better here than a false alarm.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from posixpath import join, normpath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from skillshelf.catalog.document import ParsedFrontmatter
 from skillshelf.catalog.document import body as body_of
 from skillshelf.catalog.rules import description_of
-from skillshelf.config.hosts import HOSTS
-from skillshelf.config.profile import Profile
 from skillshelf.core import files
 from skillshelf.core.limits import CHECKED_MENTIONS, CHECKED_PAGES, CHECKED_SCRIPTS, RESOURCE_BYTES
-from skillshelf.core.text import is_false, is_true, plural
+from skillshelf.core.text import plural
 from skillshelf.core.values import Finding
 
 __all__ = [
@@ -26,7 +24,6 @@ __all__ = [
     "Mention",
     "SkillPage",
     "page_of",
-    "portability",
     "run_checks",
     "skills_named",
 ]
@@ -165,72 +162,6 @@ def _skill_names(pattern: re.Pattern[str], line: str, number: int) -> Iterator[M
     for match in pattern.finditer(line):
         if match[1] not in _PLACEHOLDERS and match[1] == match[1].lower():
             yield Mention(match[1], number, match.start(1) + 1)
-
-
-# Portability --------------------------------------------------------------------------------------
-
-_SAFEGUARDS: Mapping[str, str] = {
-    "disable-model-invocation": "dangerous: the model may still call this skill on its own in {hosts}",
-    "disallowed-tools": "dangerous: the skill may still use those tools in {hosts}",
-    "hooks": "dangerous where they check or stop something: its hooks do not run in {hosts}",
-    "hide": "the model still sees this skill in {hosts}",
-    "user-invocable": "users can still call this skill by its name in {hosts}",
-    "paths": "this skill is not limited to those files in {hosts}",
-    "globs": "this skill is not limited to those files in {hosts}",
-}
-"""Fields that restrict a skill, the most dangerous first, with the effect of ignoring them."""
-
-_EVERYWHERE = frozenset({"name", "description", "license", "compatibility", "metadata"})
-"""Fields that can be ignored without an effect."""
-
-_DEFAULTS: Mapping[str, bool] = {"user-invocable": True}
-"""The value of a switch that has no effect, if it is not `false`."""
-
-
-def portability(document: ParsedFrontmatter) -> list[Finding]:
-    """Return findings about fields that only some hosts honour, the most dangerous first."""
-    fields = document.fields
-    honoured = {field for host in HOSTS.values() for field in host.fields} - _EVERYWHERE
-    used = [field for field in fields if field in honoured and _has_effect(field, fields[field])]
-    dangerous = [field for field in _SAFEGUARDS if field in used]
-    others = sorted(field for field in used if field not in _SAFEGUARDS)
-    return [
-        *_text_types(document),
-        *_ignored_fields("portability-safeguard", dangerous, document),
-        *_ignored_fields("portability-field", others, document),
-    ]
-
-
-def _text_types(document: ParsedFrontmatter) -> Iterator[Finding]:
-    """Yield findings about fields outside the specification for which some hosts skip the whole skill."""
-    for field, value in document.fields.items():
-        strict = [host for host in HOSTS.values() if field in host.text_fields and host.rules["field-type"] == "reject"]
-        if strict and field not in _EVERYWHERE and not isinstance(value, str):
-            hosts = ", ".join(host.name for host in strict)
-            message = f"the whole skill is skipped by {hosts}: `{field}` is not text; quote the value"
-            yield Finding("field-type", message, *document.place(field))
-
-
-def _has_effect(field: str, value: Any) -> bool:
-    """Return whether a field requests anything but the default."""
-    is_idle = is_true if _DEFAULTS.get(field, False) else is_false
-    return value is not None and not is_idle(value)
-
-
-def _ignored_fields(rule: str, fields: list[str], document: ParsedFrontmatter) -> Iterator[Finding]:
-    for field in fields:
-        ignoring = [host for host in HOSTS.values() if field not in host.fields and "hides_on" not in host.unknown]
-        if ignoring:
-            effect = _SAFEGUARDS.get(field, "no effect in {hosts}").format(hosts=_host_names(ignoring))
-            yield Finding(rule, f"{effect}: `{field}` is not known there", *document.place(field))
-
-
-def _host_names(hosts: list[Profile]) -> str:
-    """Return the names of hosts; those that are known only from documentation come last."""
-    confirmed = [host.name for host in hosts if "fields" not in host.unknown]
-    documented = [host.name for host in hosts if "fields" in host.unknown]
-    last = f"{', '.join(documented)} (by their documentation)" if documented else ""
-    return " and ".join(names for names in (", ".join(confirmed), last) if names)
 
 
 # Checks -------------------------------------------------------------------------------------------

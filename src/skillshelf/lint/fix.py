@@ -18,7 +18,7 @@ from skillshelf.catalog.frontmatter import YamlProblem, load_yaml
 from skillshelf.catalog.rules import check, placed
 from skillshelf.config.profile import Profile
 from skillshelf.core.text import plural
-from skillshelf.lint.checks import portability
+from skillshelf.lint.portability import portability
 
 __all__ = ["FixInput", "FixResult", "fix_text", "is_valid_name", "unified_diff", "why_not_fixed", "yaml_word"]
 

@@ -18,8 +18,9 @@ from skillshelf.core.environment import find_repository
 from skillshelf.core.limits import CHECKED_DIRECTORIES, SKILL_FILE_BYTES
 from skillshelf.core.values import Candidate, Diagnostic, Filtered, Finding, Root, Severity
 from skillshelf.errors import ConfigurationError, ResourceNotFound, SkillFileNotFound
-from skillshelf.lint.checks import FileFinding, Mention, page_of, portability, run_checks, skills_named
+from skillshelf.lint.checks import FileFinding, Mention, page_of, run_checks, skills_named
 from skillshelf.lint.fix import FixInput, fix_text, is_valid_name, unified_diff, why_not_fixed
+from skillshelf.lint.portability import portability
 from skillshelf.shelf import Shelf
 
 __all__ = [

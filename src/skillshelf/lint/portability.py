@@ -1,0 +1,75 @@
+"""Find fields of a skill that only some agent hosts honour."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from skillshelf.catalog.document import ParsedFrontmatter
+from skillshelf.config.hosts import HOSTS
+from skillshelf.config.profile import Profile
+from skillshelf.core.text import is_false, is_true
+from skillshelf.core.values import Finding
+
+__all__ = ["portability"]
+
+_SAFEGUARDS: Mapping[str, str] = {
+    "disable-model-invocation": "dangerous: the model may still call this skill on its own in {hosts}",
+    "disallowed-tools": "dangerous: the skill may still use those tools in {hosts}",
+    "hooks": "dangerous where they check or stop something: its hooks do not run in {hosts}",
+    "hide": "the model still sees this skill in {hosts}",
+    "user-invocable": "users can still call this skill by its name in {hosts}",
+    "paths": "this skill is not limited to those files in {hosts}",
+    "globs": "this skill is not limited to those files in {hosts}",
+}
+"""Fields that restrict a skill, the most dangerous first, with the effect of ignoring them."""
+
+_EVERYWHERE = frozenset({"name", "description", "license", "compatibility", "metadata"})
+"""Fields that can be ignored without an effect."""
+
+_DEFAULTS: Mapping[str, bool] = {"user-invocable": True}
+"""The value of a switch that has no effect, if it is not `false`."""
+
+
+def portability(document: ParsedFrontmatter) -> list[Finding]:
+    """Return findings about fields that only some hosts honour, the most dangerous first."""
+    fields = document.fields
+    honoured = {field for host in HOSTS.values() for field in host.fields} - _EVERYWHERE
+    used = [field for field in fields if field in honoured and _has_effect(field, fields[field])]
+    dangerous = [field for field in _SAFEGUARDS if field in used]
+    others = sorted(field for field in used if field not in _SAFEGUARDS)
+    return [
+        *_text_types(document),
+        *_ignored_fields("portability-safeguard", dangerous, document),
+        *_ignored_fields("portability-field", others, document),
+    ]
+
+
+def _text_types(document: ParsedFrontmatter) -> Iterator[Finding]:
+    """Yield findings about fields outside the specification for which some hosts skip the whole skill."""
+    for field, value in document.fields.items():
+        strict = [host for host in HOSTS.values() if field in host.text_fields and host.rules["field-type"] == "reject"]
+        if strict and field not in _EVERYWHERE and not isinstance(value, str):
+            hosts = ", ".join(host.name for host in strict)
+            message = f"the whole skill is skipped by {hosts}: `{field}` is not text; quote the value"
+            yield Finding("field-type", message, *document.place(field))
+
+
+def _has_effect(field: str, value: Any) -> bool:
+    """Return whether a field requests anything but the default."""
+    is_idle = is_true if _DEFAULTS.get(field, False) else is_false
+    return value is not None and not is_idle(value)
+
+
+def _ignored_fields(rule: str, fields: list[str], document: ParsedFrontmatter) -> Iterator[Finding]:
+    for field in fields:
+        ignoring = [host for host in HOSTS.values() if field not in host.fields and "hides_on" not in host.unknown]
+        if ignoring:
+            effect = _SAFEGUARDS.get(field, "no effect in {hosts}").format(hosts=_host_names(ignoring))
+            yield Finding(rule, f"{effect}: `{field}` is not known there", *document.place(field))
+
+
+def _host_names(hosts: list[Profile]) -> str:
+    """Return the names of hosts; those that are known only from documentation come last."""
+    confirmed = [host.name for host in hosts if "fields" not in host.unknown]
+    documented = [host.name for host in hosts if "fields" in host.unknown]
+    last = f"{', '.join(documented)} (by their documentation)" if documented else ""
+    return " and ".join(names for names in (", ".join(confirmed), last) if names)
