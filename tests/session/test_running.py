@@ -162,7 +162,7 @@ def test_output_is_told_in_frames_and_a_script_that_fails_has_ended(machine: Mac
 @pytest.mark.slow
 @pytest.mark.req("K-50")
 def test_much_output_is_cut_said_and_kept_whole(machine: Machine, tmp_path: Path) -> None:
-    script(machine, "#!/bin/sh\nyes 0123456789 | head -c 300000\n")
+    script(machine, "#!/bin/sh\nhead -c 300000 /dev/zero | tr '\\0' x\n")
     path = tmp_path / "run.jsonl"
     policy = {"allow": [{"tool": "skill_run"}], **UNSANDBOXED}
     with machine.shelf().session(policy, journal=path) as session:
@@ -181,7 +181,7 @@ def test_much_output_is_cut_said_and_kept_whole(machine: Machine, tmp_path: Path
 
 @pytest.mark.slow
 def test_what_is_kept_without_a_journal_goes_with_the_session(machine: Machine) -> None:
-    script(machine, "#!/bin/sh\nyes | head -c 300000\n")
+    script(machine, "#!/bin/sh\nhead -c 300000 /dev/zero | tr '\\0' x\n")
     session, _, _ = asked(machine)
     artifact = Path(session.call("skill_run", RUN).data["artifact"])
     existed = artifact.exists()
