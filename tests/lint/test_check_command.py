@@ -190,12 +190,8 @@ def test_sarif_of_a_place_that_is_no_utf_8_and_of_a_machine_without_a_home_is_sa
 
 
 def test_what_github_would_take_for_a_command_is_escaped(machine: Machine) -> None:
-    write_skill(
-        machine.repo / "skills",
-        "x",
-        f"---\nname: x\ndescription: {DESCRIPTION}\n'a%\\': b\n---\n# x\n",
-        folder="a,b:c%",
-    )
+    text = f"---\nname: x\ndescription: {DESCRIPTION}\n'a%\\': b\n---\n# x\n"
+    write_skill(machine.repo / "skills", "x", text, folder="a,b:c%")
 
     out = machine.run("check", "skills", "--format", "github").stdout
 
