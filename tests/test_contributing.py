@@ -11,6 +11,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from requirements import REQUIREMENTS
 
 REPOSITORY = Path(__file__).parent.parent
 PAGE = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -20,27 +21,33 @@ STEP = re.compile(r"(?:<!-- (edit|new): (\S+) -->\s+)?^( *)```(\w+)\n(.*?)^\3```
 
 def apply_diff(text: str, diff: str) -> str:
     """Return the text with a change applied; the lines that stay or go must occur once, one after the other."""
-    lines = diff.splitlines(keepends=True)
-    before = "".join(line[1:] for line in lines if line[0] in " -")
-    after = "".join(line[1:] for line in lines if line[0] in " +")
-    assert text.count(before) == 1, f"not found, or not once:\n{before}"
-    return text.replace(before, after)
+    lines = [line or " " for line in diff.splitlines()]
+    before = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
+    after = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
+    assert text.count(f"\n{before}") == 1, f"not found, or not once:\n{before}"
+    return text.replace(f"\n{before}", f"\n{after}")
 
 
-def follow(recipe: str, repository: Path) -> None:
-    """Edit and create the files that a recipe shows, and run its commands, in order."""
+def with_free_number(recipe: str) -> str:
+    """Return a recipe with the next number of a requirement, whatever number the page shows."""
+    last = sum(requirement.id.startswith("C-") for requirement in REQUIREMENTS)
+    return recipe.replace("C-122", f"C-{last + 1}")
+
+
+def follow(recipe: str, repository: Path) -> list[str]:
+    """Edit and create the files that a recipe shows, and return its commands."""
+    commands = []
     for action, name, _, language, block in STEP.findall(recipe):
-        text = dedent(block)
+        path, text = repository / name, dedent(block)
         if action == "edit":
-            path = repository / name
             path.write_text(apply_diff(path.read_text(encoding="utf-8"), text), encoding="utf-8")
         elif action == "new":
-            assert not (repository / name).exists()
-            (repository / name).write_text(text, encoding="utf-8")
+            assert not path.exists()
+            path.write_text(text, encoding="utf-8")
         else:
             assert language == "sh", "a block of a recipe is an edit, a new file or commands"
-            for command in text.splitlines():
-                run(command, repository)
+            commands += text.splitlines()
+    return commands
 
 
 def run(command: str, repository: Path) -> None:
@@ -61,12 +68,24 @@ def test_there_is_a_recipe_for_each_kind_of_addition() -> None:
     assert list(RECIPES) == ["add a host", "add a lint rule", "add a command", "add a requirement"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_recipe_works_as_written(recipe: str, tmp_path: Path) -> None:
+def test_a_recipe_can_be_followed_again(recipe: str) -> None:
+    """What a reader adds does not take away the lines by which the next reader finds the place."""
+    for action, name, _, _, block in STEP.findall(RECIPES[recipe]):
+        if action == "edit":
+            text = (REPOSITORY / name).read_text(encoding="utf-8")
+            apply_diff(apply_diff(text, dedent(block)), dedent(block))
+
+
+@pytest.mark.slow
+def test_the_recipes_work_as_written(tmp_path: Path) -> None:
+    """All are followed in one copy, so that the pages are generated once."""
     copy = tmp_path / "repository"
     left_out = shutil.ignore_patterns(".git", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info", "build", "dist")
     shutil.copytree(REPOSITORY, copy, ignore=left_out, symlinks=True)
     (copy / ".git").mkdir()
 
-    follow(RECIPES[recipe], copy)
+    commands = [command for recipe in RECIPES.values() for command in follow(with_free_number(recipe), copy)]
+
+    for command in dict.fromkeys(commands):
+        run(command, copy)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from schemas import write_schemas
 from support.trees import SOURCE, Machine, write_skill
 
 import skillshelf
@@ -247,9 +247,14 @@ def test_the_check_of_file_calls_sees_every_form_of_opening() -> None:
     assert file_calls(tree_of(PACKAGE / "core" / "files.py"))
 
 
-def test_the_package_ships_its_schemas_and_types() -> None:
+def test_the_package_ships_its_types_and_the_schemas_made_from_them(tmp_path: Path) -> None:
+    write_schemas(tmp_path)
+    made, shipped = (
+        {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.json")}
+        for folder in (tmp_path, PACKAGE / "json_schemas")
+    )
+
     assert (PACKAGE / "py.typed").exists()
-    schemas = {
-        path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (PACKAGE / "json_schemas").glob("*.json")
-    }
-    assert {"scope", "metadata", "load-error", "catalog", "search-result", "skill", "failure"} <= set(schemas)
+    assert {"scope", "metadata", "load-error", "catalog", "search-result", "skill", "failure"} <= set(shipped)
+    stale = [name for name in sorted({*made, *shipped}) if made.get(name) != shipped.get(name)]
+    assert stale == [], "run: python tools/schemas.py src/skillshelf/json_schemas"

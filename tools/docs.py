@@ -396,12 +396,13 @@ def _markdown(rows: list[list[str]]) -> str:
 
 def main() -> int:
     """Write the pages, or check them."""
-    stale = [page for page in PAGES if (text := page.read_text(encoding="utf-8")) != render(text)]
+    rendered = {page: render(page.read_text(encoding="utf-8")) for page in PAGES}
+    stale = [page for page, text in rendered.items() if page.read_text(encoding="utf-8") != text]
     for page in stale:
         if "--check" in sys.argv:
             print(f"out of date: {page.relative_to(REPOSITORY)}; run: python tools/docs.py")
         else:
-            page.write_text(render(page.read_text(encoding="utf-8")), encoding="utf-8")
+            page.write_text(rendered[page], encoding="utf-8")
             print(f"written: {page.relative_to(REPOSITORY)}")
     return 1 if stale and "--check" in sys.argv else 0
 

@@ -110,7 +110,12 @@ class Seen:
         """The best verdict of each host on any of the files."""
         rank = {True: 2, None: 1, False: 0}
         rows = zip(*(self.of(skill_file) for skill_file in self.skill_files), strict=True)
-        return {row[0].host: max(row, key=lambda verdict: rank[verdict.visible]) for row in rows}
+
+        def rating(verdict: Verdict) -> tuple[int, bool]:
+            # A copy that is hidden from the model is read, and so is better than one that is not.
+            return rank[verdict.visible], verdict.verdict == "hidden-from-model"
+
+        return {row[0].host: max(row, key=rating) for row in rows}
 
     def fixes(self) -> list[Fix]:
         """Return the fixes for the only file."""

@@ -27,7 +27,7 @@ def messy(machine: Machine) -> Path:
     write_skill(
         root,
         "notes",
-        f"---\nname: Notes\ndescription: {DESCRIPTION}\nauthor: me, 100%\n---\nSee [a](gone,1.md).\n",
+        f"---\nname: Notes\ndescription: {DESCRIPTION}\nauthor: me, 100%\n---\n# Notes\nSee [a](gone,1.md).\n",
     )
     return root
 
@@ -42,7 +42,7 @@ TEXT = """\
   2:1  error    name-pattern       'Notes' is not lower-case letters, digits and single hyphens
        repaired: name: notes
   4:1  info     unknown-field      not a field of this profile: author
-  6:9  warning  reference-missing  gone,1.md does not exist
+  7:9  warning  reference-missing  gone,1.md does not exist
 
 2 skills checked: 3 errors, 1 warning, 1 note
 3 can be fixed automatically: skillshelf check --fix
@@ -56,7 +56,7 @@ repaired: name: notes
 ::error file=.agents/skills/notes/SKILL.md,line=2,col=1,title=name-pattern::'Notes' is not lower-case letters, \
 digits and single hyphens; repaired: name: notes
 ::notice file=.agents/skills/notes/SKILL.md,line=4,col=1,title=unknown-field::not a field of this profile: author
-::warning file=.agents/skills/notes/SKILL.md,line=6,col=9,title=reference-missing::gone,1.md does not exist
+::warning file=.agents/skills/notes/SKILL.md,line=7,col=9,title=reference-missing::gone,1.md does not exist
 """
 
 
@@ -190,9 +190,8 @@ def test_sarif_of_a_place_that_is_no_utf_8_and_of_a_machine_without_a_home_is_sa
 
 
 def test_what_github_would_take_for_a_command_is_escaped(machine: Machine) -> None:
-    write_skill(
-        machine.repo / "skills", "x", f"---\nname: x\ndescription: {DESCRIPTION}\n'a%\\': b\n---\nx\n", folder="a,b:c%"
-    )
+    text = f"---\nname: x\ndescription: {DESCRIPTION}\n'a%\\': b\n---\n# x\n"
+    write_skill(machine.repo / "skills", "x", text, folder="a,b:c%")
 
     out = machine.run("check", "skills", "--format", "github").stdout
 
@@ -317,7 +316,7 @@ def test_only_what_fix_would_write_is_offered_and_the_rest_is_reported_with_its_
 
 def test_a_hostile_tree_is_reported_whole_and_nothing_outside_is_read_or_written(machine: Machine) -> None:
     root = machine.repo / "skills"
-    secret = write_skill(machine.base / "outside", "secret", "---\nname: Wrong\ndescription: x\n---\nTOP-SECRET\n")
+    secret = write_skill(machine.base / "outside", "secret", "---\nname: Wrong\ndescription: x\n---\n# x\nTOP-SECRET\n")
     for name in ("fifo", "large", "linked"):
         (root / name).mkdir(parents=True)
     os.mkfifo(root / "fifo" / "SKILL.md")
@@ -326,9 +325,9 @@ def test_a_hostile_tree_is_reported_whole_and_nothing_outside_is_read_or_written
     (root / "linked" / "SKILL.md").symlink_to(secret)
     (root / "folder-link").symlink_to(secret.parent)
     (root / "loop").symlink_to(root)
-    write_skill(root, "nul", b"---\nname: nul\ndescription: a\0b\n---\nx\n")
-    write_skill(root, "esc", f"---\nname: esc\ndescription: {DESCRIPTION}\n---\n[a](gone\x1b.md) \x1b]0;x\x07\n")
-    write_skill(root, "pages", f"---\nname: pages\ndescription: {DESCRIPTION}\n---\n[a](references/a.md)\n")
+    write_skill(root, "nul", b"---\nname: nul\ndescription: a\0b\n---\n# x\n")
+    write_skill(root, "esc", f"---\nname: esc\ndescription: {DESCRIPTION}\n---\n# x\n[a](gone\x1b.md) \x1b]0;x\x07\n")
+    write_skill(root, "pages", f"---\nname: pages\ndescription: {DESCRIPTION}\n---\n# x\n[a](references/a.md)\n")
     (root / "pages" / "references").mkdir()
     os.mkfifo(root / "pages" / "references" / "a.md")
     os.mkfifo(root / "pages" / "scripts")
@@ -370,14 +369,14 @@ def test_a_hostile_tree_is_reported_whole_and_nothing_outside_is_read_or_written
     ids=["brackets", "links", "ticks", "comments", "definitions", "fences", "dollars", "blanks", "tildes"],
 )
 def test_a_text_made_to_hold_up_a_scanner_does_not(machine: Machine, body: str) -> None:
-    write_skill(machine.repo, "x", f"---\nname: x\ndescription: {DESCRIPTION}\n---\n{body}\n")
+    write_skill(machine.repo, "x", f"---\nname: x\ndescription: {DESCRIPTION}\n---\n# x\n{body}\n")
 
     # A scanner that goes back and forth would need minutes; the command is given one.
     assert machine.run("check", "x").returncode == 0
 
 
 def test_a_name_made_to_hold_up_a_repair_does_not(machine: Machine) -> None:
-    write_skill(machine.repo, "x", f"---\nname: a{' ' * 60_000}a\ndescription: {DESCRIPTION}\n---\nHi\n")
+    write_skill(machine.repo, "x", f"---\nname: a{' ' * 60_000}a\ndescription: {DESCRIPTION}\n---\n# Hi\n")
 
     assert machine.run("check", "x", "--fix").returncode == 0
     assert (machine.repo / "x/SKILL.md").read_text().splitlines()[1] == "name: x"

@@ -14,11 +14,13 @@ from skillshelf.core.limits import CHECKED_MENTIONS, CHECKED_PAGES, CHECKED_SCRI
 from skillshelf.lint.run import CheckFinding, Report, check_targets, in_paths, in_roots
 
 GOOD = "Drafts release notes from merged pull requests. Use when the user asks for a changelog."
+ADVICE = {"description-when", "description-vague", "description-long", "portability-field"}
+"""Rules that may fire beside the mistake that a text is about."""
 
 
-def skill(body: str = "# Do it\n", *, name: str = "demo", description: str = GOOD) -> str:
-    """Return the text of a valid skill, except for what a test changes."""
-    return f"---\nname: {name}\ndescription: {description}\n---\n{body}"
+def skill(body: str = "", *, heading: str = "# Do it\n", name: str = "demo", description: str = GOOD) -> str:
+    """Return the text of a valid skill, except for what a test changes; the body follows the heading, on line 6."""
+    return f"---\nname: {name}\ndescription: {description}\n---\n{heading}{body}"
 
 
 def report_on(machine: Machine, *paths: Path) -> Report:
@@ -69,21 +71,21 @@ def test_a_good_skill_gives_nothing_to_report(machine: Machine) -> None:
         (skill(description="Demo!"), ("description-vague", "warning", 3, 1)),
         (skill(description="Manages documents, photos, tags and their owners"), ("description-when", "info", 3, 1)),
         (skill(description="Use when asked. " + "word " * 120), ("description-long", "info", 3, 1)),
-        (skill("\n\n"), ("body-empty", "warning", 5, 1)),
-        (skill("# x\n" * 501), ("body-lines", "info", 5, 1)),
+        (skill("\n\n", heading=""), ("body-empty", "warning", 5, 1)),
+        (skill("x\n" * 500), ("body-lines", "info", 5, 1)),
         (skill("word " * 4001), ("body-tokens", "info", 5, 1)),
-        (skill("# x\n\nä\x1b[0m\n"), ("body-control-character", "warning", 7, 2)),
+        (skill("\nä\x1b[0m\n"), ("body-control-character", "warning", 7, 2)),
         (skill().encode() + b"\xc3\xa4 \xff", ("body-encoding", "error", 6, 3)),
-        (skill('See [it](references/gone.md#part "title").\n'), ("reference-missing", "warning", 5, 10)),
-        (skill("![it](<img/a%20b.png>)\n"), ("reference-missing", "warning", 5, 8)),
-        (skill("# x\n[it]: ./gone.md\n"), ("reference-missing", "warning", 6, 7)),
-        (skill("Read `references/gone.md` first.\n"), ("reference-missing", "warning", 5, 7)),
-        (skill("See [it](../other/SKILL.md).\n"), ("reference-outside", "info", 5, 10)),
-        (skill("Use the `gone-skill` skill.\n"), ("skill-unknown", "info", 5, 10)),
-        (skill("Type `/skill:gone now`.\n"), ("skill-unknown", "info", 5, 14)),
-        (skill("Read skill://gone/a.md\n"), ("skill-unknown", "info", 5, 14)),
-        (skill("Ask $gone-skill for it.\n"), ("skill-unknown", "info", 5, 6)),
-        (skill("then use the skill `gone`.\n"), ("skill-unknown", "info", 5, 21)),
+        (skill('See [it](references/gone.md#part "title").\n'), ("reference-missing", "warning", 6, 10)),
+        (skill("![it](<img/a%20b.png>)\n"), ("reference-missing", "warning", 6, 8)),
+        (skill("[it]: ./gone.md\n"), ("reference-missing", "warning", 6, 7)),
+        (skill("Read `references/gone.md` first.\n"), ("reference-missing", "warning", 6, 7)),
+        (skill("See [it](../other/SKILL.md).\n"), ("reference-outside", "info", 6, 10)),
+        (skill("Use the `gone-skill` skill.\n"), ("skill-unknown", "info", 6, 10)),
+        (skill("Type `/skill:gone now`.\n"), ("skill-unknown", "info", 6, 14)),
+        (skill("Read skill://gone/a.md\n"), ("skill-unknown", "info", 6, 14)),
+        (skill("Ask $gone-skill for it.\n"), ("skill-unknown", "info", 6, 6)),
+        (skill("then use the skill `gone`.\n"), ("skill-unknown", "info", 6, 21)),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
@@ -94,8 +96,7 @@ def test_a_rule_fires_at_the_place_it_is_about(
 
     assert expected in found
     # One mistake is reported once: no rule of the fields complains about a frontmatter that could not be read.
-    advice = {"description-when", "description-vague", "description-long", "portability-field"}
-    assert {rule for rule, *_ in found} - {expected[0]} <= advice
+    assert {rule for rule, *_ in found} - {expected[0]} <= ADVICE
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_what_only_looks_like_a_file_or_a_skill_is_no_finding(machine: Machine, 
         skill(description="Reads and sorts mail for the team # see above"),
         skill(description="'The #1 thing to use when asked for things'"),
         skill(description=">\n  Reads the #1 mail of the team. Use when asked."),
-        skill("# x\n" * 500),
+        skill("x\n" * 499),
         skill("x" * 19_990),
     ],
     ids=["unspaced script", "a comment that was meant", "quoted", "folded", "500 lines", "5,000 tokens"],
@@ -157,7 +158,7 @@ def test_a_file_that_exists_is_no_finding_and_one_in_a_folder_of_the_skill_is_lo
     (path.parent / "scripts" / "run.sh").chmod(0o755)
 
     assert [(f.rule, f.message, f.line, f.column) for f in report_on(machine, path).findings] == [
-        ("reference-missing", "scripts/gone.py does not exist", 6, 9)
+        ("reference-missing", "scripts/gone.py does not exist", 7, 9)
     ]
 
 
@@ -231,7 +232,7 @@ def test_a_page_with_more_links_than_are_looked_for_says_so(machine: Machine) ->
 
 
 def test_a_link_that_no_path_can_be_is_missing(machine: Machine) -> None:
-    assert findings_in(machine, skill("See [x](a%00b.md).\n")) == [("reference-missing", "warning", 5, 9)]
+    assert findings_in(machine, skill("See [x](a%00b.md).\n")) == [("reference-missing", "warning", 6, 9)]
 
 
 def test_a_page_with_other_line_ends_is_read_alike(machine: Machine) -> None:
@@ -260,7 +261,7 @@ def test_a_cycle_of_names_is_reported_once_at_its_first_skill(machine: Machine) 
     assert report_on(machine, root).findings == (
         CheckFinding(
             str(root / "a" / "SKILL.md"),
-            5,
+            6,
             10,
             "skill-cycle",
             "info",

@@ -1,4 +1,4 @@
-"""One folder, thirteen fates: every disagreement between hosts as a tree and the verdict each host must get.
+"""Every disagreement between hosts as a tree, and the verdict each host must get.
 
 A row of letters stands for the hosts in the order of `COLUMNS`. `Y` listed and told to the model, `H` listed but
 kept from the model, `-` missing and nothing said, `e` missing and the host says so, `l` missing and only a log

@@ -520,8 +520,19 @@ _KIRO = DOCUMENTED._replace(
 HOSTS: dict[str, Profile] = {
     profile.name: profile
     for profile in (
-        *(_CLAUDE_CODE, _CODEX, _OPENCODE, _GEMINI_CLI, _GOOSE, _PI, _OH_MY_PI, _CODELIA),
-        *(_VSCODE, _COPILOT_CLI, _CURSOR, _KIRO, _OPENSKILLS),
+        _CLAUDE_CODE,
+        _CODEX,
+        _OPENCODE,
+        _GEMINI_CLI,
+        _GOOSE,
+        _PI,
+        _OH_MY_PI,
+        _CODELIA,
+        _VSCODE,
+        _COPILOT_CLI,
+        _CURSOR,
+        _KIRO,
+        _OPENSKILLS,
     )
 }
 

@@ -182,7 +182,8 @@ class FileFinding(NamedTuple):
 class SkillPage(NamedTuple):
     """A SKILL.md with its frontmatter, its body, and the folder that contains it.
 
-    `lines` is the body without code blocks; its first line is line `start` of the file.
+    `body` is the body as it is in the file; `lines` is its text, with empty lines instead of code blocks and comments.
+    Its first line is line `start` of the file.
     """
 
     document: ParsedFrontmatter
@@ -432,4 +433,10 @@ def _script(skill: files.Folder, page: SkillPage, name: str) -> Iterator[FileFin
         yield FileFinding(path, Finding("script-shebang", message, 1, 1))
 
 
-CHECKS: tuple[Check, ...] = (_description, _body, _size, _references, _scripts)
+CHECKS: tuple[Check, ...] = (
+    _description,
+    _body,
+    _size,
+    _references,
+    _scripts,
+)
