@@ -187,6 +187,13 @@ def test_a_module_says_what_it_is_for_and_what_it_gives() -> None:
     assert silent == []
 
 
+def test_a_class_name_occurs_once_and_no_module_is_named_after_an_activity() -> None:
+    classes = [node.name for path in MODULES for node in tree_of(path).body if isinstance(node, ast.ClassDef)]
+
+    assert sorted(name for name in set(classes) if classes.count(name) > 1) == []
+    assert [name for name in NAMES if name.endswith("ing")] == []
+
+
 PROGRAMS = {*HOSTS, *SYSTEMS, "claude", "gemini", "copilot"}
 
 
