@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from skillshelf.catalog.build_context import spellings
 from skillshelf.cli.picker.rows import (
     MatchingRows,
     RowFilter,
@@ -219,7 +220,7 @@ class PickerModel:
         """Add the skill to `skills.disabled`, or remove every entry that means it; return the path of the file."""
         environment = self.shelf.environment
         base = os.path.dirname(user_config_path(environment) or "")
-        meant = {skill.name, skill.path, skill.real_path, skill.dir, os.path.dirname(skill.real_path)}
+        meant = spellings(skill.name, skill.path, skill.real_path)
         # The name, as the command disable writes it, or the path if several skills have that name.
         several = sum(other.name == row.name for other in self.rows() if other.skill is not None) > 1
         key = row.path if several else row.name

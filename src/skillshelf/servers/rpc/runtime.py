@@ -149,7 +149,7 @@ class Runtime:
         """Open a session for one request; it has the policy and the events of any other."""
         shelf = self.shelf(cwd)
         if not shelf.settings.enabled:
-            raise SkillsDisabled("skills are disabled")
+            raise SkillsDisabled
         with self._lock:
             self._requests += 1
             name = f"r{self._requests}"
