@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from skillshelf.catalog.load import LoadedSkill, Resource
     from skillshelf.search.query import Finder, Scorer, SearchReport
     from skillshelf.search.rank import IndexSnapshot
+    from skillshelf.session.conversation import Memory
     from skillshelf.session.policy import Confirm, Policy
     from skillshelf.session.recorder import OnEvent
     from skillshelf.session.replay import Replay
@@ -196,11 +197,13 @@ class Shelf:
         keep: bool = False,
         fsync: Literal["never", "end", "always"] = "never",
         on_event: "OnEvent | None" = None,
+        memory: "Memory" = "session",
     ) -> "Session":
         """Open a conversation on this shelf.
 
         Its events are appended to the `journal` and passed to `on_event`. `keep` stores loaded contents by the
-        journal, so that it can be replayed after they changed.
+        journal, so that it can be replayed after they changed. `memory` decides when a second load is only a reminder:
+        while this session remembers it, while the messages of a call hold it, or never (`none`).
         """
         from skillshelf.session.recorder import RecordingOptions
         from skillshelf.session.session import Session
@@ -208,7 +211,7 @@ class Shelf:
         if keep and journal is None:
             raise ConfigurationError("contents are kept beside a journal; name one")
         recording = RecordingOptions(_text(journal), keep, fsync, on_event)
-        return Session(self, policy=policy, confirm=confirm, preload=preload, recording=recording)
+        return Session(self, policy=policy, confirm=confirm, preload=preload, recording=recording, memory=memory)
 
     def refresh(self) -> bool:
         """Scan again and return True if anything changed since the last scan."""

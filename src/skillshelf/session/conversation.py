@@ -4,12 +4,12 @@
 permission, loads it, records what happened and returns the result. `ENTRIES` says which steps each entry takes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from skillshelf.catalog import load as loader
-from skillshelf.catalog.load import LoadedSkill, parse_address
+from skillshelf.catalog.load import LoadedSkill, digest_of, parse_address
 from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_model
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, Trust
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from skillshelf.sandbox.run import OnOutput, Run
     from skillshelf.search.query import SearchReport
 
-__all__ = ["Conversation", "Proposal", "SentSkill", "SentTexts", "ShelfProtocol", "UsedSkill", "is_for_users"]
+__all__ = ["Conversation", "Memory", "Proposal", "SentSkill", "SentTexts", "ShelfProtocol", "UsedSkill", "is_for_users"]
 
 
 class SentSkill(NamedTuple):
@@ -130,6 +130,10 @@ class SentTexts:
         texts._texts = dict(value["texts"])
         return texts
 
+
+Memory = Literal["session", "messages", "none"]
+"""What decides that a text is still in the context, so that a second load is only a reminder: this session's own record
+until it is compacted, the messages that the model sees (`visible` in a call), or nothing: then every load is whole."""
 
 ProposalKind = Literal["model", "tools", "context"]
 
@@ -238,8 +242,11 @@ class Conversation:
         confirm: Confirm | None,
         recording: RecordingOptions,
         effects: Effects | None,
+        memory: Memory = "session",
     ) -> None:
         self.shelf = shelf
+        self.memory = memory
+        self.visible: Container[str] = ()
         self.profile = shelf.profile
         self.sent = SentTexts()
         self.active: dict[str, LoadedSkill] = {}
@@ -363,7 +370,7 @@ class Conversation:
         sent = None
         if steps.text == "sent":
             self.warnings += warnings
-            sent = self.sent.in_context(loaded, arguments) if self.profile.reload == "remind" else None
+            sent = self._in_context(loaded, arguments, rendered.text)
         if sent is None:
             self._record_load(loaded, warnings)
         ref = sent.ref if sent else self._keep_text(steps, loaded, arguments, rendered.text)
@@ -374,6 +381,14 @@ class Conversation:
             return UsedSkill(skill, loaded, warnings, reminder_result(loaded, ref))
         result = load_result(loaded, rendered.text, ref, self.profile, root=lambda: self.shelf.project_root)
         return UsedSkill(skill, loaded, warnings, result)
+
+    def _in_context(self, loaded: LoadedSkill, arguments: str, text: str) -> SentSkill | None:
+        """Return the entry of this version if the model still has its whole text."""
+        if self.profile.reload != "remind" or self.memory == "none":
+            return None
+        if self.memory == "messages" and digest_of(text.encode()) not in self.visible:
+            return None
+        return self.sent.in_context(loaded, arguments)
 
     def _render(self, steps: EntrySteps, loaded: LoadedSkill, arguments: str) -> Rendered:
         if steps.render == "none":

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import is_true_variable
 from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import FileReadError, SkillError
-from skillshelf.session.conversation import Conversation, Proposal, SentTexts, ShelfProtocol, is_for_users
+from skillshelf.session.conversation import Conversation, Memory, Proposal, SentTexts, ShelfProtocol, is_for_users
 from skillshelf.session.effects import Effects
 from skillshelf.session.entries import ENTRIES, EntryName
 from skillshelf.session.permissions import NAMES_OF_TOOLS
@@ -61,13 +61,14 @@ class Session:
         recording: RecordingOptions = RecordingOptions(),  # noqa: B008 - a value that never changes.
         effects: Effects | None = None,
         restored: bool = False,
+        memory: Memory = "session",
     ) -> None:
         self.shelf = shelf
         self.changes: tuple[str, ...] = ()
         self._recording = recording
         self._lock = threading.RLock()
         rules = make_policy(policy, shelf.settings)
-        self._conversation = Conversation(shelf, rules, confirm, recording, effects)
+        self._conversation = Conversation(shelf, rules, confirm, recording, effects, memory)
         names = list(preload)
         self._conversation.recorder.started(
             shelf.catalog,
@@ -175,8 +176,12 @@ class Session:
 
     # Tool calls -----------------------------------------------------------------------------------
 
-    def call(self, tool: str, arguments: Any = None) -> ToolResult:
-        """Call a tool of the profile. A mistake of the model is an error in the result, never an exception."""
+    def call(self, tool: str, arguments: Any = None, *, visible: Container[str] = ()) -> ToolResult:
+        """Call a tool of the profile. A mistake of the model is an error in the result, never an exception.
+
+        `visible` are the digests of the tool results that the model still sees; they count if the session was opened
+        with `memory="messages"`.
+        """
         given = {key: clean(value) for key, value in arguments.items()} if isinstance(arguments, Mapping) else {}
         started = time.perf_counter()
         cause: SkillError | None = None
@@ -184,6 +189,7 @@ class Session:
             if self._conversation.recorder.closed:
                 return failure("failed", "this session was closed")
             self._conversation.record_catalog()
+            self._conversation.visible = visible
             with self._conversation.recorder.act(tool, arguments or {}, mode="auto") as act:
                 try:
                     if arguments is None or isinstance(arguments, Mapping):
@@ -344,6 +350,7 @@ class Session:
             preload=skills,
             recording=self._recording,
             effects=self._conversation.effects,
+            memory=self._conversation.memory,
         )
 
     # Texts and state--------------------------------------------------------------------------------
