@@ -11,6 +11,7 @@ import ast
 import compileall
 import contextlib
 import functools
+import importlib.util
 import json
 import os
 import shutil
@@ -125,8 +126,9 @@ def _ids(expressions: Sequence[ast.expr]) -> frozenset[str]:
 class _Results:
     """A plugin of pytest that keeps the tests of one statement (all, if empty) and writes down how they ended."""
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, at_failure: Callable[[], object] = lambda: None) -> None:
         self._key = key
+        self._at_failure = at_failure
         self.ids: dict[str, list[str]] = {}
         self.outcomes: dict[str, str] = {}
         self.failure = ""
@@ -147,7 +149,10 @@ class _Results:
         """Note how a test ended."""
         if report.failed:
             self.outcomes[report.nodeid] = "failed"
-            self.failure = self.failure or report.nodeid
+            crash = getattr(report.longrepr, "reprcrash", None)
+            message = str(crash.message if crash else report.longrepr).strip().splitlines()
+            self.failure = ": ".join([report.nodeid, *message[:1]])
+            self._at_failure()
         elif report.when == "call" or report.skipped:
             self.outcomes.setdefault(report.nodeid, report.outcome)
 
@@ -204,17 +209,25 @@ def _in_child(slot: _Slot, job: _Job) -> None:
     sys.path.insert(0, str(slot.source))
     os.environ["PYTHONPATH"] = str(slot.source)
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(slot.folder / "hypothesis")
+    found = importlib.util.find_spec("skillshelf")
+    assert found is not None
+    assert Path(found.origin or "").is_relative_to(slot.source), found.origin
     if job.mutant:
         sys.dont_write_bytecode = True
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    results = _Results(job.mutant.id if job.mutant else "")
-    options = ["-q", "-o", "addopts=", "-p", "no:langsmith_plugin", "-p", "no:xdist", "-p", "no:cacheprovider"]
-    options += ["--basetemp", str(slot.folder / "tmp"), *(["-x"] if job.mutant else [])]
-    pytest.main([*options, *job.tests], plugins=[results])
-    import skillshelf
 
-    assert Path(skillshelf.__file__).is_relative_to(slot.source), skillshelf.__file__
-    slot.result.write_text(json.dumps(results.to_dict()))
+    def write() -> None:
+        slot.result.write_text(json.dumps(results.to_dict()))
+
+    def write_and_leave() -> None:
+        # One failure is enough, and what broke may keep the rest of the test from ever ending.
+        write()
+        os._exit(0)
+
+    results = _Results(job.mutant.id, write_and_leave) if job.mutant else _Results("")
+    options = ["-q", "-o", "addopts=", "-p", "no:langsmith_plugin", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    pytest.main([*options, "--basetemp", str(slot.folder / "tmp"), *job.tests], plugins=[results])
+    write()
 
 
 def _run_all(slots: Sequence[_Slot], jobs: Sequence[_Job], done: Callable[[_Job, dict[str, Any] | None], None]) -> None:
@@ -229,12 +242,9 @@ def _run_all(slots: Sequence[_Slot], jobs: Sequence[_Job], done: Callable[[_Job,
                     change.enter_context(_changed(slot, job.mutant))
                 running[_run(slot, job)] = (slot, job, time.monotonic() + SECONDS, change)
             for child, (slot, job, deadline, change) in list(running.items()):
-                ended = os.waitpid(child, os.WNOHANG)[0] == child
-                if not ended and time.monotonic() > deadline:
-                    _end(child)
-                    ended = True
-                if ended:
+                if os.waitpid(child, os.WNOHANG)[0] == child or time.monotonic() > deadline:
                     del running[child]
+                    _end(child)
                     change.close()
                     free.append(slot)
                     done(job, json.loads(slot.result.read_text()) if slot.result.exists() else None)
@@ -245,9 +255,11 @@ def _run_all(slots: Sequence[_Slot], jobs: Sequence[_Job], done: Callable[[_Job,
 
 
 def _end(child: int) -> None:
+    """End a child that this tool started, with everything that its tests started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(child, 0)
 
 
 @contextlib.contextmanager
@@ -343,7 +355,7 @@ def _unproven(mutant: Mutant, outcomes: dict[str, tuple[str, list[str]]]) -> str
 
 def _verdict(result: dict[str, Any] | None) -> Verdict:
     if result is None:
-        return Verdict("killed", f"no result within {SECONDS} seconds")
+        return Verdict("does not apply", f"the tests gave no result within {SECONDS} seconds")
     if result["broken"]:
         return Verdict("does not apply", f"the changed source cannot be imported: {result['broken']}")
     if result["failure"]:
@@ -375,8 +387,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("-j", type=int, default=os.cpu_count() or 1, metavar="N", help="how many run at a time")
     parser.add_argument("-v", "--verbose", action="store_true", help="name the test that failed")
+    parser.add_argument("--table", type=Path, default=TABLE, help="another table of changes")
     given = parser.parse_args(arguments)
-    rows = read_table()
+    rows = read_table(given.table)
     if given.only:
         rows = [row for row in rows if row.id in given.only]
     if given.changed:
