@@ -189,3 +189,46 @@ def test_overrides_are_proposals_that_the_policy_judges_and_nobody_follows(
     assert [(p.kind, p.key, p.value, p.verdict) for p in session.proposals] == reported
     assert result == plain.call("skill_load", {"name": "deploy"})
     assert session.decide("Bash") == plain.decide("Bash")
+
+
+RUNS = {"allow": [{"tool": "skill_run", "skill_name": "other"}]}
+
+
+@pytest.mark.req("K-34", "K-35")
+@pytest.mark.parametrize(
+    ("tools", "verdict"),
+    [
+        ("Read", "confirm"),
+        ("Bash(git:*)", "confirm"),
+        ("Bash", "allow"),
+        ("Bash(scripts/hello.sh:*)", "allow"),
+        ("skill_run", "allow"),
+        ("skill_run(other:*)", "allow"),
+        ("skill_run(third:*)", "confirm"),
+    ],
+)
+def test_a_script_that_a_window_does_not_cover_is_asked_about(machine: Machine, tools: str, verdict: str) -> None:
+    put(machine.home / ".agents/skills", "one", f"allowed-tools: '{tools}'\n")
+    put(machine.home / ".agents/skills", "other")
+    session = machine.shelf().session(RUNS)
+    run = {"name": "other", "script": "scripts/hello.sh", "args": ["a"]}
+    before = session.decide("skill_run", run).verdict
+    session.call("skill_load", {"name": "one"})
+
+    assert (before, session.decide("skill_run", run).verdict) == ("allow", verdict)
+    assert session.decide("skill_load", {"name": "other"}).verdict == "allow"
+
+
+@pytest.mark.req("K-34")
+def test_nobody_to_ask_means_that_a_script_outside_the_window_does_not_run(machine: Machine) -> None:
+    put(machine.home / ".agents/skills", "one", "allowed-tools: Read\n")
+    put(machine.home / ".agents/skills", "other")
+    events: list[Any] = []
+    session = machine.shelf().session(RUNS, on_event=events.append)
+    session.call("skill_load", {"name": "one"})
+    result = session.call("skill_run", {"name": "other", "script": "hello.sh"})
+
+    assert result.error is not None
+    assert result.error.code == "denied"
+    assert "allowed-tools of one" in result.error.message
+    assert [(e.verdict, e.by) for e in events if type(e).__name__ == "PermissionDecided"][-1] == ("deny", "nobody")

@@ -23,6 +23,7 @@ __all__ = [
     "can_run",
     "common",
     "covered",
+    "covers_run",
     "decide",
     "decide_tool",
     "effective_tools",
@@ -56,6 +57,10 @@ class ToolPattern(NamedTuple):
         if self.prefix is not None:
             return text is not None and _begins(text, self.prefix) and not _SHELL.search(text)
         return self.argument is None or self.argument == text
+
+    def covers_call(self, tool: str, text: str | None) -> bool:
+        """Return True if the pattern covers a call of a tool with this argument."""
+        return self.tool == tool and self.covers_text(text)
 
     def covers(self, other: "ToolPattern") -> bool:
         """Return True if this pattern covers every call that the other one covers."""
@@ -100,7 +105,13 @@ def _parse(word: str) -> ToolPattern | None:
 def covered(patterns: Iterable[ToolPattern], tool: str, arguments: Mapping[str, Any]) -> bool:
     """Return True if one of the patterns covers this call."""
     text = _text_of(arguments)
-    return any(pattern.tool == tool and pattern.covers_text(text) for pattern in patterns)
+    return any(pattern.covers_call(tool, text) for pattern in patterns)
+
+
+def covers_run(patterns: Iterable[ToolPattern], name: str, script: str, args: Sequence[str]) -> bool:
+    """Return True if the patterns cover a script of a skill: as `skill_run`, or as a command of the shell."""
+    texts = {"skill_run": " ".join([name, script, *args]), "Bash": " ".join([script, *args])}
+    return any(pattern.covers_call(tool, text) for pattern in patterns for tool, text in texts.items())
 
 
 def _text_of(arguments: Mapping[str, Any]) -> str | None:
