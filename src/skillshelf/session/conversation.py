@@ -47,7 +47,7 @@ from skillshelf.session.policy import (
 )
 from skillshelf.session.recorder import RecordingOptions, RunningCall, open_recorder
 from skillshelf.session.render import Rendered, as_follow_up, render
-from skillshelf.session.results import load_result, message_text, reminder_result, run_result
+from skillshelf.session.results import load_result, message_text, reminder_result, run_result, with_warnings
 from skillshelf.session.tools import ToolError, ToolResult
 
 if TYPE_CHECKING:
@@ -383,12 +383,12 @@ class Conversation:
         if steps.render == "unloaded":
             self._record_use(steps, skill, None, arguments, None, repeat=False)
             return UsedSkill(skill)
-        loaded = self.effects.load(skill, self.profile)
+        loaded = self._load(skill)
         rendered = self._render(steps, loaded, arguments)
         warnings = (*loaded.warnings, *rendered.warnings)
         sent = None
+        self._warn(warnings if steps.text == "sent" else loaded.warnings)
         if steps.text == "sent":
-            self.warnings += warnings
             sent = self._in_context(loaded, arguments, rendered.text)
         if sent is None:
             self._record_load(loaded, warnings)
@@ -397,9 +397,23 @@ class Conversation:
         if ref is None:
             return UsedSkill(skill, loaded, warnings)
         if sent is not None:
-            return UsedSkill(skill, loaded, warnings, reminder_result(loaded, ref))
+            return UsedSkill(skill, loaded, warnings, with_warnings(reminder_result(loaded, ref), warnings))
         result = load_result(loaded, rendered.text, ref, self.profile, root=lambda: self.shelf.project_root)
-        return UsedSkill(skill, loaded, warnings, result)
+        return UsedSkill(skill, loaded, warnings, with_warnings(result, warnings))
+
+    def _load(self, skill: CatalogSkill) -> LoadedSkill:
+        """Load a skill; entries of its `allowed-tools` that are not understood are among its warnings."""
+        loaded = self.effects.load(skill, self.profile)
+        patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
+        if self.profile.allowed_tools != "narrow" or patterns is None or not patterns[1]:
+            return loaded
+        message = f"not understood in allowed-tools, so it allows nothing: {', '.join(map(fold, patterns[1]))}"
+        warning = Diagnostic(skill.path, "allowed-tools-pattern", message, None)
+        return loaded._replace(warnings=(*loaded.warnings, warning))
+
+    def _warn(self, warnings: Iterable[Diagnostic]) -> None:
+        """Add warnings to those of the session, each once."""
+        self.warnings += [warning for warning in warnings if warning not in self.warnings]
 
     def _in_context(self, loaded: LoadedSkill, arguments: str, text: str) -> SentSkill | None:
         """Return the entry of this version if the model still has its whole text."""
@@ -427,11 +441,6 @@ class Conversation:
     def _record_load(self, loaded: LoadedSkill, warnings: Sequence[Diagnostic]) -> None:
         """Record a load and the changes that the skill proposes to the host."""
         skill = loaded.skill
-        patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
-        if self.profile.allowed_tools == "narrow" and patterns is not None and patterns[1]:
-            message = f"not understood in allowed-tools, so it allows nothing: {', '.join(map(fold, patterns[1]))}"
-            self.warnings.append(Diagnostic(skill.path, "allowed-tools-pattern", message, None))
-            warnings = (*warnings, self.warnings[-1])
         self.recorder.loaded(loaded, warnings)
         known = [proposal for proposal in self.proposals if proposal.path != skill.path]
         for key, kind in _PROPOSAL_FIELDS.items():
@@ -523,13 +532,13 @@ class Conversation:
         self, steps: EntrySteps, skill: CatalogSkill, uri: str, limit: int
     ) -> "tuple[Resource, str]":
         """Load a skill whose SKILL.md was asked for as a file, and record it as every other load."""
-        loaded = self.effects.load(skill, self.profile)
+        loaded = self._load(skill)
         if len(loaded.data) > limit:
             raise LimitExceeded(f"{SKILL_FILE} has {len(loaded.data)} bytes; at most {limit} are read")
         resource = resource_of(uri, skill.path, SKILL_FILE, loaded.data, self.profile)
         ref = self.sent.add_text("read", resource.content, key=f"{uri} {resource.digest}")
+        self._warn(loaded.warnings)
         if steps.text == "sent":
-            self.warnings += loaded.warnings
             self.sent.add_file(loaded, ref)
         self._record_load(loaded, loaded.warnings)
         self.recorder.read(skill, resource, ref)
