@@ -27,11 +27,12 @@ from skillshelf.errors import (
     ResourceNotFound,
     SkillError,
     SkillNotFound,
+    SkillNotUsable,
     SkillsDisabled,
     kind_of,
 )
 from skillshelf.session.effects import Effects, real_effects
-from skillshelf.session.entries import ENTRIES, EntryName, EntrySteps
+from skillshelf.session.entries import ENTRIES, EntryName, EntrySteps, PermissionStep
 from skillshelf.session.permissions import NAMES_OF_TOOLS, Permissions
 from skillshelf.session.policy import (
     Confirm,
@@ -283,7 +284,8 @@ class Conversation:
             effects=self.effects,
             shadows_another=self._shadows_another,
         )
-        self.listed = {skill.name: skill for skill in self.skills}
+        # Of one name the skill that is told to the model, if there is one.
+        self.listed = {skill.name: skill for skill in sorted(self.skills, key=lambda skill: skill.hidden is None)}
 
     def _shadows_another(self, skill: CatalogSkill) -> bool:
         return any(loser.by == skill.path and not loser.same_file for loser in self.shelf.catalog.shadowed)
@@ -326,11 +328,41 @@ class Conversation:
         with self.recorder.act(tool, given, mode=mode, command=command) as act:
             yield act
 
-    def resolve(self, name: str | None, path: str | None = None) -> CatalogSkill:
-        """Return the one skill of a path, or else of a name."""
+    def resolve(
+        self, name: str | None, path: str | None = None, *, permission: PermissionStep = "model"
+    ) -> CatalogSkill:
+        """Return the one skill of a path, or else of a name: among the skills that this caller may have."""
         if not self.shelf.settings.enabled:
             raise SkillsDisabled
-        return loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.environment.cwd)
+        is_shown = permission == "show"
+        return loader.resolve(
+            self.skills,
+            name=name,
+            path=path,
+            cwd=self.shelf.environment.cwd,
+            may_have=None if is_shown else lambda skill: self._may_have(skill, permission),
+            catalog=self.shelf.catalog,
+            withheld=(lambda path: False) if is_shown else self._is_withheld,
+        )
+
+    def _may_have(self, skill: CatalogSkill, permission: PermissionStep) -> bool:
+        """Return True if a skill is not hidden from a caller; a user may invoke what its author hides from models."""
+        if permission in ("command", "mention") and not is_for_users(skill):
+            return False
+        by_author = skill.hidden == "disable-model-invocation"
+        return skill.hidden is None or (
+            by_author and (permission != "model" or skill.name in self.permissions.requested)
+        )
+
+    def _is_withheld(self, path: str) -> bool:
+        """Return True if a file lies in a folder of skills that the user has not trusted."""
+        if self.shelf.trust == "all":
+            return False
+        from skillshelf.catalog.search_roots import resolve_roots
+
+        shelf = self.shelf
+        roots = resolve_roots(shelf.profile, shelf.environment, shelf.settings, trust=shelf.trust).roots
+        return any(not root.trusted and files.is_inside(path, root.path) for root in roots)
 
     # One sequence for every entry -----------------------------------------------------------------
 
@@ -339,8 +371,7 @@ class Conversation:
     ) -> list[UsedSkill]:
         """Resolve, permit, load, record and deliver a skill, as the entry's row in `ENTRIES` says.
 
-        There is one skill in the result, except for a mention: a name can mean several skills, or none that is
-        permitted.
+        There is one skill in the result, except for a mention that is not permitted.
         """
         steps = ENTRIES[entry]
         permitted = [skill for skill in self._resolve(steps, name, path) if self._permit(steps, skill)]
@@ -353,10 +384,8 @@ class Conversation:
         return self.use(entry, name, path, arguments)[0]
 
     def _resolve(self, steps: EntrySteps, name: str | None, path: str | None) -> Sequence[CatalogSkill]:
-        if steps.resolve == "all":
-            return [skill for skill in self.skills if skill.name == name]
         try:
-            return [self.resolve(name, path)]
+            return [self.resolve(name, path, permission=steps.permission)]
         except SkillNotFound:
             if steps.resolve != "listed" or path is not None or name not in self.listed:
                 raise
@@ -493,6 +522,8 @@ class Conversation:
         with self.recorder.act(steps.event_tool or steps.rule, {"name": name}, mode=steps.mode):
             try:
                 self.use("preload", name)
+            except SkillNotUsable as error:
+                raise ConfigurationError(str(error)) from None
             except SkillNotFound:
                 known = ", ".join(skill.name for skill in visible_to_model(self.skills)) or "none"
                 raise ConfigurationError(f"Unknown skill: {name}. Available: {known}") from None
@@ -556,7 +587,7 @@ class Conversation:
         on_output: "OnOutput | None" = None,
     ) -> "tuple[Run, ToolResult]":
         """Run a script after the policy allowed this skill, script and digest."""
-        skill = self.resolve(name)
+        skill = self.resolve(name, permission="show" if by_user else "model")
         found = self.effects.find_script(skill.real_dir, script)
         digests = {"digest": found.digest, "folder_digest": found.folder_digest}
         narrowed = None if by_user else self._narrowed_run(name, found.path, args)
@@ -637,9 +668,11 @@ class Conversation:
         candidates: tuple[str, ...] = ()
         message = str(error)
         if isinstance(error, AmbiguousSkill):
-            candidates = error.paths
-            message += "; load one of them by its path"
-        elif isinstance(error, SkillNotFound):
+            # A model is not told where the skills are that it may not have.
+            told = {skill.path for skill in self.skills if skill.hidden in (None, "disable-model-invocation")}
+            candidates = tuple(path for path in error.paths if path in told)
+            message += "; load one of them by its path" if candidates else "; all of them are hidden from models"
+        elif isinstance(error, SkillNotFound) and not isinstance(error, SkillNotUsable):
             candidates = tuple(loader.near_names(error.name, visible_to_model(self.skills)))
             message += f"; did you mean {', '.join(candidates)}?" if candidates else ""
         return ToolError(kind_of(error).code, message_text(message), candidates)

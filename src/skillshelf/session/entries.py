@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from skillshelf.journal.events import Mode
 
-__all__ = ["ENTRIES", "EntryName", "EntrySteps"]
+__all__ = ["ENTRIES", "EntryName", "EntrySteps", "PermissionStep"]
 
 EntryName = Literal[
     "tool_load",
@@ -22,6 +22,9 @@ EntryName = Literal[
 ]
 
 
+PermissionStep = Literal["model", "user", "command", "show", "mention"]
+
+
 class EntrySteps(NamedTuple):
     """The steps of one entry.
 
@@ -29,10 +32,11 @@ class EntrySteps(NamedTuple):
     event_tool     Tool name in `tool_started`; None is the profile's tool for `rule`.
     rule           Tool name that permission rules are matched against.
     resolve        `current` takes the one skill of the catalog; `listed` falls back to the catalog at the start of the
-                   session, so that a deleted skill is reported as gone; `all` takes every skill of the name.
-    permission     `model` asks as for a model. `user` does too, but ignores `disable-model-invocation`. `command` is
-                   `user`, and refuses `user-invocable: false` first. `show` refuses nothing. `mention` refuses only
-                   what a rule denies, and skips it without an error.
+                   session, so that a deleted skill is reported as gone.
+    permission     Names are resolved among the skills that such a caller may have. `model` asks as for a model. `user`
+                   does too, but ignores `disable-model-invocation`. `command` is `user`, and refuses
+                   `user-invocable: false` first. `show` refuses nothing. `mention` refuses only what a rule denies, and
+                   skips it without an error.
     request        When the name counts as requested by the user, which overrides `disable-model-invocation` for later
                    loads: `before` the decision, only if `permitted`, or `never`.
     render         `result` is the text of a tool result, `command` the follow-up message where the profile has one,
@@ -49,8 +53,8 @@ class EntrySteps(NamedTuple):
     mode: "Mode" = "auto"
     event_tool: str | None = None
     rule: Literal["skill_load", "skill_read"] = "skill_load"
-    resolve: Literal["current", "listed", "all"] = "current"
-    permission: Literal["model", "user", "command", "show", "mention"] = "model"
+    resolve: Literal["current", "listed"] = "current"
+    permission: PermissionStep = "model"
     request: Literal["never", "before", "permitted"] = "never"
     render: Literal["result", "command", "none", "unloaded"] = "result"
     text: Literal["sent", "kept", "none"] = "sent"
@@ -76,7 +80,6 @@ ENTRIES: Mapping[EntryName, EntrySteps] = {
     "preload": _BY_USER._replace(render="none", text="none", activates=True, preloads=True),
     "mention": EntrySteps(
         mode="manual",
-        resolve="all",
         permission="mention",
         request="permitted",
         render="unloaded",
