@@ -16,6 +16,7 @@ from support.trees import Machine, write_skill
 
 import skillshelf
 from skillshelf import ConfigurationError, Replay, Session, SkillError
+from skillshelf.catalog.load import digest_of
 from skillshelf.journal.file import Journal
 from skillshelf.journal.format import RESERVED
 
@@ -73,6 +74,16 @@ def recorded(machine: Machine, act: Callable[[Session], object] = everything, **
 def again(machine: Machine, path: Path, **options: Any) -> Replay:
     """The journal repeated on the machine."""
     return skillshelf.replay(path, home=machine.home, env={}, **options)
+
+
+def rewritten(machine: Machine, events: list[dict[str, Any]]) -> Path:
+    """A journal with these events, chained again."""
+    path = machine.base / "rewritten.jsonl"
+    journal = Journal(str(path), session="x")
+    for event in events:
+        journal.append(event["type"], {key: value for key, value in event.items() if key not in RESERVED})
+    journal.close()
+    return path
 
 
 # State --------------------------------------------------------------------------------------------
@@ -275,6 +286,60 @@ def test_a_journal_whose_end_is_open_is_compared_as_far_as_it_goes(machine: Mach
     for number in range(1, len(lines), 5):
         path.write_text("".join(lines[:number]))
         assert again(machine, path).differences == ()
+
+
+# Memory -------------------------------------------------------------------------------------------
+
+
+def messages(session: Session) -> None:
+    """A load, a load that the model still sees, and one after its messages were trimmed."""
+    sent = session.call("skill_load", {"name": "deploy"})
+    seen = {digest_of(sent.text.encode())}
+    assert session.call("skill_load", {"name": "deploy"}, visible=seen).data["already_loaded"]
+    assert not session.call("skill_load", {"name": "deploy"}, visible=()).data["already_loaded"]
+
+
+@pytest.mark.req("K-59")
+@pytest.mark.parametrize("memory", ["messages", "none"])
+def test_a_session_without_a_memory_of_its_own_replays_equal(machine: Machine, memory: str) -> None:
+    prepare(machine)
+
+    def load_twice(session: Session) -> None:
+        for _ in range(2):
+            assert not session.call("skill_load", {"name": "deploy"}).data["already_loaded"]
+
+    path, _ = recorded(machine, messages if memory == "messages" else load_twice, memory=memory)
+
+    assert again(machine, path).differences == ()
+
+
+@pytest.mark.req("K-59")
+@pytest.mark.parametrize("memory", ["messages", "none"])
+def test_a_reminder_of_a_text_that_was_never_sent_is_a_difference(machine: Machine, memory: str) -> None:
+    prepare(machine)
+    path, _ = recorded(machine, messages, memory="messages")
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    ended = next(n for n, event in enumerate(events) if event["type"] == "tool_ended")
+    (first,) = [event for event in events[:ended] if event["type"] == "skill_invoked"]
+    first["repeat"] = True
+    events[0]["memory"] = memory
+    kept = [event for event in events if event["type"] not in ("skill_loaded", "override_proposed")]
+    path = rewritten(machine, kept)
+
+    (difference,) = again(machine, path).differences
+
+    assert difference.detail == "the journal has skill_invoked, here it is skill_loaded"
+
+
+def test_a_journal_says_whom_a_session_served(machine: Machine) -> None:
+    prepare(machine)
+    given = {"client": "editor 1.2", "subject": "user-7", "per_request": True, "memory": "none"}
+    path, _ = recorded(machine, lambda session: None, **given)
+
+    first = json.loads(path.read_text().splitlines()[0])
+
+    assert {key: first[key] for key in given} == given
+    assert again(machine, path).differences == ()
 
 
 # Strangers ----------------------------------------------------------------------------------------

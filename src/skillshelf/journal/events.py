@@ -26,6 +26,10 @@ class SessionStarted(NamedTuple):
     version: str
     preload: list[str] = []
     restored: bool = False
+    client: str | None = None
+    subject: str | None = None
+    per_request: bool = False
+    memory: Literal["session", "messages", "none"] = "session"
 
 
 class SessionEnded(NamedTuple):
@@ -233,6 +237,7 @@ MEMBERS: Mapping[str, str] = {
     "`remembered` (an earlier answer), `nobody` (no user to ask), `person` (a person ran the command), `author` (the "
     "skill is closed to models), `disabled`",
     "chunk": "a part of the output, as text",
+    "client": "the client program, where a server knows it: its name and version",
     "code": "the code of the error, as in a tool result",
     "collisions": "names of several skills: `name`, `path` of the shadowed skill, and `by`, the path of the winner",
     "command": "the whole `/skill:` command, if it was one",
@@ -251,10 +256,13 @@ MEMBERS: Mapping[str, str] = {
     "frontmatter": "every field of the frontmatter, unknown ones included",
     "key": "the field of the frontmatter",
     "kind": "the rule of a warning; the subject of a proposal",
+    "memory": "what decides that a text is still in the context: the `session` (also if the member is missing), the "
+    "`messages` of each call, or nothing (`none`: every load is whole)",
     "mode": "`auto` for a call by a model, `manual` for an action of a person",
     "name": "the name of the skill; of `tool_started` the tool",
     "names": "the skills that the text names",
     "path": "the `SKILL.md` as found; of `skill_read` the file",
+    "per_request": "true if the session is one request, because the transport has no sessions",
     "policy": "the policy with all its rules",
     "preload": "the skills that were loaded at the start",
     "profile": "the profile",
@@ -267,6 +275,7 @@ MEMBERS: Mapping[str, str] = {
     "script": "the path of the script, relative to its skill",
     "size": "the size of the file in bytes",
     "skills": "the paths of the skills that the model had",
+    "subject": "the person or service that a server authenticated",
     "timeout_ms": "the time limit of a script",
     "tool": "the tool in question, by the name that rules use",
     "tool_id": "counts the calls of a session: `t1`, `t2`, …",

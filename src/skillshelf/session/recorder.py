@@ -27,12 +27,19 @@ Explain = Callable[[SkillError], ToolError]
 
 
 class RecordingOptions(NamedTuple):
-    """The destination of a session's events: a file, a callback or both; `keep` stores loaded contents by the file."""
+    """The destination of a session's events: a file, a callback or both; `keep` stores loaded contents by the file.
+
+    `client`, `subject` and `per_request` are members of `session_started`: whom a server serves, and whether the
+    session is a single request.
+    """
 
     journal: str | None = None
     keep: bool = False
     fsync: Literal["never", "end", "always"] = "never"
     on_event: OnEvent | None = None
+    client: str | None = None
+    subject: str | None = None
+    per_request: bool = False
 
 
 class RunningCall:

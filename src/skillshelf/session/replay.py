@@ -30,6 +30,7 @@ from skillshelf.journal.events import (
     SessionStarted,
     SkillCatalogUpdated,
     SkillDeactivated,
+    SkillInvoked,
     SkillLoaded,
     SkillMentioned,
     SkillRead,
@@ -217,7 +218,12 @@ def _begin(started: SessionStarted, effects: "_RecordedEffects", options: _Repla
         allow=(), deny=tuple(rule for rule in settings.deny if rule in policy.deny), grant_from_skills=()
     )
     shelf = options.open_shelf(environment, find_profile(started.profile, settings.profiles), settings, started.trust)
-    recording = RecordingOptions(on_event=effects.produced.append)
+    recording = RecordingOptions(
+        on_event=effects.produced.append,
+        client=started.client,
+        subject=started.subject,
+        per_request=started.per_request,
+    )
     return Session(
         shelf,
         policy=policy,
@@ -225,6 +231,7 @@ def _begin(started: SessionStarted, effects: "_RecordedEffects", options: _Repla
         preload=started.preload,
         recording=recording,
         effects=effects.as_effects(),
+        memory=started.memory,
     )
 
 
@@ -232,8 +239,7 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
     """Repeat the act of an event; errors are events too, and are compared as such."""
     try:
         if isinstance(event, ToolStarted):
-            ended = next((one for one in later if isinstance(one, ToolEnded | ToolFailed)), None)
-            _call(session, event, ended)
+            _call(session, event, _until_end(later))
         elif isinstance(event, SkillMentioned):
             session.resolve_mentions(" ".join(f"${name}" for name in (*event.names, *event.unknown)))
         elif isinstance(event, SkillDeactivated):
@@ -252,10 +258,26 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
         return
 
 
-def _call(session: Session, event: ToolStarted, ended: ToolEnded | ToolFailed | None) -> None:
+def _until_end(events: Sequence[Event]) -> Sequence[Event]:
+    """Return the events up to the end of the first call, that end included."""
+    end = next((n for n, one in enumerate(events) if isinstance(one, ToolEnded | ToolFailed)), len(events))
+    return events[: end + 1]
+
+
+class _EveryText:
+    """The visible texts of a call whose model still had the text; a session reminds only of what it sent itself."""
+
+    def __contains__(self, digest: object) -> bool:
+        return True
+
+
+def _call(session: Session, event: ToolStarted, later: Sequence[Event]) -> None:
     for_model = event.mode == "auto"
+    ended = next((one for one in later if isinstance(one, ToolEnded | ToolFailed)), None)
     if for_model and _is_of_model(session.profile, event, ended):
-        session.call(event.name, event.args)
+        # What the model still saw is not in the journal; that it was reminded is.
+        reminded = any(isinstance(one, SkillInvoked) and one.repeat for one in later)
+        session.call(event.name, event.args, visible=_EveryText() if reminded else ())
         return
     if event.command is not None:
         session.command(event.command)
@@ -310,12 +332,7 @@ class _RecordedEffects:
 
     def _now(self) -> Sequence[Event]:
         """Return the recorded events from here to the end of the act."""
-        rest: list[Event] = []
-        for event in self._events[len(self.produced) :]:
-            rest.append(event)
-            if isinstance(event, ToolEnded | ToolFailed):
-                break
-        return rest
+        return _until_end(self._events[len(self.produced) :])
 
     def answer(self, tool: str, name: str, reason: str) -> "bool | Literal['remember']":
         """Return the recorded answer; False if there was none."""

@@ -78,6 +78,10 @@ class Session:
             trust=shelf.trust,
             preload=names,
             restored=restored,
+            memory=memory,
+            client=recording.client,
+            subject=recording.subject,
+            per_request=recording.per_request,
         )
         self._conversation.record_catalog()
         with ExitStack() as on_error:
