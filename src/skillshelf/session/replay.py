@@ -26,6 +26,7 @@ from skillshelf.journal.events import (
     Event,
     NotAnEvent,
     PermissionDecided,
+    PromptComposed,
     SessionEnded,
     SessionStarted,
     SkillCatalogUpdated,
@@ -35,6 +36,7 @@ from skillshelf.journal.events import (
     SkillMentioned,
     SkillRead,
     SkillWarning,
+    ToolDecided,
     ToolEnded,
     ToolFailed,
     ToolStarted,
@@ -182,7 +184,7 @@ def _repeat(name: str, recorded: Sequence[_RecordedEvent], options: _ReplayOptio
     effects = _RecordedEffects([entry.event for entry in recorded], produced, options.store)
     paths = _PathMapping.between(options.cwd, started.cwd)
     try:
-        session = _begin(started, effects, options)
+        session = _begin(started, effects, options, paths)
     except (SkillError, OSError, ValueError) as error:
         if not produced:
             return Difference(recorded[0].line, name, f"the session cannot begin here: {error}")
@@ -205,7 +207,9 @@ def _repeat(name: str, recorded: Sequence[_RecordedEvent], options: _ReplayOptio
             return Difference(entry.line, name, detail, _to_dict(entry.event))
 
 
-def _begin(started: SessionStarted, effects: "_RecordedEffects", options: _ReplayOptions) -> Session:
+def _begin(
+    started: SessionStarted, effects: "_RecordedEffects", options: _ReplayOptions, paths: "_PathMapping"
+) -> Session:
     """Open a session as the journal describes it, on today's disk."""
     cwd = options.cwd or started.cwd
     environment = make_environment(cwd, options.home, options.env, config=options.config)
@@ -223,6 +227,7 @@ def _begin(started: SessionStarted, effects: "_RecordedEffects", options: _Repla
         client=started.client,
         subject=started.subject,
         per_request=started.per_request,
+        as_recorded=paths.to_recorded,
     )
     return Session(
         shelf,
@@ -249,6 +254,13 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
         elif isinstance(event, SkillCatalogUpdated):
             session.shelf.refresh()
             session.record_catalog()
+        elif isinstance(event, PromptComposed):
+            session.compose_prompt(event.base_digest, event.read_tool)
+        elif isinstance(event, ToolDecided) and event.args_digest is None:
+            session.decide(event.tool, event.args if isinstance(event.args, dict) else {})
+        elif isinstance(event, ToolDecided):
+            # The arguments were too long for the journal, so the decision about them cannot be made again.
+            session.record_event(event)
         elif isinstance(event, SkillWarning) and event.kind == ANSWER_CUT:
             # The model is not called again: its warning is taken from the journal.
             session.warn(event.kind, event.detail)
@@ -274,7 +286,8 @@ class _EveryText:
 def _call(session: Session, event: ToolStarted, later: Sequence[Event]) -> None:
     for_model = event.mode == "auto"
     ended = next((one for one in later if isinstance(one, ToolEnded | ToolFailed)), None)
-    if for_model and _is_of_model(session.profile, event, ended):
+    is_cut = len(later) == 1
+    if for_model and (is_cut or _is_of_model(session.profile, event, ended)):
         # What the model still saw is not in the journal; that it was reminded is.
         reminded = any(isinstance(one, SkillInvoked) and one.repeat for one in later)
         session.call(event.name, event.args, visible=_EveryText() if reminded else ())
@@ -431,6 +444,9 @@ _NOT_COMPARED = ("version",)
 _SENTENCES = ("detail", "error", "reason", "warnings")
 """Members for people: they are compared only if the journal was written by this version, whose wording they have."""
 
+_TEXTS = ("text_digest", "text_bytes")
+"""Members that a journal of 0.1 does not have: another version is compared only where it recorded them."""
+
 
 def _difference(recorded: Event, found: Event, paths: _PathMapping, *, same_version: bool) -> str | None:
     """Return a sentence about the difference of two events, or None."""
@@ -439,6 +455,8 @@ def _difference(recorded: Event, found: Event, paths: _PathMapping, *, same_vers
         more = new.get("error") or new.get("detail") or ""
         return f"the journal has {old['type']}, here it is {new['type']}" + (f": {more}" if more else "")
     ignored = _NOT_COMPARED if same_version else (*_NOT_COMPARED, *_SENTENCES)
+    if not same_version:
+        ignored = (*ignored, *(key for key in _TEXTS if key not in old))
     keys = [key for key in dict.fromkeys([*old, *new]) if key not in ignored and old.get(key) != new.get(key)]
     if not keys:
         return None
