@@ -4,15 +4,17 @@
 permission, loads it, records what happened and returns the result. `ENTRIES` says which steps each entry takes.
 """
 
+import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from skillshelf.catalog import load as loader
-from skillshelf.catalog.load import LoadedSkill, digest_of, parse_address
+from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
 from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_model
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, Trust
+from skillshelf.core import files
 from skillshelf.core.environment import Environment
 from skillshelf.core.limits import OUTPUT_BLOCK, RESOURCE_BYTES
 from skillshelf.core.text import fold, is_false
@@ -20,6 +22,7 @@ from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,
+    LimitExceeded,
     PermissionDenied,
     ResourceNotFound,
     SkillError,
@@ -36,6 +39,7 @@ from skillshelf.session.policy import (
     Policy,
     SkillToolLimits,
     Verdict,
+    covers_run,
     decide_tool,
     effective_tools,
     is_granted,
@@ -43,7 +47,7 @@ from skillshelf.session.policy import (
 )
 from skillshelf.session.recorder import RecordingOptions, RunningCall, open_recorder
 from skillshelf.session.render import Rendered, as_follow_up, render
-from skillshelf.session.results import load_result, message_text, reminder_result, run_result
+from skillshelf.session.results import load_result, message_text, reminder_result, run_result, with_warnings
 from skillshelf.session.tools import ToolError, ToolResult
 
 if TYPE_CHECKING:
@@ -56,7 +60,11 @@ __all__ = ["Conversation", "Memory", "Proposal", "SentSkill", "SentTexts", "Shel
 
 
 class SentSkill(NamedTuple):
-    """One version of a skill that was sent; `in_context` is False after the context was compacted."""
+    """One version of a skill that was sent.
+
+    `in_context` is False after the context was compacted. `whole` is False if the text was cut, or was the bare file:
+    such a version is not a reason to leave out the text of the next load.
+    """
 
     name: str
     path: str
@@ -65,6 +73,7 @@ class SentSkill(NamedTuple):
     arguments: str
     ref: str
     in_context: bool
+    whole: bool = True
 
     def is_version(self, loaded: LoadedSkill, arguments: str) -> bool:
         """Return True if this version was sent; a changed time counts as much as a changed text."""
@@ -82,21 +91,31 @@ class SentTexts:
     def in_context(self, loaded: LoadedSkill, arguments: str) -> SentSkill | None:
         """Return the entry of this version if it was sent and is still in the context."""
         sent = self.skills.get(loaded.skill.path)
-        return sent if sent and sent.in_context and sent.is_version(loaded, arguments) else None
+        return sent if sent and sent.in_context and sent.whole and sent.is_version(loaded, arguments) else None
 
-    def add_skill(self, loaded: LoadedSkill, arguments: str, text: str) -> str:
+    def add_skill(self, loaded: LoadedSkill, arguments: str, text: str, *, whole: bool = True) -> str:
         """Record that a version was sent and return its reference, which is the same for the same version."""
-        path = loaded.skill.path
-        sent = self.skills.get(path)
-        if sent is not None and sent.is_version(loaded, arguments):
-            ref = sent.ref
-            self._texts[ref] = text
+        sent = self.skills.get(loaded.skill.path)
+        if sent is not None and sent.is_version(loaded, arguments) and sent.ref.startswith("load-"):
+            self._texts[sent.ref] = text
         else:
-            ref = self.add_text("load", text)
-        self.skills[path] = SentSkill(
-            loaded.skill.name, path, loaded.mtime_ms, loaded.digest, arguments, ref, in_context=True
+            sent = None
+        self._add_version(loaded, arguments, sent.ref if sent else self.add_text("load", text), whole=whole)
+        return self.skills[loaded.skill.path].ref
+
+    def add_file(self, loaded: LoadedSkill, ref: str) -> None:
+        """Record that the SKILL.md of a version was sent as a file, under the reference of its text."""
+        known = self.skills.get(loaded.skill.path)
+        if known is None or not known.in_context or not known.is_version(loaded, known.arguments):
+            self._add_version(loaded, "", ref, whole=False)
+
+    def _add_version(self, loaded: LoadedSkill, arguments: str, ref: str, *, whole: bool) -> None:
+        skill = loaded.skill
+        known = self.skills.get(skill.path)
+        has_whole = known is not None and known.in_context and known.whole and known.is_version(loaded, arguments)
+        self.skills[skill.path] = SentSkill(
+            skill.name, skill.path, loaded.mtime_ms, loaded.digest, arguments, ref, True, whole or has_whole
         )
-        return ref
 
     def add_text(self, kind: str, text: str, *, key: str | None = None) -> str:
         """Keep a text until the session ends and return its reference; the same `key` gives the same reference."""
@@ -364,12 +383,12 @@ class Conversation:
         if steps.render == "unloaded":
             self._record_use(steps, skill, None, arguments, None, repeat=False)
             return UsedSkill(skill)
-        loaded = self.effects.load(skill, self.profile)
+        loaded = self._load(skill)
         rendered = self._render(steps, loaded, arguments)
         warnings = (*loaded.warnings, *rendered.warnings)
         sent = None
+        self._warn(warnings if steps.text == "sent" else loaded.warnings)
         if steps.text == "sent":
-            self.warnings += warnings
             sent = self._in_context(loaded, arguments, rendered.text)
         if sent is None:
             self._record_load(loaded, warnings)
@@ -378,9 +397,23 @@ class Conversation:
         if ref is None:
             return UsedSkill(skill, loaded, warnings)
         if sent is not None:
-            return UsedSkill(skill, loaded, warnings, reminder_result(loaded, ref))
+            return UsedSkill(skill, loaded, warnings, with_warnings(reminder_result(loaded, ref), warnings))
         result = load_result(loaded, rendered.text, ref, self.profile, root=lambda: self.shelf.project_root)
-        return UsedSkill(skill, loaded, warnings, result)
+        return UsedSkill(skill, loaded, warnings, with_warnings(result, warnings))
+
+    def _load(self, skill: CatalogSkill) -> LoadedSkill:
+        """Load a skill; entries of its `allowed-tools` that are not understood are among its warnings."""
+        loaded = self.effects.load(skill, self.profile)
+        patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
+        if self.profile.allowed_tools != "narrow" or patterns is None or not patterns[1]:
+            return loaded
+        message = f"not understood in allowed-tools, so it allows nothing: {', '.join(map(fold, patterns[1]))}"
+        warning = Diagnostic(skill.path, "allowed-tools-pattern", message, None)
+        return loaded._replace(warnings=(*loaded.warnings, warning))
+
+    def _warn(self, warnings: Iterable[Diagnostic]) -> None:
+        """Add warnings to those of the session, each once."""
+        self.warnings += [warning for warning in warnings if warning not in self.warnings]
 
     def _in_context(self, loaded: LoadedSkill, arguments: str, text: str) -> SentSkill | None:
         """Return the entry of this version if the model still has its whole text."""
@@ -408,11 +441,6 @@ class Conversation:
     def _record_load(self, loaded: LoadedSkill, warnings: Sequence[Diagnostic]) -> None:
         """Record a load and the changes that the skill proposes to the host."""
         skill = loaded.skill
-        patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
-        if self.profile.allowed_tools == "narrow" and patterns is not None and patterns[1]:
-            message = f"not understood in allowed-tools, so it allows nothing: {', '.join(map(fold, patterns[1]))}"
-            self.warnings.append(Diagnostic(skill.path, "allowed-tools-pattern", message, None))
-            warnings = (*warnings, self.warnings[-1])
         self.recorder.loaded(loaded, warnings)
         known = [proposal for proposal in self.proposals if proposal.path != skill.path]
         for key, kind in _PROPOSAL_FIELDS.items():
@@ -436,12 +464,11 @@ class Conversation:
         repeat: bool,
     ) -> None:
         """Record that a skill was used; activate or preload it if the entry does so."""
+        itself = [loaded] if loaded and steps.counts_itself else []
+        tools = self.effective_tools([*self.active.values(), *itself])
+        self.recorder.invoked(skill, arguments, ref=ref, repeat=repeat, tools=tools)
         if steps.event == "skill_activated":
             self.recorder.record("skill_activated", name=skill.name, path=skill.path)
-        else:
-            itself = [loaded] if loaded and steps.counts_itself else []
-            tools = self.effective_tools([*self.active.values(), *itself])
-            self.recorder.invoked(skill, arguments, ref=ref, repeat=repeat, tools=tools)
         if loaded and steps.activates:
             self._activate(loaded)
         if loaded and steps.preloads:
@@ -477,14 +504,45 @@ class Conversation:
     ) -> "tuple[Resource, str]":
         """Resolve, permit, read and record a file of a skill; return it with the reference of its text.
 
-        `entry` is a row of `ENTRIES` for reads: resolving and permission are the same for a file as for the skill.
+        `entry` is a row of `ENTRIES` for reads: resolving and permission are the same for a file as for the skill. A
+        SKILL.md that is read for a model is a load of its skill, in the form of a file.
         """
         steps = ENTRIES[entry]
-        (skill,) = self._resolve(steps, parse_address(uri).name, path)
+        address = parse_address(uri)
+        (skill,) = self._resolve(steps, address.name, path)
         self._permit(steps, skill)
+        owner = self._owner_of(skill, address.segments) if steps.activates else None
+        if owner is not None:
+            if owner.path != skill.path:
+                self._permit(steps, owner)
+            return self._read_instructions(steps, owner, uri, limit)
         resource = self.effects.read(uri, skill, self.profile, limit)
         ref = self.sent.add_text("read", resource.content, key=f"{uri} {resource.digest}")
         self.recorder.read(skill, resource, ref)
+        return resource, ref
+
+    def _owner_of(self, skill: CatalogSkill, segments: Sequence[str]) -> CatalogSkill | None:
+        """Return the skill whose SKILL.md a path in a skill leads to: itself, one inside it, or None."""
+        if not segments or tuple(segments) == (SKILL_FILE,):
+            return skill
+        real = files.real_path(os.path.join(skill.real_dir, *segments))
+        return next((other for other in (skill, *self.skills) if other.real_path == real), None)
+
+    def _read_instructions(
+        self, steps: EntrySteps, skill: CatalogSkill, uri: str, limit: int
+    ) -> "tuple[Resource, str]":
+        """Load a skill whose SKILL.md was asked for as a file, and record it as every other load."""
+        loaded = self._load(skill)
+        if len(loaded.data) > limit:
+            raise LimitExceeded(f"{SKILL_FILE} has {len(loaded.data)} bytes; at most {limit} are read")
+        resource = resource_of(uri, skill.path, SKILL_FILE, loaded.data, self.profile)
+        ref = self.sent.add_text("read", resource.content, key=f"{uri} {resource.digest}")
+        self._warn(loaded.warnings)
+        if steps.text == "sent":
+            self.sent.add_file(loaded, ref)
+        self._record_load(loaded, loaded.warnings)
+        self.recorder.read(skill, resource, ref)
+        self._record_use(steps, skill, loaded, "", ref, repeat=False)
         return resource, ref
 
     def run_script(
@@ -501,7 +559,8 @@ class Conversation:
         skill = self.resolve(name)
         found = self.effects.find_script(skill.real_dir, script)
         digests = {"digest": found.digest, "folder_digest": found.folder_digest}
-        self.permissions.require("skill_run", skill, by_user=by_user, script=found.path, **digests)
+        narrowed = None if by_user else self._narrowed_run(name, found.path, args)
+        self.permissions.require("skill_run", skill, by_user=by_user, script=found.path, narrowed=narrowed, **digests)
         policy = self.permissions.policy
         run = self.effects.run(
             skill.real_dir,
@@ -540,10 +599,7 @@ class Conversation:
     def decide(self, tool: str, given: Mapping[str, Any]) -> Decision:
         """Return the policy's decision on a call of any tool."""
         if not self.is_skill_tool(tool):
-            windows = [_window(loaded) for loaded in self.active.values()]
-            if self.profile.allowed_tools != "narrow":
-                windows = [window._replace(patterns=None) for window in windows]
-            return decide_tool(self.permissions.policy, tool, given, windows)
+            return decide_tool(self.permissions.policy, tool, given, self._windows())
         rule = NAMES_OF_TOOLS[tool]
         if rule == "skill_search":
             return self.permissions.decide(rule, None)
@@ -554,7 +610,31 @@ class Conversation:
                 skill = self.resolve(given.get("name") or given.get("skillName"), given.get("path"))
         except SkillError as error:
             return Decision("deny", None, str(error))
-        return self.permissions.preview(rule, skill)
+        decision = self.permissions.preview(rule, skill)
+        if rule == "skill_run" and decision.verdict == "allow":
+            words = given.get("args")
+            listed = [str(word) for word in words] if isinstance(words, list | tuple) else []
+            decision = self._narrowed_run(skill.name, str(given.get("script") or ""), listed) or decision
+        return decision
+
+    def _windows(self) -> list[SkillToolLimits]:
+        """Return the limits of the active skills, which narrow nothing where the profile takes them as advice."""
+        windows = [_window(loaded) for loaded in self.active.values()]
+        if self.profile.allowed_tools != "narrow":
+            windows = [window._replace(patterns=None) for window in windows]
+        return windows
+
+    def _narrowed_run(self, name: str, script: str, args: Sequence[str]) -> Decision | None:
+        """Return the decision on a script that an active skill does not allow; None if all of them do.
+
+        Loads, reads and searches bring only text and are the policy's matter alone. A script is covered by a pattern
+        for `skill_run`, or by one for the shell as if its path were the command.
+        """
+        for window in self._windows():
+            if window.patterns is not None and not covers_run(window.patterns, name, script, args):
+                reason = f"skill_run is not among the allowed-tools of {window.name}, which is active"
+                return Decision("confirm", f"allowed-tools: {window.name}", reason)
+        return None
 
     def explain(self, error: SkillError) -> ToolError:
         """Return the error with a message that a model can act on."""

@@ -39,9 +39,10 @@ class EntrySteps(NamedTuple):
                    `none` is no text. A mention is not even loaded (`unloaded`).
     text           `sent` puts the text into the context: the same version again is only a reminder (if the profile
                    reminds), and warnings are added to the session's. `kept` can only be recalled. `none` keeps nothing.
-    event          The event that records the use.
+    event          The event that records the use; `skill_activated` follows `skill_invoked`.
     counts_itself  `effective_allowed_tools` of `skill_invoked` includes those of the skill itself.
-    activates      The skill becomes active, and its `allowed-tools` narrow the host's tools.
+    activates      The instructions enter a model's context: the skill becomes active, and its `allowed-tools` narrow
+                   the host's tools. Every entry does so except those for a person and a mention, which loads nothing.
     preloads       The whole file becomes part of the system prompt.
     """
 
@@ -66,13 +67,13 @@ ENTRIES: Mapping[EntryName, EntrySteps] = {
     "tool_read": EntrySteps(rule="skill_read", activates=True),
     "command": _BY_USER._replace(permission="command", render="command", activates=True),
     "load": EntrySteps(mode="manual", permission="show", text="kept"),
-    "load_for_model": EntrySteps(text="kept"),
+    "load_for_model": EntrySteps(text="kept", activates=True),
     "read": EntrySteps(mode="manual", rule="skill_read", permission="show", text="kept"),
-    "read_for_model": EntrySteps(rule="skill_read", text="kept"),
+    "read_for_model": EntrySteps(rule="skill_read", text="kept", activates=True),
     "activate": _BY_USER._replace(
         event_tool="activate", render="none", text="none", event="skill_activated", activates=True
     ),
-    "preload": _BY_USER._replace(render="none", text="none", counts_itself=False, preloads=True),
+    "preload": _BY_USER._replace(render="none", text="none", activates=True, preloads=True),
     "mention": EntrySteps(
         mode="manual",
         resolve="all",
@@ -85,8 +86,8 @@ ENTRIES: Mapping[EntryName, EntrySteps] = {
 }
 """The steps of each entry. What an entry does or leaves out is decided here and nowhere else.
 
-`tool_load` is a call of `skill_load`, `activate_skill` or `Skill`; `tool_read` a call of `skill_read` or `read` that
-names a file of a skill, or the skill itself where the profile loads skills so. `load` and `read` are the methods of
-`Session` for a person, `*_for_model` the same for a host that passes the text on to a model. A child session uses
-`preload`.
+`tool_load` is a call of `skill_load`, `activate_skill` or `Skill`; `tool_read` a call of `skill_read` or `read`. A read
+whose file is the SKILL.md of a skill takes every step; of any other file only resolving and permission. `load` and
+`read` are the methods of `Session` for a person, `*_for_model` the same for a host that passes the text on to a model,
+such as a server of resources. A child session uses `preload`.
 """
