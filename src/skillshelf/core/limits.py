@@ -20,6 +20,7 @@ __all__ = [
     "FRONTMATTER_KEYS",
     "INDEXES_KEPT",
     "INDEX_WAIT_SECONDS",
+    "JOURNAL_ARGUMENT_BYTES",
     "JOURNAL_DEPTH",
     "JOURNAL_LINE_BYTES",
     "JOURNAL_LOCK_SECONDS",
@@ -188,6 +189,9 @@ JOURNAL_LINE_BYTES = 1024 * 1024
 
 JOURNAL_MEMBER_BYTES = 16 * 1024
 """Bytes of a member of an event that is too long as a whole; a longer member is cut and its digest kept."""
+
+JOURNAL_ARGUMENT_BYTES = 4 * 1024
+"""Bytes of the arguments of a host's tool in an event; of longer ones the event has the digest."""
 
 JOURNAL_DEPTH = 32
 """Levels of nesting in an event."""

@@ -623,9 +623,13 @@ class Conversation:
             return None
         return effective_tools(self.permissions.policy, [_window(loaded) for loaded in active])
 
+    def is_skill_tool(self, tool: str) -> bool:
+        """Return True for a tool of ours, False for one of the host."""
+        return tool in (*self.profile.tools, "skill_load", "skill_read", "skill_run", "skill_search")
+
     def decide(self, tool: str, given: Mapping[str, Any]) -> Decision:
         """Return the policy's decision on a call of any tool."""
-        if tool not in (*self.profile.tools, "skill_load", "skill_read", "skill_run", "skill_search"):
+        if not self.is_skill_tool(tool):
             return decide_tool(self.permissions.policy, tool, given, self._windows())
         rule = NAMES_OF_TOOLS[tool]
         if rule == "skill_search":

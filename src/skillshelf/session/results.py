@@ -26,6 +26,7 @@ __all__ = [
     "in_envelope",
     "load_result",
     "message_text",
+    "recorded_text",
     "reminder_result",
     "run_result",
     "with_warnings",
@@ -224,7 +225,16 @@ def in_envelope(
         if data.get("truncated"):
             text += f" It was cut for size; use the reference {data['ref']} to recall the rest."
         whole = envelope(data, text, params=given, cwd=here, path=path, time_ms=time_ms)
-    return result._replace(text=json.dumps(whole, indent=2, ensure_ascii=False), data=whole)
+    return result._replace(text=_as_text(whole), data=whole)
+
+
+def recorded_text(result: ToolResult) -> str:
+    """Return the text of an envelope with `time_ms` as 0, so that equal calls have equal texts in the journal."""
+    return _as_text({**result.data, "stats": {"time_ms": 0}})
+
+
+def _as_text(envelope: Mapping[str, Any]) -> str:
+    return json.dumps(envelope, indent=2, ensure_ascii=False)
 
 
 def run_result(skill: CatalogSkill, script: str, run: "Run") -> ToolResult:

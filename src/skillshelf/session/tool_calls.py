@@ -17,6 +17,7 @@ from skillshelf.session.results import cut_result, failure
 from skillshelf.session.tools import ToolResult
 
 if TYPE_CHECKING:
+    from skillshelf.catalog.load import Resource
     from skillshelf.search.query import SearchReport
 
 __all__ = [
@@ -27,7 +28,9 @@ __all__ = [
     "is_load",
     "mentioned_names",
     "resolve_mentions",
+    "resource_text",
     "search_skills",
+    "search_text",
     "take_snapshot",
 ]
 
@@ -50,9 +53,13 @@ def _read(conversation: Conversation, given: Mapping[str, Any], act: RunningCall
         return conversation.use_one("tool_read", address.name).result
     resource, ref = conversation.read_file("tool_read", uri)
     data = {key: value for key, value in resource._asdict().items() if key != "content"}
+    return ToolResult(True, resource_text(resource, ref, conversation.profile), {**data, "ref": ref})
+
+
+def resource_text(resource: "Resource", ref: str, profile: Profile) -> str:
+    """Return a file as a model gets it."""
     note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
-    text = note + cut_result(resource.content, ref, conversation.profile)
-    return ToolResult(True, text, {**data, "ref": ref})
+    return note + cut_result(resource.content, ref, profile)
 
 
 def is_load(address: ResourceAddress, profile: Profile) -> bool:
@@ -63,6 +70,11 @@ def is_load(address: ResourceAddress, profile: Profile) -> bool:
 def _search(conversation: Conversation, given: Mapping[str, Any], act: RunningCall) -> ToolResult:
     limit = given.get("limit")
     report = search_skills(conversation, given["query"], limit if limit is None else int(limit), given.get("scope"))
+    return ToolResult(True, search_text(conversation, report), report.to_dict())
+
+
+def search_text(conversation: Conversation, report: "SearchReport") -> str:
+    """Return a search report as a model gets it."""
     lines = [
         f"{n}. {fold(r.skill.name)} ({r.reason}): {cut(fold(r.skill.description), DESCRIPTION_SHOWN)}"
         for n, r in enumerate(report.results, 1)
@@ -70,7 +82,7 @@ def _search(conversation: Conversation, given: Mapping[str, Any], act: RunningCa
     if not lines:
         none = "No skill fits." if report.query.strip() else "The query is blank: describe the task in a few words."
         lines = [none + _hidden_sentence(conversation)]
-    return ToolResult(True, "\n".join([*lines, *(f"({note})" for note in report.notes)]), report.to_dict())
+    return "\n".join([*lines, *(f"({note})" for note in report.notes)])
 
 
 def search_skills(conversation: Conversation, query: str, limit: int | None, scope: str | None) -> "SearchReport":
