@@ -19,6 +19,7 @@ EntryName = Literal[
     "activate",
     "preload",
     "mention",
+    "resume",
 ]
 
 
@@ -32,7 +33,7 @@ class EntrySteps(NamedTuple):
                    session, so that a deleted skill is reported as gone; `all` takes every skill of the name.
     permission     `model` asks as for a model. `user` does too, but ignores `disable-model-invocation`. `command` is
                    `user`, and refuses `user-invocable: false` first. `show` refuses nothing. `mention` refuses only
-                   what a rule denies, and skips it without an error.
+                   what a rule denies, and skips it without an error. `none` decides nothing.
     request        When the name counts as requested by the user, which overrides `disable-model-invocation` for later
                    loads: `before` the decision, only if `permitted`, or `never`.
     render         `result` is the text of a tool result, `command` the follow-up message where the profile has one,
@@ -49,7 +50,7 @@ class EntrySteps(NamedTuple):
     event_tool: str | None = None
     rule: Literal["skill_load", "skill_read"] = "skill_load"
     resolve: Literal["current", "listed", "all"] = "current"
-    permission: Literal["model", "user", "command", "show", "mention"] = "model"
+    permission: Literal["model", "user", "command", "show", "mention", "none"] = "model"
     request: Literal["never", "before", "permitted"] = "never"
     render: Literal["result", "command", "none", "unloaded"] = "result"
     text: Literal["sent", "kept", "none"] = "sent"
@@ -82,11 +83,20 @@ ENTRIES: Mapping[EntryName, EntrySteps] = {
         text="none",
         counts_itself=False,
     ),
+    "resume": EntrySteps(
+        mode="manual",
+        event_tool="resume",
+        permission="none",
+        render="none",
+        text="none",
+        event="skill_activated",
+        activates=True,
+    ),
 }
 """The steps of each entry. What an entry does or leaves out is decided here and nowhere else.
 
 `tool_load` is a call of `skill_load`, `activate_skill` or `Skill`; `tool_read` a call of `skill_read` or `read` that
 names a file of a skill, or the skill itself where the profile loads skills so. `load` and `read` are the methods of
 `Session` for a person, `*_for_model` the same for a host that passes the text on to a model. A child session uses
-`preload`.
+`preload`. `resume` is for instructions that are in the messages already when a session starts.
 """
