@@ -6,10 +6,10 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from skillshelf.catalog.load import digest_of, parse_address
 from skillshelf.core.limits import CONVERSATION_IDLE_SECONDS, CONVERSATIONS_KEPT
@@ -18,10 +18,21 @@ from skillshelf.errors import ConfigurationError, SkillError
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.render import render
 from skillshelf.session.session import Session
-from skillshelf.session.tools import Tool, ToolResult
+from skillshelf.session.tools import Tool, ToolResult, fixed_tools
 from skillshelf.shelf import Shelf
 
-__all__ = ["Conversations", "SeenItem", "Target", "conversations_of", "seen_call", "seen_result", "seen_text"]
+__all__ = [
+    "ConversationTools",
+    "Conversations",
+    "SeenItem",
+    "Target",
+    "conversations_of",
+    "marks_of",
+    "seen_call",
+    "seen_result",
+    "seen_text",
+    "visible_digests",
+]
 
 
 class SeenItem(NamedTuple):
@@ -154,17 +165,31 @@ class Conversations:
         run: Hashable | None = None,
         items: Sequence[SeenItem] | None = None,
         call_id: str = "",
+        visible: Set[str] | None = None,
     ) -> ToolResult:
-        """Call a tool in the session of a conversation; items that cannot be seen count as not there."""
+        """Call a tool in the session of a conversation; items that cannot be seen count as not there.
+
+        `visible` are the digests of the results that were in the last request to the model, where the adapter knows
+        that request and it may hold less than the items.
+        """
         name = self.tool_name(tool)
         call = seen_call(call_id, tool, arguments)
         with self._lease(key, scope, run, items, call) as kept:
             assert kept.session is not None
-            result = kept.session.call(name, arguments, visible=_visible(items))
+            seen = visible_digests(items) if visible is None else visible_digests(items) & visible
+            result = kept.session.call(name, arguments, visible=seen)
             self._answered(kept, call_id, result.text)
         if key is None and run is None and items is None:
             self._forget(kept)
         return result
+
+    def system_prompt(self, base: str = "", **conversation: Any) -> str:
+        """Return the system prompt of a conversation, composed now; without one it belongs to none."""
+        session = self.session_for(**conversation)
+        text = session.system_prompt(base)
+        if self._only is None and not conversation:
+            self._end(session)
+        return text
 
     async def acall(self, tool: str, arguments: Any = None, **conversation: Any) -> ToolResult:
         """Call a tool as `call` does, without blocking the event loop."""
@@ -177,6 +202,21 @@ class Conversations:
     def tools(self, session: Session) -> list[Tool]:
         """Return the current tools of a session, with the prefix before their names."""
         return [tool._replace(name=self.prefix + tool.name) for tool in session.tools()]
+
+    def current_tools(self) -> list[Tool]:
+        """Return the tools that a new conversation has now."""
+        if self._only is not None:
+            return self.tools(self._only)
+        assert self._shelf is not None
+        quiet = {name: value for name, value in self._options.items() if name in ("policy", "confirm")}
+        with self._shelf.session(**quiet) as session:
+            return self.tools(session)
+
+    def fixed_tools(self) -> list[Tool]:
+        """Return the tools for a framework that takes a list once: the current ones, or else those of the profile."""
+        if (current := self.current_tools()) or self._shelf is None:
+            return current
+        return [tool._replace(name=self.prefix + tool.name) for tool in fixed_tools(self._shelf.profile)]
 
     def tool_name(self, name: str) -> str:
         """Return the name of a tool without the prefix."""
@@ -246,7 +286,7 @@ class Conversations:
             return self._by_run[run]
         if not items:
             return None
-        marks = _marks(scope, items)
+        marks = marks_of(scope, items)
         for length in range(len(items), 0, -1):
             for kept in self._by_mark.get(marks[length], ()):
                 if kept.continues(items[length:], call_id):
@@ -273,7 +313,7 @@ class Conversations:
         answered = {item.id for item in items if item.kind == "result"}
         answered |= {_digest(item.text) for item in items if item.kind == "result"}
         kept.given = {entry: text for entry, text in kept.given.items() if entry not in answered}
-        kept.mark = _marks(scope, items)[-1]
+        kept.mark = marks_of(scope, items)[-1]
         self._by_mark.setdefault(kept.mark, []).append(kept)
 
     def _drop_mark(self, kept: _Kept) -> None:
@@ -316,6 +356,10 @@ class Conversations:
                 self._remove(kept)
             _close([kept])
 
+    def _end(self, session: Session) -> None:
+        for kept in [kept for kept in list(self._kept.values()) if kept.session is session]:
+            self._forget(kept)
+
     def _take_idle(self) -> list[_Kept]:
         oldest = self._clock() - self._idle_seconds
         return self._take(kept for kept in self._kept.values() if kept.used < oldest)
@@ -351,18 +395,33 @@ Target = Shelf | Session | Conversations
 conversations with options of their own."""
 
 _ATTACHED = "conversations"
+_attaching = threading.Lock()
 
 
-def conversations_of(target: Target) -> Conversations:
-    """Return the conversations of a target; those of a shelf live as long as the shelf."""
+def conversations_of(target: Target, **options: Any) -> Conversations:
+    """Return the conversations of a target with these options; those of a shelf live as long as the shelf."""
     if isinstance(target, Conversations):
         return target
     if isinstance(target, Session):
-        return Conversations(target)
-    # `setdefault` is atomic: two threads get the same conversations.
-    attached = target.attachments.setdefault(_ATTACHED, Conversations(target))
-    assert isinstance(attached, Conversations)
-    return attached
+        return Conversations(target, **options)
+    with _attaching:
+        attached: Any = target.attachments.setdefault(_ATTACHED, [])
+        for known, conversations in attached:
+            if known == options:
+                return conversations  # type: ignore[no-any-return]
+        attached.append((options, Conversations(target, **options)))
+        return attached[-1][1]  # type: ignore[no-any-return]
+
+
+ToolT = TypeVar("ToolT")
+
+
+class ConversationTools(list[ToolT]):
+    """The tools of an adapter, as a list; `session_for` gives the session of what a framework hands to a tool."""
+
+    def __init__(self, tools: Iterable[ToolT], find: Callable[[Any], Session]) -> None:
+        super().__init__(tools)
+        self.session_for = find
 
 
 # Values of messages -------------------------------------------------------------------------------
@@ -372,8 +431,11 @@ def _digest(text: str) -> str:
     return digest_of(text.encode("utf-8", "surrogatepass"))
 
 
-def _visible(items: Sequence[SeenItem] | None) -> set[str]:
-    return {_digest(item.text) for item in items or () if item.kind == "result"}
+def visible_digests(items: Sequence[SeenItem] | None) -> set[str]:
+    """Return the digests of the results that a model sees with these items."""
+    # A result whose call was trimmed away is not sent to the model.
+    calls = {item.id for item in items or () if item.kind == "call"}
+    return {_digest(item.text) for item in items or () if item.kind == "result" and item.id in calls}
 
 
 def _with_call(items: Sequence[SeenItem], call: SeenItem | None) -> list[SeenItem]:
@@ -384,7 +446,7 @@ def _with_call(items: Sequence[SeenItem], call: SeenItem | None) -> list[SeenIte
     return [*items] if after else [*items, call]
 
 
-def _marks(scope: str, items: Sequence[SeenItem]) -> list[bytes]:
+def marks_of(scope: str, items: Sequence[SeenItem]) -> list[bytes]:
     """Return one digest for each beginning of the items; the first is that of no items."""
     marks = [sha256(scope.encode("utf-8", "surrogatepass")).digest()]
     for item in items:
