@@ -59,6 +59,8 @@ class Shelf:
         self.cache = user_cache_folder(environment) if use_cache else None
         self.scorer = scorer
         self.progress: TextIO | None = None
+        # What adapters keep for as long as the shelf lives.
+        self.attachments: dict[str, object] = {}
         self._catalog: Catalog | None = None
         self._cache = Cache(self.cache, profile) if use_cache else None
         self._finder: tuple[Catalog, Finder] | None = None

@@ -255,6 +255,12 @@ INDEX_WAIT_SECONDS = 5
 INDEXES_KEPT = 32
 """Search indexes in the cache folder; a new one replaces the one unchanged for longest."""
 
+CONVERSATIONS_KEPT = 1_024
+"""Sessions that an adapter keeps for conversations; the least recently used ends first."""
+
+CONVERSATION_IDLE_SECONDS = 3_600
+"""Time after which the session of a conversation without calls ends."""
+
 RPC_LINE_BYTES = 16 * 1024 * 1024
 """Bytes of one message to `skillshelf rpc`; a longer line is refused unread."""
 

@@ -397,6 +397,8 @@ class Conversation:
             raise PermissionDenied(f"{skill.name} is not meant to be invoked by a user")
         if steps.request == "before":
             self.permissions.requested.add(skill.name)
+        if steps.permission == "none":
+            return True
         if steps.permission == "show":
             self.permissions.show(steps.rule, skill)
         elif steps.permission == "mention":

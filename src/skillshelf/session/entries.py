@@ -19,10 +19,11 @@ EntryName = Literal[
     "activate",
     "preload",
     "mention",
+    "resume",
 ]
 
 
-PermissionStep = Literal["model", "user", "command", "show", "mention"]
+PermissionStep = Literal["model", "user", "command", "show", "mention", "none"]
 
 
 class EntrySteps(NamedTuple):
@@ -36,7 +37,7 @@ class EntrySteps(NamedTuple):
     permission     Names are resolved among the skills that such a caller may have. `model` asks as for a model. `user`
                    does too, but ignores `disable-model-invocation`. `command` is `user`, and refuses
                    `user-invocable: false` first. `show` refuses nothing. `mention` refuses only what a rule denies, and
-                   skips it without an error.
+                   skips it without an error. `none` decides nothing.
     request        When the name counts as requested by the user, which overrides `disable-model-invocation` for later
                    loads: `before` the decision, only if `permitted`, or `never`.
     render         `result` is the text of a tool result, `command` the follow-up message where the profile has one,
@@ -86,11 +87,21 @@ ENTRIES: Mapping[EntryName, EntrySteps] = {
         text="none",
         counts_itself=False,
     ),
+    "resume": EntrySteps(
+        mode="manual",
+        event_tool="resume",
+        permission="none",
+        render="none",
+        text="none",
+        event="skill_activated",
+        activates=True,
+    ),
 }
 """The steps of each entry. What an entry does or leaves out is decided here and nowhere else.
 
 `tool_load` is a call of `skill_load`, `activate_skill` or `Skill`; `tool_read` a call of `skill_read` or `read`. A read
 whose file is the SKILL.md of a skill takes every step; of any other file only resolving and permission. `load` and
 `read` are the methods of `Session` for a person, `*_for_model` the same for a host that passes the text on to a model,
-such as a server of resources. A child session uses `preload`.
+such as a server of resources. A child session uses `preload`. `resume` is for instructions that are in the
+messages already when a session starts.
 """

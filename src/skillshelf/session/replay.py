@@ -303,6 +303,8 @@ def _call(session: Session, event: ToolStarted, later: Sequence[Event]) -> None:
     what = NAMES_OF_TOOLS.get(event.name)
     if event.name == "activate":
         session.activate(name, path=path)
+    elif event.name == "resume" and path is not None:
+        session.resume(path)
     elif what == "skill_load":
         session.load(name, path=path, arguments=texts.get("args", ""), for_model=for_model)
     elif what == "skill_read":

@@ -352,6 +352,11 @@ class Session:
             assert used.loaded is not None
             return used.loaded
 
+    def resume(self, path: str) -> None:
+        """Make a skill active whose instructions are in the messages already: nothing is decided, and nothing sent."""
+        with self._lock, self._act("resume", {"path": path}):
+            self._conversation.use_one("resume", path=path)
+
     def deactivate(self, name: str) -> None:
         """Make a skill inactive, so that its `allowed-tools` no longer count."""
         with self._lock:
