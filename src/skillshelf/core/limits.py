@@ -71,6 +71,8 @@ __all__ = [
     "STRAY_FOLDERS",
     "STREAMS_AT_ONCE",
     "SURVEY_DIRECTORIES",
+    "TREE_BYTES",
+    "TREE_FILES",
     "WALK_DEPTH",
     "WALK_DIRECTORIES",
     "WARNINGS_TOLD",
@@ -124,6 +126,12 @@ LISTED_CHILDREN = 512
 
 LISTED_ENTRIES = 20_000
 """Entries of one skill's folder that are visited to list its files."""
+
+TREE_FILES = 512
+"""Files of a skill whose tree digest decides something; the command `digest` has no such limit."""
+
+TREE_BYTES = 16 * 1024 * 1024
+"""Bytes of all files of such a skill, by their sizes before any is read."""
 
 PUBLISHED_FILES = 512
 """Files of one skill that a server publishes by the skills extension of MCP."""
