@@ -15,6 +15,7 @@ from support.trees import Machine, write_skill
 
 import skillshelf
 from skillshelf import Session
+from skillshelf.catalog.load import digest_of
 from skillshelf.journal.events import type_of
 from skillshelf.journal.file import Journal, read
 from skillshelf.journal.format import RESERVED
@@ -55,6 +56,51 @@ def test_a_namesake_at_another_path_was_not_loaded(machine: Machine) -> None:
 
     assert [result.data["already_loaded"] for result in results] == [False, False, True]
     assert "Body of deploy." in results[1].text
+
+
+@pytest.mark.req("C-75", "C-116")
+def test_with_messages_a_reminder_needs_the_whole_text_among_them(machine: Machine) -> None:
+    put(machine.repo / ".agents/skills", "deploy")
+    session = machine.shelf().session(memory="messages")
+    whole = session.call("skill_load", {"name": "deploy"}).text
+    visible = {
+        "nothing": set[str](),
+        "the whole text": {digest_of(whole.encode())},
+        "a shortened text": {digest_of(whole[:-1].encode())},
+        "the file": {digest_of((machine.repo / ".agents/skills/deploy/SKILL.md").read_bytes())},
+    }
+
+    reminded = {
+        what: session.call("skill_load", {"name": "deploy"}, visible=digests).data["already_loaded"]
+        for what, digests in visible.items()
+    }
+
+    assert reminded == {"nothing": False, "the whole text": True, "a shortened text": False, "the file": False}
+
+
+@pytest.mark.req("C-75")
+def test_a_text_in_the_messages_that_this_session_did_not_send_is_sent(machine: Machine) -> None:
+    put(machine.repo / ".agents/skills", "deploy")
+    shelf = machine.shelf()
+    whole = shelf.session().call("skill_load", {"name": "deploy"}).text
+
+    new = shelf.session(memory="messages")
+
+    assert new.call("skill_load", {"name": "deploy"}, visible={digest_of(whole.encode())}).text == whole
+
+
+@pytest.mark.req("C-75", "C-116")
+def test_without_a_memory_every_load_is_whole_and_none_is_recorded_as_a_repetition(machine: Machine) -> None:
+    put(machine.repo / ".agents/skills", "deploy")
+    events: list[Any] = []
+    session = machine.shelf().session(memory="none", on_event=events.append)
+
+    results = [session.call("skill_load", {"name": "deploy"}) for _ in range(3)]
+
+    assert len({result.text for result in results}) == 1
+    assert [result.data["already_loaded"] for result in results] == [False] * 3
+    assert [event.repeat for event in events if type_of(event) == "skill_invoked"] == [False] * 3
+    assert [type_of(event) for event in events if type_of(event) in ("context_compacted", "skill_deactivated")] == []
 
 
 # Digests ------------------------------------------------------------------------------------------
