@@ -171,7 +171,9 @@ class Shelf:
 
         if not self.settings.enabled:
             raise SkillsDisabled
-        return load(resolve(self.catalog.skills, name=name, path=_text(path), cwd=self.environment.cwd), self.profile)
+        catalog = self.catalog
+        found = resolve(catalog.skills, name=name, path=_text(path), cwd=self.environment.cwd, catalog=catalog)
+        return load(found, self.profile)
 
     def read(self, uri: str, *, limit: int = RESOURCE_BYTES) -> "Resource":
         """Read the file of a skill at an address `skill://name/path`."""
@@ -179,7 +181,8 @@ class Shelf:
 
         if not self.settings.enabled:
             raise SkillsDisabled
-        return read_resource(uri, self.catalog.skills, self.profile, limit=limit)[1]
+        catalog = self.catalog
+        return read_resource(uri, catalog.skills, self.profile, limit=limit, catalog=catalog)[1]
 
     def prompt(self) -> str:
         """Return the catalog text for a model."""

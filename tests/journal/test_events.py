@@ -80,7 +80,7 @@ ACTS: dict[str, tuple[Callable[[Session], object], list[str]]] = {
     "no mention": (lambda s: s.resolve_mentions("costs $100"), []),
     "an activation": (
         lambda s: s.activate("deploy"),
-        ["tool_started", "permission_decided", "skill_loaded", "skill_activated", "tool_ended"],
+        ["tool_started", "permission_decided", "skill_loaded", "skill_invoked", "skill_activated", "tool_ended"],
     ),
     "a failed activation": (lambda s: s.activate("nonsense"), NOT_FOUND),
     "compaction": (lambda s: s.compact(), ["context_compacted"]),

@@ -100,7 +100,8 @@ class _Builder:
         if self._act is None:
             return
         if self._to_preload:
-            self.change(preloaded=(*self.state.preloaded, event.name))
+            preloaded = (*self.state.preloaded, event.name)
+            self.change(preloaded=preloaded, active=_with(self.state.active, event.path))
         elif event.mode == "auto" or self._act.command is not None:
             self._sent(event)
 

@@ -25,7 +25,9 @@ from skillshelf.journal.events import (
     ContextCompacted,
     Event,
     NotAnEvent,
+    OverrideProposed,
     PermissionDecided,
+    PolicyWidened,
     SessionEnded,
     SessionStarted,
     SkillCatalogUpdated,
@@ -219,7 +221,7 @@ def _begin(started: SessionStarted, effects: "_RecordedEffects", options: _Repla
     )
     shelf = options.open_shelf(environment, find_profile(started.profile, settings.profiles), settings, started.trust)
     recording = RecordingOptions(
-        on_event=effects.produced.append,
+        on_event=effects.take if started.version == __version__ else effects.take_earlier,
         client=started.client,
         subject=started.subject,
         per_request=started.per_request,
@@ -315,6 +317,10 @@ def _is_of_model(profile: Profile, event: ToolStarted, ended: ToolEnded | ToolFa
     return code == "invalid_params" or check_arguments(event.name, profile, given) is None
 
 
+_LATER_EVENTS = (SkillLoaded, SkillInvoked, OverrideProposed, PolicyWidened)
+"""What activating a skill or reading its SKILL.md leaves since version 0.2, and did not leave all of before."""
+
+
 class _RecordedEffects:
     """The effects of a replayed session: answers, contents and outputs from the journal."""
 
@@ -325,6 +331,19 @@ class _RecordedEffects:
         self._digests: dict[str, str] = {}
         # A refusal is worded differently if there was no way to ask the user.
         self.can_ask = not any(isinstance(event, PermissionDecided) and event.by == "nobody" for event in events)
+
+    def take(self, event: Event) -> None:
+        """Keep an event of the repetition, to be compared."""
+        self.produced.append(event)
+
+    def take_earlier(self, event: Event) -> None:
+        """Do so for a journal of an earlier version, in which activating or reading a SKILL.md left fewer events."""
+        position = len(self.produced)
+        recorded = self._events[position] if position < len(self._events) else None
+        started = next((one for one in reversed(self.produced) if isinstance(one, ToolStarted)), None)
+        is_later = isinstance(event, _LATER_EVENTS) and type(event) is not type(recorded)
+        if not (is_later and started is not None and NAMES_OF_TOOLS.get(started.name) in (None, "skill_read")):
+            self.produced.append(event)
 
     def as_effects(self) -> Effects:
         """Return effects that run nothing and write nothing."""
@@ -343,7 +362,8 @@ class _RecordedEffects:
 
     def load(self, skill: CatalogSkill, profile: Profile) -> LoadedSkill:
         """Load the skill from its kept content, or else from disk."""
-        digest = next((e.digest for e in self._now() if isinstance(e, SkillLoaded) and e.path == skill.path), None)
+        recorded = [e for e in self._now() if isinstance(e, SkillLoaded | SkillRead) and e.path == skill.path]
+        digest = recorded[0].digest if recorded else None
         digest = self._digests[skill.path] = digest or self._digests.get(skill.path, "")
         data = kept_content(self._store, digest, limit=SKILL_FILE_BYTES) if self._store else None
         if data is None:
@@ -428,8 +448,9 @@ def _to_dict(event: Event) -> dict[str, Any]:
 
 
 _NOT_COMPARED = ("version",)
-_SENTENCES = ("detail", "error", "reason", "warnings")
-"""Members for people: they are compared only if the journal was written by this version, whose wording they have."""
+_OF_VERSION = ("detail", "error", "reason", "warnings", "effective_allowed_tools", "events")
+"""Members that are compared only if the journal was written by this version: sentences for people, in its wording,
+patterns of `allowed-tools` as far as it understands them, and the number of its events."""
 
 
 def _difference(recorded: Event, found: Event, paths: _PathMapping, *, same_version: bool) -> str | None:
@@ -438,7 +459,7 @@ def _difference(recorded: Event, found: Event, paths: _PathMapping, *, same_vers
     if old["type"] != new["type"]:
         more = new.get("error") or new.get("detail") or ""
         return f"the journal has {old['type']}, here it is {new['type']}" + (f": {more}" if more else "")
-    ignored = _NOT_COMPARED if same_version else (*_NOT_COMPARED, *_SENTENCES)
+    ignored = _NOT_COMPARED if same_version else (*_NOT_COMPARED, *_OF_VERSION)
     keys = [key for key in dict.fromkeys([*old, *new]) if key not in ignored and old.get(key) != new.get(key)]
     if not keys:
         return None

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.catalog.load import LoadedSkill
@@ -28,6 +28,7 @@ __all__ = [
     "message_text",
     "reminder_result",
     "run_result",
+    "with_warnings",
 ]
 
 
@@ -136,6 +137,13 @@ def reminder_result(loaded: LoadedSkill, ref: str) -> ToolResult:
         f'ref="{attribute(ref)}">This skill is already loaded and has not changed.</skill_context_reminder>'
     )
     return ToolResult(True, text, _load_data(loaded, ref, already_loaded=True))
+
+
+def with_warnings(result: ToolResult, warnings: Sequence[Diagnostic]) -> ToolResult:
+    """Return the result with warnings for the host in its data, if there are any."""
+    if not warnings:
+        return result
+    return result._replace(data={**result.data, "warnings": [warning.to_dict() for warning in warnings]})
 
 
 class ShownSkill(NamedTuple):

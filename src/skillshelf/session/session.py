@@ -398,7 +398,12 @@ class Session:
             except SkillError as error:
                 session.changes += (f"no longer preloaded: {name}: {error}",)
         session.changes += tuple(differences(session._conversation))
+        for loaded in list(session._conversation.active.values()):
+            if loaded.skill.path not in snapshot["active"]:
+                session.deactivate(loaded.skill.name)
         for path in snapshot["active"]:
+            if path in session._conversation.active:
+                continue
             try:
                 session.activate(path=path)
             except SkillError as error:
