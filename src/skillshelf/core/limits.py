@@ -11,6 +11,9 @@ __all__ = [
     "CHECKED_MENTIONS",
     "CHECKED_PAGES",
     "CHECKED_SCRIPTS",
+    "CLIENT_IDLE_SECONDS",
+    "CLIENT_SESSIONS",
+    "CLIENT_TEXT_CHARS",
     "CONFIG_BYTES",
     "COPIED_BYTES",
     "DESCRIPTION_SHOWN",
@@ -158,7 +161,16 @@ REQUESTS_AT_ONCE = 64
 """Concurrent requests over HTTP."""
 
 STREAMS_AT_ONCE = 256
-"""Concurrent event streams over HTTP, and clients that are remembered."""
+"""Concurrent event streams over HTTP, and clients that are notified of changes."""
+
+CLIENT_SESSIONS = 256
+"""Client sessions of the older era of MCP over HTTP; a new one ends the one that was idle longest."""
+
+CLIENT_IDLE_SECONDS = 3600
+"""Time without a request after which such a client session is ended."""
+
+CLIENT_TEXT_CHARS = 2 * 1024 * 1024
+"""Characters of texts that a client session of the MCP server keeps; after that it drops them."""
 
 BODY_SECONDS = 30
 """Time for a client to send one request."""

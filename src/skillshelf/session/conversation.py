@@ -134,6 +134,10 @@ class SentTexts:
             raise ResourceNotFound(f"reference {ref}")
         return self._texts[ref]
 
+    def drop_texts(self) -> None:
+        """Drop the texts; a reference stays taken, so that no later text gets it."""
+        self._texts = dict.fromkeys(self._texts, "")
+
     def compact(self) -> None:
         """Mark everything as no longer in the context; references still resolve."""
         self.skills = {path: sent._replace(in_context=False) for path, sent in self.skills.items()}

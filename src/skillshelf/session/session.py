@@ -403,6 +403,11 @@ class Session:
         with self._lock:
             return self._conversation.sent.recall(ref)
 
+    def drop_texts(self) -> None:
+        """Drop the texts that `recall` returns, for a host that never recalls; their references stay taken."""
+        with self._lock:
+            self._conversation.sent.drop_texts()
+
     def compact(self) -> None:
         """Record that the host compacted the context: loaded texts are no longer in it."""
         with self._lock:
