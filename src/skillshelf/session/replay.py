@@ -26,6 +26,7 @@ from skillshelf.journal.events import (
     Event,
     NotAnEvent,
     PermissionDecided,
+    ResultDropped,
     SessionEnded,
     SessionStarted,
     SkillCatalogUpdated,
@@ -240,6 +241,8 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
             session.deactivate(event.name)
         elif isinstance(event, ContextCompacted):
             session.compact()
+        elif isinstance(event, ResultDropped):
+            session.drop_result(event.tool_id, event.skills)
         elif isinstance(event, SkillCatalogUpdated):
             session.shelf.refresh()
             session.record_catalog()
