@@ -1,6 +1,6 @@
 """Offer a session as a pydantic-ai toolset (extra `pydantic-ai`): its tools, and the catalog as instructions."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pydantic_ai import RunContext, Tool
@@ -47,9 +47,9 @@ def task_tool(session: Session, start: Start) -> Tool[Any]:
     return Tool.from_schema(call, tool.name, tool.description, dict(tool.input_schema))
 
 
-def _call_function(session: Session, name: str) -> Callable[..., str]:
-    def call(**arguments: Any) -> str:
+def _call_function(session: Session, name: str) -> Callable[..., Awaitable[str]]:
+    async def call(**arguments: Any) -> str:
         # An error is returned as text: the model can act on it, and it does not count as a retry.
-        return session.call(name, arguments).text
+        return (await session.acall(name, arguments)).text
 
     return call

@@ -175,6 +175,14 @@ class ResultDropped(NamedTuple):
     skills: list[str] = []
 
 
+class ToolAnswered(NamedTuple):
+    """A person was asked about a tool of the host that the policy left to confirm."""
+
+    tool: str
+    verdict: Literal["allow", "deny"]
+    by: By
+
+
 class SkillMentioned(NamedTuple):
     """A user's text named skills with `$name`; the text itself is not kept."""
 
@@ -218,6 +226,7 @@ Event = (
     | ToolEnded
     | ToolFailed
     | ResultDropped
+    | ToolAnswered
     | SkillMentioned
     | SkillActivated
     | SkillDeactivated
