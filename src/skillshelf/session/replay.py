@@ -29,6 +29,7 @@ from skillshelf.journal.events import (
     PermissionDecided,
     PolicyWidened,
     PromptComposed,
+    ResultDropped,
     SessionEnded,
     SessionStarted,
     SkillCatalogUpdated,
@@ -38,6 +39,7 @@ from skillshelf.journal.events import (
     SkillMentioned,
     SkillRead,
     SkillWarning,
+    ToolAnswered,
     ToolDecided,
     ToolEnded,
     ToolFailed,
@@ -253,6 +255,10 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
             session.deactivate(event.name)
         elif isinstance(event, ContextCompacted):
             session.compact()
+        elif isinstance(event, ResultDropped):
+            session.drop_result(event.tool_id, event.skills)
+        elif isinstance(event, ToolAnswered):
+            session.record_answer(event.tool, event.verdict, event.by)
         elif isinstance(event, SkillCatalogUpdated):
             session.shelf.refresh()
             session.record_catalog()
