@@ -179,7 +179,7 @@ class Shelf:
         return load(found, self.profile)
 
     def read(self, uri: str, *, limit: int = RESOURCE_BYTES) -> "Resource":
-        """Read the file of a skill at an address `skill://name/path`."""
+        """Read the file of a skill at an address `skill://name/path`; a link is followed if it stays in the skill."""
         from skillshelf.catalog.load import read_resource
 
         if not self.settings.enabled:

@@ -308,3 +308,23 @@ def test_a_projects_loader_keeps_the_last_of_a_name_and_logs_the_other(
         "WARNING",
         (str(first), f"'review' is taken by {last}", "name-collision"),
     )
+
+
+# A link to a folder of the same root --------------------------------------------------------------
+
+
+@pytest.mark.req("C-47", "C-48")
+@pytest.mark.parametrize("alias", ["alias", "zz-alias"], ids=["found first", "found later"])
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_a_link_with_another_name_is_the_same_file_whichever_is_found_first(
+    machine: Machine, alias: str, use_cache: bool
+) -> None:
+    orig = write_skill(machine.repo / ".agents/skills", "orig")
+    (machine.repo / ".agents/skills" / alias).symlink_to("orig")
+
+    for _ in range(2):
+        catalog = machine.catalog("codelia", use_cache=use_cache)
+        assert [skill.path for skill in catalog.skills] == [str(orig)]
+        assert catalog.errors == ()
+        loser = str(machine.repo / ".agents/skills" / alias / "SKILL.md")
+        assert catalog.shadowed == (Shadowed("orig", loser, str(orig), same_file=True),)

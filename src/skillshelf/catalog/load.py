@@ -294,7 +294,8 @@ def near_names(name: str, skills: Sequence[CatalogSkill]) -> list[str]:
 def read_skill(skill: CatalogSkill, *, limit: int) -> files.Contents:
     """Read the SKILL.md of a skill at its path in the catalog."""
     folder, name = os.path.split(skill.real_path)
-    return _read(folder, (name,), limit=limit, shown=skill.path)
+    with refusing(skill.path, limit), files.Folder(folder) as here:
+        return here.read((name,), limit=limit)
 
 
 def read_resource(
@@ -332,14 +333,17 @@ def resource_of(uri: str, path: str, shown: str, data: bytes, profile: Profile) 
 
 
 def _read(folder: str, segments: Sequence[str], *, limit: int, shown: str) -> files.Contents:
-    """Read a regular file below a folder, opened segment by segment and never through a link."""
+    """Read a regular file below a folder, opened segment by segment; a link is followed if it stays in the folder."""
     with refusing(shown, limit), files.Folder(folder) as here:
-        return here.read(segments, limit=limit)
+        real = here.resolve(segments)
+        if not real:
+            raise IsADirectoryError
+        return here.read(real, limit=limit)
 
 
 def _children(folder: str, segments: Sequence[str], shown: str) -> list[str]:
     with refusing(shown, 0), files.Folder(folder) as here:
-        names = [visible(name) for name in here.children(segments)]
+        names = [visible(name) for name in here.children(here.resolve(segments), links="inside")]
     if len(names) > LISTED_CHILDREN:
         return [*names[:LISTED_CHILDREN], f"({len(names) - LISTED_CHILDREN} more are not listed)"]
     return names

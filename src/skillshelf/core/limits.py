@@ -31,6 +31,7 @@ __all__ = [
     "JOURNAL_NAMES",
     "JOURNAL_PROBLEMS",
     "JOURNAL_SESSIONS",
+    "LINKS_FOLLOWED",
     "LISTED_CHILDREN",
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
@@ -108,6 +109,9 @@ STRAY_FOLDERS = 1_000
 
 WALK_DEPTH = 64
 """Depth at which a walk ends if the profile sets none: each level keeps one descriptor open."""
+
+LINKS_FOLLOWED = 40
+"""Links that one path inside a skill may lead through, as in the kernel."""
 
 CHECKED_DIRECTORIES = 200_000
 """Folders without a skill that a path given to `check` may hold before its walk stops; five files count as one."""
