@@ -1,6 +1,6 @@
-"""A model on the loopback interface that follows a script in what the user says, as Gemini and OpenAI chat APIs.
+"""A model on the loopback interface that follows a script in what the user says, in the form of three APIs.
 
-What it does next is a pure function of the messages it gets, so one server plays any number of conversations at once:
+The APIs are those of Gemini, OpenAI (chat) and Anthropic. What it does next is a pure function of the messages it gets, so one server plays any number of conversations at once:
 `load NAME`, `read URI` and `search WORDS` in the last text of the user are the calls that it makes, one for each
 request, then it says `done`.
 """
@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
 
+from support.anthropic_server import stream_events
 from support.loopback import serving
 
 __all__ = ["Heard", "ScriptServer", "script_server"]
@@ -73,6 +74,9 @@ def script_server() -> Iterator[ScriptServer]:
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             gemini = "generateContent" in self.path or "GenerateContent" in self.path
+            if "/v1/messages" in self.path:
+                self._anthropic(request)
+                return
             heard = _gemini_heard(request) if gemini else _openai_heard(request)
             with lock:
                 script.heard.append(heard)
@@ -88,6 +92,28 @@ def script_server() -> Iterator[ScriptServer]:
                 self._send(b"".join([*lines, *ends]), kind="text/event-stream")
             else:
                 self._send(json.dumps(pieces[-1]).encode())
+
+        def _anthropic(self, request: dict[str, Any]) -> None:
+            heard = _anthropic_heard(request)
+            if "count_tokens" in self.path:
+                self._send(b'{"input_tokens": 1}')
+                return
+            with lock:
+                number = len(script.heard)
+                # Claude Code also asks for titles and the like, without the tools.
+                if heard.tools:
+                    script.heard.append(heard)
+            message = _anthropic_message(heard, number, request["model"])
+            if request.get("stream"):
+                self._send(b"".join(stream_events(message)), kind="text/event-stream")
+            else:
+                self._send(json.dumps(message).encode())
+
+        def do_GET(self) -> None:
+            self.send_error(404)
+
+        def do_HEAD(self) -> None:
+            self.send_error(404)
 
         def _send(self, data: bytes, *, status: int = 200, kind: str = "application/json") -> None:
             self.send_response(status)
@@ -124,6 +150,7 @@ def _gemini_heard(request: dict[str, Any]) -> Heard:
 
 
 def _gemini_pieces(heard: Heard, number: int, *, streams: bool) -> Iterator[dict[str, Any]]:
+    parts: list[list[dict[str, Any]]]
     if call := heard.next:
         parts = [[{"functionCall": {"name": call[0], "args": call[1]}}]]
     else:
@@ -175,3 +202,43 @@ def _openai_pieces(heard: Heard, number: int, *, streams: bool) -> Iterator[dict
         return
     yield {**about, "choices": [{"index": 0, member: told, "finish_reason": None}]}
     yield {**about, "choices": [{"index": 0, member: {}, "finish_reason": reason}]}
+
+
+# Anthropic ----------------------------------------------------------------------------------------
+
+
+def _anthropic_heard(request: dict[str, Any]) -> Heard:
+    items: list[tuple[str, str]] = []
+    for message in request.get("messages", ()):
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for block in blocks:
+            if block["type"] == "tool_use":
+                items.append(("call", json.dumps(block["input"])))
+            elif block["type"] == "tool_result":
+                items.append(("result", _plain(block["content"])))
+            elif block["type"] == "text" and not block["text"].startswith("<system-reminder>"):
+                items.append(("user" if message["role"] == "user" else "model", block["text"]))
+    tools = {tool["name"]: tool.get("input_schema") for tool in request.get("tools") or ()}
+    skills = {name: schema for name, schema in tools.items() if name.startswith("mcp__skills__")}
+    return Heard(_plain(request.get("system") or ""), skills, items)
+
+
+def _plain(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
+
+
+def _anthropic_message(heard: Heard, number: int, model: str) -> dict[str, Any]:
+    content: dict[str, Any] = {"type": "text", "text": "done" if heard.tools else "-"}
+    if heard.tools and (call := heard.next):
+        content = {"type": "tool_use", "id": f"toolu_{number}", "name": f"mcp__skills__{call[0]}", "input": call[1]}
+    return {
+        "id": f"msg_{number}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [content],
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+        "stop_reason": "tool_use" if content["type"] == "tool_use" else "end_turn",
+    }

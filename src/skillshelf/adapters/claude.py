@@ -79,7 +79,7 @@ class ClaudeSkillServer:
         return ListToolsResult(tools=tools)
 
     async def _call(self, context: Any, params: Any) -> CallToolResult:
-        use = (params.meta or {}).get(_TOOL_USE_ID)
+        use = str((params.meta or {}).get(_TOOL_USE_ID))
         # Without the hook at least the connections are told apart, one for each query or client.
         key = self._uses.pop(use, None) or SameObject(context.session)
         result = await self.conversations.acall(params.name, params.arguments or {}, key=key)
