@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from skillshelf.search.query import Finder, Scorer, SearchReport
     from skillshelf.search.rank import IndexSnapshot
     from skillshelf.session.conversation import Memory
-    from skillshelf.session.policy import Confirm, Policy
+    from skillshelf.session.policy import Policy
     from skillshelf.session.recorder import OnEvent
     from skillshelf.session.replay import Replay
     from skillshelf.session.session import Session
+    from skillshelf.session.threads import AnyConfirm
 
 __all__ = ["Shelf", "open_shelf", "replay"]
 
@@ -194,7 +195,7 @@ class Shelf:
         policy: "Policy | Mapping[str, Any] | str | None" = None,
         *,
         journal: str | os.PathLike[str] | None = None,
-        confirm: "Confirm | None" = None,
+        confirm: "AnyConfirm | None" = None,
         preload: Iterable[str] = (),
         keep: bool = False,
         fsync: Literal["never", "end", "always"] = "never",

@@ -152,22 +152,24 @@ def test_twenty_conversations_at_once_each_have_their_own_skill_window_and_journ
 def test_a_history_processor_of_pydantic_ai_that_drops_the_load_brings_the_text_again(
     machine: Machine, model: ModelLoopback
 ) -> None:
-    def last_only(messages: list[Any]) -> list[Any]:
-        return [messages[0], *messages[-2:]] if len(messages) > 3 else messages
+    def from_last_prompt(messages: list[Any]) -> list[Any]:
+        prompts = [any(part.part_kind == "user-prompt" for part in message.parts) for message in messages]
+        return messages[len(messages) - 1 - prompts[::-1].index(True) :]
 
     capabilities = pytest.importorskip("pydantic_ai.capabilities")
-    agent = PydanticAIClient(
-        shelf_with_skills(machine, "tea"), model.url, capabilities=[capabilities.ProcessHistory(last_only)]
-    )
-    first = asyncio.run(agent.run("use tea"))
-    asyncio.run(agent.run("use  tea", [*first[:1], *first[-1:]]))
-    asyncio.run(agent.run("use narrow tea narrow", first))
+    trimmed = [capabilities.ProcessHistory(from_last_prompt)]
+    agent = PydanticAIClient(shelf_with_skills(machine, "tea"), model.url, capabilities=trimmed)
 
-    assert "# tea" in model.last("use  tea").since[-1]
-    for turn in model.turns:
-        if turn.results and turn.results[-1].startswith(REMINDER):
-            name = turn.results[-1].split('name="')[1].split('"')[0]
-            assert any(f'<skill_content name="{name}"' in text for text in turn.results[:-1])
+    async def talk() -> None:
+        first = await agent.run("use tea tea")
+        await agent.run("use  tea tea", first)
+
+    asyncio.run(talk())
+
+    for text in ("use tea tea", "use  tea tea"):
+        whole, again = model.last(text).since
+        assert "# tea" in whole
+        assert again.startswith(REMINDER)
 
 
 def test_a_middleware_of_langchain_that_trims_only_the_request_brings_the_text_again(

@@ -71,10 +71,7 @@ class AnthropicClient(_Plain):
                 "max_tokens": 100,
                 "system": json_tools.system_prompt(self.target, "Help.", messages),
                 "messages": messages,
-                "tools": [
-                    *json_tools.anthropic_tools(self.target),
-                    {"name": "bash", "input_schema": {"type": "object"}},
-                ],
+                "tools": [*json_tools.anthropic_tools(self.target), bash],
             }
             if stream:
                 with self.client.messages.stream(**request) as events:
@@ -110,15 +107,13 @@ class OpenAIChatClient(_Plain):
         bash = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object", "properties": {}}}}
         while True:
             system = {"role": "system", "content": json_tools.system_prompt(self.target, "Help.", messages)}
-            tools: Any = [*json_tools.openai_tools(self.target), bash]
+            tools = [*json_tools.openai_tools(self.target), bash]
+            request: Any = {"model": "m", "messages": [system, *messages], "tools": tools}
             if stream:
-                with self.client.chat.completions.stream(
-                    model="m", messages=[system, *messages], tools=tools
-                ) as events:
+                with self.client.chat.completions.stream(**request) as events:
                     answer: Any = events.get_final_completion().choices[0].message
             else:
-                done = self.client.chat.completions.create(model="m", messages=[system, *messages], tools=tools)
-                answer = done.choices[0].message
+                answer = self.client.chat.completions.create(**request).choices[0].message
             messages.append(answer)
             if not answer.tool_calls:
                 return messages

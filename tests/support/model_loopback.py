@@ -53,9 +53,10 @@ def _turn(request: dict[str, Any]) -> Turn:
     results: list[str] = []
     since: list[str] = []
     system = _texts(request.get("system") or request.get("instructions") or "")
-    given = request.get("messages", request.get("input"))
+    given: Any = request.get("messages", request.get("input"))
     for message in [{"role": "user", "content": given}] if isinstance(given, str) else given:
-        blocks = message.get("content") if isinstance(message.get("content"), list) else []
+        content: Any = message.get("content")
+        blocks = content if isinstance(content, list) else []
         answers = [_texts(block.get("content")) for block in blocks if block.get("type") == "tool_result"]
         if message.get("type") == "function_call_output":
             answers = [_texts(message["output"])]
@@ -132,7 +133,14 @@ def _anthropic(call: Call, number: str) -> Answer:
         begun, piece = {**block, "input": {}}, {"type": "input_json_delta", "partial_json": json.dumps(call[1])}
     usage = {"input_tokens": 1, "output_tokens": 1}
     stop = "tool_use" if call else "end_turn"
-    whole = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block], "usage": usage}
+    whole: dict[str, Any] = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [block],
+        "usage": usage,
+    }
     whole |= {"stop_reason": stop, "stop_sequence": None}
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}},

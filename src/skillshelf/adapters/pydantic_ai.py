@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pydantic_ai import ModelMessage, RunContext, Tool
-from pydantic_ai.messages import ModelResponse, RetryPromptPart, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import (
+    InstructionPart,
+    ModelResponse,
+    RetryPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
 
 from skillshelf.adapters.conversations import Conversations, SeenItem, seen_call, seen_result, seen_text
@@ -36,7 +44,7 @@ class SkillToolset(FunctionToolset[Any]):
         **options: Any,
     ) -> None:
         super().__init__(id=id)
-        self._instructions = instructions
+        self._compose = instructions
         self._run: str | None = None
         self.conversations = (
             target if isinstance(target, Conversations) else Conversations(target, prefix=prefix, **options)
@@ -46,7 +54,7 @@ class SkillToolset(FunctionToolset[Any]):
 
     async def for_run(self, ctx: RunContext[Any]) -> "SkillToolset":
         """Return a toolset for one run, whose conversation is found by the messages that it starts with."""
-        toolset = SkillToolset(self.conversations, id=self.id or "skills", instructions=self._instructions)
+        toolset = SkillToolset(self.conversations, id=self.id or "skills", instructions=self._compose)
         toolset.session = self.session
         toolset._run = ctx.run_id
         return toolset
@@ -61,12 +69,11 @@ class SkillToolset(FunctionToolset[Any]):
         """Return the session of the conversation that a run belongs to."""
         return self.conversations.session_for(**_conversation(run))
 
-    async def get_instructions(self, ctx: RunContext[Any]) -> str | None:
+    async def get_instructions(self, ctx: RunContext[Any]) -> list[InstructionPart] | None:
         """Return the catalog as it is now; it is asked for before each request."""
-        if self._instructions is not None:
-            return self._instructions() or None
         session = await self.conversations.asession_for(**_conversation(ctx))
-        return await asyncio.to_thread(session.system_prompt) or None
+        text = await asyncio.to_thread(self._compose or session.system_prompt)
+        return [InstructionPart(text, dynamic=True)] if text else None
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """Return the current tools of the session."""

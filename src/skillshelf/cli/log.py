@@ -182,6 +182,8 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "tool_ended": _ended,
     "tool_failed": lambda record: f"{_with(record, 'code', '{}: ')}{_of(record, 'error')}",
     "permission_decided": _decided,
+    "tool_answered": lambda record: f"{_of(record, 'verdict')}: {_of(record, 'tool')}{_with(record, 'by', ', by {}')}",
+    "result_dropped": lambda record: "the caller was cancelled: the model did not get the result",
     "context_compacted": lambda record: f"{_counted(record, 'skills', 'skill')} no longer in the context",
 }
 """The description of an event by its type; other types show their members."""

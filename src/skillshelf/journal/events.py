@@ -168,6 +168,21 @@ class ToolFailed(NamedTuple):
     error: str
 
 
+class ResultDropped(NamedTuple):
+    """The caller of a tool was cancelled: the model did not get the result, and what it loaded is not active."""
+
+    tool_id: str
+    skills: list[str] = []
+
+
+class ToolAnswered(NamedTuple):
+    """A person was asked about a tool of the host that the policy left to confirm."""
+
+    tool: str
+    verdict: Literal["allow", "deny"]
+    by: By
+
+
 class SkillMentioned(NamedTuple):
     """A user's text named skills with `$name`; the text itself is not kept."""
 
@@ -210,6 +225,8 @@ Event = (
     | ToolStderr
     | ToolEnded
     | ToolFailed
+    | ResultDropped
+    | ToolAnswered
     | SkillMentioned
     | SkillActivated
     | SkillDeactivated
@@ -266,7 +283,7 @@ MEMBERS: Mapping[str, str] = {
     "rule": "the rule that decided, or null",
     "script": "the path of the script, relative to its skill",
     "size": "the size of the file in bytes",
-    "skills": "the paths of the skills that the model had",
+    "skills": "the paths of the skills that the model had; of `result_dropped` those that it did not get",
     "timeout_ms": "the time limit of a script",
     "tool": "the tool in question, by the name that rules use",
     "tool_id": "counts the calls of a session: `t1`, `t2`, …",

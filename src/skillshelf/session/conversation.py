@@ -52,7 +52,17 @@ if TYPE_CHECKING:
     from skillshelf.sandbox.run import OnOutput, Run
     from skillshelf.search.query import SearchReport
 
-__all__ = ["Conversation", "Memory", "Proposal", "SentSkill", "SentTexts", "ShelfProtocol", "UsedSkill", "is_for_users"]
+__all__ = [
+    "Conversation",
+    "ConversationMark",
+    "Memory",
+    "Proposal",
+    "SentSkill",
+    "SentTexts",
+    "ShelfProtocol",
+    "UsedSkill",
+    "is_for_users",
+]
 
 
 class SentSkill(NamedTuple):
@@ -118,6 +128,12 @@ class SentTexts:
         """Mark everything as no longer in the context; references still resolve."""
         self.skills = {path: sent._replace(in_context=False) for path, sent in self.skills.items()}
 
+    def drop(self, paths: Iterable[str]) -> None:
+        """Mark the skills of these paths as not in the context."""
+        for path in paths:
+            if path in self.skills:
+                self.skills[path] = self.skills[path]._replace(in_context=False)
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON value that `from_dict` reads."""
         return {"loaded": [sent._asdict() for sent in self.skills.values()], "texts": dict(self._texts)}
@@ -134,6 +150,14 @@ class SentTexts:
 Memory = Literal["session", "messages", "none"]
 """What decides that a text is still in the context, so that a second load is only a reminder: this session's own record
 until it is compacted, the messages that the model sees (`visible` in a call), or nothing: then every load is whole."""
+
+
+class ConversationMark(NamedTuple):
+    """The skills that were sent and active at one time."""
+
+    sent: Mapping[str, SentSkill]
+    active: frozenset[str]
+
 
 ProposalKind = Literal["model", "tools", "context"]
 
@@ -471,6 +495,24 @@ class Conversation:
             except SkillNotFound:
                 known = ", ".join(skill.name for skill in visible_to_model(self.skills)) or "none"
                 raise ConfigurationError(f"Unknown skill: {name}. Available: {known}") from None
+
+    def mark(self) -> ConversationMark:
+        """Return what is sent and active now, for `drop_since`."""
+        return ConversationMark(dict(self.sent.skills), frozenset(self.active))
+
+    def drop_since(self, mark: ConversationMark) -> None:
+        """Take back what the last call brought into the conversation: the model did not get its result."""
+        sent = sorted(path for path, version in self.sent.skills.items() if mark.sent.get(path) != version)
+        self.drop(self.recorder.last_tool_id, sent)
+        for path in sorted(self.active.keys() - mark.active):
+            name = self.active.pop(path).skill.name
+            self.recorder.record("skill_deactivated", name=name, path=path)
+
+    def drop(self, tool_id: str, skills: Iterable[str]) -> None:
+        """Record that the model did not get a result, and mark the skills in it as not in the context."""
+        paths = list(skills)
+        self.sent.drop(paths)
+        self.recorder.record("result_dropped", tool_id=tool_id, skills=paths)
 
     # Files and scripts ----------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from skillshelf.journal.events import (
     Event,
     NotAnEvent,
     PermissionDecided,
+    ResultDropped,
     SessionEnded,
     SessionStarted,
     SkillCatalogUpdated,
@@ -34,6 +35,7 @@ from skillshelf.journal.events import (
     SkillMentioned,
     SkillRead,
     SkillWarning,
+    ToolAnswered,
     ToolEnded,
     ToolFailed,
     ToolStarted,
@@ -240,6 +242,10 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
             session.deactivate(event.name)
         elif isinstance(event, ContextCompacted):
             session.compact()
+        elif isinstance(event, ResultDropped):
+            session.drop_result(event.tool_id, event.skills)
+        elif isinstance(event, ToolAnswered):
+            session.record_answer(event.tool, event.verdict, event.by)
         elif isinstance(event, SkillCatalogUpdated):
             session.shelf.refresh()
             session.record_catalog()
