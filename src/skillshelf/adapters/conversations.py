@@ -24,6 +24,7 @@ from skillshelf.shelf import Shelf
 __all__ = [
     "ConversationTools",
     "Conversations",
+    "SameObject",
     "SeenItem",
     "Target",
     "conversations_of",
@@ -452,6 +453,19 @@ class ConversationTools(list[ToolT]):
     def __init__(self, tools: Iterable[ToolT], find: Callable[[Any], Session]) -> None:
         super().__init__(tools)
         self.session_for = find
+
+
+class SameObject:
+    """A key of a conversation that is equal only to one of the same object, which it keeps."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SameObject) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
 
 
 # Values of messages -------------------------------------------------------------------------------
