@@ -409,6 +409,13 @@ class Session:
                     self._conversation.recorder.record("skill_deactivated", name=name, path=path)
 
     @property
+    def loaded_versions(self) -> dict[str, int]:
+        """The loaded skills whose text is still in the context: their time of change (`mtime_ms`) by path."""
+        # Without the lock: one look at the dictionary, which must not wait for a running script.
+        sent = tuple(self._conversation.sent.skills.values())
+        return {skill.path: skill.mtime_ms for skill in sent if skill.in_context and skill.whole}
+
+    @property
     def effective_allowed_tools(self) -> tuple[str, ...] | None:
         """The patterns that the active skills leave of the host's tools; None if they narrow nothing."""
         with self._lock:
