@@ -19,6 +19,7 @@ __all__ = [
     "Folder",
     "Head",
     "Kind",
+    "Measured",
     "NotRegular",
     "TooLarge",
     "Tree",
@@ -280,11 +281,20 @@ class TooLarge(OSError):
 
 
 class Contents(NamedTuple):
-    """The bytes of a file, its modification time, and whether it is executable."""
+    """The bytes of a file, its modification time, and whether its owner may execute it."""
 
     data: bytes
     mtime_ns: int
     runnable: bool
+
+
+class Measured(NamedTuple):
+    """The SHA-256 of a file in hex, its stamp when it was opened and after it was read, and the owner's execute bit."""
+
+    sha256: str
+    before: Stamp
+    after: Stamp
+    executable: bool
 
 
 class Tree(NamedTuple):
@@ -294,6 +304,7 @@ class Tree(NamedTuple):
     folders: list[str]
     others: dict[str, Kind]
     complete: bool
+    other_stamps: dict[str, Stamp]
 
 
 class Folder:
@@ -312,16 +323,10 @@ class Folder:
     def read(self, segments: Sequence[str], *, limit: int) -> "Contents":
         """Read a regular file; raise IsADirectoryError, NotRegular or TooLarge otherwise."""
         data, status = self._read(segments, limit)
-        return Contents(data, status.st_mtime_ns, bool(status.st_mode & 0o111))
+        return Contents(data, status.st_mtime_ns, bool(status.st_mode & stat.S_IXUSR))
 
     def _read(self, segments: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
-        parent = self._open(segments[:-1])
-        try:
-            # Checked before it is opened: opening a device can have effects.
-            _refuse_irregular(stat_at(parent, segments[-1]).st_mode)
-            descriptor = os.open(to_system(segments[-1]), _READ, dir_fd=parent)
-        finally:
-            os.close(parent)
+        descriptor = self._open_file(segments)
         try:
             status = os.fstat(descriptor)
             _refuse_irregular(status.st_mode)
@@ -331,6 +336,31 @@ class Folder:
             if len(data) > limit:
                 raise TooLarge(len(data))
             return data, status
+        finally:
+            os.close(descriptor)
+
+    def _open_file(self, segments: Sequence[str]) -> int:
+        parent = self._open(segments[:-1])
+        try:
+            # Checked before it is opened: opening a device can have effects.
+            _refuse_irregular(stat_at(parent, segments[-1]).st_mode)
+            return os.open(to_system(segments[-1]), _READ, dir_fd=parent)
+        finally:
+            os.close(parent)
+
+    def measure(self, segments: Sequence[str]) -> Measured:
+        """Digest a regular file without holding all of it in memory; raise as `read` does."""
+        from hashlib import sha256
+
+        descriptor = self._open_file(segments)
+        try:
+            status = os.fstat(descriptor)
+            _refuse_irregular(status.st_mode)
+            digest = sha256()
+            while part := os.read(descriptor, 1 << 16):
+                digest.update(part)
+            after = os.fstat(descriptor)
+            return Measured(digest.hexdigest(), stamp_of(status), stamp_of(after), bool(after.st_mode & stat.S_IXUSR))
         finally:
             os.close(descriptor)
 
@@ -386,6 +416,10 @@ class Folder:
         finally:
             os.close(parent)
 
+    def has(self, name: str) -> bool:
+        """Return whether an entry of that name, of any kind, lies directly in this folder."""
+        return stamp_below(self._descriptor, name) is not None
+
     def children(self, segments: Sequence[str], *, links: Literal["inside", "never"] = "never") -> list[str]:
         """Return the names of the files and folders in a folder; folders end with a slash.
 
@@ -437,17 +471,20 @@ class Folder:
                     found.append("/".join((*segments, name)))
         return found, True
 
-    def tree(self, most: int, *, without: Container[str]) -> Tree:
+    def tree(
+        self, most: int, *, without: Container[str], without_at_top: Container[str] = (), depth: int = WALK_DEPTH
+    ) -> Tree:
         """Return every entry below this folder except some names; no file is read and no link followed."""
-        tree = Tree({}, [], {}, complete=True)
+        tree = Tree({}, [], {}, complete=True, other_stamps={})
         waiting: list[tuple[str, ...]] = [()]
         while waiting:
             segments = waiting.pop()
-            if len(segments) > WALK_DEPTH:
+            if len(segments) > depth:
                 return tree._replace(complete=False)
             descriptor = self._open(segments)
             try:
-                entries = [(n, stat_at(descriptor, n)) for n in names_in(descriptor) if n not in without]
+                names = [n for n in names_in(descriptor) if n not in without and (segments or n not in without_at_top)]
+                entries = [(name, stat_at(descriptor, name)) for name in names]
             finally:
                 os.close(descriptor)
             most -= len(entries)
@@ -462,6 +499,7 @@ class Folder:
                     waiting.append((*segments, name))
                 else:
                     tree.others[path] = kind
+                    tree.other_stamps[path] = stamp_of(status)
         return tree
 
     def read_stamped(self, segments: Sequence[str], *, limit: int) -> tuple[bytes, Stamp]:
