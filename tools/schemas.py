@@ -29,6 +29,7 @@ from skillshelf.core.json_types import (
     WhyForm,
 )
 from skillshelf.core.validation import schema_of
+from skillshelf.core.values import Scope
 from skillshelf.journal.events import EVENTS, MEMBERS
 from skillshelf.servers.rpc.methods import METHODS, TO_CLIENT
 
@@ -87,7 +88,7 @@ def rpc_schema() -> dict[str, Any]:
 
 
 FORMS: dict[str, Any] = {
-    "scope": str,
+    "scope": Scope,
     "skill": SkillForm,
     "metadata": MetadataForm,
     "load-error": LoadErrorForm,
