@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, parse_address, resource_of
-from skillshelf.catalog.prompt import SYSTEM_RULES, CatalogText
+from skillshelf.catalog.prompt import LISTED_IN_TOOL, SYSTEM_RULES, CatalogText
 from skillshelf.config.profile import Profile
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import is_true_variable
@@ -44,6 +44,17 @@ __all__ = ["Session"]
 COMMAND = "/skill:"
 
 
+def _setting_warnings(shelf: ShelfProtocol) -> list[Diagnostic]:
+    """Return a warning if the environment variable for the budget holds no number that can be used."""
+    variable = shelf.profile.budget_env
+    given = shelf.environment.env.get(variable, "").strip() if variable else ""
+    used = shelf.settings_in_force.max_chars
+    if not variable or not given or (given.isascii() and given.isdecimal() and int(given[:18]) == used):
+        return []
+    message = f"{variable}={given[:40]!r} is no whole number of at least 1; the budget is {used} characters"
+    return [Diagnostic(variable, "setting", message, None)]
+
+
 class Session:
     """One conversation on a shelf. Safe to use from several threads; one call runs at a time.
 
@@ -69,6 +80,7 @@ class Session:
         self._lock = threading.RLock()
         rules = make_policy(policy, shelf.settings)
         self._conversation = Conversation(shelf, rules, confirm, recording, effects, memory)
+        self._conversation.warnings += _setting_warnings(shelf)
         names = list(preload)
         self._conversation.recorder.started(
             shelf.catalog,
@@ -148,17 +160,22 @@ class Session:
 
         `tools` are the names of the host's tools; None means that `read` is one of them.
         """
+        with self._lock:
+            self._refresh_on_call()
         parts = [base, agents_context]
         preloaded = self._conversation.preloaded
         lists_skills = not preloaded and (tools is None or "read" in tools)
         if (self.profile.catalog_condition == "always" or lists_skills) and (catalog := self.catalog_text().text):
-            parts += [SYSTEM_RULES.get(self.profile.catalog_form, ""), catalog]
+            rules = SYSTEM_RULES.get(self.profile.catalog_form, "")
+            parts += [rules, catalog if self.profile.catalog_place == "prompt" else LISTED_IN_TOOL]
         if preloaded:
             parts.append(render_preloaded(preloaded).text)
         return "\n\n".join(part for part in parts if part)
 
     def tools(self) -> list[Tool]:
         """Return the tools of the profile that the policy can allow; none if there is no skill."""
+        with self._lock:
+            self._refresh_on_call()
         runs = can_run(self.policy, can_ask=self._conversation.permissions.confirm is not None)
         return tools_of(
             self.profile,
@@ -411,7 +428,7 @@ class Session:
     def _refresh_on_call(self) -> None:
         variable = self.profile.refresh_env
         word = self.shelf.environment.env.get(variable, "true") if variable else "true"
-        if self.profile.refresh == "on-call" and is_true_variable(word):
+        if self.profile.refresh == "on-call" and is_true_variable(word) and not self._conversation.recorder.closed:
             self.shelf.refresh()
             self._conversation.record_catalog()
 
