@@ -13,9 +13,9 @@ SKILLS = ".agents/skills"
 def many(machine: Machine, number: int) -> None:
     """Write skills that all match one word."""
     for n in range(number):
-        write_skill(
-            machine.repo / SKILLS, f"tea-{n:03}", f"---\nname: tea-{n:03}\ndescription: Makes <tea> {n}.\n---\n"
-        )
+        text = f"---\nname: tea-{n:03}\ndescription: Makes <tea> {n}.\n---\n"
+        write_skill(machine.repo / SKILLS, f"tea-{n:03}", text)
+    write_skill(machine.repo / SKILLS, "solo", "---\nname: solo\ndescription: Alone.\n---\n")
 
 
 @pytest.mark.req("C-79", "C-80")
@@ -40,7 +40,7 @@ def test_a_search_says_how_many_of_how_many_it_shows(machine: Machine, profile: 
     many(machine, 200)
     session = machine.shelf(profile).session()
     cut = session.call("skill_search", {"query": "makes"})
-    exact = session.call("skill_search", {"query": "tea-007"})
+    exact = session.call("skill_search", {"query": "alone"})
 
     assert "8 of 200 skills shown" in cut.text
     assert 'truncated="true"' in cut.text or profile == "standard"
