@@ -4,6 +4,7 @@
 permission, loads it, records what happened and returns the result. `ENTRIES` says which steps each entry takes.
 """
 
+import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -262,12 +263,8 @@ class Conversation:
             environment=shelf.environment,
             recorder=self.recorder,
             effects=self.effects,
-            shadows_another=self._shadows_another,
         )
         self.listed = {skill.name: skill for skill in self.skills}
-
-    def _shadows_another(self, skill: CatalogSkill) -> bool:
-        return any(loser.by == skill.path and not loser.same_file for loser in self.shelf.catalog.shadowed)
 
     @property
     def skills(self) -> Sequence[CatalogSkill]:
@@ -365,6 +362,7 @@ class Conversation:
             self._record_use(steps, skill, None, arguments, None, repeat=False)
             return UsedSkill(skill)
         loaded = self.effects.load(skill, self.profile)
+        self.permissions.verify(skill, os.path.basename(skill.real_path), loaded.digest)
         rendered = self._render(steps, loaded, arguments)
         warnings = (*loaded.warnings, *rendered.warnings)
         sent = None
@@ -483,6 +481,8 @@ class Conversation:
         (skill,) = self._resolve(steps, parse_address(uri).name, path)
         self._permit(steps, skill)
         resource = self.effects.read(uri, skill, self.profile, limit)
+        segments = parse_address(uri).segments or (os.path.basename(skill.real_path),)
+        self.permissions.verify(skill, "/".join(segments), resource.digest)
         ref = self.sent.add_text("read", resource.content, key=f"{uri} {resource.digest}")
         self.recorder.read(skill, resource, ref)
         return resource, ref
@@ -500,14 +500,14 @@ class Conversation:
         """Run a script after the policy allowed this skill, script and digest."""
         skill = self.resolve(name)
         found = self.effects.find_script(skill.real_dir, script)
-        digests = {"digest": found.digest, "folder_digest": found.folder_digest}
-        self.permissions.require("skill_run", skill, by_user=by_user, script=found.path, **digests)
+        self.permissions.require("skill_run", skill, by_user=by_user, script=found)
         policy = self.permissions.policy
         run = self.effects.run(
             skill.real_dir,
             found.path,
             list(args),
-            **digests,
+            digest=found.digest,
+            version=found.tree.version,
             grants=(policy.run_network, policy.run_read, policy.run_write, policy.run_unsandboxed),
             on_output=on_output,
             artifacts=self.recorder.artifacts_folder(),
