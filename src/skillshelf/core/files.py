@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Container, Sequence
 from typing import Literal, NamedTuple, NoReturn
 
-from skillshelf.core.limits import FIRST_READ, FRONTMATTER_BYTES, WALK_DEPTH
+from skillshelf.core.limits import FIRST_READ, FRONTMATTER_BYTES, LINKS_FOLLOWED, WALK_DEPTH
 from skillshelf.core.values import Stamp
 
 __all__ = [
@@ -311,6 +311,7 @@ class Folder:
     """An open folder, for reading what lies below it; use it in a `with` statement."""
 
     def __init__(self, path: str) -> None:
+        self._path = path
         self._descriptor = open_folder(path)
 
     def __enter__(self) -> "Folder":
@@ -363,6 +364,50 @@ class Folder:
         finally:
             os.close(descriptor)
 
+    def resolve(self, segments: Sequence[str]) -> tuple[str, ...]:
+        """Return the segments with every link followed; raise NotRegular for one that leaves this folder.
+
+        Nothing is opened through a link: what is read next is opened by the returned segments, without links, so a
+        link that appears or changes meanwhile is an error there.
+        """
+        real: list[str] = []
+        waiting = [*reversed(segments)]
+        links = 0
+        while waiting:
+            name = waiting.pop()
+            if name == ".." and real:
+                real.pop()
+            elif name == "..":
+                raise NotRegular("link")
+            elif name not in ("", "."):
+                try:
+                    target = self._link_at(real, name)
+                except FileNotFoundError:
+                    if links:
+                        raise NotRegular("link") from None
+                    raise
+                if target is None:
+                    real.append(name)
+                    continue
+                links += 1
+                if links > LINKS_FOLLOWED or (target.startswith("/") and not is_inside(target, self._path)):
+                    raise NotRegular("link")
+                if target.startswith("/"):
+                    real, target = [], target[len(self._path.rstrip("/")) :]
+                waiting += reversed(target.split("/"))
+        return tuple(real)
+
+    def _link_at(self, segments: Sequence[str], name: str) -> str | None:
+        """Return the target of an entry that is a link, else None."""
+        parent = self._open(segments)
+        try:
+            if kind_of(stat_at(parent, name).st_mode) != "link":
+                return None
+            target: bytes = os.readlink(name.encode("utf-8", "surrogateescape"), dir_fd=parent)
+        finally:
+            os.close(parent)
+        return target.decode("utf-8", "surrogateescape")
+
     def mode(self, segments: Sequence[str]) -> int:
         """Return the permission bits of an entry itself."""
         parent = self._open(segments[:-1])
@@ -375,14 +420,33 @@ class Folder:
         """Return whether an entry of that name, of any kind, lies directly in this folder."""
         return stamp_below(self._descriptor, name) is not None
 
-    def children(self, segments: Sequence[str]) -> list[str]:
-        """Return the names of the files and folders in a folder; folders end with a slash."""
+    def children(self, segments: Sequence[str], *, links: Literal["inside", "never"] = "never") -> list[str]:
+        """Return the names of the files and folders in a folder; folders end with a slash.
+
+        Links are left out, or with `inside` those that leave this folder or lead nowhere.
+        """
         descriptor = self._open(segments)
         try:
             kinds = [(name, kind_of(stat_at(descriptor, name).st_mode)) for name in names_in(descriptor)]
         finally:
             os.close(descriptor)
+        if links == "inside":
+            kinds = [(name, self._kind_behind((*segments, name)) if kind == "link" else kind) for name, kind in kinds]
         return [name + ("/" if kind == "folder" else "") for name, kind in kinds if kind in ("file", "folder")]
+
+    def _kind_behind(self, segments: Sequence[str]) -> Kind:
+        """Return the kind of what a link leads to; `link` if that is not inside this folder."""
+        try:
+            real = self.resolve(segments)
+            if not real:
+                return "folder"
+            parent = self._open(real[:-1])
+            try:
+                return kind_of(stat_at(parent, real[-1]).st_mode)
+            finally:
+                os.close(parent)
+        except OSError:
+            return "link"
 
     def files(self, most: int, *, without: Container[str] = ()) -> tuple[list[str], bool]:
         """Return the regular files below this folder, and whether that is all of them; links are left out.

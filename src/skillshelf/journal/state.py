@@ -8,6 +8,7 @@ from skillshelf.journal.events import (
     ContextCompacted,
     Event,
     PermissionDecided,
+    ResultDropped,
     SessionEnded,
     SessionStarted,
     SkillActivated,
@@ -100,7 +101,8 @@ class _Builder:
         if self._act is None:
             return
         if self._to_preload:
-            self.change(preloaded=(*self.state.preloaded, event.name))
+            preloaded = (*self.state.preloaded, event.name)
+            self.change(preloaded=preloaded, active=_with(self.state.active, event.path))
         elif event.mode == "auto" or self._act.command is not None:
             self._sent(event)
 
@@ -132,6 +134,14 @@ class _Builder:
     def compacted(self, event: ContextCompacted) -> None:
         self.change(loaded=tuple({**sent, "in_context": False} for sent in self.state.loaded))
 
+    def dropped(self, event: ResultDropped) -> None:
+        self.change(
+            loaded=tuple(
+                {**sent, "in_context": sent["in_context"] and sent["path"] not in event.skills}
+                for sent in self.state.loaded
+            )
+        )
+
     def tool_ended(self, event: ToolEnded | ToolFailed) -> None:
         self._act = None
         self._to_preload = max(0, self._to_preload - 1)
@@ -156,6 +166,7 @@ _STEPS: Mapping[type, Callable[[_Builder, Any], None]] = {
     SkillActivated: _Builder.activated,
     SkillDeactivated: _Builder.deactivated,
     ContextCompacted: _Builder.compacted,
+    ResultDropped: _Builder.dropped,
     ToolEnded: _Builder.tool_ended,
     ToolFailed: _Builder.tool_ended,
     SessionEnded: _Builder.ended,
@@ -185,6 +196,9 @@ class OpenCalls:
     def follow(self, record: Mapping[str, Any]) -> tuple[OpenCall | None, str | None]:
         """Return the call that an event belongs to, and the skill that it concerns."""
         session, kind = record["session"], record["type"]
+        if kind == "tool_decided":
+            # A tool of the host: it belongs to no call of ours.
+            return None, None
         if kind == "tool_started":
             call = OpenCall(_text(record.get("name")) or "?", record["ts_ms"], _skill_in(record.get("args")))
             self._begin(session, str(record.get("tool_id")), call)
@@ -310,6 +324,7 @@ _COUNTED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "tool_started": lambda _: "calls",
     "tool_failed": lambda record: "" if record.get("code") == "denied" else "failed",
     "permission_decided": lambda record: "denied" if record.get("verdict") == "deny" else "",
+    "tool_decided": lambda record: "denied" if record.get("verdict") == "deny" else "",
     "skill_loaded": lambda record: "loaded",
     "skill_read": lambda record: "read",
     "skill_invoked": lambda record: "repeated" if record.get("repeat") is True else str(record.get("mode")),

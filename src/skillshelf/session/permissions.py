@@ -60,7 +60,7 @@ class Permissions:
         self._recorder = recorder
         self._effects = effects
         self._answers: set[_Question] = set()
-        self._approved: SkillTree | None = None
+        self._approved: tuple[str, SkillTree] | None = None
         self._warned: set[str] = set()
         self._warnings: list[tuple[str, str]] = []
 
@@ -95,12 +95,21 @@ class Permissions:
         return self.confirm is not None or any(self._approvals(tool, skill) for skill in skills)
 
     def require(
-        self, tool: str, skill: CatalogSkill | None, *, by_user: bool = False, script: "Script | None" = None
+        self,
+        tool: str,
+        skill: CatalogSkill | None,
+        *,
+        by_user: bool = False,
+        script: "Script | None" = None,
+        narrowed: Decision | None = None,
     ) -> None:
-        """Record the decision; raise PermissionDenied unless it is to allow. A script is decided with its bytes."""
+        """Record the decision; raise PermissionDenied unless it is to allow. A script is decided with its bytes.
+
+        `narrowed` is what an active skill leaves of a call that the rules allow: it has to be confirmed.
+        """
         self._approved = None
         self._warnings = []
-        answer = self._answer(tool, skill, script, by_user=by_user)
+        answer = self._answer(tool, skill, script, by_user=by_user, narrowed=narrowed)
         decision, by = answer.decision, answer.by
         path, digest = (script.path, script.digest) if script else (None, None)
         self._recorder.decided(tool, skill, decision, by, script=path, digest=digest, tree=answer.tree)
@@ -114,8 +123,9 @@ class Permissions:
 
     def verify(self, skill: CatalogSkill, path: str, digest: str) -> None:
         """Raise PermissionDenied if a file that was just read is not one of those that the last decision is about."""
-        if self._approved is None or not (listed := self._approved.listed):
+        if self._approved is None or self._approved[0] != skill.real_path or not self._approved[1].listed:
             return
+        listed = self._approved[1].listed
         known = listed.get(path)
         is_folder = known is None and any(other.startswith(f"{path}/") for other in listed)
         if not is_folder and (known is None or digest != f"sha256:{known.sha256}"):
@@ -139,7 +149,15 @@ class Permissions:
             self._recorder.decided("skill_load", skill, decision, _source(decision))
         return decision.verdict != "deny"
 
-    def _answer(self, tool: str, skill: CatalogSkill | None, script: "Script | None", *, by_user: bool) -> "_Answered":
+    def _answer(
+        self,
+        tool: str,
+        skill: CatalogSkill | None,
+        script: "Script | None",
+        *,
+        by_user: bool,
+        narrowed: Decision | None = None,
+    ) -> "_Answered":
         tree = script.tree.digest if script else None
         if skill is None:
             decision = self.decide(tool, None)
@@ -147,6 +165,8 @@ class Permissions:
         if refused := self._refused(skill, by_user=by_user):
             return _Answered(*refused, tree)
         decision = self.decide(tool, skill)
+        if decision.verdict == "allow" and narrowed is not None:
+            decision = narrowed
         if decision.verdict == "confirm":
             return self._confirm(tool, skill, script, decision.reason)
         return _Answered(decision, _source(decision), tree)
@@ -170,13 +190,15 @@ class Permissions:
         question, tree = self._question(tool, skill, script)
         if question.version is not None and question in self._answers:
             allowed = Decision("allow", None, "the user confirmed this before")
-            return self._allow(allowed, "remembered", tree)
+            return self._allow(allowed, "remembered", skill, tree)
         if self._is_approved(question, skill):
-            return self._allow(Decision("allow", None, "the user approved this"), "remembered", tree)
+            return self._allow(Decision("allow", None, "the user approved this"), "remembered", skill, tree)
         if self.confirm is None:
             return _Answered(Decision("deny", None, _NOBODY.format(reason)), "nobody", _digest(script))
         try:
             answer = self.confirm(tool, skill.name, _about(reason, script, tree))
+        except SkillError:
+            raise
         except Exception as error:
             # A host that fails to ask has decided nothing; a model's call must still have an answer.
             text = str(error) if isinstance(error, AnswerFailed) else f"{type(error).__name__}: {error}"
@@ -187,12 +209,12 @@ class Permissions:
             return _Answered(Decision("deny", None, reason), "user", tree.digest)
         self._answers.add(question)
         if answer is True:
-            return self._allow(Decision("allow", None, reason), "user", tree)
+            return self._allow(Decision("allow", None, reason), "user", skill, tree)
         self._remember(question, skill, tree)
-        return self._allow(Decision("allow", None, "the user confirmed this for good"), "remembered", tree)
+        return self._allow(Decision("allow", None, "the user confirmed this for good"), "remembered", skill, tree)
 
-    def _allow(self, decision: Decision, by: "By", tree: SkillTree) -> "_Answered":
-        self._approved = tree
+    def _allow(self, decision: Decision, by: "By", skill: CatalogSkill, tree: SkillTree) -> "_Answered":
+        self._approved = skill.real_path, tree
         return _Answered(decision, by, tree.digest)
 
     def _question(self, tool: str, skill: CatalogSkill, script: "Script | None") -> "tuple[_Question, SkillTree]":
