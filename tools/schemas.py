@@ -31,6 +31,7 @@ from skillshelf.core.json_types import (
     WhyForm,
 )
 from skillshelf.core.validation import schema_of
+from skillshelf.core.values import Scope
 from skillshelf.journal.events import EVENTS, MEMBERS
 from skillshelf.servers.rpc.methods import METHODS, TO_CLIENT
 
@@ -89,7 +90,7 @@ def rpc_schema() -> dict[str, Any]:
 
 
 FORMS: dict[str, Any] = {
-    "scope": str,
+    "scope": Scope,
     "skill": SkillForm,
     "metadata": MetadataForm,
     "load-error": LoadErrorForm,

@@ -330,3 +330,38 @@ def test_a_denied_skill_activated_in_the_registry_does_not_reach_the_model(here:
     policy = {"deny": [{"tool": "skill_load", "skill_name": "pdf"}]}
     assert conversation(player, registry, play, policy=policy) == []
     assert "active_skill" not in player.instructions[0]
+
+
+def test_what_a_failed_turn_loaded_is_not_active_and_is_sent_again_without_a_false_compaction(machine: Machine) -> None:
+    from pydantic_ai import ModelResponse, TextPart, ToolCallPart
+    from pydantic_ai.models.function import FunctionModel
+
+    text = "---\nname: narrow\ndescription: N.\nallowed-tools: Read\n---\n# n\n"
+    write_skill(machine.repo / ".agents/skills", "narrow", text)
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    seen: list[str] = []
+    events: list[Any] = []
+    failures = iter([True, False])
+
+    def answer(messages: list[Any], info: Any) -> Any:
+        last = messages[-1].parts[-1]
+        if last.part_kind == "user-prompt":
+            return ModelResponse(parts=[ToolCallPart("skill_load", {"name": "narrow"})])
+        seen.append(last.content)
+        if next(failures):
+            raise ConnectionError("the network is gone")
+        return ModelResponse(parts=[TextPart("ok")])
+
+    async def play() -> list[list[str]]:
+        configuration = AgentConfiguration(BASE, FunctionModel(answer))
+        session = await AgentSession.create(configuration, shelf=machine.shelf("standard"), on_event=events.append)
+        await session.activate_skill("deploy")
+        with pytest.raises(ConnectionError):
+            await session.prompt("Go.")
+        failed = await session.active_skills()
+        await session.prompt("Again.")
+        return [failed, await session.active_skills()]
+
+    assert asyncio.run(asyncio.wait_for(play(), 50)) == [["deploy"], ["deploy", "narrow"]]
+    assert ["# n" in text for text in seen] == [True, True]
+    assert "ContextCompacted" not in [type(event).__name__ for event in events]

@@ -80,7 +80,7 @@ class MetadataForm(TypedDict):
     id: str
     path: str
     dir: str
-    scope: Scope
+    scope: Scope | Literal[""]
     mtime_ms: int
     frontmatter: dict[str, Any]
 

@@ -259,8 +259,6 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
             session.compact()
         elif isinstance(event, ResultDropped):
             session.drop_result(event.tool_id, event.skills)
-        elif isinstance(event, ToolAnswered):
-            session.record_answer(event.tool, event.verdict, event.by)
         elif isinstance(event, SkillCatalogUpdated):
             session.shelf.refresh()
             session.record_catalog()
@@ -268,16 +266,18 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
             session.compose_prompt(event.base_digest, event.read_tool)
         elif isinstance(event, ToolDecided) and event.args_digest is None:
             session.decide(event.tool, event.args if isinstance(event.args, dict) else {})
-        elif isinstance(event, ToolDecided):
-            # The arguments were too long for the journal, so the decision about them cannot be made again.
+        elif isinstance(event, ToolDecided | ToolAnswered) or _is_about_answer(event):
+            # Neither the model nor a person is asked again; and arguments that were too long for the journal cannot
+            # be decided about again.
             session.record_event(event)
-        elif isinstance(event, SkillWarning) and event.kind == ANSWER_CUT:
-            # The model is not called again: its warning is taken from the journal.
-            session.warn(event.kind, event.detail)
         elif isinstance(event, SessionEnded):
             session.close()
     except SkillError:
         return
+
+
+def _is_about_answer(event: Event) -> bool:
+    return isinstance(event, SkillWarning) and event.kind == ANSWER_CUT
 
 
 def _until_end(events: Sequence[Event]) -> Sequence[Event]:
