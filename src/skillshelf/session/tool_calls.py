@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillshelf.catalog.load import SKILL_FILE, ResourceAddress, near_names, parse_address
+from skillshelf.catalog.load import ResourceAddress, near_names, parse_address
 from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.config.profile import Profile, scopes_of
 from skillshelf.core.text import path_text
@@ -52,8 +52,8 @@ def _read(conversation: Conversation, given: Mapping[str, Any], act: RunningCall
     resource, ref = conversation.read_file("tool_read", uri)
     data = {key: value for key, value in resource._asdict().items() if key != "content"}
     note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
-    is_load_text = resource.path.endswith("/" + SKILL_FILE)
-    rest = "; the whole text: skill_load with offset=0" if is_load_text else ""
+    is_skill = any(skill.path == resource.path for skill in conversation.skills)
+    rest = "; the whole text: skill_load with offset=0" if is_skill else ""
     text = note + cut_result(resource.content, ref, conversation.profile, rest)
     return ToolResult(True, text, {**data, "ref": ref})
 
