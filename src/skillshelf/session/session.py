@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
 from skillshelf.catalog.prompt import SYSTEM_RULES, CatalogText
+from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.profile import Profile
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import is_true_variable
@@ -91,6 +92,7 @@ class Session:
             preload=names,
             restored=restored,
             memory=memory,
+            tools=_added_tools(shelf),
             client=recording.client,
             subject=recording.subject,
             per_request=recording.per_request,
@@ -537,3 +539,10 @@ class Session:
 
 def _joined(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)
+
+
+def _added_tools(shelf: ShelfProtocol) -> list[str]:
+    """Return the tools that a host added to those of the profile."""
+    name = shelf.profile.name
+    known = shelf.settings.profiles.get(name) or SYSTEMS.get(name)
+    return [tool for tool in shelf.profile.tools if known is not None and tool not in known.tools]
