@@ -468,7 +468,8 @@ class Session:
     def record_answer(self, tool: str, verdict: str, by: str) -> None:
         """Record the answer of a person about a tool of the host that the policy left to confirm."""
         with self._lock:
-            self._conversation.recorder.record("tool_answered", tool=tool, verdict=verdict, by=by)
+            if not self._conversation.recorder.closed:
+                self._conversation.recorder.record("tool_answered", tool=tool, verdict=verdict, by=by)
 
     def warn(self, kind: str, detail: str) -> None:
         """Record a warning of the host about this conversation."""
