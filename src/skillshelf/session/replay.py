@@ -227,7 +227,10 @@ def _begin(
     settings = settings._replace(
         allow=(), deny=tuple(rule for rule in settings.deny if rule in policy.deny), grant_from_skills=()
     )
-    shelf = options.open_shelf(environment, find_profile(started.profile, settings.profiles), settings, started.trust)
+    profile = find_profile(started.profile, settings.profiles)
+    added: list[Any] = [tool for tool in started.tools if tool in NAMES_OF_TOOLS and tool not in profile.tools]
+    profile = profile._replace(tools=(*profile.tools, *added)) if added else profile
+    shelf = options.open_shelf(environment, profile, settings, started.trust)
     recording = RecordingOptions(
         on_event=effects.take if started.version == __version__ else effects.take_earlier,
         client=started.client,
