@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.trees import Machine, write_skill
 
-from skillshelf import Shelf
+from skillshelf import ConfigurationError, Shelf
 from skillshelf.adapters.conversations import (
     Conversations,
     SeenItem,
@@ -291,3 +291,31 @@ def test_names_may_have_a_prefix(machine: Machine) -> None:
     text = conversations.call("skills_skill_load", {"name": "narrow"}, key=1, call_id="c1").text
     seen = [seen_call("c1", "skills_skill_load", {"name": "narrow"}), seen_result("c1", text)]
     assert conversations.session_for(items=seen).active == ("narrow",)
+
+
+def test_a_call_id_that_comes_again_is_a_later_call(machine: Machine) -> None:
+    conversations = Conversations(shelf_with_skills(machine, "tea"))
+    chat = Chat(conversations, "Tea.")
+    chat.load("tea", "c1")
+    session = chat.session
+    chat.items += seen_text("user", "Again.")
+
+    result = conversations.call("skill_load", {"name": "tea"}, items=chat.items, call_id="c1")
+
+    assert result.data["already_loaded"]
+    chat.items += [seen_call("c1", "skill_load", {"name": "tea"}), seen_result("c1", result.text)]
+    assert chat.session is session
+
+
+def test_the_prompt_of_no_conversation_leaves_no_session_behind(machine: Machine) -> None:
+    events: list[Any] = []
+    conversations = Conversations(shelf_with_skills(machine, "tea"), on_event=events.append)
+    assert "tea" in conversations.system_prompt("Base.", items=[])
+    assert type(events[-1]).__name__ == "SessionEnded"
+
+
+def test_a_session_whose_opening_fails_leaves_nothing_behind(machine: Machine) -> None:
+    conversations = Conversations(shelf_with_skills(machine), preload=["absent"])
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="absent"):
+            conversations.session_for(key="a")

@@ -24,6 +24,7 @@ from skillshelf.shelf import Shelf
 __all__ = [
     "ConversationTools",
     "Conversations",
+    "SameObject",
     "SeenItem",
     "Target",
     "conversations_of",
@@ -186,7 +187,7 @@ class Conversations:
         """Return the system prompt of a conversation, composed now; without one it belongs to none."""
         session = self.session_for(**conversation)
         text = session.system_prompt(base)
-        if self._only is None and not conversation:
+        if self._only is None and not any(conversation.values()):
             self._end(session)
         return text
 
@@ -290,8 +291,8 @@ class Conversations:
             yield kept
         except BaseException:
             # The model gets no result of this call, so its messages will hold none.
-            if call is not None:
-                kept.given.pop(call.id, None)
+            with self._lock:
+                kept.given.pop(call.id if call else "", None)
             raise
         finally:
             with self._lock:
@@ -454,6 +455,19 @@ class ConversationTools(list[ToolT]):
         self.session_for = find
 
 
+class SameObject:
+    """A key of a conversation that is equal only to one of the same object, which it keeps."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SameObject) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
 # Values of messages -------------------------------------------------------------------------------
 
 
@@ -472,8 +486,13 @@ def _with_call(items: Sequence[SeenItem], call: SeenItem | None) -> list[SeenIte
     """Return the items with the call that is answered now, for callers that add the model's turn only afterwards."""
     if call is None:
         return list(items)
-    after = [item for item in items if item.kind == "call" and (item.id, item.name) == (call.id, call.name)]
-    return [*items] if after else [*items, call]
+    for item in reversed(items):
+        # Ids may come again in a later turn: a call that has its result is an earlier one.
+        if item.kind == "result" and item.id == call.id:
+            break
+        if item.kind == "call" and (item.id, item.name) == (call.id, call.name):
+            return list(items)
+    return [*items, call]
 
 
 def marks_of(scope: str, items: Sequence[SeenItem]) -> list[bytes]:
