@@ -78,7 +78,7 @@ def test_what_one_user_loads_does_not_narrow_another(machine: Machine, model: Mo
     async def talk() -> None:
         first = await agent.run("use narrow bash")
         await agent.run("use bash")
-        await agent.run("use  bash", first)
+        first = await agent.run("use  bash narrow bash", first)
         fork = await agent.run("use   bash", first)
         assert agent.session_for(fork).active == ("narrow",)
 
@@ -86,7 +86,9 @@ def test_what_one_user_loads_does_not_narrow_another(machine: Machine, model: Mo
 
     assert model.last("use narrow bash").since[-1] == "deny"
     assert model.last("use bash").since == ["allow"]
-    assert model.last("use  bash").since == ["deny"]
+    before, reminder, after = model.last("use  bash narrow bash").since
+    assert (before, after) == ("deny", "deny")
+    assert reminder.startswith(REMINDER)
     assert model.last("use   bash").since == ["deny"]
 
 

@@ -146,15 +146,17 @@ class Conversations:
         scope: str = "",
         run: Hashable | None = None,
         items: Sequence[SeenItem] | None = None,
+        since: Sequence[SeenItem] | None = None,
     ) -> Session:
         """Return the session of a conversation.
 
         `key` identifies the conversation. Without one, its items do: a session whose items at its last call are the
         beginning of these, and whose results since then are among them; `scope` limits that to sessions of the same
         scope. `run` identifies one run of an agent; its first items decide. Without anything, it is a new session.
+        `since` are calls and results of the run in no certain order, where a framework shows only its first items.
         """
         with self._lease(key, scope, run, items, None) as kept:
-            return self._open(kept, items)
+            return self._open(kept, _joined(items, since))
 
     def call(
         self,
@@ -165,6 +167,7 @@ class Conversations:
         scope: str = "",
         run: Hashable | None = None,
         items: Sequence[SeenItem] | None = None,
+        since: Sequence[SeenItem] | None = None,
         call_id: str = "",
         visible: Set[str] | None = None,
     ) -> ToolResult:
@@ -175,9 +178,10 @@ class Conversations:
         """
         name = self.tool_name(tool)
         call = seen_call(call_id, tool, arguments)
-        with self._lease(key, scope, run, items, call) as kept:
-            seen = visible_digests(items) if visible is None else visible_digests(items) & visible
-            result = self._open(kept, items).call(name, arguments, visible=seen)
+        whole = _joined(items, since)
+        with self._lease(key, scope, run, items, call, in_items=since is None) as kept:
+            seen = visible_digests(whole) if visible is None else visible_digests(whole) & visible
+            result = self._open(kept, whole).call(name, arguments, visible=seen)
             self._answered(kept, call_id, result.text)
         if key is None and run is None and items is None:
             self._forget(kept)
@@ -200,14 +204,17 @@ class Conversations:
         scope: str = "",
         run: Hashable | None = None,
         items: Sequence[SeenItem] | None = None,
+        since: Sequence[SeenItem] | None = None,
         call_id: str = "",
         visible: Set[str] | None = None,
     ) -> ToolResult:
         """Call a tool as `call` does, without blocking the event loop; `confirm` may be a coroutine function."""
         name = self.tool_name(tool)
-        with self._lease(key, scope, run, items, seen_call(call_id, tool, arguments)) as kept:
-            seen = visible_digests(items) if visible is None else visible_digests(items) & visible
-            session = await asyncio.to_thread(self._open, kept, items)
+        call = seen_call(call_id, tool, arguments)
+        whole = _joined(items, since)
+        with self._lease(key, scope, run, items, call, in_items=since is None) as kept:
+            seen = visible_digests(whole) if visible is None else visible_digests(whole) & visible
+            session = await asyncio.to_thread(self._open, kept, whole)
             result = await session.acall(name, arguments, visible=seen)
             await asyncio.to_thread(self._answered, kept, call_id, result.text)
         if key is None and run is None and items is None:
@@ -266,12 +273,14 @@ class Conversations:
         run: Hashable | None,
         items: Sequence[SeenItem] | None,
         call: SeenItem | None,
+        *,
+        in_items: bool = True,
     ) -> Iterator[_Kept]:
         """Find or make the entry of a conversation and keep it from being removed in the `with` block."""
         if self._only is not None:
             yield _Kept(None, None)
             return
-        whole = _with_call(items, call) if items is not None else None
+        whole = _with_call(items, call if in_items else None) if items is not None else None
         with self._lock:
             gone = self._take_idle()
             kept = self._find(key, scope, run, whole, call.id if call else "")
@@ -480,6 +489,10 @@ def visible_digests(items: Sequence[SeenItem] | None) -> set[str]:
     # A result whose call was trimmed away is not sent to the model.
     calls = {item.id for item in items or () if item.kind == "call"}
     return {_digest(item.text) for item in items or () if item.kind == "result" and item.id in calls}
+
+
+def _joined(items: Sequence[SeenItem] | None, since: Sequence[SeenItem] | None) -> Sequence[SeenItem] | None:
+    return items if not since else [*(items or ()), *since]
 
 
 def _with_call(items: Sequence[SeenItem], call: SeenItem | None) -> list[SeenItem]:

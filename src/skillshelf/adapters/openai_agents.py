@@ -88,7 +88,7 @@ class _Run:
 
     def conversation(self) -> dict[str, Any]:
         """Return what identifies the conversation of this run."""
-        return {"run": self, "items": [*self.given, *self.since]}
+        return {"run": self, "items": self.given, "since": list(self.since)}
 
 
 _runs: dict[int, tuple[weakref.ref[Any], dict[tuple[SeenItem, ...], _Run]]] = {}
