@@ -176,6 +176,36 @@ def test_a_result_of_another_tool_that_looks_like_a_skill_does_not_count(machine
     assert Chat(conversations, "Read this.", *web).verdict() == "allow"
 
 
+@pytest.mark.parametrize("name", ["skill_load", "mine_skill_load", "mcp__skills__skill_load"])
+def test_a_skill_in_the_messages_is_active_by_whatever_name_its_tool_was_called(machine: Machine, name: str) -> None:
+    shelf = shelf_with_skills(machine)
+    text = shelf.session().call("skill_load", {"name": "narrow"}).text
+    seen = [seen_call("c1", name, {"name": "narrow"}), seen_result("c1", text)]
+    assert Conversations(shelf).session_for(items=seen).active == ("narrow",)
+
+
+@pytest.mark.parametrize(
+    ("profile", "tool", "arguments"),
+    [
+        ("standard", "skill_read", {"uri": "skill://narrow"}),
+        ("swiftagent", "activate_skill", {"skillName": "narrow"}),
+        ("mycodeagent", "Skill", {"name": "narrow", "args": "x"}),
+        ("omp", "read", {"path": "skill://narrow"}),
+    ],
+)
+def test_a_skill_in_the_messages_is_active_in_every_form_of_text(
+    machine: Machine, profile: str, tool: str, arguments: dict[str, Any]
+) -> None:
+    root = machine.repo / {"mycodeagent": "skills", "swiftagent": ".agent/skills"}.get(profile, ".agents/skills")
+    write_skill(root, "narrow", NARROW)
+    text = machine.shelf(profile).session().call(tool, arguments).text
+    seen = [seen_call("c1", tool, arguments), seen_result("c1", text)]
+    assert "Only read" in text
+    assert Conversations(machine.shelf(profile)).session_for(items=seen).active == ("narrow",)
+    cleared = [seen[0], seen_result("c1", "[cleared]")]
+    assert Conversations(machine.shelf(profile)).session_for(items=cleared).active == ()
+
+
 def test_messages_that_cannot_be_seen_get_the_text_each_time(machine: Machine) -> None:
     conversations = Conversations(shelf_with_skills(machine, "tea"))
     texts = [conversations.call("skill_load", {"name": "tea"}).text for _ in range(3)]

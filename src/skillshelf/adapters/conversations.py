@@ -542,8 +542,13 @@ def _resume(session: Session, results: Iterable[SeenItem], calls: Mapping[str, S
 
 def _skill_path(session: Session, result: SeenItem, call: SeenItem | None) -> str | None:
     """Return the path of the skill whose text this result is; None if it is anything else."""
-    if call is not None and call.name not in session.profile.tools:
-        return None
+    if call is not None:
+        # A framework or a server may have put a name of its own before that of the tool.
+        tools = session.profile.tools
+        named = [tool for tool in tools if call.name == tool or ("_" in tool and call.name.endswith(tool))]
+        if not named:
+            return None
+        call = call._replace(name=named[0])
     for head in _HEADS:
         if match := head.match(result.text):
             places = {path_text(place): skill.path for skill in session.skills for place in (skill.path, skill.dir)}
