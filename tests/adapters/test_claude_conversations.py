@@ -1,4 +1,4 @@
-"""The Claude Agent SDK with skills in the process of the program; `tools/claude_conversations.py` installs what it needs.
+"""The Claude Agent SDK with skills in the process of the program: `python tools/claude_conversations.py` runs this.
 
 Its program talks to a model on the loopback interface. Messages cannot be seen from a tool, so every load has the text.
 """
@@ -62,7 +62,7 @@ def test_four_conversations_of_one_server_each_get_the_text_and_keep_to_themselv
         plain = server.options(options_of(machine, model, system_prompt="You are helpful."))
         streamed = server.options(options_of(machine, model, include_partial_messages=True))
 
-        async def everybody() -> list[tuple[str, str, int]]:
+        async def everybody() -> Any:
             return await asyncio.gather(
                 ask("load tea", plain),
                 ask("load tae; load tea; second", plain),
