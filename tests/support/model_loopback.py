@@ -2,12 +2,14 @@
 
 It keeps no state: what it does next follows from the messages of the request alone, so any number of conversations can
 be held at once. The user's text is `use WORD WORD ...`; for each word the model makes one call: `bash` is the host's
-tool, every other word a skill to load. Its call ids are the same in every conversation.
+tool, every other word a skill to load. In any other text the word `tea` makes it load that skill. Its call ids are the
+same in every conversation.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,12 +75,14 @@ def _turn(request: dict[str, Any]) -> Turn:
     return Turn(users, results, since, system)
 
 
-def _next(turn: Turn) -> tuple[str, dict[str, Any]] | None:
-    words = turn.users[-1].split()[1:]
+def _next(turn: Turn, tools: list[str]) -> tuple[str, dict[str, Any]] | None:
+    words = turn.users[-1].split()[1:] if turn.users[-1].startswith("use ") else re.findall("tea", turn.users[-1])
     if len(turn.since) >= len(words):
         return None
     word = words[len(turn.since)]
-    return ("bash", {"command": "ls"}) if word == "bash" else ("skill_load", {"name": word})
+    if word == "bash":
+        return "bash", {"command": "ls"}
+    return ("read", {"path": f"skill://{word}"}) if "read" in tools else ("skill_load", {"name": word})
 
 
 @contextmanager
@@ -90,10 +94,11 @@ def model_loopback() -> Iterator[ModelLoopback]:
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             turn = _turn(request)
+            tools = [_name(tool) for tool in request.get("tools") or ()]
             with model.lock:
                 model.turns.append(turn)
-                model.tools.append([_name(tool) for tool in request.get("tools") or ()])
-            call = _next(turn)
+                model.tools.append(tools)
+            call = _next(turn, tools)
             number = f"call_{len(turn.results) + 1}"
             make = {"messages": _anthropic, "chat/completions": _chat, "responses": _responses}
             kind = next(kind for kind in make if self.path.endswith(f"/{kind}"))

@@ -137,6 +137,7 @@ class Conversations:
         self._by_key: dict[Hashable, _Kept] = {}
         self._by_run: dict[Hashable, _Kept] = {}
         self._by_mark: dict[bytes, list[_Kept]] = {}
+        self._gone: list[_Kept] = []
 
     def session_for(
         self,
@@ -153,8 +154,7 @@ class Conversations:
         scope. `run` identifies one run of an agent; its first items decide. Without anything, it is a new session.
         """
         with self._lease(key, scope, run, items, None) as kept:
-            assert kept.session is not None
-            return kept.session
+            return self._open(kept, items)
 
     def call(
         self,
@@ -176,9 +176,8 @@ class Conversations:
         name = self.tool_name(tool)
         call = seen_call(call_id, tool, arguments)
         with self._lease(key, scope, run, items, call) as kept:
-            assert kept.session is not None
             seen = visible_digests(items) if visible is None else visible_digests(items) & visible
-            result = kept.session.call(name, arguments, visible=seen)
+            result = self._open(kept, items).call(name, arguments, visible=seen)
             self._answered(kept, call_id, result.text)
         if key is None and run is None and items is None:
             self._forget(kept)
@@ -192,9 +191,28 @@ class Conversations:
             self._end(session)
         return text
 
-    async def acall(self, tool: str, arguments: Any = None, **conversation: Any) -> ToolResult:
-        """Call a tool as `call` does, without blocking the event loop."""
-        return await asyncio.to_thread(self.call, tool, arguments, **conversation)
+    async def acall(
+        self,
+        tool: str,
+        arguments: Any = None,
+        *,
+        key: Hashable | None = None,
+        scope: str = "",
+        run: Hashable | None = None,
+        items: Sequence[SeenItem] | None = None,
+        call_id: str = "",
+        visible: Set[str] | None = None,
+    ) -> ToolResult:
+        """Call a tool as `call` does, without blocking the event loop; `confirm` may be a coroutine function."""
+        name = self.tool_name(tool)
+        with self._lease(key, scope, run, items, seen_call(call_id, tool, arguments)) as kept:
+            seen = visible_digests(items) if visible is None else visible_digests(items) & visible
+            session = await asyncio.to_thread(self._open, kept, items)
+            result = await session.acall(name, arguments, visible=seen)
+            await asyncio.to_thread(self._answered, kept, call_id, result.text)
+        if key is None and run is None and items is None:
+            await asyncio.to_thread(self._forget, kept)
+        return result
 
     async def asession_for(self, **conversation: Any) -> Session:
         """Return the session of a conversation as `session_for` does, without blocking the event loop."""
@@ -232,7 +250,8 @@ class Conversations:
     def close(self) -> None:
         """End every session that was opened here."""
         with self._lock:
-            gone = list(self._kept.values())
+            gone = [*self._gone, *self._kept.values()]
+            self._gone = []
             for kept in gone:
                 self._remove(kept)
         _close(gone)
@@ -250,9 +269,7 @@ class Conversations:
     ) -> Iterator[_Kept]:
         """Find or make the entry of a conversation and keep it from being removed in the `with` block."""
         if self._only is not None:
-            only = _Kept(None, None)
-            only.session = self._only
-            yield only
+            yield _Kept(None, None)
             return
         whole = _with_call(items, call) if items is not None else None
         with self._lock:
@@ -269,10 +286,14 @@ class Conversations:
             self._kept.move_to_end(id(kept))
             kept.busy += 1
             gone += self._take_surplus()
-        _close(gone)
+            self._gone += gone
         try:
-            self._open(kept, items or ())
             yield kept
+        except BaseException:
+            # The model gets no result of this call, so its messages will hold none.
+            if call is not None:
+                kept.given.pop(call.id, None)
+            raise
         finally:
             with self._lock:
                 kept.busy -= 1
@@ -326,8 +347,16 @@ class Conversations:
             del self._by_mark[kept.mark]
         kept.mark = None
 
-    def _open(self, kept: _Kept, items: Sequence[SeenItem]) -> None:
-        """Open the session of an entry, and make the skills active whose texts came into the messages elsewhere."""
+    def _open(self, kept: _Kept, items: Sequence[SeenItem] | None) -> Session:
+        """Return the session of an entry: opened, with the skills active whose texts came into the items elsewhere.
+
+        Sessions that had to go are closed here too, because a journal may have to be waited for.
+        """
+        if self._only is not None:
+            return self._only
+        with self._lock:
+            gone, self._gone = self._gone, []
+        _close(gone)
         with kept.opening:
             if kept.session is None:
                 assert self._shelf is not None
@@ -337,10 +366,11 @@ class Conversations:
                     with self._lock:
                         self._remove(kept)
                     raise
-            new = [item for item in items if item.kind == "result" and _digest(item.text) not in kept.known]
+            new = [item for item in items or () if item.kind == "result" and _digest(item.text) not in kept.known]
             if new:
-                _resume(kept.session, new, _calls(items, self.prefix))
+                _resume(kept.session, new, _calls(items or (), self.prefix))
                 kept.known |= {_digest(item.text) for item in new}
+            return kept.session
 
     def _answered(self, kept: _Kept, call_id: str, text: str) -> None:
         digest = _digest(text)
