@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,7 @@ from typing import Any
 import pytest
 from support.needs import needs
 from support.script_server import ScriptServer, script_server
-from support.trees import Machine, write_skill
+from support.trees import SOURCE, Machine, write_skill
 
 pytestmark = [pytest.mark.slow, needs("claude_agent_sdk")]
 
@@ -132,3 +136,23 @@ def test_tools_without_a_server_of_ours_send_the_text_with_each_load(machine: Ma
     assert answer == "done"
     assert [body("tea") in text for text in model.heard[-1].results] == [True, True]
     assert "<name>tea</name>" in model.heard[-1].system
+
+
+def test_the_example_of_the_page_holds_two_conversations(machine: Machine) -> None:
+    write(machine, "tea")
+    page = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"^<!-- model: claude -->\n```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    with script_server() as model:
+        quiet = options_of(machine, model).env
+        done = subprocess.run(
+            [sys.executable, "-c", block],
+            cwd=machine.repo,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, **quiet},
+            capture_output=True,
+            text=True,
+            timeout=90,
+        )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["done", "done"]
+    assert [[body("tea") in text for text in heard.results] for heard in model.heard] == [[], [True], [], [True]]
