@@ -7,6 +7,7 @@ SkillError
   YamlParsingError         a frontmatter block that is not readable YAML
   ValidationFailed         a field that breaks a rule of the profile
   SkillNotFound            no skill of that name in this catalog
+    SkillNotUsable         a file of that name exists, and is broken, shadowed or filtered
   SkillAlreadyExists       a name that is taken where names must be free
   AmbiguousSkill           several skills of that name, and the profile keeps all
   ResourceNotFound         no such file in that skill
@@ -41,6 +42,7 @@ __all__ = [
     "SkillError",
     "SkillFileNotFound",
     "SkillNotFound",
+    "SkillNotUsable",
     "SkillsDisabled",
     "ValidationFailed",
     "YamlParsingError",
@@ -118,6 +120,18 @@ class SkillNotFound(SkillError):
 
     def __str__(self) -> str:
         return f"Skill not found: {self.name}"
+
+
+class SkillNotUsable(SkillNotFound):
+    """A file of that name or path exists, but is no skill of the catalog; `reason` has the rule, and why."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name)
+        self.args = (name, reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"Skill cannot be used: {self.name}: {self.reason}"
 
 
 class SkillAlreadyExists(SkillError):
@@ -219,6 +233,7 @@ ERROR_KINDS: Mapping[type[SkillError], ErrorKind] = {
     YamlParsingError: ErrorKind("failed", FAILED),
     ValidationFailed: ErrorKind("failed", FAILED),
     SkillNotFound: ErrorKind("not_found", NOT_FOUND),
+    SkillNotUsable: ErrorKind("failed", NOT_FOUND),
     SkillAlreadyExists: ErrorKind("failed", NEGATIVE),
     AmbiguousSkill: ErrorKind("ambiguous", NOT_FOUND),
     ResourceNotFound: ErrorKind("not_found", NOT_FOUND),

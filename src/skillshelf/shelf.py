@@ -174,15 +174,18 @@ class Shelf:
 
         if not self.settings.enabled:
             raise SkillsDisabled
-        return load(resolve(self.catalog.skills, name=name, path=_text(path), cwd=self.environment.cwd), self.profile)
+        catalog = self.catalog
+        found = resolve(catalog.skills, name=name, path=_text(path), cwd=self.environment.cwd, catalog=catalog)
+        return load(found, self.profile)
 
     def read(self, uri: str, *, limit: int = RESOURCE_BYTES) -> "Resource":
-        """Read the file of a skill at an address `skill://name/path`."""
+        """Read the file of a skill at an address `skill://name/path`; a link is followed if it stays in the skill."""
         from skillshelf.catalog.load import read_resource
 
         if not self.settings.enabled:
             raise SkillsDisabled
-        return read_resource(uri, self.catalog.skills, self.profile, limit=limit)[1]
+        catalog = self.catalog
+        return read_resource(uri, catalog.skills, self.profile, limit=limit, catalog=catalog)[1]
 
     def prompt(self) -> str:
         """Return the catalog text for a model."""
@@ -201,19 +204,24 @@ class Shelf:
         fsync: Literal["never", "end", "always"] = "never",
         on_event: "OnEvent | None" = None,
         memory: "Memory" = "session",
+        client: str | None = None,
+        subject: str | None = None,
+        per_request: bool = False,
     ) -> "Session":
         """Open a conversation on this shelf.
 
         Its events are appended to the `journal` and passed to `on_event`. `keep` stores loaded contents by the
         journal, so that it can be replayed after they changed. `memory` decides when a second load is only a reminder:
         while this session remembers it, while the messages of a call hold it, or never (`none`).
+        `client`, `subject` and `per_request` only go to the journal: the client program and the person that a server
+        serves, and whether this session is a single request.
         """
         from skillshelf.session.recorder import RecordingOptions
         from skillshelf.session.session import Session
 
         if keep and journal is None:
             raise ConfigurationError("contents are kept beside a journal; name one")
-        recording = RecordingOptions(_text(journal), keep, fsync, on_event)
+        recording = RecordingOptions(_text(journal), keep, fsync, on_event, client, subject, per_request)
         return Session(self, policy=policy, confirm=confirm, preload=preload, recording=recording, memory=memory)
 
     def refresh(self) -> bool:

@@ -522,6 +522,7 @@ def test_a_conversation_is_recorded_and_the_journal_is_complete_after_closing(ma
     assert seen == [
         "SessionStarted",
         "SkillCatalogUpdated",
+        "PromptComposed",
         "ToolStarted",
         "PermissionDecided",
         "SkillLoaded",

@@ -180,7 +180,6 @@ def test_no_profile_tells_a_word_of_a_body_before_the_skill_is_loaded(machine: M
         (("compatibility",), ["name", "description", "compatibility"]),
         (("allowed-tools",), ["name", "description", "allowed-tools"]),
         (("compatibility", "allowed-tools"), ["name", "description", "compatibility", "allowed-tools"]),
-        (("license", "x-own"), ["name", "description"]),
     ],
 )
 def test_only_the_policy_adds_compatibility_and_allowed_tools(

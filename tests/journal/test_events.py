@@ -73,6 +73,9 @@ ACTS: dict[str, tuple[Callable[[Session], object], list[str]]] = {
         lambda s: s.read("skill://deploy"),
         ["tool_started", "permission_decided", "skill_read", "tool_ended"],
     ),
+    "a prompt": (lambda s: s.system_prompt("You are helpful."), ["prompt_composed"]),
+    "a tool of the host": (lambda s: s.decide("Bash", {"command": "ls"}), ["tool_decided"]),
+    "a tool of ours": (lambda s: s.decide("skill_load", {"name": "deploy"}), []),
     "a mention": (
         lambda s: s.resolve_mentions("use $deploy"),
         ["skill_mentioned", "permission_decided", "skill_invoked"],
@@ -80,7 +83,7 @@ ACTS: dict[str, tuple[Callable[[Session], object], list[str]]] = {
     "no mention": (lambda s: s.resolve_mentions("costs $100"), []),
     "an activation": (
         lambda s: s.activate("deploy"),
-        ["tool_started", "permission_decided", "skill_loaded", "skill_activated", "tool_ended"],
+        ["tool_started", "permission_decided", "skill_loaded", "skill_invoked", "skill_activated", "tool_ended"],
     ),
     "a failed activation": (lambda s: s.activate("nonsense"), NOT_FOUND),
     "compaction": (lambda s: s.compact(), ["context_compacted"]),

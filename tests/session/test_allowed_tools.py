@@ -8,7 +8,7 @@ import pytest
 from support.policies import GIT_ONLY, prepare, put
 from support.trees import Machine
 
-from skillshelf import Decision
+from skillshelf import ConfigurationError, Decision
 
 # allowed-tools ------------------------------------------------------------------------------------
 
@@ -52,15 +52,18 @@ def test_two_active_skills_leave_what_both_allow(
     assert session.effective_allowed_tools == effective
 
 
-@pytest.mark.parametrize("value", ["*", "mcp__shop__*", "Bash(git *)"])
+@pytest.mark.parametrize("value", ["Ba*", "Bash(git * log)", "**", "Read(src/**)"])
 def test_an_entry_that_is_no_pattern_allows_nothing_and_is_said(machine: Machine, value: str) -> None:
     path = put(machine.repo / ".agents/skills", "one", f"allowed-tools: ['{value}', Read]\n")
     events: list[Any] = []
     session = machine.shelf().session(on_event=events.append)
-    session.call("skill_load", {"name": "one"})
+    result = session.call("skill_load", {"name": "one"})
+    again = session.call("skill_load", {"name": "one"})
 
     told = f"not understood in allowed-tools, so it allows nothing: {value}"
     assert session.effective_allowed_tools == ("Read",)
+    assert [warning["message"] for warning in result.data["warnings"]] == [told]
+    assert again.data["warnings"] == result.data["warnings"]
     assert [(warning.path, warning.message) for warning in session.warnings] == [(str(path), told)]
     assert [event.warnings[0]["message"] for event in events if hasattr(event, "frontmatter")] == [told]
 
@@ -73,7 +76,20 @@ def test_what_the_policy_denies_is_not_among_the_effective_tools(machine: Machin
 
 
 @pytest.mark.parametrize(
-    "pattern", ["Bash(", "Bash)", "Bash(git *)", "*", "Ba*", "(git)", "Bash(a)(b)", "Bash(:*)", "Bash(g*t:*)"]
+    "pattern",
+    [
+        "Bash(",
+        "Bash)",
+        "Ba*",
+        "(git)",
+        "Bash(a)(b)",
+        "Bash(:*)",
+        "Bash( *)",
+        "Bash(g*t:*)",
+        "Bash(*git)",
+        "*(git)",
+        "__*x",
+    ],
 )
 def test_a_pattern_that_is_none_allows_nothing(machine: Machine, pattern: str) -> None:
     put(machine.repo / ".agents/skills", "odd", f"allowed-tools: '{pattern}'\n")
@@ -189,3 +205,110 @@ def test_overrides_are_proposals_that_the_policy_judges_and_nobody_follows(
     assert [(p.kind, p.key, p.value, p.verdict) for p in session.proposals] == reported
     assert result == plain.call("skill_load", {"name": "deploy"})
     assert session.decide("Bash") == plain.decide("Bash")
+
+
+RUNS = {"allow": [{"tool": "skill_run", "skill_name": "other"}]}
+
+
+@pytest.mark.req("K-34", "K-35")
+@pytest.mark.parametrize(
+    ("tools", "verdict"),
+    [
+        ("Read", "confirm"),
+        ("Bash(git:*)", "confirm"),
+        ("Bash", "allow"),
+        ("Bash(scripts/hello.sh:*)", "allow"),
+        ("skill_run", "allow"),
+        ("skill_run(other:*)", "allow"),
+        ("skill_run(third:*)", "confirm"),
+    ],
+)
+def test_a_script_that_a_window_does_not_cover_is_asked_about(machine: Machine, tools: str, verdict: str) -> None:
+    put(machine.home / ".agents/skills", "one", f"allowed-tools: '{tools}'\n")
+    put(machine.home / ".agents/skills", "other")
+    session = machine.shelf().session(RUNS)
+    run = {"name": "other", "script": "scripts/hello.sh", "args": ["a"]}
+    before = session.decide("skill_run", run).verdict
+    session.call("skill_load", {"name": "one"})
+
+    assert (before, session.decide("skill_run", run).verdict) == ("allow", verdict)
+    assert session.decide("skill_load", {"name": "other"}).verdict == "allow"
+
+
+@pytest.mark.req("K-34")
+def test_nobody_to_ask_means_that_a_script_outside_the_window_does_not_run(machine: Machine) -> None:
+    put(machine.home / ".agents/skills", "one", "allowed-tools: Read\n")
+    put(machine.home / ".agents/skills", "other")
+    events: list[Any] = []
+    session = machine.shelf().session(RUNS, on_event=events.append)
+    session.call("skill_load", {"name": "one"})
+    result = session.call("skill_run", {"name": "other", "script": "hello.sh"})
+
+    assert result.error is not None
+    assert result.error.code == "denied"
+    assert "allowed-tools of one" in result.error.message
+    assert [(e.verdict, e.by) for e in events if type(e).__name__ == "PermissionDecided"][-1] == ("deny", "nobody")
+
+
+@pytest.mark.req("K-34")
+@pytest.mark.parametrize(
+    ("pattern", "tool", "command", "covered"),
+    [
+        ("Bash(npm *)", "Bash", "npm install", True),
+        ("Bash(npm *)", "Bash", "npm", True),
+        ("Bash(npm *)", "Bash", "npmx install", False),
+        ("Bash(npm *)", "Bash", "npm install; rm -rf x", False),
+        ("Bash(npm *)", "Bash", "npm run a && b", False),
+        ("Bash(go test*)", "Bash", "go test ./...", True),
+        ("Bash(go test*)", "Bash", "go testx", True),
+        ("Bash(go test*)", "Bash", "go vet", False),
+        ("Bash(go test*)", "Bash", "go test | sh", False),
+        ("Bash(go test*)", "Bash", "go test $(x)", False),
+        ("Bash(go test*)", "Bash", "go test\nrm x", False),
+        ("Write(docs/*)", "Write", "docs/a.md", True),
+        ("Write(docs/*)", "Write", "docs/../x", False),
+        ("*", "Bash", "rm -rf x; y", True),
+        ("*", "mcp__shop__buy", "x", True),
+        ("mcp__shop__*", "mcp__shop__buy", "x", True),
+        ("mcp__shop__*", "mcp__shopping__buy", "x", False),
+        ("mcp__*", "mcp__shop__buy", "x", True),
+        ("mcp__shop__get_*", "mcp__shop__get_price", "x", True),
+        ("mcp__shop__get_*", "mcp__shop__buy", "x", False),
+    ],
+)
+def test_patterns_that_real_skills_use_are_understood_and_pass_no_second_command(
+    machine: Machine, pattern: str, tool: str, command: str, covered: bool
+) -> None:
+    put(machine.home / ".agents/skills", "one", f"allowed-tools: ['{pattern}']\n")
+    session = machine.shelf().session({"allow": [{"tool": tool}]})
+    result = session.call("skill_load", {"name": "one"})
+
+    assert session.decide(tool, {"command": command}).verdict == ("allow" if covered else "deny")
+    assert "warnings" not in result.data
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "effective"),
+    [
+        ("*", "Bash(git:*) Read", ("Bash(git:*)", "Read")),
+        ("mcp__*", "mcp__shop__* Read", ("mcp__shop__*",)),
+        ("Bash(git*)", "Bash(git:*)", ("Bash(git:*)",)),
+        ("Bash(git:*)", "Bash(git log*)", ("Bash(git log*)",)),
+        ("Bash(npm *)", "Bash(npm:*)", ("Bash(npm:*)",)),
+        ("mcp__shop__buy", "mcp__shop__*", ("mcp__shop__buy",)),
+    ],
+)
+def test_stars_leave_what_both_skills_allow(machine: Machine, one: str, other: str, effective: tuple[str, ...]) -> None:
+    for name, value in (("one", one), ("other", other)):
+        put(machine.repo / ".agents/skills", name, f"allowed-tools: '{value}'\n")
+    session = machine.shelf().session()
+    session.activate("one")
+    session.activate("other")
+
+    assert session.effective_allowed_tools == effective
+
+
+@pytest.mark.req("K-26")
+def test_a_field_that_no_catalog_can_show_is_a_mistake_in_a_policy(machine: Machine) -> None:
+    with pytest.raises(ConfigurationError, match="'licence'; the catalog can show compatibility, allowed-tools"):
+        machine.shelf().session({"catalog_fields": ["licence"]})

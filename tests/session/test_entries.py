@@ -24,7 +24,8 @@ Deploy it.
 """
 USED = ["permission_decided", "skill_loaded", "override_proposed", "skill_invoked"]
 REMINDED = ["permission_decided", "skill_invoked"]
-ACTIVATED = ["permission_decided", "skill_loaded", "override_proposed", "skill_activated"]
+READ = ["permission_decided", "skill_loaded", "override_proposed", "skill_read", "skill_invoked"]
+ACTIVATED = [*USED, "skill_activated"]
 MENTIONED = ["permission_decided", "skill_invoked"]
 
 
@@ -108,7 +109,7 @@ def test_an_entry_leaves_its_events_in_order_and_the_second_time_reminds_only_wh
     assert (decided["tool"], decided["verdict"]) == (steps.rule, "allow")
     repeats = [event._asdict()["repeat"] for event in [*first, *second] if type_of(event) == "skill_invoked"]
     reminds = steps.text == "sent" and seen.session.profile.reload == "remind"
-    assert repeats == ([] if steps.event == "skill_activated" else [False, reminds])
+    assert repeats == [False, reminds]
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
@@ -177,7 +178,9 @@ def test_a_child_session_preloads(machine: Machine) -> None:
         state = child.snapshot()
 
     assert types == ["session_started", "skill_catalog_updated", "tool_started", *USED, "tool_ended"]
-    assert (state["preloaded"], state["active"], seen.session.active) == (["deploy"], [], ())
+    path = str(machine.repo / SYSTEMS["standard"].root / "deploy/SKILL.md")
+    assert (state["preloaded"], state["active"], seen.session.active) == (["deploy"], [path], ())
+    assert child.effective_allowed_tools == ("Read",)
 
 
 def test_only_a_call_of_a_load_tool_reports_a_deleted_skill_as_gone(machine: Machine) -> None:
@@ -191,3 +194,101 @@ def test_only_a_call_of_a_load_tool_reports_a_deleted_skill_as_gone(machine: Mac
 
     assert commanded is not None
     assert [result.error and result.error.code for result in (called, commanded)] == ["gone", "not_found"]
+
+
+ALLOWS_BASH = {"allow": [{"tool": "Bash"}]}
+DOORS: dict[str, Callable[[Session], object]] = {
+    "skill_load": lambda s: s.call("skill_load", {"name": "deploy"}),
+    "skill_load by path": lambda s: s.call("skill_load", {"path": ".agents/skills/deploy"}),
+    "skill_read": lambda s: s.call("skill_read", {"uri": "skill://deploy"}),
+    "skill_read of the file": lambda s: s.call("skill_read", {"uri": "skill://deploy/SKILL.md"}),
+    "skill_read of an encoded name": lambda s: s.call("skill_read", {"uri": "skill://deploy/SKILL%2Emd"}),
+    "a command": lambda s: s.command("/skill:deploy"),
+    "an activation": lambda s: s.activate("deploy"),
+    "a preload": lambda s: s._conversation.preload("deploy"),
+    "a load for a model": lambda s: s.load("deploy", for_model=True),
+    "a read for a model": lambda s: s.read("skill://deploy/SKILL.md", for_model=True),
+}
+OTHER_WAYS: dict[str, Callable[[Session], object]] = {
+    "a mention": lambda s: s.resolve_mentions("use $deploy"),
+    "a person's load": lambda s: s.load("deploy"),
+    "a person's read": lambda s: s.read("skill://deploy/SKILL.md"),
+    "a reference": lambda s: s.call("skill_read", {"uri": "skill://deploy/notes.md"}),
+    "a list of files": lambda s: s.call("skill_read", {"uri": "skill://deploy/references"}),
+    "a search": lambda s: s.call("skill_search", {"query": "deploy"}),
+}
+
+
+@pytest.mark.req("K-34", "O-42", "K-11")
+@pytest.mark.parametrize("door", DOORS)
+def test_instructions_that_enter_a_context_open_the_window_whatever_the_door(machine: Machine, door: str) -> None:
+    with watched(shelf_with(machine, "standard"), policy=ALLOWS_BASH) as seen:
+        before = seen.session.decide("Bash", {"command": "ls"}).verdict
+        DOORS[door](seen.session)
+        after = seen.session.decide("Bash", {"command": "ls"}).verdict
+        events = seen.since()
+
+    assert (before, after) == ("allow", "deny")
+    assert (seen.session.active, seen.session.effective_allowed_tools) == (("deploy",), ("Read",))
+    assert [type_of(event) for event in events].count("skill_loaded") == 1
+    (invoked,) = [event._asdict() for event in events if type_of(event) == "skill_invoked"]
+    assert (invoked["name"], invoked["effective_allowed_tools"]) == ("deploy", ["Read"])
+
+
+@pytest.mark.parametrize("way", OTHER_WAYS)
+def test_what_brings_no_instructions_to_a_model_opens_no_window(machine: Machine, way: str) -> None:
+    shelf = shelf_with(machine, "standard")
+    folder = machine.repo / SYSTEMS["standard"].root / "deploy"
+    (folder / "notes.md").write_text("Notes.\n")
+    (folder / "references").mkdir()
+
+    with watched(shelf, policy=ALLOWS_BASH) as seen:
+        OTHER_WAYS[way](seen.session)
+
+        assert seen.session.decide("Bash", {"command": "ls"}).verdict == "allow"
+        assert (seen.session.active, seen.session.effective_allowed_tools) == ((), None)
+
+
+def test_reading_a_skill_md_leaves_the_events_of_a_load_and_gives_the_text_each_time(machine: Machine) -> None:
+    with watched(shelf_with(machine, "standard")) as seen:
+        first = seen.session.call("skill_read", {"uri": "skill://deploy/SKILL.md"})
+        types = [type_of(event) for event in seen.since()]
+        second = seen.session.call("skill_read", {"uri": "skill://deploy/SKILL.md"})
+        loaded = seen.session.call("skill_load", {"name": "deploy"})
+        third = seen.session.call("skill_read", {"uri": "skill://deploy/SKILL.md"})
+        again = seen.session.call("skill_load", {"name": "deploy"})
+
+    assert types == ["tool_started", *READ, "tool_ended"]
+    assert first.text == second.text == third.text == TEXT.format(more="")
+    # The bare file lacks the list of files and the folder: the first load brings them, the second need not.
+    assert (loaded.data["already_loaded"], again.data["already_loaded"]) == (False, True)
+
+
+@pytest.mark.req("K-34")
+def test_a_skill_inside_another_is_not_read_around_its_own_rules(machine: Machine) -> None:
+    root = machine.repo / SYSTEMS["rip"].root
+    write_skill(root, "outer", "---\nname: outer\ndescription: Outer.\n---\nOuter.\n")
+    write_skill(root / "outer", "inner", "---\nname: inner\ndescription: Inner.\nallowed-tools: Read\n---\nInner.\n")
+    address = {"uri": "skill://outer/inner/SKILL.md"}
+
+    with watched(machine.shelf("rip")) as seen:
+        read = seen.session.call("skill_read", address)
+        active = seen.session.active
+    with watched(machine.shelf("rip"), policy={"deny": [{"tool": "skill_load", "skill_name": "inner"}]}) as seen:
+        denied = seen.session.call("skill_read", address)
+
+    assert (read.ok, active) == (True, ("inner",))
+    assert denied.error is not None
+    assert denied.error.code == "denied"
+
+
+@pytest.mark.parametrize("deactivated", [False, True])
+def test_a_restored_session_has_the_same_active_skills(machine: Machine, deactivated: bool) -> None:
+    with shelf_with(machine, "standard").session(preload=["deploy"]) as session:
+        if deactivated:
+            session.deactivate("deploy")
+        snapshot = session.snapshot()
+
+    with Session.restore(snapshot, machine.shelf()) as restored:
+        assert restored.snapshot() == snapshot
+        assert restored.active == (() if deactivated else ("deploy",))

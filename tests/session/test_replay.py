@@ -16,6 +16,8 @@ from support.trees import Machine, write_skill
 
 import skillshelf
 from skillshelf import ConfigurationError, Replay, Session, SkillError
+from skillshelf.catalog.load import digest_of
+from skillshelf.journal.events import type_of
 from skillshelf.journal.file import Journal
 from skillshelf.journal.format import RESERVED
 
@@ -39,6 +41,7 @@ def prepare(machine: Machine) -> Path:
 
 def everything(session: Session) -> None:
     """Loads, reads, denied calls, a script, and all that a user and a host do."""
+    session.system_prompt("You are helpful.")
     session.call("skill_load", {"name": "deploy", "args": "v2"})
     session.call("skill_load", {"name": "deploy", "args": "v2"})
     session.call("skill_read", {"uri": "skill://deploy/notes.md"})
@@ -50,6 +53,8 @@ def everything(session: Session) -> None:
     session.command("/skill:review the code")
     session.command("/skill:nonsense")
     session.resolve_mentions("$review and $deplo")
+    session.decide("Bash", {"command": "git status"})
+    session.decide("Write", {"content": "x" * 10_000})
     session.compact()
     session.call("skill_load", {"name": "deploy", "args": "v2"})
     session.activate("stranger")
@@ -75,6 +80,16 @@ def again(machine: Machine, path: Path, **options: Any) -> Replay:
     return skillshelf.replay(path, home=machine.home, env={}, **options)
 
 
+def rewritten(machine: Machine, events: list[dict[str, Any]]) -> Path:
+    """A journal with these events, chained again."""
+    path = machine.base / "rewritten.jsonl"
+    journal = Journal(str(path), session="x")
+    for event in events:
+        journal.append(event["type"], {key: value for key, value in event.items() if key not in RESERVED})
+    journal.close()
+    return path
+
+
 # State --------------------------------------------------------------------------------------------
 
 
@@ -91,7 +106,9 @@ def test_the_state_of_a_session_comes_back_from_its_events_alone(machine: Machin
     assert list(state.active) == snapshot["active"]
     assert list(state.preloaded) == snapshot["preloaded"]
     assert list(state.asked_for) == snapshot["asked_for"]
-    sent = [{key: value for key, value in entry.items() if key != "mtime_ms"} for entry in snapshot["loaded"]]
+    sent = [
+        {key: value for key, value in entry.items() if key not in ("mtime_ms", "whole")} for entry in snapshot["loaded"]
+    ]
     assert list(state.loaded) == sent
     assert [entry["uri"] for entry in state.read] == ["skill://deploy/notes.md", "skill://review"]
     assert (state.denied, state.ended) == (1, True)
@@ -193,7 +210,7 @@ def test_a_kept_content_that_somebody_changed_is_not_taken(machine: Machine) -> 
     ("change", "detail"),
     [
         (lambda m, s: (s / "SKILL.md").unlink(), "skill_catalog_updated: count, roots, digest differ"),
-        (lambda m, s: (s / "notes.md").unlink(), "the journal has skill_read, here it is tool_failed: File not found"),
+        (lambda m, s: (s / "notes.md").unlink(), "tool_ended: text_digest, text_bytes differ"),
         (lambda m, s: write_skill(m.repo / ".agents/skills", "new"), "skill_catalog_updated: count, roots differ"),
     ],
     ids=["a skill is gone", "a file is gone", "a skill is new"],
@@ -275,6 +292,231 @@ def test_a_journal_whose_end_is_open_is_compared_as_far_as_it_goes(machine: Mach
     for number in range(1, len(lines), 5):
         path.write_text("".join(lines[:number]))
         assert again(machine, path).differences == ()
+
+
+# What the model got ---------------------------------------------------------------------------------
+
+
+def what_the_model_gets(session: Session) -> None:
+    """A prompt, a load and a search."""
+    session.system_prompt("You are helpful.")
+    session.call("skill_load", {"name": "deploy"})
+    session.call("skill_search", {"query": "deploy a release"})
+
+
+def _add_a_file(machine: Machine, skill: Path) -> None:
+    (skill / "references").mkdir()
+    (skill / "references/more.md").write_text("More.\n")
+
+
+def _edit_a_body(machine: Machine, skill: Path) -> None:
+    other = machine.home / ".agents/skills/review/SKILL.md"
+    other.write_text(other.read_text() + "Deploy a release, deploy a release.\n")
+
+
+@pytest.mark.req("K-59", "K-49")
+@pytest.mark.parametrize(
+    ("change", "detail"),
+    [
+        (_add_a_file, "tool_ended: text_digest, text_bytes differ"),
+        (_edit_a_body, "tool_ended: text_digest, text_bytes differ"),
+    ],
+    ids=["a file added to a skill", "another answer of a search"],
+)
+def test_a_text_that_a_model_would_not_get_today_is_a_difference(
+    machine: Machine, change: Callable[[Machine, Path], None], detail: str
+) -> None:
+    skill = prepare(machine)
+    path, _ = recorded(machine, what_the_model_gets)
+    assert again(machine, path).differences == ()
+    change(machine, skill)
+
+    (difference,) = again(machine, path).differences
+
+    assert difference.detail == detail
+
+
+@pytest.mark.req("K-59")
+def test_a_prompt_whose_budget_changed_is_a_difference(machine: Machine) -> None:
+    prepare(machine)
+    path = machine.base / "run.jsonl"
+    with machine.shelf("omp", trust="ask").session(journal=path) as session:
+        session.system_prompt("base", tools=["bash"])
+        session.system_prompt("base", tools=["bash"])
+        session.system_prompt("another base", tools=["bash", "read"])
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    composed = [event for event in events if event["type"] == "prompt_composed"]
+    assert [(event["bytes"] > 0, event.get("read_tool", True)) for event in composed] == [(False, False), (True, True)]
+    assert composed[0]["base_digest"] == digest_of(b"base")
+    assert again(machine, path).differences == ()
+    composed[1]["digest"] = digest_of(b"another renderer")
+
+    (difference,) = again(machine, rewritten(machine, events)).differences
+
+    assert difference.detail == "prompt_composed: digest differs"
+
+
+@pytest.mark.req("K-59")
+@pytest.mark.parametrize("profile", ["standard", "mycodeagent"])
+def test_a_changed_renderer_is_a_difference(machine: Machine, profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from skillshelf.session import render
+
+    put(machine.repo / {"mycodeagent": "skills"}.get(profile, ".agents/skills"), "deploy")
+    path = machine.base / "run.jsonl"
+    tool = {"mycodeagent": "Skill"}.get(profile, "skill_load")
+    with machine.shelf(profile).session(journal=path) as session:
+        session.call(tool, {"name": "deploy"})
+        session.call(tool, {"name": "nonsense"})
+        session.load("deploy")
+    assert again(machine, path, trust="all").differences == ()
+    form = {"mycodeagent": "envelope"}.get(profile, "skill-content")
+    forms: Any = {**render.FORMS, form: lambda loaded, text, arguments: render.Rendered("another text")}
+    monkeypatch.setattr(render, "FORMS", forms)
+
+    (difference,) = again(machine, path, trust="all").differences
+
+    assert difference.detail == "tool_ended: text_digest, text_bytes differ"
+
+
+@pytest.mark.req("K-59")
+@pytest.mark.parametrize(
+    ("kind", "member", "value"),
+    [
+        ("skill_loaded", "frontmatter", {"name": "deploy", "description": "Does something else."}),
+        ("session_started", "roots", ["/elsewhere/skills"]),
+        ("skill_catalog_updated", "roots", []),
+        ("skill_catalog_updated", "collisions", []),
+        ("tool_ended", "text_digest", digest_of(b"another text")),
+        ("tool_ended", "text_bytes", 1),
+        ("tool_failed", "text_digest", digest_of(b"another text")),
+        ("tool_decided", "verdict", "deny"),
+        ("prompt_composed", "entries", 77),
+        ("session_started", "memory", "none"),
+    ],
+)
+def test_a_member_that_replay_does_not_repeat_is_a_difference(
+    machine: Machine, kind: str, member: str, value: Any
+) -> None:
+    put(machine.home / ".agents/skills", "deploy")
+    put(machine.home / ".claude/skills", "deploy")
+
+    def act(session: Session) -> None:
+        what_the_model_gets(session)
+        session.call("skill_load", {"name": "deplo"})
+        session.call("skill_load", {"name": "deploy"})
+        session.decide("Bash", {"command": "ls"})
+
+    path, _ = recorded(machine, act)
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    event = next(event for event in events if event["type"] == kind)
+    assert event.get(member) != value
+    event[member] = value
+
+    (difference,) = again(machine, rewritten(machine, events)).differences
+
+    assert kind == "session_started" or member in difference.detail
+
+
+@pytest.mark.req("K-49")
+def test_the_digest_of_a_binary_file_that_was_read_is_of_its_bytes(machine: Machine) -> None:
+    skill = prepare(machine)
+    data = bytes(range(256))
+    (skill / "logo.png").write_bytes(data)
+    events: list[Any] = []
+    with machine.shelf().session(on_event=events.append) as session:
+        result = session.call("skill_read", {"uri": "skill://deploy/logo.png"})
+
+    (read,) = [event for event in events if type_of(event) == "skill_read"]
+    (ended,) = [event for event in events if type_of(event) == "tool_ended"]
+    assert (read.digest, read.size) == (digest_of(data), len(data))
+    assert (ended.text_digest, ended.text_bytes) == (digest_of(result.text.encode()), len(result.text))
+
+
+@pytest.mark.req("K-49")
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("skill_load", {"name": "deploy", "args": "v2"}),
+        ("skill_load", {"name": "deplo"}),
+        ("skill_search", {"query": "deploy"}),
+        ("skill_read", {"uri": "skill://deploy/notes.md"}),
+        ("nonsense", {}),
+    ],
+)
+def test_every_call_is_recorded_with_the_digest_of_its_text(machine: Machine, tool: str, given: Any) -> None:
+    prepare(machine)
+    events: list[Any] = []
+    with machine.shelf().session(on_event=events.append) as session:
+        text = session.call(tool, given).text.encode()
+
+    ended = events[-2]
+    assert (ended.text_digest, ended.text_bytes) == (digest_of(text), len(text))
+
+
+def test_the_text_of_an_envelope_is_recorded_without_its_time(machine: Machine) -> None:
+    put(machine.repo / "skills", "deploy")
+    events: list[Any] = []
+    with machine.shelf("mycodeagent").session(on_event=events.append) as session:
+        result = session.call("Skill", {"name": "deploy"})
+
+    envelope = json.loads(result.text)
+    envelope["stats"]["time_ms"] = 0
+    text = json.dumps(envelope, indent=2, ensure_ascii=False).encode()
+    assert events[-2].text_digest == digest_of(text)
+
+
+# Memory -------------------------------------------------------------------------------------------
+
+
+def messages(session: Session) -> None:
+    """A load, a load that the model still sees, and one after its messages were trimmed."""
+    sent = session.call("skill_load", {"name": "deploy"})
+    seen = {digest_of(sent.text.encode())}
+    assert session.call("skill_load", {"name": "deploy"}, visible=seen).data["already_loaded"]
+    assert not session.call("skill_load", {"name": "deploy"}, visible=()).data["already_loaded"]
+
+
+@pytest.mark.req("K-59")
+@pytest.mark.parametrize("memory", ["messages", "none"])
+def test_a_session_without_a_memory_of_its_own_replays_equal(machine: Machine, memory: str) -> None:
+    prepare(machine)
+
+    def load_twice(session: Session) -> None:
+        for _ in range(2):
+            assert not session.call("skill_load", {"name": "deploy"}).data["already_loaded"]
+
+    path, _ = recorded(machine, messages if memory == "messages" else load_twice, memory=memory)
+
+    assert again(machine, path).differences == ()
+
+
+@pytest.mark.req("K-59")
+@pytest.mark.parametrize("memory", ["messages", "none"])
+def test_a_reminder_of_a_text_that_was_never_sent_is_a_difference(machine: Machine, memory: str) -> None:
+    prepare(machine)
+    path, _ = recorded(machine, messages, memory="messages")
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    ended = next(n for n, event in enumerate(events) if event["type"] == "tool_ended")
+    (first,) = [event for event in events[:ended] if event["type"] == "skill_invoked"]
+    first["repeat"] = True
+    events[0]["memory"] = memory
+    kept = [event for event in events if event["type"] not in ("skill_loaded", "override_proposed")]
+    path = rewritten(machine, kept)
+
+    (difference,) = again(machine, path).differences
+
+    assert difference.detail == "the journal has skill_invoked, here it is skill_loaded"
+
+
+def test_a_journal_says_whom_a_session_served(machine: Machine) -> None:
+    prepare(machine)
+    given = {"client": "editor 1.2", "subject": "user-7", "per_request": True, "memory": "none"}
+    path, _ = recorded(machine, lambda session: None, **given)
+
+    first = json.loads(path.read_text().splitlines()[0])
+
+    assert {key: first[key] for key in given} == given
+    assert again(machine, path).differences == ()
 
 
 # Strangers ----------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from skillshelf.core.text import cut, field, fold, path_text
 from skillshelf.core.values import CatalogSkill, tools_text
 
 __all__ = [
+    "EXTRA_FIELDS",
     "SYSTEM_RULES",
     "CatalogText",
     "available_skills_with_location",
@@ -179,13 +180,16 @@ def _element(context: PromptContext, length: int | None, count: int, *, hint: st
     return "\n".join([*lines, "</available_skills>"])
 
 
+EXTRA_FIELDS: Mapping[str, Callable[[CatalogSkill], str | None]] = {
+    "compatibility": lambda skill: skill.metadata.compatibility,
+    "allowed-tools": lambda skill: tools_text(skill.frontmatter.get("allowed-tools")),
+}
+"""The fields that a policy may add to the catalog, and how each is written."""
+
+
 def _extra(skill: CatalogSkill, names: tuple[str, ...]) -> list[str]:
     """Return the extra fields that the policy allows."""
-    values = {
-        "compatibility": skill.metadata.compatibility,
-        "allowed-tools": tools_text(skill.frontmatter.get("allowed-tools")),
-    }
-    return [f"    <{name}>{field(value)}</{name}>" for name in names if (value := values.get(name))]
+    return [f"    <{name}>{field(value)}</{name}>" for name in names if (value := EXTRA_FIELDS[name](skill))]
 
 
 # The other forms ----------------------------------------------------------------------------------

@@ -118,7 +118,9 @@ def _counted(record: Mapping[str, Any], name: str, noun: str) -> str:
 def _session_started(record: Mapping[str, Any]) -> str:
     policy = record.get("policy")
     name = policy.get("name") if isinstance(policy, dict) else policy
-    return f"profile {_of(record, 'profile')}, policy {_value(name) or '?'}, in {_of(record, 'cwd')}"
+    served = _with(record, "client", ", for {}") + _with(record, "subject", " ({})")
+    one = ", one request" if record.get("per_request") is True else ""
+    return f"profile {_of(record, 'profile')}, policy {_value(name) or '?'}, in {_of(record, 'cwd')}{served}{one}"
 
 
 def _catalog(record: Mapping[str, Any]) -> str:
@@ -149,7 +151,8 @@ def _output(record: Mapping[str, Any]) -> str:
 def _ended(record: Mapping[str, Any]) -> str:
     return (
         f"exit {_of(record, 'exit_code')}{_with(record, 'duration_ms', ', {} ms')}"
-        f"{_with(record, 'truncated', ', output cut')}{_with(record, 'artifacts', ', kept: {}')}"
+        f"{_with(record, 'text_bytes', ', {} bytes of text')}{_with(record, 'truncated', ', output cut')}"
+        f"{_with(record, 'artifacts', ', kept: {}')}"
     )
 
 
@@ -157,6 +160,17 @@ def _decided(record: Mapping[str, Any]) -> str:
     return (
         f"{_of(record, 'verdict')}: {_of(record, 'tool')} for {_of(record, 'name', 'no skill')}"
         f"{_with(record, 'script', ' script {}')}{_with(record, 'rule', ', {}')}{_with(record, 'by', ', by {}')}"
+    )
+
+
+def _prompt(record: Mapping[str, Any]) -> str:
+    omitted = f", {_counted(record, 'omitted', 'skill')} omitted" if record.get("omitted") else ""
+    return f"{_of(record, 'bytes')} bytes with {_counted(record, 'entries', 'skill')}{omitted}"
+
+
+def _tool_decided(record: Mapping[str, Any]) -> str:
+    return (
+        f"{_of(record, 'verdict')}: {_of(record, 'tool')}{_with(record, 'args', ' {}')}{_with(record, 'rule', ', {}')}"
     )
 
 
@@ -182,6 +196,8 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "tool_ended": _ended,
     "tool_failed": lambda record: f"{_with(record, 'code', '{}: ')}{_of(record, 'error')}",
     "permission_decided": _decided,
+    "prompt_composed": _prompt,
+    "tool_decided": _tool_decided,
     "tool_answered": lambda record: f"{_of(record, 'verdict')}: {_of(record, 'tool')}{_with(record, 'by', ', by {}')}",
     "result_dropped": lambda record: "the caller was cancelled: the model did not get the result",
     "context_compacted": lambda record: f"{_counted(record, 'skills', 'skill')} no longer in the context",

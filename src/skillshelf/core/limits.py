@@ -11,6 +11,9 @@ __all__ = [
     "CHECKED_MENTIONS",
     "CHECKED_PAGES",
     "CHECKED_SCRIPTS",
+    "CLIENT_IDLE_SECONDS",
+    "CLIENT_SESSIONS",
+    "CLIENT_TEXT_CHARS",
     "CONFIG_BYTES",
     "COPIED_BYTES",
     "DESCRIPTION_SHOWN",
@@ -20,6 +23,7 @@ __all__ = [
     "FRONTMATTER_KEYS",
     "INDEXES_KEPT",
     "INDEX_WAIT_SECONDS",
+    "JOURNAL_ARGUMENT_BYTES",
     "JOURNAL_DEPTH",
     "JOURNAL_LINE_BYTES",
     "JOURNAL_LOCK_SECONDS",
@@ -27,6 +31,7 @@ __all__ = [
     "JOURNAL_NAMES",
     "JOURNAL_PROBLEMS",
     "JOURNAL_SESSIONS",
+    "LINKS_FOLLOWED",
     "LISTED_CHILDREN",
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
@@ -70,6 +75,8 @@ __all__ = [
     "STRAY_FOLDERS",
     "STREAMS_AT_ONCE",
     "SURVEY_DIRECTORIES",
+    "TREE_BYTES",
+    "TREE_FILES",
     "WALK_DEPTH",
     "WALK_DIRECTORIES",
     "WARNINGS_TOLD",
@@ -103,6 +110,9 @@ STRAY_FOLDERS = 1_000
 WALK_DEPTH = 64
 """Depth at which a walk ends if the profile sets none: each level keeps one descriptor open."""
 
+LINKS_FOLLOWED = 40
+"""Links that one path inside a skill may lead through, as in the kernel."""
+
 CHECKED_DIRECTORIES = 200_000
 """Folders without a skill that a path given to `check` may hold before its walk stops; five files count as one."""
 
@@ -123,6 +133,12 @@ LISTED_CHILDREN = 512
 
 LISTED_ENTRIES = 20_000
 """Entries of one skill's folder that are visited to list its files."""
+
+TREE_FILES = 512
+"""Files of a skill whose tree digest decides something; the command `digest` has no such limit."""
+
+TREE_BYTES = 16 * 1024 * 1024
+"""Bytes of all files of such a skill, by their sizes before any is read."""
 
 PUBLISHED_FILES = 512
 """Files of one skill that a server publishes by the skills extension of MCP."""
@@ -149,7 +165,16 @@ REQUESTS_AT_ONCE = 64
 """Concurrent requests over HTTP."""
 
 STREAMS_AT_ONCE = 256
-"""Concurrent event streams over HTTP, and clients that are remembered."""
+"""Concurrent event streams over HTTP, and clients that are notified of changes."""
+
+CLIENT_SESSIONS = 256
+"""Client sessions of the older era of MCP over HTTP; a new one ends the one that was idle longest."""
+
+CLIENT_IDLE_SECONDS = 3600
+"""Time without a request after which such a client session is ended."""
+
+CLIENT_TEXT_CHARS = 2 * 1024 * 1024
+"""Characters of texts that a client session of the MCP server keeps; after that it drops them."""
 
 BODY_SECONDS = 30
 """Time for a client to send one request."""
@@ -188,6 +213,9 @@ JOURNAL_LINE_BYTES = 1024 * 1024
 
 JOURNAL_MEMBER_BYTES = 16 * 1024
 """Bytes of a member of an event that is too long as a whole; a longer member is cut and its digest kept."""
+
+JOURNAL_ARGUMENT_BYTES = 4 * 1024
+"""Bytes of the arguments of a host's tool in an event; of longer ones the event has the digest."""
 
 JOURNAL_DEPTH = 32
 """Levels of nesting in an event."""

@@ -26,6 +26,10 @@ class SessionStarted(NamedTuple):
     version: str
     preload: list[str] = []
     restored: bool = False
+    client: str | None = None
+    subject: str | None = None
+    per_request: bool = False
+    memory: Literal["session", "messages", "none"] = "session"
 
 
 class SessionEnded(NamedTuple):
@@ -158,6 +162,8 @@ class ToolEnded(NamedTuple):
     artifacts: list[dict[str, Any]] = []
     truncated: bool = False
     reason: str | None = None
+    text_digest: str | None = None
+    text_bytes: int | None = None
 
 
 class ToolFailed(NamedTuple):
@@ -166,6 +172,30 @@ class ToolFailed(NamedTuple):
     tool_id: str
     code: str
     error: str
+    text_digest: str | None = None
+    text_bytes: int | None = None
+
+
+class PromptComposed(NamedTuple):
+    """A system prompt was composed; one that is equal to the last one is not recorded again."""
+
+    digest: str
+    bytes: int
+    entries: int
+    omitted: int
+    base_digest: str
+    read_tool: bool = True
+
+
+class ToolDecided(NamedTuple):
+    """The policy decided about a tool of the host, which the host asked for."""
+
+    tool: str
+    verdict: Literal["allow", "deny", "confirm"]
+    rule: str | None
+    reason: str = ""
+    args: Any = None
+    args_digest: str | None = None
 
 
 class ResultDropped(NamedTuple):
@@ -225,6 +255,8 @@ Event = (
     | ToolStderr
     | ToolEnded
     | ToolFailed
+    | PromptComposed
+    | ToolDecided
     | ResultDropped
     | ToolAnswered
     | SkillMentioned
@@ -244,12 +276,18 @@ EVENTS: Mapping[str, type[Any]] = {_type_name(kind): kind for kind in get_args(E
 """Every event type by its `type` in a journal, in the usual order."""
 
 MEMBERS: Mapping[str, str] = {
-    "args": "the arguments as they were given; of `skill_invoked` the text for the skill",
+    "args": "the arguments as they were given; of `skill_invoked` the text for the skill; of `tool_decided` missing if "
+    "there are none or they are long",
+    "args_digest": "SHA-256 of the arguments as JSON, where they are too long to be recorded; replay then takes the "
+    "decision from the journal",
     "artifacts": "files that hold an output whole: `path`, `bytes`, `digest`",
+    "base_digest": "SHA-256 of what the host gave: its own prompt and the agents context; not compared by replay",
     "by": "the source of the decision: `default` (no rule applies), `rule`, `user` (answered a question), "
     "`remembered` (an earlier answer), `nobody` (no user to ask), `person` (a person ran the command), `author` (the "
     "skill is closed to models), `disabled`",
+    "bytes": "the size of our part of the system prompt",
     "chunk": "a part of the output, as text",
+    "client": "the client program, where a server knows it: its name and version",
     "code": "the code of the error, as in a tool result",
     "collisions": "names of several skills: `name`, `path` of the shadowed skill, and `by`, the path of the winner",
     "command": "the whole `/skill:` command, if it was one",
@@ -257,10 +295,11 @@ MEMBERS: Mapping[str, str] = {
     "cwd": "the working directory",
     "detail": "the message",
     "digest": "SHA-256 of the file; of `skill_catalog_updated`, of the catalog text for the model; of "
-    "`permission_decided`, of the script",
+    "`permission_decided`, of the script; of `prompt_composed`, of our part: rules, catalog and preloaded skills",
     "dir": "the folder of the skill, as found",
     "effective_allowed_tools": "the host's tools that `allowed-tools` of the active skills leave; missing if they "
     "narrow nothing",
+    "entries": "the number of skills that the catalog in the prompt lists",
     "error": "the error message",
     "events": "the number of events of the session, this one included",
     "exit_code": "the exit status of a script; 0 for any other tool",
@@ -268,14 +307,19 @@ MEMBERS: Mapping[str, str] = {
     "frontmatter": "every field of the frontmatter, unknown ones included",
     "key": "the field of the frontmatter",
     "kind": "the rule of a warning; the subject of a proposal",
+    "memory": "what decides that a text is still in the context: the `session` (also if the member is missing), the "
+    "`messages` of each call, or nothing (`none`: every load is whole)",
     "mode": "`auto` for a call by a model, `manual` for an action of a person",
     "name": "the name of the skill; of `tool_started` the tool",
     "names": "the skills that the text names",
+    "omitted": "the number of skills that the budget left out of the catalog in the prompt",
     "path": "the `SKILL.md` as found; of `skill_read` the file",
+    "per_request": "true if the session is one request, because the transport has no sessions",
     "policy": "the policy with all its rules",
     "preload": "the skills that were loaded at the start",
     "profile": "the profile",
-    "reason": "the reason why the script was stopped, if it was",
+    "read_tool": "false if the host has no tool `read`, without which some profiles list no skills",
+    "reason": "the reason why the script was stopped, if it was; of `tool_decided` the reason for the decision",
     "ref": "the reference under which the session keeps the text",
     "repeat": "true if the model already has this version",
     "restored": "true if the session continues a snapshot, which replay cannot repeat",
@@ -283,9 +327,13 @@ MEMBERS: Mapping[str, str] = {
     "rule": "the rule that decided, or null",
     "script": "the path of the script, relative to its skill",
     "size": "the size of the file in bytes",
+    "subject": "the person or service that a server authenticated",
+    "text_bytes": "the size of the text that a model gets for this call",
+    "text_digest": "SHA-256 of the text that a model gets for this call (for a person, of the same text); in an "
+    "envelope `time_ms` counts as 0. Of `tool_failed`, of the message with its candidates",
     "skills": "the paths of the skills that the model had; of `result_dropped` those that it did not get",
     "timeout_ms": "the time limit of a script",
-    "tool": "the tool in question, by the name that rules use",
+    "tool": "the tool in question, by the name that rules use; of `tool_decided` as the host calls it",
     "tool_id": "counts the calls of a session: `t1`, `t2`, …",
     "tools": "the patterns that the skill may allow",
     "truncated": "true if the output was cut",

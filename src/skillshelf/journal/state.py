@@ -101,7 +101,8 @@ class _Builder:
         if self._act is None:
             return
         if self._to_preload:
-            self.change(preloaded=(*self.state.preloaded, event.name))
+            preloaded = (*self.state.preloaded, event.name)
+            self.change(preloaded=preloaded, active=_with(self.state.active, event.path))
         elif event.mode == "auto" or self._act.command is not None:
             self._sent(event)
 
@@ -195,6 +196,9 @@ class OpenCalls:
     def follow(self, record: Mapping[str, Any]) -> tuple[OpenCall | None, str | None]:
         """Return the call that an event belongs to, and the skill that it concerns."""
         session, kind = record["session"], record["type"]
+        if kind == "tool_decided":
+            # A tool of the host: it belongs to no call of ours.
+            return None, None
         if kind == "tool_started":
             call = OpenCall(_text(record.get("name")) or "?", record["ts_ms"], _skill_in(record.get("args")))
             self._begin(session, str(record.get("tool_id")), call)
@@ -320,6 +324,7 @@ _COUNTED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "tool_started": lambda _: "calls",
     "tool_failed": lambda record: "" if record.get("code") == "denied" else "failed",
     "permission_decided": lambda record: "denied" if record.get("verdict") == "deny" else "",
+    "tool_decided": lambda record: "denied" if record.get("verdict") == "deny" else "",
     "skill_loaded": lambda record: "loaded",
     "skill_read": lambda record: "read",
     "skill_invoked": lambda record: "repeated" if record.get("repeat") is True else str(record.get("mode")),

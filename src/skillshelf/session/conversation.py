@@ -4,15 +4,17 @@
 permission, loads it, records what happened and returns the result. `ENTRIES` says which steps each entry takes.
 """
 
+import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from skillshelf.catalog import load as loader
-from skillshelf.catalog.load import LoadedSkill, digest_of, parse_address
+from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
 from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_model
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, Trust
+from skillshelf.core import files
 from skillshelf.core.environment import Environment
 from skillshelf.core.limits import OUTPUT_BLOCK, RESOURCE_BYTES
 from skillshelf.core.text import fold, is_false
@@ -20,15 +22,17 @@ from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,
+    LimitExceeded,
     PermissionDenied,
     ResourceNotFound,
     SkillError,
     SkillNotFound,
+    SkillNotUsable,
     SkillsDisabled,
     kind_of,
 )
 from skillshelf.session.effects import Effects, real_effects
-from skillshelf.session.entries import ENTRIES, EntryName, EntrySteps
+from skillshelf.session.entries import ENTRIES, EntryName, EntrySteps, PermissionStep
 from skillshelf.session.permissions import NAMES_OF_TOOLS, Permissions
 from skillshelf.session.policy import (
     Confirm,
@@ -36,6 +40,7 @@ from skillshelf.session.policy import (
     Policy,
     SkillToolLimits,
     Verdict,
+    covers_run,
     decide_tool,
     effective_tools,
     is_granted,
@@ -43,7 +48,7 @@ from skillshelf.session.policy import (
 )
 from skillshelf.session.recorder import RecordingOptions, RunningCall, open_recorder
 from skillshelf.session.render import Rendered, as_follow_up, render
-from skillshelf.session.results import load_result, message_text, reminder_result, run_result
+from skillshelf.session.results import load_result, message_text, reminder_result, run_result, with_warnings
 from skillshelf.session.tools import ToolError, ToolResult
 
 if TYPE_CHECKING:
@@ -66,7 +71,11 @@ __all__ = [
 
 
 class SentSkill(NamedTuple):
-    """One version of a skill that was sent; `in_context` is False after the context was compacted."""
+    """One version of a skill that was sent.
+
+    `in_context` is False after the context was compacted. `whole` is False if the text was cut, or was the bare file:
+    such a version is not a reason to leave out the text of the next load.
+    """
 
     name: str
     path: str
@@ -75,6 +84,7 @@ class SentSkill(NamedTuple):
     arguments: str
     ref: str
     in_context: bool
+    whole: bool = True
 
     def is_version(self, loaded: LoadedSkill, arguments: str) -> bool:
         """Return True if this version was sent; a changed time counts as much as a changed text."""
@@ -92,21 +102,31 @@ class SentTexts:
     def in_context(self, loaded: LoadedSkill, arguments: str) -> SentSkill | None:
         """Return the entry of this version if it was sent and is still in the context."""
         sent = self.skills.get(loaded.skill.path)
-        return sent if sent and sent.in_context and sent.is_version(loaded, arguments) else None
+        return sent if sent and sent.in_context and sent.whole and sent.is_version(loaded, arguments) else None
 
-    def add_skill(self, loaded: LoadedSkill, arguments: str, text: str) -> str:
+    def add_skill(self, loaded: LoadedSkill, arguments: str, text: str, *, whole: bool = True) -> str:
         """Record that a version was sent and return its reference, which is the same for the same version."""
-        path = loaded.skill.path
-        sent = self.skills.get(path)
-        if sent is not None and sent.is_version(loaded, arguments):
-            ref = sent.ref
-            self._texts[ref] = text
+        sent = self.skills.get(loaded.skill.path)
+        if sent is not None and sent.is_version(loaded, arguments) and sent.ref.startswith("load-"):
+            self._texts[sent.ref] = text
         else:
-            ref = self.add_text("load", text)
-        self.skills[path] = SentSkill(
-            loaded.skill.name, path, loaded.mtime_ms, loaded.digest, arguments, ref, in_context=True
+            sent = None
+        self._add_version(loaded, arguments, sent.ref if sent else self.add_text("load", text), whole=whole)
+        return self.skills[loaded.skill.path].ref
+
+    def add_file(self, loaded: LoadedSkill, ref: str) -> None:
+        """Record that the SKILL.md of a version was sent as a file, under the reference of its text."""
+        known = self.skills.get(loaded.skill.path)
+        if known is None or not known.in_context or not known.is_version(loaded, known.arguments):
+            self._add_version(loaded, "", ref, whole=False)
+
+    def _add_version(self, loaded: LoadedSkill, arguments: str, ref: str, *, whole: bool) -> None:
+        skill = loaded.skill
+        known = self.skills.get(skill.path)
+        has_whole = known is not None and known.in_context and known.whole and known.is_version(loaded, arguments)
+        self.skills[skill.path] = SentSkill(
+            skill.name, skill.path, loaded.mtime_ms, loaded.digest, arguments, ref, True, whole or has_whole
         )
-        return ref
 
     def add_text(self, kind: str, text: str, *, key: str | None = None) -> str:
         """Keep a text until the session ends and return its reference; the same `key` gives the same reference."""
@@ -123,6 +143,10 @@ class SentTexts:
         if ref not in self._texts:
             raise ResourceNotFound(f"reference {ref}")
         return self._texts[ref]
+
+    def drop_texts(self) -> None:
+        """Drop the texts; a reference stays taken, so that no later text gets it."""
+        self._texts = dict.fromkeys(self._texts, "")
 
     def compact(self) -> None:
         """Mark everything as no longer in the context; references still resolve."""
@@ -288,7 +312,8 @@ class Conversation:
             effects=self.effects,
             shadows_another=self._shadows_another,
         )
-        self.listed = {skill.name: skill for skill in self.skills}
+        # Of one name the skill that is told to the model, if there is one.
+        self.listed = {skill.name: skill for skill in sorted(self.skills, key=lambda skill: skill.hidden is None)}
 
     def _shadows_another(self, skill: CatalogSkill) -> bool:
         return any(loser.by == skill.path and not loser.same_file for loser in self.shelf.catalog.shadowed)
@@ -331,11 +356,41 @@ class Conversation:
         with self.recorder.act(tool, given, mode=mode, command=command) as act:
             yield act
 
-    def resolve(self, name: str | None, path: str | None = None) -> CatalogSkill:
-        """Return the one skill of a path, or else of a name."""
+    def resolve(
+        self, name: str | None, path: str | None = None, *, permission: PermissionStep = "model"
+    ) -> CatalogSkill:
+        """Return the one skill of a path, or else of a name: among the skills that this caller may have."""
         if not self.shelf.settings.enabled:
             raise SkillsDisabled
-        return loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.environment.cwd)
+        is_shown = permission == "show"
+        return loader.resolve(
+            self.skills,
+            name=name,
+            path=path,
+            cwd=self.shelf.environment.cwd,
+            may_have=None if is_shown else lambda skill: self._may_have(skill, permission),
+            catalog=self.shelf.catalog,
+            withheld=(lambda path: False) if is_shown else self._is_withheld,
+        )
+
+    def _may_have(self, skill: CatalogSkill, permission: PermissionStep) -> bool:
+        """Return True if a skill is not hidden from a caller; a user may invoke what its author hides from models."""
+        if permission in ("command", "mention") and not is_for_users(skill):
+            return False
+        by_author = skill.hidden == "disable-model-invocation"
+        return skill.hidden is None or (
+            by_author and (permission != "model" or skill.name in self.permissions.requested)
+        )
+
+    def _is_withheld(self, path: str) -> bool:
+        """Return True if a file lies in a folder of skills that the user has not trusted."""
+        if self.shelf.trust == "all":
+            return False
+        from skillshelf.catalog.search_roots import resolve_roots
+
+        shelf = self.shelf
+        roots = resolve_roots(shelf.profile, shelf.environment, shelf.settings, trust=shelf.trust).roots
+        return any(not root.trusted and files.is_inside(path, root.path) for root in roots)
 
     # One sequence for every entry -----------------------------------------------------------------
 
@@ -344,8 +399,7 @@ class Conversation:
     ) -> list[UsedSkill]:
         """Resolve, permit, load, record and deliver a skill, as the entry's row in `ENTRIES` says.
 
-        There is one skill in the result, except for a mention: a name can mean several skills, or none that is
-        permitted.
+        There is one skill in the result, except for a mention that is not permitted.
         """
         steps = ENTRIES[entry]
         permitted = [skill for skill in self._resolve(steps, name, path) if self._permit(steps, skill)]
@@ -358,10 +412,8 @@ class Conversation:
         return self.use(entry, name, path, arguments)[0]
 
     def _resolve(self, steps: EntrySteps, name: str | None, path: str | None) -> Sequence[CatalogSkill]:
-        if steps.resolve == "all":
-            return [skill for skill in self.skills if skill.name == name]
         try:
-            return [self.resolve(name, path)]
+            return [self.resolve(name, path, permission=steps.permission)]
         except SkillNotFound:
             if steps.resolve != "listed" or path is not None or name not in self.listed:
                 raise
@@ -390,12 +442,12 @@ class Conversation:
         if steps.render == "unloaded":
             self._record_use(steps, skill, None, arguments, None, repeat=False)
             return UsedSkill(skill)
-        loaded = self.effects.load(skill, self.profile)
+        loaded = self._load(skill)
         rendered = self._render(steps, loaded, arguments)
         warnings = (*loaded.warnings, *rendered.warnings)
         sent = None
+        self._warn(warnings if steps.text == "sent" else loaded.warnings)
         if steps.text == "sent":
-            self.warnings += warnings
             sent = self._in_context(loaded, arguments, rendered.text)
         if sent is None:
             self._record_load(loaded, warnings)
@@ -404,9 +456,23 @@ class Conversation:
         if ref is None:
             return UsedSkill(skill, loaded, warnings)
         if sent is not None:
-            return UsedSkill(skill, loaded, warnings, reminder_result(loaded, ref))
+            return UsedSkill(skill, loaded, warnings, with_warnings(reminder_result(loaded, ref), warnings))
         result = load_result(loaded, rendered.text, ref, self.profile, root=lambda: self.shelf.project_root)
-        return UsedSkill(skill, loaded, warnings, result)
+        return UsedSkill(skill, loaded, warnings, with_warnings(result, warnings))
+
+    def _load(self, skill: CatalogSkill) -> LoadedSkill:
+        """Load a skill; entries of its `allowed-tools` that are not understood are among its warnings."""
+        loaded = self.effects.load(skill, self.profile)
+        patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
+        if self.profile.allowed_tools != "narrow" or patterns is None or not patterns[1]:
+            return loaded
+        message = f"not understood in allowed-tools, so it allows nothing: {', '.join(map(fold, patterns[1]))}"
+        warning = Diagnostic(skill.path, "allowed-tools-pattern", message, None)
+        return loaded._replace(warnings=(*loaded.warnings, warning))
+
+    def _warn(self, warnings: Iterable[Diagnostic]) -> None:
+        """Add warnings to those of the session, each once."""
+        self.warnings += [warning for warning in warnings if warning not in self.warnings]
 
     def _in_context(self, loaded: LoadedSkill, arguments: str, text: str) -> SentSkill | None:
         """Return the entry of this version if the model still has its whole text."""
@@ -434,11 +500,6 @@ class Conversation:
     def _record_load(self, loaded: LoadedSkill, warnings: Sequence[Diagnostic]) -> None:
         """Record a load and the changes that the skill proposes to the host."""
         skill = loaded.skill
-        patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
-        if self.profile.allowed_tools == "narrow" and patterns is not None and patterns[1]:
-            message = f"not understood in allowed-tools, so it allows nothing: {', '.join(map(fold, patterns[1]))}"
-            self.warnings.append(Diagnostic(skill.path, "allowed-tools-pattern", message, None))
-            warnings = (*warnings, self.warnings[-1])
         self.recorder.loaded(loaded, warnings)
         known = [proposal for proposal in self.proposals if proposal.path != skill.path]
         for key, kind in _PROPOSAL_FIELDS.items():
@@ -462,12 +523,11 @@ class Conversation:
         repeat: bool,
     ) -> None:
         """Record that a skill was used; activate or preload it if the entry does so."""
+        itself = [loaded] if loaded and steps.counts_itself else []
+        tools = self.effective_tools([*self.active.values(), *itself])
+        self.recorder.invoked(skill, arguments, ref=ref, repeat=repeat, tools=tools)
         if steps.event == "skill_activated":
             self.recorder.record("skill_activated", name=skill.name, path=skill.path)
-        else:
-            itself = [loaded] if loaded and steps.counts_itself else []
-            tools = self.effective_tools([*self.active.values(), *itself])
-            self.recorder.invoked(skill, arguments, ref=ref, repeat=repeat, tools=tools)
         if loaded and steps.activates:
             self._activate(loaded)
         if loaded and steps.preloads:
@@ -492,6 +552,8 @@ class Conversation:
         with self.recorder.act(steps.event_tool or steps.rule, {"name": name}, mode=steps.mode):
             try:
                 self.use("preload", name)
+            except SkillNotUsable as error:
+                raise ConfigurationError(str(error)) from None
             except SkillNotFound:
                 known = ", ".join(skill.name for skill in visible_to_model(self.skills)) or "none"
                 raise ConfigurationError(f"Unknown skill: {name}. Available: {known}") from None
@@ -521,14 +583,45 @@ class Conversation:
     ) -> "tuple[Resource, str]":
         """Resolve, permit, read and record a file of a skill; return it with the reference of its text.
 
-        `entry` is a row of `ENTRIES` for reads: resolving and permission are the same for a file as for the skill.
+        `entry` is a row of `ENTRIES` for reads: resolving and permission are the same for a file as for the skill. A
+        SKILL.md that is read for a model is a load of its skill, in the form of a file.
         """
         steps = ENTRIES[entry]
-        (skill,) = self._resolve(steps, parse_address(uri).name, path)
+        address = parse_address(uri)
+        (skill,) = self._resolve(steps, address.name, path)
         self._permit(steps, skill)
+        owner = self._owner_of(skill, address.segments) if steps.activates else None
+        if owner is not None:
+            if owner.path != skill.path:
+                self._permit(steps, owner)
+            return self._read_instructions(steps, owner, uri, limit)
         resource = self.effects.read(uri, skill, self.profile, limit)
         ref = self.sent.add_text("read", resource.content, key=f"{uri} {resource.digest}")
         self.recorder.read(skill, resource, ref)
+        return resource, ref
+
+    def _owner_of(self, skill: CatalogSkill, segments: Sequence[str]) -> CatalogSkill | None:
+        """Return the skill whose SKILL.md a path in a skill leads to: itself, one inside it, or None."""
+        if not segments or tuple(segments) == (SKILL_FILE,):
+            return skill
+        real = files.real_path(os.path.join(skill.real_dir, *segments))
+        return next((other for other in (skill, *self.skills) if other.real_path == real), None)
+
+    def _read_instructions(
+        self, steps: EntrySteps, skill: CatalogSkill, uri: str, limit: int
+    ) -> "tuple[Resource, str]":
+        """Load a skill whose SKILL.md was asked for as a file, and record it as every other load."""
+        loaded = self._load(skill)
+        if len(loaded.data) > limit:
+            raise LimitExceeded(f"{SKILL_FILE} has {len(loaded.data)} bytes; at most {limit} are read")
+        resource = resource_of(uri, skill.path, SKILL_FILE, loaded.data, self.profile)
+        ref = self.sent.add_text("read", resource.content, key=f"{uri} {resource.digest}")
+        self._warn(loaded.warnings)
+        if steps.text == "sent":
+            self.sent.add_file(loaded, ref)
+        self._record_load(loaded, loaded.warnings)
+        self.recorder.read(skill, resource, ref)
+        self._record_use(steps, skill, loaded, "", ref, repeat=False)
         return resource, ref
 
     def run_script(
@@ -542,10 +635,11 @@ class Conversation:
         on_output: "OnOutput | None" = None,
     ) -> "tuple[Run, ToolResult]":
         """Run a script after the policy allowed this skill, script and digest."""
-        skill = self.resolve(name)
+        skill = self.resolve(name, permission="show" if by_user else "model")
         found = self.effects.find_script(skill.real_dir, script)
         digests = {"digest": found.digest, "folder_digest": found.folder_digest}
-        self.permissions.require("skill_run", skill, by_user=by_user, script=found.path, **digests)
+        narrowed = None if by_user else self._narrowed_run(name, found.path, args)
+        self.permissions.require("skill_run", skill, by_user=by_user, script=found.path, narrowed=narrowed, **digests)
         policy = self.permissions.policy
         run = self.effects.run(
             skill.real_dir,
@@ -577,13 +671,14 @@ class Conversation:
             return None
         return effective_tools(self.permissions.policy, [_window(loaded) for loaded in active])
 
+    def is_skill_tool(self, tool: str) -> bool:
+        """Return True for a tool of ours, False for one of the host."""
+        return tool in (*self.profile.tools, "skill_load", "skill_read", "skill_run", "skill_search")
+
     def decide(self, tool: str, given: Mapping[str, Any]) -> Decision:
         """Return the policy's decision on a call of any tool."""
-        if tool not in (*self.profile.tools, "skill_load", "skill_read", "skill_run", "skill_search"):
-            windows = [_window(loaded) for loaded in self.active.values()]
-            if self.profile.allowed_tools != "narrow":
-                windows = [window._replace(patterns=None) for window in windows]
-            return decide_tool(self.permissions.policy, tool, given, windows)
+        if not self.is_skill_tool(tool):
+            return decide_tool(self.permissions.policy, tool, given, self._windows())
         rule = NAMES_OF_TOOLS[tool]
         if rule == "skill_search":
             return self.permissions.decide(rule, None)
@@ -594,16 +689,42 @@ class Conversation:
                 skill = self.resolve(given.get("name") or given.get("skillName"), given.get("path"))
         except SkillError as error:
             return Decision("deny", None, str(error))
-        return self.permissions.preview(rule, skill)
+        decision = self.permissions.preview(rule, skill)
+        if rule == "skill_run" and decision.verdict == "allow":
+            words = given.get("args")
+            listed = [str(word) for word in words] if isinstance(words, list | tuple) else []
+            decision = self._narrowed_run(skill.name, str(given.get("script") or ""), listed) or decision
+        return decision
+
+    def _windows(self) -> list[SkillToolLimits]:
+        """Return the limits of the active skills, which narrow nothing where the profile takes them as advice."""
+        windows = [_window(loaded) for loaded in self.active.values()]
+        if self.profile.allowed_tools != "narrow":
+            windows = [window._replace(patterns=None) for window in windows]
+        return windows
+
+    def _narrowed_run(self, name: str, script: str, args: Sequence[str]) -> Decision | None:
+        """Return the decision on a script that an active skill does not allow; None if all of them do.
+
+        Loads, reads and searches bring only text and are the policy's matter alone. A script is covered by a pattern
+        for `skill_run`, or by one for the shell as if its path were the command.
+        """
+        for window in self._windows():
+            if window.patterns is not None and not covers_run(window.patterns, name, script, args):
+                reason = f"skill_run is not among the allowed-tools of {window.name}, which is active"
+                return Decision("confirm", f"allowed-tools: {window.name}", reason)
+        return None
 
     def explain(self, error: SkillError) -> ToolError:
         """Return the error with a message that a model can act on."""
         candidates: tuple[str, ...] = ()
         message = str(error)
         if isinstance(error, AmbiguousSkill):
-            candidates = error.paths
-            message += "; load one of them by its path"
-        elif isinstance(error, SkillNotFound):
+            # A model is not told where the skills are that it may not have.
+            told = {skill.path for skill in self.skills if skill.hidden in (None, "disable-model-invocation")}
+            candidates = tuple(path for path in error.paths if path in told)
+            message += "; load one of them by its path" if candidates else "; all of them are hidden from models"
+        elif isinstance(error, SkillNotFound) and not isinstance(error, SkillNotUsable):
             candidates = tuple(loader.near_names(error.name, visible_to_model(self.skills)))
             message += f"; did you mean {', '.join(candidates)}?" if candidates else ""
         return ToolError(kind_of(error).code, message_text(message), candidates)

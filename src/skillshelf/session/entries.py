@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from skillshelf.journal.events import Mode
 
-__all__ = ["ENTRIES", "EntryName", "EntrySteps"]
+__all__ = ["ENTRIES", "EntryName", "EntrySteps", "PermissionStep"]
 
 EntryName = Literal[
     "tool_load",
@@ -23,6 +23,9 @@ EntryName = Literal[
 ]
 
 
+PermissionStep = Literal["model", "user", "command", "show", "mention", "none"]
+
+
 class EntrySteps(NamedTuple):
     """The steps of one entry.
 
@@ -30,27 +33,29 @@ class EntrySteps(NamedTuple):
     event_tool     Tool name in `tool_started`; None is the profile's tool for `rule`.
     rule           Tool name that permission rules are matched against.
     resolve        `current` takes the one skill of the catalog; `listed` falls back to the catalog at the start of the
-                   session, so that a deleted skill is reported as gone; `all` takes every skill of the name.
-    permission     `model` asks as for a model. `user` does too, but ignores `disable-model-invocation`. `command` is
-                   `user`, and refuses `user-invocable: false` first. `show` refuses nothing. `mention` refuses only
-                   what a rule denies, and skips it without an error. `none` decides nothing.
+                   session, so that a deleted skill is reported as gone.
+    permission     Names are resolved among the skills that such a caller may have. `model` asks as for a model. `user`
+                   does too, but ignores `disable-model-invocation`. `command` is `user`, and refuses
+                   `user-invocable: false` first. `show` refuses nothing. `mention` refuses only what a rule denies, and
+                   skips it without an error. `none` decides nothing.
     request        When the name counts as requested by the user, which overrides `disable-model-invocation` for later
                    loads: `before` the decision, only if `permitted`, or `never`.
     render         `result` is the text of a tool result, `command` the follow-up message where the profile has one,
                    `none` is no text. A mention is not even loaded (`unloaded`).
     text           `sent` puts the text into the context: the same version again is only a reminder (if the profile
                    reminds), and warnings are added to the session's. `kept` can only be recalled. `none` keeps nothing.
-    event          The event that records the use.
+    event          The event that records the use; `skill_activated` follows `skill_invoked`.
     counts_itself  `effective_allowed_tools` of `skill_invoked` includes those of the skill itself.
-    activates      The skill becomes active, and its `allowed-tools` narrow the host's tools.
+    activates      The instructions enter a model's context: the skill becomes active, and its `allowed-tools` narrow
+                   the host's tools. Every entry does so except those for a person and a mention, which loads nothing.
     preloads       The whole file becomes part of the system prompt.
     """
 
     mode: "Mode" = "auto"
     event_tool: str | None = None
     rule: Literal["skill_load", "skill_read"] = "skill_load"
-    resolve: Literal["current", "listed", "all"] = "current"
-    permission: Literal["model", "user", "command", "show", "mention", "none"] = "model"
+    resolve: Literal["current", "listed"] = "current"
+    permission: PermissionStep = "model"
     request: Literal["never", "before", "permitted"] = "never"
     render: Literal["result", "command", "none", "unloaded"] = "result"
     text: Literal["sent", "kept", "none"] = "sent"
@@ -67,16 +72,15 @@ ENTRIES: Mapping[EntryName, EntrySteps] = {
     "tool_read": EntrySteps(rule="skill_read", activates=True),
     "command": _BY_USER._replace(permission="command", render="command", activates=True),
     "load": EntrySteps(mode="manual", permission="show", text="kept"),
-    "load_for_model": EntrySteps(text="kept"),
+    "load_for_model": EntrySteps(text="kept", activates=True),
     "read": EntrySteps(mode="manual", rule="skill_read", permission="show", text="kept"),
-    "read_for_model": EntrySteps(rule="skill_read", text="kept"),
+    "read_for_model": EntrySteps(rule="skill_read", text="kept", activates=True),
     "activate": _BY_USER._replace(
         event_tool="activate", render="none", text="none", event="skill_activated", activates=True
     ),
-    "preload": _BY_USER._replace(render="none", text="none", counts_itself=False, preloads=True),
+    "preload": _BY_USER._replace(render="none", text="none", activates=True, preloads=True),
     "mention": EntrySteps(
         mode="manual",
-        resolve="all",
         permission="mention",
         request="permitted",
         render="unloaded",
@@ -95,8 +99,9 @@ ENTRIES: Mapping[EntryName, EntrySteps] = {
 }
 """The steps of each entry. What an entry does or leaves out is decided here and nowhere else.
 
-`tool_load` is a call of `skill_load`, `activate_skill` or `Skill`; `tool_read` a call of `skill_read` or `read` that
-names a file of a skill, or the skill itself where the profile loads skills so. `load` and `read` are the methods of
-`Session` for a person, `*_for_model` the same for a host that passes the text on to a model. A child session uses
-`preload`. `resume` is for instructions that are in the messages already when a session starts.
+`tool_load` is a call of `skill_load`, `activate_skill` or `Skill`; `tool_read` a call of `skill_read` or `read`. A read
+whose file is the SKILL.md of a skill takes every step; of any other file only resolving and permission. `load` and
+`read` are the methods of `Session` for a person, `*_for_model` the same for a host that passes the text on to a model,
+such as a server of resources. A child session uses `preload`. `resume` is for instructions that are in the
+messages already when a session starts.
 """

@@ -86,10 +86,14 @@ class Permissions:
         script: str | None = None,
         digest: str | None = None,
         folder_digest: str | None = None,
+        narrowed: Decision | None = None,
     ) -> None:
-        """Record the decision; raise PermissionDenied unless it is to allow. A script is decided with its digest."""
+        """Record the decision; raise PermissionDenied unless it is to allow. A script is decided with its digest.
+
+        `narrowed` is what an active skill leaves of a call that the rules allow: it has to be confirmed.
+        """
         question = _Question(tool, skill.path if skill else None, script, digest, folder_digest)
-        decision, by = self._answer(question, skill, by_user=by_user)
+        decision, by = self._answer(question, skill, by_user=by_user, narrowed=narrowed)
         self._recorder.decided(tool, skill, decision, by, script=script, digest=digest, folder_digest=folder_digest)
         if decision.verdict != "allow":
             reason = decision.reason if by in ("disabled", "author") else f"may not be used: {decision.reason}"
@@ -112,13 +116,17 @@ class Permissions:
             self._recorder.decided("skill_load", skill, decision, _source(decision))
         return decision.verdict != "deny"
 
-    def _answer(self, question: "_Question", skill: CatalogSkill | None, *, by_user: bool) -> "tuple[Decision, By]":
+    def _answer(
+        self, question: "_Question", skill: CatalogSkill | None, *, by_user: bool, narrowed: Decision | None = None
+    ) -> "tuple[Decision, By]":
         if skill is None:
             decision = self.decide(question.tool, None)
             return decision, _source(decision)
         if refused := self._refused(skill, by_user=by_user):
             return refused
         decision = self.decide(question.tool, skill)
+        if decision.verdict == "allow" and narrowed is not None:
+            decision = narrowed
         if decision.verdict == "confirm":
             return self._confirm(question, skill, decision.reason)
         return decision, _source(decision)

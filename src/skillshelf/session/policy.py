@@ -1,13 +1,15 @@
 """Decide by rules and `allowed-tools` patterns whether a tool may be called.
 
-A pattern is `Tool`, `Tool(argument)` or `Tool(prefix:*)`. A prefix covers itself, alone or followed by a blank
-and plain words; no prefix covers a command that could start a second one.
+A pattern is `Tool`, `Tool(argument)`, `Tool(prefix:*)`, `Tool(prefix *)`, `Tool(prefix*)`, `server__*` or `*`. A prefix
+before `:*` or ` *` covers itself, alone or followed by a blank and plain words; one directly before the star covers
+what begins with it. No prefix covers a command that could start a second one.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from skillshelf.catalog.prompt import EXTRA_FIELDS
 from skillshelf.config.settings import InvalidRule, PermissionRule, Settings, parse_rule
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ConfigurationError
@@ -23,6 +25,7 @@ __all__ = [
     "can_run",
     "common",
     "covered",
+    "covers_run",
     "decide",
     "decide_tool",
     "effective_tools",
@@ -34,42 +37,67 @@ __all__ = [
 
 
 _ENTRY = re.compile(r"(?:\([^()]*\)|[^\s,])+")
-_PATTERN = re.compile(r"([A-Za-z_][\w.-]*)(?:\(([^()]*)\))?")
+# A star stands for all tools, or after `server__` for the tools of a server.
+_PATTERN = re.compile(r"(\*|[A-Za-z_][\w.-]*|[A-Za-z_][\w.-]*__[\w.-]*\*)(?:\(([^()]*)\))?")
 # Characters that let a shell do more than start one program with plain arguments.
 _SHELL = re.compile(r"[;&|<>$`\\(){}!\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+_PARTS = re.compile(r"[/\s]")
 _COMMAND_KEYS = ("command", "cmd", "file_path", "path", "url", "uri", "query", "pattern")
 
 
 class ToolPattern(NamedTuple):
-    """One entry of `allowed-tools`; without argument and prefix it covers the whole tool."""
+    """One entry of `allowed-tools`; without argument and prefix it covers the whole tool.
+
+    `tool` may end in a star, for all tools whose names begin so. With `joined` the prefix need not end with a word.
+    """
 
     tool: str
     argument: str | None = None
     prefix: str | None = None
+    joined: bool = False
 
     def __str__(self) -> str:
-        inner = self.argument if self.prefix is None else f"{self.prefix}:*"
+        star = "*" if self.joined else ":*"
+        inner = self.argument if self.prefix is None else f"{self.prefix}{star}"
         return self.tool if inner is None else f"{self.tool}({inner})"
+
+    def covers_tool(self, tool: str) -> bool:
+        """Return True if the pattern is about this tool, or about all tools that another pattern names."""
+        return tool.startswith(self.tool[:-1]) if self.tool.endswith("*") else self.tool == tool
 
     def covers_text(self, text: str | None) -> bool:
         """Return True if the pattern covers a call with this argument; None is an unknown argument."""
         if self.prefix is not None:
-            return text is not None and _begins(text, self.prefix) and not _SHELL.search(text)
+            return text is not None and self._begins(text) and not _SHELL.search(text)
         return self.argument is None or self.argument == text
+
+    def covers_call(self, tool: str, text: str | None) -> bool:
+        """Return True if the pattern covers a call of a tool with this argument."""
+        return self.covers_tool(tool) and self.covers_text(text)
 
     def covers(self, other: "ToolPattern") -> bool:
         """Return True if this pattern covers every call that the other one covers."""
-        if self.tool != other.tool:
+        if not self.covers_tool(other.tool):
             return False
         if other.prefix is None:
             return self.covers_text(other.argument)
-        return (self.argument, self.prefix) == (None, None) or (
-            self.prefix is not None and _begins(other.prefix, self.prefix) and not _SHELL.search(other.prefix)
+        if (self.argument, self.prefix) == (None, None):
+            return True
+        # `git:*` covers less than `git*`, which covers `gitx`, too.
+        words_only = other.joined and not self.joined and other.prefix == self.prefix
+        return (
+            self.prefix is not None
+            and self._begins(other.prefix)
+            and not words_only
+            and not _SHELL.search(other.prefix)
         )
 
-
-def _begins(text: str, prefix: str) -> bool:
-    return text == prefix or text.startswith((prefix + " ", prefix + "\t"))
+    def _begins(self, text: str) -> bool:
+        prefix = self.prefix or ""
+        if self.joined:
+            # A path that begins in a folder must not lead out of it.
+            return text.startswith(prefix) and ".." not in _PARTS.split(text[len(prefix) :])
+        return text == prefix or text.startswith((prefix + " ", prefix + "\t"))
 
 
 def parse_patterns(value: Any) -> tuple[tuple[ToolPattern, ...], tuple[str, ...]] | None:
@@ -84,23 +112,35 @@ def parse_patterns(value: Any) -> tuple[tuple[ToolPattern, ...], tuple[str, ...]
 
 
 def _parse(word: str) -> ToolPattern | None:
-    """Return the pattern of an entry, or None; a star is valid only in `prefix:*` and `(*)`."""
+    """Return the pattern of an entry, or None; a star is valid only at the end of a name or of an argument."""
     match = _PATTERN.fullmatch(word)
     if match is None:
         return None
     tool, inner = match.groups()
-    if inner is None or inner == "*":
+    if inner is None or (inner == "*" and not tool.endswith("*")):
         return ToolPattern(tool)
-    if inner.endswith(":*"):
-        prefix = inner[:-2].strip()
-        return ToolPattern(tool, prefix=prefix) if prefix and "*" not in prefix else None
-    return ToolPattern(tool, argument=inner) if inner and "*" not in inner else None
+    if tool.endswith("*") or not inner.strip() or "*" in inner[:-1]:
+        return None
+    if not inner.endswith("*"):
+        return ToolPattern(tool, argument=inner)
+    prefix = inner[:-1].removesuffix(":")
+    words = prefix.rstrip()
+    if not words:
+        return None
+    joined = prefix == words and not inner.endswith(":*")
+    return ToolPattern(tool, prefix=words.lstrip(), joined=joined)
 
 
 def covered(patterns: Iterable[ToolPattern], tool: str, arguments: Mapping[str, Any]) -> bool:
     """Return True if one of the patterns covers this call."""
     text = _text_of(arguments)
-    return any(pattern.tool == tool and pattern.covers_text(text) for pattern in patterns)
+    return any(pattern.covers_call(tool, text) for pattern in patterns)
+
+
+def covers_run(patterns: Iterable[ToolPattern], name: str, script: str, args: Sequence[str]) -> bool:
+    """Return True if the patterns cover a script of a skill: as `skill_run`, or as a command of the shell."""
+    texts = {"skill_run": " ".join([name, script, *args]), "Bash": " ".join([script, *args])}
+    return any(pattern.covers_call(tool, text) for pattern in patterns for tool, text in texts.items())
 
 
 def _text_of(arguments: Mapping[str, Any]) -> str | None:
@@ -212,6 +252,9 @@ def _checked(policy: Policy) -> Policy:
         changes[key] = tuple(_items(policy, key))
         if wrong := [item for item in changes[key] if not isinstance(item, str)]:
             raise ConfigurationError(f"`{key}` of a policy holds {wrong[0]!r}; it is a list of texts")
+    if unknown := [name for name in changes["catalog_fields"] if name not in EXTRA_FIELDS]:
+        known = ", ".join(EXTRA_FIELDS)
+        raise ConfigurationError(f"`catalog_fields` of a policy holds {unknown[0]!r}; the catalog can show {known}")
     for key in ("run_network", "run_unsandboxed"):
         if not isinstance(getattr(policy, key), bool):
             raise ConfigurationError(f"`{key}` of a policy is True or False, not {getattr(policy, key)!r}")

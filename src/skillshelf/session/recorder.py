@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf import __version__
 from skillshelf.catalog.load import LoadedSkill, Resource, digest_of
-from skillshelf.core.limits import WARNINGS_TOLD
+from skillshelf.core.limits import JOURNAL_ARGUMENT_BYTES, WARNINGS_TOLD
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.errors import SkillError
 from skillshelf.session.policy import Decision, Policy, policy_to_dict
+from skillshelf.session.results import failure
 from skillshelf.session.tools import ToolError, ToolResult
 
 if TYPE_CHECKING:
@@ -27,35 +28,46 @@ Explain = Callable[[SkillError], ToolError]
 
 
 class RecordingOptions(NamedTuple):
-    """The destination of a session's events: a file, a callback or both; `keep` stores loaded contents by the file."""
+    """The destination of a session's events: a file, a callback or both; `keep` stores loaded contents by the file.
+
+    `client`, `subject` and `per_request` are members of `session_started`: whom a server serves, and whether the
+    session is a single request.
+    """
 
     journal: str | None = None
     keep: bool = False
     fsync: Literal["never", "end", "always"] = "never"
     on_event: OnEvent | None = None
+    client: str | None = None
+    subject: str | None = None
+    per_request: bool = False
+    as_recorded: Callable[[str], str] | None = None
+    """Replay in another folder: return a text with its paths as they were recorded, before its digest is taken."""
 
 
 class RunningCall:
-    """One call while it runs: its result, and the members of `tool_ended` if it ran a script."""
+    """One call while it runs: its result and text, and the members of `tool_ended` if it ran a script."""
 
     def __init__(self, tool_id: str) -> None:
         self.tool_id = tool_id
         self.result: ToolResult | None = None
         self.ended: dict[str, Any] = {}
+        self.text: Callable[[], str] | None = None
+        """The text that a model gets, if it is not that of the result; only called if it is recorded."""
 
 
 def open_recorder(recording: RecordingOptions, explain: Explain) -> "Recorder":
     """Return a recorder for a destination."""
     listeners = [recording.on_event] if recording.on_event else []
     if recording.journal is None:
-        return Recorder(listeners, explain)
+        return Recorder(listeners, explain, as_recorded=recording.as_recorded)
     from os import urandom
 
     from skillshelf.journal.file import Journal
 
     journal = Journal(recording.journal, session=urandom(8).hex(), fsync=recording.fsync)
     store = recording.journal + ".d" if recording.keep else None
-    return Recorder(listeners, explain, journal=journal, store=store)
+    return Recorder(listeners, explain, journal=journal, store=store, as_recorded=recording.as_recorded)
 
 
 class Recorder:
@@ -68,11 +80,14 @@ class Recorder:
         *,
         journal: "Journal | None" = None,
         store: str | None = None,
+        as_recorded: Callable[[str], str] | None = None,
     ) -> None:
         self._explain = explain
         self._listeners = listeners
         self._journal = journal
         self._store = store
+        self._as_recorded = as_recorded or (lambda text: text)
+        self._prompt: tuple[str, str] | None = None
         self.mode: Mode = "manual"
         self._calls = 0
         self._events = 0
@@ -127,7 +142,7 @@ class Recorder:
         from skillshelf.journal.events import SkillCatalogUpdated, SkillWarning
 
         self._catalog = catalog
-        prompt = text().encode()
+        prompt = self._as_recorded(text()).encode()
         roots = [root._asdict() for root in catalog.roots]
         collisions = [
             {"name": loser.name, "path": loser.path, "by": loser.by}
@@ -179,16 +194,50 @@ class Recorder:
             yield act
         except SkillError as error:
             explained = self._explain(error)
-            self.emit(ToolFailed(act.tool_id, explained.code, explained.message))
+            text = failure(explained.code, explained.message, explained.candidates).text
+            self.emit(ToolFailed(act.tool_id, explained.code, explained.message, **self._text_members(text)))
             raise
         except BaseException as error:
             self.emit(ToolFailed(act.tool_id, "failed", type(error).__name__))
             raise
         failed = act.result.error if act.result is not None else None
-        if failed is not None and not act.ended:
-            self.emit(ToolFailed(act.tool_id, failed.code, failed.message))
+        if act.result is not None and failed is not None and not act.ended:
+            self.emit(ToolFailed(act.tool_id, failed.code, failed.message, **self._text_members(act.result.text)))
         else:
-            self.emit(ToolEnded(act.tool_id, **{"exit_code": 0, **act.ended}))
+            result_text = act.result.text if act.result is not None else None
+            members = self._text_members(act.text() if act.text is not None else result_text)
+            self.emit(ToolEnded(act.tool_id, **{"exit_code": 0, **act.ended, **members}))
+
+    def _text_members(self, text: str | None) -> dict[str, Any]:
+        if text is None:
+            return {}
+        data = self._as_recorded(text).encode("utf-8", "replace")
+        return {"text_digest": digest_of(data), "text_bytes": len(data)}
+
+    def prompt_composed(self, text: str, entries: int, omitted: int, base_digest: str, *, read_tool: bool) -> None:
+        """Record our part of a system prompt, unless the last one that was recorded is equal."""
+        if not self.on or self.closed:
+            return
+        from skillshelf.journal.events import PromptComposed
+
+        data = self._as_recorded(text).encode("utf-8", "replace")
+        if (composed := (digest_of(data), base_digest)) == self._prompt:
+            return
+        self._prompt = composed
+        self.emit(PromptComposed(composed[0], len(data), entries, omitted, base_digest, read_tool))
+
+    def tool_decided(self, tool: str, arguments: Any, decision: Decision) -> None:
+        """Record a decision about a tool of the host; of long arguments only the digest."""
+        if not self.on or self.closed:
+            return
+        from json import dumps
+
+        from skillshelf.journal.events import ToolDecided, plain
+
+        args = plain(arguments) or None
+        data = dumps(args, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+        digest = digest_of(data) if len(data) > JOURNAL_ARGUMENT_BYTES else None
+        self.emit(ToolDecided(plain(tool), *decision, args=None if digest else args, args_digest=digest))
 
     def decided(
         self,

@@ -25,17 +25,22 @@ from skillshelf.journal.events import (
     ContextCompacted,
     Event,
     NotAnEvent,
+    OverrideProposed,
     PermissionDecided,
+    PolicyWidened,
+    PromptComposed,
     ResultDropped,
     SessionEnded,
     SessionStarted,
     SkillCatalogUpdated,
     SkillDeactivated,
+    SkillInvoked,
     SkillLoaded,
     SkillMentioned,
     SkillRead,
     SkillWarning,
     ToolAnswered,
+    ToolDecided,
     ToolEnded,
     ToolFailed,
     ToolStarted,
@@ -183,7 +188,7 @@ def _repeat(name: str, recorded: Sequence[_RecordedEvent], options: _ReplayOptio
     effects = _RecordedEffects([entry.event for entry in recorded], produced, options.store)
     paths = _PathMapping.between(options.cwd, started.cwd)
     try:
-        session = _begin(started, effects, options)
+        session = _begin(started, effects, options, paths)
     except (SkillError, OSError, ValueError) as error:
         if not produced:
             return Difference(recorded[0].line, name, f"the session cannot begin here: {error}")
@@ -206,7 +211,9 @@ def _repeat(name: str, recorded: Sequence[_RecordedEvent], options: _ReplayOptio
             return Difference(entry.line, name, detail, _to_dict(entry.event))
 
 
-def _begin(started: SessionStarted, effects: "_RecordedEffects", options: _ReplayOptions) -> Session:
+def _begin(
+    started: SessionStarted, effects: "_RecordedEffects", options: _ReplayOptions, paths: "_PathMapping"
+) -> Session:
     """Open a session as the journal describes it, on today's disk."""
     cwd = options.cwd or started.cwd
     environment = make_environment(cwd, options.home, options.env, config=options.config)
@@ -219,7 +226,13 @@ def _begin(started: SessionStarted, effects: "_RecordedEffects", options: _Repla
         allow=(), deny=tuple(rule for rule in settings.deny if rule in policy.deny), grant_from_skills=()
     )
     shelf = options.open_shelf(environment, find_profile(started.profile, settings.profiles), settings, started.trust)
-    recording = RecordingOptions(on_event=effects.produced.append)
+    recording = RecordingOptions(
+        on_event=effects.take if started.version == __version__ else effects.take_earlier,
+        client=started.client,
+        subject=started.subject,
+        per_request=started.per_request,
+        as_recorded=paths.to_recorded,
+    )
     return Session(
         shelf,
         policy=policy,
@@ -227,6 +240,7 @@ def _begin(started: SessionStarted, effects: "_RecordedEffects", options: _Repla
         preload=started.preload,
         recording=recording,
         effects=effects.as_effects(),
+        memory=started.memory,
     )
 
 
@@ -234,8 +248,7 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
     """Repeat the act of an event; errors are events too, and are compared as such."""
     try:
         if isinstance(event, ToolStarted):
-            ended = next((one for one in later if isinstance(one, ToolEnded | ToolFailed)), None)
-            _call(session, event, ended)
+            _call(session, event, _until_end(later))
         elif isinstance(event, SkillMentioned):
             session.resolve_mentions(" ".join(f"${name}" for name in (*event.names, *event.unknown)))
         elif isinstance(event, SkillDeactivated):
@@ -249,6 +262,13 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
         elif isinstance(event, SkillCatalogUpdated):
             session.shelf.refresh()
             session.record_catalog()
+        elif isinstance(event, PromptComposed):
+            session.compose_prompt(event.base_digest, event.read_tool)
+        elif isinstance(event, ToolDecided) and event.args_digest is None:
+            session.decide(event.tool, event.args if isinstance(event.args, dict) else {})
+        elif isinstance(event, ToolDecided):
+            # The arguments were too long for the journal, so the decision about them cannot be made again.
+            session.record_event(event)
         elif isinstance(event, SkillWarning) and event.kind == ANSWER_CUT:
             # The model is not called again: its warning is taken from the journal.
             session.warn(event.kind, event.detail)
@@ -258,10 +278,27 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
         return
 
 
-def _call(session: Session, event: ToolStarted, ended: ToolEnded | ToolFailed | None) -> None:
+def _until_end(events: Sequence[Event]) -> Sequence[Event]:
+    """Return the events up to the end of the first call, that end included."""
+    end = next((n for n, one in enumerate(events) if isinstance(one, ToolEnded | ToolFailed)), len(events))
+    return events[: end + 1]
+
+
+class _EveryText:
+    """The visible texts of a call whose model still had the text; a session reminds only of what it sent itself."""
+
+    def __contains__(self, digest: object) -> bool:
+        return True
+
+
+def _call(session: Session, event: ToolStarted, later: Sequence[Event]) -> None:
     for_model = event.mode == "auto"
-    if for_model and _is_of_model(session.profile, event, ended):
-        session.call(event.name, event.args)
+    ended = next((one for one in later if isinstance(one, ToolEnded | ToolFailed)), None)
+    is_cut = len(later) == 1
+    if for_model and (is_cut or _is_of_model(session.profile, event, ended)):
+        # What the model still saw is not in the journal; that it was reminded is.
+        reminded = any(isinstance(one, SkillInvoked) and one.repeat for one in later)
+        session.call(event.name, event.args, visible=_EveryText() if reminded else ())
         return
     if event.command is not None:
         session.command(event.command)
@@ -301,6 +338,10 @@ def _is_of_model(profile: Profile, event: ToolStarted, ended: ToolEnded | ToolFa
     return code == "invalid_params" or check_arguments(event.name, profile, given) is None
 
 
+_LATER_EVENTS = (SkillLoaded, SkillInvoked, OverrideProposed, PolicyWidened)
+"""What activating a skill or reading its SKILL.md leaves since version 0.2, and did not leave all of before."""
+
+
 class _RecordedEffects:
     """The effects of a replayed session: answers, contents and outputs from the journal."""
 
@@ -312,18 +353,26 @@ class _RecordedEffects:
         # A refusal is worded differently if there was no way to ask the user.
         self.can_ask = not any(isinstance(event, PermissionDecided) and event.by == "nobody" for event in events)
 
+    def take(self, event: Event) -> None:
+        """Keep an event of the repetition, to be compared."""
+        self.produced.append(event)
+
+    def take_earlier(self, event: Event) -> None:
+        """Do so for a journal of an earlier version, in which activating or reading a SKILL.md left fewer events."""
+        position = len(self.produced)
+        recorded = self._events[position] if position < len(self._events) else None
+        started = next((one for one in reversed(self.produced) if isinstance(one, ToolStarted)), None)
+        is_later = isinstance(event, _LATER_EVENTS) and type(event) is not type(recorded)
+        if not (is_later and started is not None and NAMES_OF_TOOLS.get(started.name) in (None, "skill_read")):
+            self.produced.append(event)
+
     def as_effects(self) -> Effects:
         """Return effects that run nothing and write nothing."""
         return Effects(self.load, self.read, find_script, self.run, self.artifact, lambda environment, rule: None)
 
     def _now(self) -> Sequence[Event]:
         """Return the recorded events from here to the end of the act."""
-        rest: list[Event] = []
-        for event in self._events[len(self.produced) :]:
-            rest.append(event)
-            if isinstance(event, ToolEnded | ToolFailed):
-                break
-        return rest
+        return _until_end(self._events[len(self.produced) :])
 
     def answer(self, tool: str, name: str, reason: str) -> "bool | Literal['remember']":
         """Return the recorded answer; False if there was none."""
@@ -334,7 +383,8 @@ class _RecordedEffects:
 
     def load(self, skill: CatalogSkill, profile: Profile) -> LoadedSkill:
         """Load the skill from its kept content, or else from disk."""
-        digest = next((e.digest for e in self._now() if isinstance(e, SkillLoaded) and e.path == skill.path), None)
+        recorded = [e for e in self._now() if isinstance(e, SkillLoaded | SkillRead) and e.path == skill.path]
+        digest = recorded[0].digest if recorded else None
         digest = self._digests[skill.path] = digest or self._digests.get(skill.path, "")
         data = kept_content(self._store, digest, limit=SKILL_FILE_BYTES) if self._store else None
         if data is None:
@@ -419,8 +469,12 @@ def _to_dict(event: Event) -> dict[str, Any]:
 
 
 _NOT_COMPARED = ("version",)
-_SENTENCES = ("detail", "error", "reason", "warnings")
-"""Members for people: they are compared only if the journal was written by this version, whose wording they have."""
+_OF_VERSION = ("detail", "error", "reason", "warnings", "effective_allowed_tools", "events")
+"""Members that are compared only if the journal was written by this version: sentences for people, in its wording,
+patterns of `allowed-tools` as far as it understands them, and the number of its events."""
+
+_TEXTS = ("text_digest", "text_bytes")
+"""Members that a journal of 0.1 does not have: another version is compared only where it recorded them."""
 
 
 def _difference(recorded: Event, found: Event, paths: _PathMapping, *, same_version: bool) -> str | None:
@@ -429,7 +483,9 @@ def _difference(recorded: Event, found: Event, paths: _PathMapping, *, same_vers
     if old["type"] != new["type"]:
         more = new.get("error") or new.get("detail") or ""
         return f"the journal has {old['type']}, here it is {new['type']}" + (f": {more}" if more else "")
-    ignored = _NOT_COMPARED if same_version else (*_NOT_COMPARED, *_SENTENCES)
+    ignored = _NOT_COMPARED if same_version else (*_NOT_COMPARED, *_OF_VERSION)
+    if not same_version:
+        ignored = (*ignored, *(key for key in _TEXTS if key not in old))
     keys = [key for key in dict.fromkeys([*old, *new]) if key not in ignored and old.get(key) != new.get(key)]
     if not keys:
         return None

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.catalog.load import LoadedSkill
@@ -26,8 +26,10 @@ __all__ = [
     "in_envelope",
     "load_result",
     "message_text",
+    "recorded_text",
     "reminder_result",
     "run_result",
+    "with_warnings",
 ]
 
 
@@ -138,6 +140,13 @@ def reminder_result(loaded: LoadedSkill, ref: str) -> ToolResult:
     return ToolResult(True, text, _load_data(loaded, ref, already_loaded=True))
 
 
+def with_warnings(result: ToolResult, warnings: Sequence[Diagnostic]) -> ToolResult:
+    """Return the result with warnings for the host in its data, if there are any."""
+    if not warnings:
+        return result
+    return result._replace(data={**result.data, "warnings": [warning.to_dict() for warning in warnings]})
+
+
 class ShownSkill(NamedTuple):
     """A skill as a model would get it, loaded for a person."""
 
@@ -216,7 +225,16 @@ def in_envelope(
         if data.get("truncated"):
             text += f" It was cut for size; use the reference {data['ref']} to recall the rest."
         whole = envelope(data, text, params=given, cwd=here, path=path, time_ms=time_ms)
-    return result._replace(text=json.dumps(whole, indent=2, ensure_ascii=False), data=whole)
+    return result._replace(text=_as_text(whole), data=whole)
+
+
+def recorded_text(result: ToolResult) -> str:
+    """Return the text of an envelope with `time_ms` as 0, so that equal calls have equal texts in the journal."""
+    return _as_text({**result.data, "stats": {"time_ms": 0}})
+
+
+def _as_text(envelope: Mapping[str, Any]) -> str:
+    return json.dumps(envelope, indent=2, ensure_ascii=False)
 
 
 def run_result(skill: CatalogSkill, script: str, run: "Run") -> ToolResult:

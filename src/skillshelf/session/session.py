@@ -3,9 +3,10 @@
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, parse_address, resource_of
+from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
 from skillshelf.catalog.prompt import SYSTEM_RULES, CatalogText
 from skillshelf.config.profile import Profile
 from skillshelf.core.limits import RESOURCE_BYTES
@@ -27,7 +28,7 @@ from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.policy import Decision, Policy, can_run, make_policy
 from skillshelf.session.recorder import RecordingOptions, RunningCall
 from skillshelf.session.render import render_preloaded
-from skillshelf.session.results import ShownSkill, clean, failure, in_envelope
+from skillshelf.session.results import ShownSkill, clean, failure, in_envelope, recorded_text
 from skillshelf.session.threads import AnyConfirm, SessionLock, in_thread, synchronous
 from skillshelf.session.tool_calls import (
     CALLS,
@@ -37,13 +38,16 @@ from skillshelf.session.tool_calls import (
     is_load,
     mentioned_names,
     resolve_mentions,
+    resource_text,
     search_skills,
+    search_text,
     take_snapshot,
 )
 from skillshelf.session.tools import Tool, ToolError, ToolResult, check_arguments, tools_of
 
 if TYPE_CHECKING:
     from skillshelf.catalog.load import Resource
+    from skillshelf.journal.events import Event
     from skillshelf.sandbox.run import OnOutput, Run
     from skillshelf.search.query import SearchReport
 
@@ -86,6 +90,10 @@ class Session:
             trust=shelf.trust,
             preload=names,
             restored=restored,
+            memory=memory,
+            client=recording.client,
+            subject=recording.subject,
+            per_request=recording.per_request,
         )
         self._conversation.record_catalog()
         with ExitStack() as on_error:
@@ -156,14 +164,29 @@ class Session:
 
         `tools` are the names of the host's tools; None means that `read` is one of them.
         """
-        parts = [base, agents_context]
+        given = _joined(base, agents_context)
+        with self._lock:
+            ours = self.compose_prompt(digest_of(given.encode("utf-8", "replace")), tools is None or "read" in tools)
+        return _joined(given, ours)
+
+    def compose_prompt(self, base_digest: str, read_tool: bool = True) -> str:
+        """Return our part of the system prompt and record it; `base_digest` stands for what the host gave."""
+        parts = []
         preloaded = self._conversation.preloaded
-        lists_skills = not preloaded and (tools is None or "read" in tools)
-        if (self.profile.catalog_condition == "always" or lists_skills) and (catalog := self.catalog_text().text):
-            parts += [SYSTEM_RULES.get(self.profile.catalog_form, ""), catalog]
+        lists_skills = not preloaded and read_tool
+        catalog = CatalogText("", 0, 0, truncated=False)
+        if self.profile.catalog_condition == "always" or lists_skills:
+            catalog = self.catalog_text()
+        if catalog.text:
+            parts += [SYSTEM_RULES.get(self.profile.catalog_form, ""), catalog.text]
         if preloaded:
             parts.append(render_preloaded(preloaded).text)
-        return "\n\n".join(part for part in parts if part)
+        text = _joined(*parts)
+        recorder = self._conversation.recorder
+        if not recorder.closed:
+            self._conversation.record_catalog()
+        recorder.prompt_composed(text, catalog.entries, catalog.omitted, base_digest, read_tool=read_tool)
+        return text
 
     def tools(self) -> list[Tool]:
         """Return the tools of the profile that the policy can allow; none if there is no skill."""
@@ -207,7 +230,11 @@ class Session:
                 except SkillError as error:
                     cause = error
                     act.result = self._failure(error)
-            return self._in_envelope(given, act.result, round((time.perf_counter() - started) * 1000), cause)
+                took = round((time.perf_counter() - started) * 1000)
+                result = self._in_envelope(given, act.result, took, cause)
+                if result is not act.result:
+                    act.text = partial(recorded_text, result)
+            return result
 
     def _call(self, tool: str, given: dict[str, Any], act: RunningCall) -> ToolResult:
         if tool not in self.profile.tools:
@@ -299,11 +326,13 @@ class Session:
         given = {**({key: name} if path is None else {"path": path}), **more}
         entry: EntryName = "load_for_model" if for_model else "load"
         with self._lock:
-            with self._act(entry, given, tool=tool):
+            with self._act(entry, given, tool=tool) as act:
                 used = self._conversation.use_one(entry, name, path, arguments)
-            assert used.loaded is not None
-            text = self._in_envelope({"name": used.skill.name, **more}, used.result, 0).text
-            return ShownSkill(used.loaded, text, used.warnings)
+                assert used.loaded is not None
+                act.result = self._in_envelope({"name": used.skill.name, **more}, used.result, 0)
+                if act.result is not used.result:
+                    act.text = partial(recorded_text, act.result)
+            return ShownSkill(used.loaded, act.result.text, used.warnings)
 
     def read(
         self, uri: str, *, path: str | None = None, limit: int = RESOURCE_BYTES, for_model: bool = False
@@ -314,20 +343,25 @@ class Session:
         """
         tool, key = ("read", "path") if "read" in self.profile.tools else ("skill_read", "uri")
         entry: EntryName = "read_for_model" if for_model else "read"
-        with self._lock, self._act(entry, {key: uri}, tool=tool):
+        with self._lock, self._act(entry, {key: uri}, tool=tool) as act:
             address = parse_address(uri)
             if is_load(address, self.profile):
                 used = self._conversation.use_one(entry, address.name, path)
                 assert used.loaded is not None
+                act.result = used.result
                 return resource_of(uri, used.skill.path, SKILL_FILE, used.loaded.data, self.profile)
-            return self._conversation.read_file(entry, uri, path=path, limit=limit)[0]
+            resource, ref = self._conversation.read_file(entry, uri, path=path, limit=limit)
+            act.text = partial(resource_text, resource, ref, self.profile)
+            return resource
 
     def search(self, query: str, *, limit: int | None = None, scope: str | None = None) -> "SearchReport":
         """Return the skills visible to the model that match a query; errors are raised."""
         options = {"limit": limit, "scope": scope}
         given = {"query": query, **{key: value for key, value in options.items() if value is not None}}
-        with self._lock, self._conversation.act("skill_search", given, mode="auto"):
-            return search_skills(self._conversation, query, limit, scope)
+        with self._lock, self._conversation.act("skill_search", given, mode="auto") as act:
+            report = search_skills(self._conversation, query, limit, scope)
+            act.text = partial(search_text, self._conversation, report)
+            return report
 
     def run(
         self, name: str, script: str, args: Sequence[str] = (), *, on_output: "OnOutput | None" = None
@@ -387,7 +421,11 @@ class Session:
         the active skills too.
         """
         with self._lock:
-            return self._conversation.decide(tool, dict(arguments or {}))
+            given = dict(arguments or {})
+            decision = self._conversation.decide(tool, given)
+            if not self._conversation.is_skill_tool(tool):
+                self._conversation.recorder.tool_decided(tool, given, decision)
+            return decision
 
     def child(self, skills: Iterable[str] = ()) -> "Session":
         """Return a session for a sub-agent with these skills preloaded; raise if a name is unknown."""
@@ -407,6 +445,11 @@ class Session:
         """Return the whole text of a reference; it is kept until the session ends."""
         with self._lock:
             return self._conversation.sent.recall(ref)
+
+    def drop_texts(self) -> None:
+        """Drop the texts that `recall` returns, for a host that never recalls; their references stay taken."""
+        with self._lock:
+            self._conversation.sent.drop_texts()
 
     def compact(self) -> None:
         """Record that the host compacted the context: loaded texts are no longer in it."""
@@ -430,6 +473,11 @@ class Session:
         with self._lock:
             self._conversation.recorder.record("skill_warning", kind=kind, detail=detail)
 
+    def record_event(self, event: "Event") -> None:
+        """Record an event as it is, for replay."""
+        with self._lock:
+            self._conversation.recorder.emit(event)
+
     def snapshot(self) -> dict[str, Any]:
         """Return the session as a JSON value."""
         with self._lock:
@@ -447,7 +495,12 @@ class Session:
             except SkillError as error:
                 session.changes += (f"no longer preloaded: {name}: {error}",)
         session.changes += tuple(differences(session._conversation))
+        for loaded in list(session._conversation.active.values()):
+            if loaded.skill.path not in snapshot["active"]:
+                session.deactivate(loaded.skill.name)
         for path in snapshot["active"]:
+            if path in session._conversation.active:
+                continue
             try:
                 session.activate(path=path)
             except SkillError as error:
@@ -480,3 +533,7 @@ class Session:
         cause = error.underlying if isinstance(error, FileReadError) else None
         root, cwd = self.shelf.project_root, self.shelf.environment.cwd
         return in_envelope(given, result, root=root, cwd=cwd, time_ms=time_ms, cause=cause)
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)

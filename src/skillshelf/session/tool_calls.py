@@ -8,8 +8,8 @@ from skillshelf.catalog.load import ResourceAddress, near_names, parse_address
 from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.config.profile import Profile, scopes_of
 from skillshelf.core.limits import DESCRIPTION_SHOWN
-from skillshelf.core.text import cut, fold
-from skillshelf.errors import ConfigurationError, SkillError
+from skillshelf.core.text import cut, fold, path_text
+from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillError
 from skillshelf.session.conversation import Conversation, is_for_users
 from skillshelf.session.entries import ENTRIES
 from skillshelf.session.recorder import RunningCall
@@ -17,6 +17,7 @@ from skillshelf.session.results import cut_result, failure
 from skillshelf.session.tools import ToolResult
 
 if TYPE_CHECKING:
+    from skillshelf.catalog.load import Resource
     from skillshelf.search.query import SearchReport
 
 __all__ = [
@@ -27,7 +28,9 @@ __all__ = [
     "is_load",
     "mentioned_names",
     "resolve_mentions",
+    "resource_text",
     "search_skills",
+    "search_text",
     "take_snapshot",
 ]
 
@@ -50,9 +53,13 @@ def _read(conversation: Conversation, given: Mapping[str, Any], act: RunningCall
         return conversation.use_one("tool_read", address.name).result
     resource, ref = conversation.read_file("tool_read", uri)
     data = {key: value for key, value in resource._asdict().items() if key != "content"}
+    return ToolResult(True, resource_text(resource, ref, conversation.profile), {**data, "ref": ref})
+
+
+def resource_text(resource: "Resource", ref: str, profile: Profile) -> str:
+    """Return a file as a model gets it."""
     note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
-    text = note + cut_result(resource.content, ref, conversation.profile)
-    return ToolResult(True, text, {**data, "ref": ref})
+    return note + cut_result(resource.content, ref, profile)
 
 
 def is_load(address: ResourceAddress, profile: Profile) -> bool:
@@ -63,6 +70,11 @@ def is_load(address: ResourceAddress, profile: Profile) -> bool:
 def _search(conversation: Conversation, given: Mapping[str, Any], act: RunningCall) -> ToolResult:
     limit = given.get("limit")
     report = search_skills(conversation, given["query"], limit if limit is None else int(limit), given.get("scope"))
+    return ToolResult(True, search_text(conversation, report), report.to_dict())
+
+
+def search_text(conversation: Conversation, report: "SearchReport") -> str:
+    """Return a search report as a model gets it."""
     lines = [
         f"{n}. {fold(r.skill.name)} ({r.reason}): {cut(fold(r.skill.description), DESCRIPTION_SHOWN)}"
         for n, r in enumerate(report.results, 1)
@@ -70,7 +82,7 @@ def _search(conversation: Conversation, given: Mapping[str, Any], act: RunningCa
     if not lines:
         none = "No skill fits." if report.query.strip() else "The query is blank: describe the task in a few words."
         lines = [none + _hidden_sentence(conversation)]
-    return ToolResult(True, "\n".join([*lines, *(f"({note})" for note in report.notes)]), report.to_dict())
+    return "\n".join([*lines, *(f"({note})" for note in report.notes)])
 
 
 def search_skills(conversation: Conversation, query: str, limit: int | None, scope: str | None) -> "SearchReport":
@@ -114,11 +126,15 @@ _MENTION = re.compile(r"(?<![A-Za-z0-9_$\\])\$([a-z0-9]+(?:-[a-z0-9]+)*)(?!-*[A-
 
 
 class Mentions(NamedTuple):
-    """A user's text with its mentions listed for the model, the mentioned skills, and near misses."""
+    """A user's text with its mentions listed for the model, the mentioned skills, and near misses.
+
+    `ambiguous` are the names that several skills have: the text lists their paths, and none of them counts as used.
+    """
 
     text: str
     skills: tuple[str, ...]
     unknown: tuple[str, ...]
+    ambiguous: tuple[str, ...] = ()
 
 
 def mentioned_names(text: str) -> list[str]:
@@ -138,11 +154,30 @@ def resolve_mentions(text: str, names: Sequence[str], conversation: Conversation
     conversation.require_open()
     conversation.recorder.mode = ENTRIES["mention"].mode
     conversation.recorder.record("skill_mentioned", names=known, unknown=list(unknown))
-    permitted = tuple(name for name in known if conversation.use("mention", name))
-    if not permitted:
+    lines, permitted, ambiguous = [], [], []
+    for name in known:
+        try:
+            if conversation.use("mention", name):
+                permitted.append(name)
+                lines.append(f"- {name}")
+        except AmbiguousSkill as error:
+            candidates = conversation.explain(error).candidates
+            if candidates:
+                ambiguous.append(name)
+                lines += _ambiguous_lines(name, candidates, conversation.profile)
+    if not lines:
         return Mentions(text, (), unknown)
-    block = "\n".join(["<skill_mentions>", *(f"- {name}" for name in permitted), "</skill_mentions>"])
-    return Mentions(f"{text}\n\n{block}", permitted, unknown)
+    block = "\n".join(["<skill_mentions>", *lines, "</skill_mentions>"])
+    return Mentions(f"{text}\n\n{block}", tuple(permitted), unknown, tuple(ambiguous))
+
+
+def _ambiguous_lines(name: str, paths: Sequence[str], profile: Profile) -> list[str]:
+    """Return what a model is told of a name that several skills have."""
+    how = "load one of them by its path" if "path" in profile.load_by else "ask the user which one is meant"
+    return [
+        f"- {name} is ambiguous: {len(paths)} skills have this name; {how}:",
+        *(f"  - {path_text(p)}" for p in paths),
+    ]
 
 
 _MEMBERS = frozenset({"version", "profile", "active", "preloaded", "asked_for", "loaded", "texts"})
