@@ -1,7 +1,7 @@
 """Resolve names, paths and `skill://` addresses to skills, and read files inside a skill and nowhere else."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple
@@ -40,6 +40,7 @@ __all__ = [
     "OmittedFile",
     "Resource",
     "ResourceAddress",
+    "SkillFolder",
     "digest_of",
     "list_files",
     "load",
@@ -154,13 +155,20 @@ class OmittedFile(NamedTuple):
 
 
 def resolve(
-    skills: Sequence[CatalogSkill], *, name: str | None = None, path: str | None = None, cwd: str = "/"
+    skills: Sequence[CatalogSkill],
+    *,
+    name: str | None = None,
+    path: str | None = None,
+    cwd: str = "/",
+    real_path: Callable[[str], str] = files.real_path,
 ) -> CatalogSkill:
     """Return the one skill that a path, or else a name, refers to.
 
     Raise SkillNotFound with names that are close, or AmbiguousSkill with the paths of all skills of that name.
     """
-    found = [skill for skill in skills if skill.name == name] if path is None else _at_path(skills, path, cwd)
+    found = (
+        [skill for skill in skills if skill.name == name] if path is None else _at_path(skills, path, cwd, real_path)
+    )
     if len(found) > 1:
         raise AmbiguousSkill(found[0].name, [skill.path for skill in found])
     if found:
@@ -170,14 +178,16 @@ def resolve(
     raise missing
 
 
-def _at_path(skills: Sequence[CatalogSkill], path: str, cwd: str) -> list[CatalogSkill]:
+def _at_path(
+    skills: Sequence[CatalogSkill], path: str, cwd: str, real_path: Callable[[str], str]
+) -> list[CatalogSkill]:
     """Return the skill at a folder or SKILL.md, compared as found first and by its real path second."""
     wanted = _skill_file(path, cwd)
     if wanted is None:
         return []
     found = [skill for skill in skills if skill.path == wanted]
     if not found:
-        real = files.real_path(wanted)
+        real = real_path(wanted)
         found = [skill for skill in skills if skill.real_path == real]
     return found[:1]
 
@@ -370,6 +380,22 @@ class LoadedSkill(NamedTuple):
     has_assets: bool
     warnings: tuple[Diagnostic, ...]
     frontmatter: Mapping[str, Any] = {}
+    mtime_ns: int = 0
+
+
+class SkillFolder(NamedTuple):
+    """What lies beside a SKILL.md, as far as a load shows it."""
+
+    listing: Listing
+    has_scripts: bool
+    has_references: bool
+    has_assets: bool
+
+
+def _folder_of(skill: CatalogSkill, profile: Profile) -> SkillFolder:
+    listing = list_files(skill, most=profile.listed_files, most_bytes=profile.listed_bytes)
+    names = ("scripts", "references", "assets")
+    return SkillFolder(listing, *(files.kind_at(os.path.join(skill.real_dir, name)) == "folder" for name in names))
 
 
 def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
@@ -383,16 +409,17 @@ def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
     return loaded_from(skill, data, mtime_ns, profile)
 
 
-def loaded_from(skill: CatalogSkill, data: bytes, mtime_ns: int, profile: Profile) -> LoadedSkill:
-    """Return the skill with these bytes as its SKILL.md, checked again."""
+def loaded_from(
+    skill: CatalogSkill, data: bytes, mtime_ns: int, profile: Profile, *, folder: SkillFolder | None = None
+) -> LoadedSkill:
+    """Return the skill with these bytes as its SKILL.md, checked again; its folder is looked at unless it is given."""
     fields = _recheck(skill, data, profile)
     try:
         content = data.decode("utf-8-sig")
         text = body(data).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidFormat(f"not UTF-8 at byte {error.start}: {skill.path}") from None
-    listing = list_files(skill, most=profile.listed_files, most_bytes=profile.listed_bytes)
-    folders = ("scripts", "references", "assets")
+    listing, *has = folder or _folder_of(skill, profile)
     changed = Diagnostic(skill.path, "changed", "the file changed since the catalog was built; this is its new text")
     return LoadedSkill(
         skill=skill,
@@ -404,9 +431,12 @@ def loaded_from(skill: CatalogSkill, data: bytes, mtime_ns: int, profile: Profil
         files=listing.files,
         files_total=listing.total,
         files_truncated=listing.truncated,
-        **{f"has_{name}": files.kind_at(os.path.join(skill.real_dir, name)) == "folder" for name in folders},
+        has_scripts=has[0],
+        has_references=has[1],
+        has_assets=has[2],
         warnings=() if (len(data), mtime_ns) == (skill.size, skill.mtime_ns) else (changed,),
         frontmatter=fields,
+        mtime_ns=mtime_ns,
     )
 
 

@@ -45,6 +45,7 @@ class SkillCatalogUpdated(NamedTuple):
     roots: list[dict[str, Any]]
     digest: str
     collisions: list[dict[str, Any]] = []
+    inputs: str | None = None
 
 
 ANSWER_CUT = "answer-cut"
@@ -164,6 +165,7 @@ class ToolEnded(NamedTuple):
     reason: str | None = None
     text_digest: str | None = None
     text_bytes: int | None = None
+    inputs: str | None = None
 
 
 class ToolFailed(NamedTuple):
@@ -174,6 +176,7 @@ class ToolFailed(NamedTuple):
     error: str
     text_digest: str | None = None
     text_bytes: int | None = None
+    inputs: str | None = None
 
 
 class PromptComposed(NamedTuple):
@@ -288,6 +291,8 @@ MEMBERS: Mapping[str, str] = {
     "exit_code": "the exit status of a script; 0 for any other tool",
     "folder_digest": "SHA-256 over all files below `scripts/`, which a script may use",
     "frontmatter": "every field of the frontmatter, unknown ones included",
+    "inputs": "SHA-256 of the document with the inputs, in the folder by the journal, if they are kept: the catalog "
+    "and the configuration, or the results of reads and searches of a call",
     "key": "the field of the frontmatter",
     "kind": "the rule of a warning; the subject of a proposal",
     "memory": "what decides that a text is still in the context: the `session` (also if the member is missing), the "

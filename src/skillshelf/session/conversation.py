@@ -5,20 +5,16 @@ permission, loads it, records what happened and returns the result. `ENTRIES` sa
 """
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf.catalog import load as loader
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
 from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_model
-from skillshelf.config.profile import Profile
-from skillshelf.config.settings import Settings, Trust
-from skillshelf.core import files
-from skillshelf.core.environment import Environment
 from skillshelf.core.limits import OUTPUT_BLOCK, RESOURCE_BYTES
 from skillshelf.core.text import fold, is_false
-from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
+from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,
@@ -30,7 +26,7 @@ from skillshelf.errors import (
     SkillsDisabled,
     kind_of,
 )
-from skillshelf.session.effects import Effects, real_effects
+from skillshelf.session.effects import Effects, ShelfProtocol, real_effects
 from skillshelf.session.entries import ENTRIES, EntryName, EntrySteps
 from skillshelf.session.permissions import NAMES_OF_TOOLS, Permissions
 from skillshelf.session.policy import (
@@ -54,7 +50,6 @@ if TYPE_CHECKING:
     from skillshelf.catalog.load import Resource
     from skillshelf.journal.events import Mode
     from skillshelf.sandbox.run import OnOutput, Run
-    from skillshelf.search.query import SearchReport
 
 __all__ = ["Conversation", "Memory", "Proposal", "SentSkill", "SentTexts", "ShelfProtocol", "UsedSkill", "is_for_users"]
 
@@ -184,58 +179,6 @@ class Proposal(NamedTuple):
     rule: str | None
 
 
-class ShelfProtocol(Protocol):
-    """The part of a shelf that a conversation uses; `skillshelf.Shelf` has it."""
-
-    @property
-    def profile(self) -> Profile:
-        """The profile of the system."""
-
-    @property
-    def environment(self) -> Environment:
-        """The folders and environment variables."""
-
-    @property
-    def settings(self) -> Settings:
-        """The configuration."""
-
-    @property
-    def settings_in_force(self) -> Settings:
-        """The configuration with the budget from the environment."""
-
-    @property
-    def trust(self) -> Trust:
-        """The trust rule: whose skills are visible to a model."""
-
-    @property
-    def catalog(self) -> Catalog:
-        """The skills, and the files that are not in the catalog with their reasons."""
-
-    @property
-    def project_root(self) -> str:
-        """The repository, or the working directory."""
-
-    def search(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        scope: str | None = None,
-        model: bool = False,
-        keep: Callable[[CatalogSkill], bool] | None = None,
-    ) -> "SearchReport":
-        """Return the skills that match a query."""
-
-    def load(self, name: str | None = None, *, path: str | None = None) -> LoadedSkill:
-        """Return one skill with its text."""
-
-    def prompt(self) -> str:
-        """Return the catalog text for a model."""
-
-    def refresh(self) -> bool:
-        """Scan again and return True if anything changed."""
-
-
 class UsedSkill(NamedTuple):
     """A skill that was used; a mention has no loaded skill, and an entry without text has an empty result."""
 
@@ -272,8 +215,8 @@ class Conversation:
         self.preloaded: list[LoadedSkill] = []
         self.warnings: list[Diagnostic] = []
         self.proposals: tuple[Proposal, ...] = ()
-        self.effects = effects or real_effects()
         self.recorder = open_recorder(recording, self.explain)
+        self.effects = self.recorder.taped(effects or real_effects())
         self.permissions = Permissions(
             policy,
             confirm,
@@ -309,7 +252,7 @@ class Conversation:
 
     def record_catalog(self) -> None:
         """Record the catalog if it changed since it was last recorded."""
-        self.recorder.catalog_updated(self.shelf.catalog, lambda: self.catalog_text().text)
+        self.recorder.catalog_updated(self.shelf, lambda: self.catalog_text().text)
 
     def require_open(self) -> None:
         """Raise if the session is closed; otherwise record the catalog if it changed."""
@@ -330,7 +273,9 @@ class Conversation:
         """Return the one skill of a path, or else of a name."""
         if not self.shelf.settings.enabled:
             raise SkillsDisabled
-        return loader.resolve(self.skills, name=name, path=path, cwd=self.shelf.environment.cwd)
+        return loader.resolve(
+            self.skills, name=name, path=path, cwd=self.shelf.environment.cwd, real_path=self.effects.real_path
+        )
 
     # One sequence for every entry -----------------------------------------------------------------
 
@@ -525,7 +470,7 @@ class Conversation:
         """Return the skill whose SKILL.md a path in a skill leads to: itself, one inside it, or None."""
         if not segments or tuple(segments) == (SKILL_FILE,):
             return skill
-        real = files.real_path(os.path.join(skill.real_dir, *segments))
+        real = self.effects.real_path(os.path.join(skill.real_dir, *segments))
         return next((other for other in (skill, *self.skills) if other.real_path == real), None)
 
     def _read_instructions(
