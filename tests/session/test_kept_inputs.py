@@ -147,6 +147,19 @@ def test_a_script_that_ran_is_repeated_without_it(machine: Machine, tmp_path: Pa
     assert replayed(elsewhere(machine, tmp_path)).differences == ()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("against", ["kept", "disk"])
+def test_an_output_that_was_cut_is_repeated_as_the_model_got_it(machine: Machine, against: str) -> None:
+    skill = put(machine.home / ".agents/skills", "deploy").parent
+    (skill / "scripts/big.sh").write_text("#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x\nprintf '\\377' >&2\n")
+    policy = {"allow": [{"tool": "skill_run"}], "run_unsandboxed": True}
+    path = machine.base / "run.jsonl"
+    with machine.shelf().session(policy, journal=path, keep=True) as session:
+        assert session.call("skill_run", {"name": "deploy", "script": "big.sh"}).data["truncated"]
+
+    assert skillshelf.replay(path, home=machine.home, env={}, against=against).differences == ()
+
+
 def test_a_file_that_could_not_be_read_fails_again_in_the_same_words(machine: Machine, tmp_path: Path) -> None:
     file = put(machine.repo / "skills", "deploy")
     with machine.shelf("mycodeagent").session(journal=machine.base / "run.jsonl", keep=True) as session:

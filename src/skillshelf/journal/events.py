@@ -163,6 +163,7 @@ class ToolEnded(NamedTuple):
     artifacts: list[dict[str, Any]] = []
     truncated: bool = False
     reason: str | None = None
+    output_bytes: list[int] = []
     text_digest: str | None = None
     text_bytes: int | None = None
     inputs: str | None = None
@@ -301,6 +302,7 @@ MEMBERS: Mapping[str, str] = {
     "name": "the name of the skill; of `tool_started` the tool",
     "names": "the skills that the text names",
     "omitted": "the number of skills that the budget left out of the catalog in the prompt",
+    "output_bytes": "if the output was cut: the sizes of the whole standard output and standard error",
     "path": "the `SKILL.md` as found; of `skill_read` the file",
     "per_request": "true if the session is one request, because the transport has no sessions",
     "policy": "the policy with all its rules",

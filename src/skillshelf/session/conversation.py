@@ -521,6 +521,7 @@ class Conversation:
             "artifacts": [self.effects.artifact(run.artifact)] if run.artifact else [],
             "truncated": run.truncated,
             "reason": run.reason,
+            "output_bytes": [run.stdout_bytes, run.stderr_bytes] if run.truncated else [],
         }
         # One stream after the other in blocks of one size, so that equal outputs leave equal events.
         for event, data in (("tool_stdout", run.stdout), ("tool_stderr", run.stderr)):

@@ -483,12 +483,13 @@ class _RecordedEffects:
         last = frames[-1] if frames else None
         ended = last if isinstance(last, ToolEnded) else ToolEnded("", 1)
         artifact = ended.artifacts[0].get("path") if ended.artifacts else None
+        sizes = ended.output_bytes if len(ended.output_bytes) == 2 else [len(output), len(errors)]
         return Run(
             exit_code=ended.exit_code,
             stdout=output,
             stderr=errors,
-            stdout_bytes=len(output),
-            stderr_bytes=len(errors),
+            stdout_bytes=sizes[0],
+            stderr_bytes=sizes[1],
             truncated=ended.truncated,
             artifact=str(artifact) if artifact else None,
             reason=ended.reason,
@@ -541,7 +542,7 @@ _OF_VERSION = ("detail", "error", "reason", "warnings", "effective_allowed_tools
 """Members that are compared only if the journal was written by this version: sentences for people, in its wording,
 patterns of `allowed-tools` as far as it understands them, and the number of its events."""
 
-_TEXTS = ("text_digest", "text_bytes")
+_TEXTS = ("text_digest", "text_bytes", "output_bytes")
 """Members that a journal of 0.1 does not have: another version is compared only where it recorded them."""
 
 
