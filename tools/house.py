@@ -183,7 +183,7 @@ def read():
     import anyio
     if os.path.isdir(folder + "/skillshelf/servers"):
         from skillshelf.servers.mcp import skills, server
-        served = server.SkillServer(skills.PublishedSkills(shelf, shelf.session), show_paths=False)
+        served = server.SkillServer(skills.PublishedSkills(shelf), show_paths=False)
     else:
         from skillshelf.mcp_server import library, server
         served = server.SkillServer(library.Library(shelf, shelf.session), show_paths=False)

@@ -7,6 +7,7 @@ SkillError
   YamlParsingError         a frontmatter block that is not readable YAML
   ValidationFailed         a field that breaks a rule of the profile
   SkillNotFound            no skill of that name in this catalog
+    SkillNotUsable         a file of that name exists, and is broken, shadowed or filtered
   SkillAlreadyExists       a name that is taken where names must be free
   AmbiguousSkill           several skills of that name, and the profile keeps all
   ResourceNotFound         no such file in that skill
@@ -41,6 +42,7 @@ __all__ = [
     "SkillError",
     "SkillFileNotFound",
     "SkillNotFound",
+    "SkillNotUsable",
     "SkillsDisabled",
     "ValidationFailed",
     "YamlParsingError",
@@ -48,48 +50,63 @@ __all__ = [
 
 
 class SkillError(Exception):
-    """Anything skillshelf raises on purpose."""
+    """Anything skillshelf raises on purpose; survives `pickle` and `copy`, since `args` are the arguments as given."""
 
 
 class SkillDirectoryNotFound(SkillError):
     """The folder that should hold a skill does not exist."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"Skill directory not found: {path}")
+        super().__init__(path)
         self.path = path
+
+    def __str__(self) -> str:
+        return f"Skill directory not found: {self.path}"
 
 
 class SkillFileNotFound(SkillError):
     """A folder without a SKILL.md."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"SKILL.md not found: {path}")
+        super().__init__(path)
         self.path = path
+
+    def __str__(self) -> str:
+        return f"SKILL.md not found: {self.path}"
 
 
 class InvalidFormat(SkillError):
     """A SKILL.md without a usable frontmatter block."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"Invalid SKILL.md format: {reason}")
+        super().__init__(reason)
         self.reason = reason
+
+    def __str__(self) -> str:
+        return f"Invalid SKILL.md format: {self.reason}"
 
 
 class YamlParsingError(SkillError):
     """A frontmatter block that is not readable YAML."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"YAML parsing error: {reason}")
+        super().__init__(reason)
         self.reason = reason
+
+    def __str__(self) -> str:
+        return f"YAML parsing error: {self.reason}"
 
 
 class ValidationFailed(SkillError):
     """A field that breaks a rule of the profile."""
 
     def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"Validation failed for '{field}': {reason}")
+        super().__init__(field, reason)
         self.field = field
         self.reason = reason
+
+    def __str__(self) -> str:
+        return f"Validation failed for '{self.field}': {self.reason}"
 
 
 class SkillNotFound(SkillError):
@@ -98,42 +115,69 @@ class SkillNotFound(SkillError):
     near: tuple[str, ...] = ()
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"Skill not found: {name}")
+        super().__init__(name)
         self.name = name
+
+    def __str__(self) -> str:
+        return f"Skill not found: {self.name}"
+
+
+class SkillNotUsable(SkillNotFound):
+    """A file of that name or path exists, but is no skill of the catalog; `reason` has the rule, and why."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name)
+        self.args = (name, reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"Skill cannot be used: {self.name}: {self.reason}"
 
 
 class SkillAlreadyExists(SkillError):
     """A name that is taken where names must be free."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"Skill already exists: {name}")
+        super().__init__(name)
         self.name = name
+
+    def __str__(self) -> str:
+        return f"Skill already exists: {self.name}"
 
 
 class AmbiguousSkill(SkillError):
     """Several skills of that name, and the profile keeps all."""
 
     def __init__(self, name: str, paths: Sequence[str]) -> None:
-        super().__init__(f"Ambiguous skill name: {name} ({len(paths)} skills have it)")
+        super().__init__(name, tuple(paths))
         self.name = name
         self.paths = tuple(paths)
+
+    def __str__(self) -> str:
+        return f"Ambiguous skill name: {self.name} ({len(self.paths)} skills have it)"
 
 
 class ResourceNotFound(SkillError):
     """No such file in that skill."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"File not found: {path}")
+        super().__init__(path)
         self.path = path
+
+    def __str__(self) -> str:
+        return f"File not found: {self.path}"
 
 
 class FileReadError(SkillError):
     """The machine could not read a file."""
 
     def __init__(self, path: str, underlying: Exception) -> None:
-        super().__init__(f"Failed to read file '{path}': {underlying}")
+        super().__init__(path, underlying)
         self.path = path
         self.underlying = underlying
+
+    def __str__(self) -> str:
+        return f"Failed to read file '{self.path}': {self.underlying}"
 
 
 class PathEscape(SkillError):
@@ -189,6 +233,7 @@ ERROR_KINDS: Mapping[type[SkillError], ErrorKind] = {
     YamlParsingError: ErrorKind("failed", FAILED),
     ValidationFailed: ErrorKind("failed", FAILED),
     SkillNotFound: ErrorKind("not_found", NOT_FOUND),
+    SkillNotUsable: ErrorKind("failed", NOT_FOUND),
     SkillAlreadyExists: ErrorKind("failed", NEGATIVE),
     AmbiguousSkill: ErrorKind("ambiguous", NOT_FOUND),
     ResourceNotFound: ErrorKind("not_found", NOT_FOUND),

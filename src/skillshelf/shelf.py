@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from skillshelf.search.query import Finder, Scorer, SearchReport
     from skillshelf.search.rank import IndexSnapshot
     from skillshelf.session.conversation import Memory
-    from skillshelf.session.policy import Confirm, Policy
+    from skillshelf.session.policy import Policy
     from skillshelf.session.recorder import OnEvent
     from skillshelf.session.replay import Replay
     from skillshelf.session.session import Session
+    from skillshelf.session.threads import AnyConfirm
 
 __all__ = ["Shelf", "open_shelf", "replay"]
 
@@ -59,6 +60,8 @@ class Shelf:
         self.cache = user_cache_folder(environment) if use_cache else None
         self.scorer = scorer
         self.progress: TextIO | None = None
+        # What adapters keep for as long as the shelf lives.
+        self.attachments: dict[str, object] = {}
         self._catalog: Catalog | None = None
         self._cache = Cache(self.cache, profile) if use_cache else None
         self._finder: tuple[Catalog, Finder] | None = None
@@ -171,15 +174,18 @@ class Shelf:
 
         if not self.settings.enabled:
             raise SkillsDisabled
-        return load(resolve(self.catalog.skills, name=name, path=_text(path), cwd=self.environment.cwd), self.profile)
+        catalog = self.catalog
+        found = resolve(catalog.skills, name=name, path=_text(path), cwd=self.environment.cwd, catalog=catalog)
+        return load(found, self.profile)
 
     def read(self, uri: str, *, limit: int = RESOURCE_BYTES) -> "Resource":
-        """Read the file of a skill at an address `skill://name/path`."""
+        """Read the file of a skill at an address `skill://name/path`; a link is followed if it stays in the skill."""
         from skillshelf.catalog.load import read_resource
 
         if not self.settings.enabled:
             raise SkillsDisabled
-        return read_resource(uri, self.catalog.skills, self.profile, limit=limit)[1]
+        catalog = self.catalog
+        return read_resource(uri, catalog.skills, self.profile, limit=limit, catalog=catalog)[1]
 
     def prompt(self) -> str:
         """Return the catalog text for a model."""
@@ -192,7 +198,7 @@ class Shelf:
         policy: "Policy | Mapping[str, Any] | str | None" = None,
         *,
         journal: str | os.PathLike[str] | None = None,
-        confirm: "Confirm | None" = None,
+        confirm: "AnyConfirm | None" = None,
         preload: Iterable[str] = (),
         keep: bool = False,
         fsync: Literal["never", "end", "always"] = "never",

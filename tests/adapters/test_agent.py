@@ -90,16 +90,15 @@ def test_a_configuration_with_or_without_skills_is_a_copy() -> None:
     assert given == AgentConfiguration("Be brief.", "m", registry, False, ("/opt/skills",))
 
 
-def test_folders_without_discovery_are_refused_with_the_way_to_register_their_skills(here: Machine) -> None:
-    team = here.base / "team"
-    write_skill(team, "review")
+@pytest.mark.req("S-102")
+def test_folders_without_discovery_are_kept_in_the_copy_and_not_searched(here: Machine) -> None:
+    write_skill(here.base / "team", "review")
+    paths = [str(here.base / "team")]
 
-    with pytest.raises(ConfigurationError, match=r"register the skills of SkillDiscovery\.discover\(path\)"):
-        PLAIN.with_skills(auto_discover=False, additional_paths=[str(team)])
+    copy = PLAIN.with_skills(auto_discover=False, additional_paths=paths)
 
-    registry = SkillRegistry()
-    registry.register(SkillDiscovery.discover(team))
-    assert with_session(PLAIN.with_skills(registry, auto_discover=False), names_of) == ["review"]
+    assert copy == AgentConfiguration(BASE, None, None, False, paths)
+    assert with_session(copy, names_of) == []
 
 
 # Skills of a session ------------------------------------------------------------------------------

@@ -439,3 +439,60 @@ def test_every_thread_sees_a_skill_either_active_with_its_text_or_not_active(tmp
     togglers = [lambda mine=names[start::4]: toggle(mine) for start in range(4)]
     assert together(togglers, look) == []
     assert registry.active_skill_names == []
+
+
+# Links --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("S-43")
+def test_a_resource_path_through_a_link_that_leaves_the_skill_is_refused(tmp_path: Path) -> None:
+    (skill,) = light(tmp_path / "skills", "a")
+    folder = Path(skill.directory_path)
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret/key").write_text("x")
+    (folder / "out").symlink_to(tmp_path / "secret")
+    (folder / "key").symlink_to("../../secret/key")
+    (folder / "gone").symlink_to("/nowhere/at/all")
+    (folder / "v2.md").write_text("2")
+    (folder / "latest.md").symlink_to("v2.md")
+
+    for relative in ("out", "out/key", "key", "gone", "out/missing"):
+        with pytest.raises(skillshelf.PathEscape, match="leads out"):
+            skill.resource_path(relative)
+    assert skill.resource_path("latest.md") == str(folder / "latest.md")
+    assert skill.resource_path("not/yet/there") == str(folder / "not/yet/there")
+
+
+@pytest.mark.req("S-43")
+def test_a_skill_that_is_itself_a_link_has_resources(tmp_path: Path) -> None:
+    write_skill(tmp_path / "store", "a")
+    (tmp_path / "skills").mkdir()
+    (tmp_path / "skills/a").symlink_to(tmp_path / "store/a")
+
+    skill = SkillLoader.load_metadata(tmp_path / "skills/a")
+
+    assert skill.resource_path("x.md") == str(tmp_path / "skills/a/x.md")
+
+
+@pytest.mark.req("S-80")
+def test_a_skill_directory_has_a_real_file_and_a_tilde_is_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_skill(tmp_path / "home", "good")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name, target in (("linked", file), ("dangling", tmp_path / "gone"), ("folder", tmp_path)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "SKILL.md").symlink_to(target)
+    (tmp_path / "loop").mkdir()
+    (tmp_path / "loop/SKILL.md").symlink_to("SKILL.md")
+
+    is_skill = skillshelf.SkillDiscovery.is_skill_directory
+    names = ("linked", "dangling", "folder", "loop", "nowhere")
+    assert {name: is_skill(tmp_path / name) for name in names} == {
+        "linked": True,
+        "dangling": False,
+        "folder": False,
+        "loop": False,
+        "nowhere": False,
+    }
+    assert is_skill("~/good") is True

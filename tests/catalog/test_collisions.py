@@ -77,26 +77,25 @@ def test_the_last_of_a_name_by_the_bytes_of_its_path_stays(machine: Machine) -> 
 @pytest.mark.req("C-49", "C-50")
 def test_where_all_are_kept_each_is_said_to_be_ambiguous(machine: Machine) -> None:
     repo = write_skill(machine.repo / ".agents/skills", "deploy")
+    nested = write_skill(machine.repo / ".agents/skills", "deploy", folder="more/deploy")
     user = write_skill(machine.home / ".agents/skills", "deploy")
     write_skill(machine.home / ".agents/skills", "alone")
 
     shelf = machine.shelf("codelia")
     catalog = shelf.catalog
 
-    message = "2 skills are named 'deploy'; the name alone is ambiguous"
+    message = "3 skills are named 'deploy'; the name alone is ambiguous"
     assert [(skill.name, skill.scope) for skill in catalog.skills] == [
         ("alone", "user"),
+        ("deploy", "repo"),
         ("deploy", "repo"),
         ("deploy", "user"),
     ]
     assert catalog.shadowed == ()
-    assert set(catalog.warnings) == {
-        Diagnostic(str(repo), "name-collision", message),
-        Diagnostic(str(user), "name-collision", message),
-    }
+    assert set(catalog.warnings) == {Diagnostic(str(path), "name-collision", message) for path in (repo, nested, user)}
     with pytest.raises(AmbiguousSkill) as caught:
         shelf.load("deploy")
-    assert caught.value.paths == (str(repo), str(user))
+    assert caught.value.paths == (str(repo), str(nested), str(user))
 
 
 @pytest.mark.req("C-49")
@@ -267,6 +266,18 @@ def test_the_order_in_which_a_disk_was_filled_does_not_matter(tmp_path: Path, pr
     assert seen == [seen[0]] * 3
 
 
+@pytest.mark.req("K-57")
+def test_of_many_skills_of_one_name_the_first_by_bytes_wins_whatever_the_order_of_the_disk(machine: Machine) -> None:
+    root = machine.repo / ".agents/skills"
+    # The first is neither made first nor last: no disk lists it first by chance.
+    for number in [*range(7, 24), 3, *range(24, 40), *range(4, 7)]:
+        write_skill(root, "deploy", folder=f"group-{number:02}/deploy")
+
+    (skill,) = machine.catalog().skills
+
+    assert skill.path == str(root / "group-03/deploy/SKILL.md")
+
+
 def test_two_looks_at_one_disk_are_equal(machine: Machine) -> None:
     for root in (machine.repo, machine.home):
         write_skill(root / ".agents/skills", "deploy")
@@ -297,3 +308,23 @@ def test_a_projects_loader_keeps_the_last_of_a_name_and_logs_the_other(
         "WARNING",
         (str(first), f"'review' is taken by {last}", "name-collision"),
     )
+
+
+# A link to a folder of the same root --------------------------------------------------------------
+
+
+@pytest.mark.req("C-47", "C-48")
+@pytest.mark.parametrize("alias", ["alias", "zz-alias"], ids=["found first", "found later"])
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_a_link_with_another_name_is_the_same_file_whichever_is_found_first(
+    machine: Machine, alias: str, use_cache: bool
+) -> None:
+    orig = write_skill(machine.repo / ".agents/skills", "orig")
+    (machine.repo / ".agents/skills" / alias).symlink_to("orig")
+
+    for _ in range(2):
+        catalog = machine.catalog("codelia", use_cache=use_cache)
+        assert [skill.path for skill in catalog.skills] == [str(orig)]
+        assert catalog.errors == ()
+        loser = str(machine.repo / ".agents/skills" / alias / "SKILL.md")
+        assert catalog.shadowed == (Shadowed("orig", loser, str(orig), same_file=True),)

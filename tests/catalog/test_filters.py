@@ -381,3 +381,37 @@ def test_a_hidden_skill_stays_in_the_catalog_when_it_is_alone(machine: Machine) 
     write_skill(machine.repo / ".agents/skills", "deploy")
     (skill,) = machine.catalog(trust="ask").skills
     assert (skill.name, skill.enabled, skill.trusted, skill.hidden) == ("deploy", True, False, "untrusted")
+
+
+# Braces -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("O-28", "O-29")
+@pytest.mark.parametrize(
+    ("pattern", "matched"),
+    [
+        ("{deploy,review}", ["deploy", "review"]),
+        ("{deploy,rev*}", ["deploy", "revert", "review"]),
+        ("re{v{iew,ert},ally}", ["revert", "review"]),
+        ("rev{ert,}", ["revert"]),
+        ("{,x-}deploy", ["deploy"]),
+        ("{a,b", []),
+        ("{deploy}", ["deploy"]),
+        ("{[a-d]*,?e?i*}", ["deploy", "review"]),
+        ("*{y,w}", ["deploy", "review"]),
+        ("{}deploy{}", ["deploy"]),
+        ("{*,*}" * 400, ["deploy", "revert", "review"]),
+        ("{a,b}" * 5000, []),
+        ("{" * 20_000, []),
+        ("{" * 3000 + "deploy" + "}" * 3000, []),
+    ],
+)
+def test_braces_in_a_pattern_stand_for_alternatives(machine: Machine, pattern: str, matched: list[str]) -> None:
+    for name in ("deploy", "review", "revert"):
+        write_skill(machine.repo / ".omp/skills", name)
+
+    ignored = machine.catalog("omp", config={"skills": {"ignored": [pattern]}})
+    included = machine.catalog("omp", config={"skills": {"include": [pattern]}})
+
+    assert sorted(entry.name for entry in ignored.filtered) == matched
+    assert sorted(skill.name for skill in included.skills) == matched

@@ -272,7 +272,8 @@ def test_a_way_that_is_refused_does_not_take_the_file_from_one_that_is_accepted(
     (root / "another").symlink_to("tool")
 
     assert content_of(machine, machine.catalog(profile)) == expected(
-        ["home/.agents/skills/tool/SKILL.md"], errors=[("home/.agents/skills/another/SKILL.md", "name-directory")]
+        ["home/.agents/skills/tool/SKILL.md"],
+        shadowed=[("home/.agents/skills/another/SKILL.md", "home/.agents/skills/tool/SKILL.md", True)],
     )
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from support.addresses import FILES, SECRET, TOKEN, bytes_of, lay_out
-from support.trees import Machine, write_skill
+from support.trees import PROJECT_ROOTS, Machine, write_skill
 
 from skillshelf import AmbiguousSkill, LimitExceeded, PathEscape
 
@@ -286,3 +286,79 @@ def test_a_load_names_the_files_of_a_skill_and_each_of_them_takes_a_call_of_its_
     assert "Past tense." not in load.text
     assert [read.text for read in reads] == ["Past tense.\n", f"touch {trace}\n", "style.md"]
     assert not trace.exists()
+
+
+# Links inside a skill -----------------------------------------------------------------------------
+
+
+def with_links(machine: Machine, root: str) -> Path:
+    """A skill with links of every kind; returns its folder."""
+    folder = write_skill(machine.repo / root, "deploy").parent
+    (folder / "references/old").mkdir(parents=True)
+    (folder / "references/v2.md").write_text("version 2")
+    (folder / "references/old/v1.md").write_text("version 1")
+    (machine.base / SECRET).write_text(TOKEN)
+    for name, target in {
+        "latest.md": "references/v2.md",
+        "references/first.md": "./old/../old/v1.md",
+        "references/old/newest.md": "../v2.md",
+        "chain.md": "latest.md",
+        "absolute.md": f"{folder}/references/v2.md",
+        "docs": "references",
+        "whole": ".",
+        "out.md": f"../../../../{SECRET}",
+        "out-absolute.md": f"{machine.base}/{SECRET}",
+        "up": "..",
+        "round.md": f"references/../../deploy/../../../../{SECRET}",
+        "beside.md": f"{folder}-not/x",
+        "loop.md": "loop.md",
+        "broken.md": "nothing.md",
+    }.items():
+        (folder / name).symlink_to(target)
+    return folder
+
+
+INSIDE = {
+    "latest.md": "version 2",
+    "references/first.md": "version 1",
+    "references/old/newest.md": "version 2",
+    "chain.md": "version 2",
+    "absolute.md": "version 2",
+    "docs/v2.md": "version 2",
+    "docs/old/v1.md": "version 1",
+    "whole/docs/first.md": "version 1",
+}
+
+
+@pytest.mark.req("O-55")
+@pytest.mark.parametrize("profile", sorted(PROJECT_ROOTS))
+def test_a_link_to_a_file_of_the_same_skill_is_read_in_every_profile(machine: Machine, profile: str) -> None:
+    with_links(machine, PROJECT_ROOTS[profile])
+    shelf = machine.shelf(profile)
+
+    assert {path: shelf.read(f"skill://deploy/{path}").content for path in INSIDE} == INSIDE
+
+
+@pytest.mark.req("O-55")
+@pytest.mark.parametrize(
+    "path",
+    ["out.md", "out-absolute.md", "up", "up/deploy/SKILL.md", "round.md", "beside.md", "loop.md"],
+)
+def test_a_link_that_leaves_the_skill_or_never_ends_is_refused(machine: Machine, path: str) -> None:
+    with_links(machine, ".agents/skills")
+
+    with pytest.raises(PathEscape):
+        machine.shelf().read(f"skill://deploy/{path}")
+
+
+@pytest.mark.req("O-55")
+def test_a_listing_has_the_links_that_can_be_read_and_a_dead_one_is_missing(machine: Machine) -> None:
+    with_links(machine, ".agents/skills")
+    shelf = machine.shelf()
+
+    assert shelf.read("skill://deploy/whole").content.split() == [
+        *("SKILL.md", "absolute.md", "chain.md", "docs/", "latest.md", "references/", "whole/")
+    ]
+    assert shelf.read("skill://deploy/docs").content.split() == ["first.md", "old/", "v2.md"]
+    with pytest.raises(PathEscape, match=r"not a regular file: broken\.md \(link\)"):
+        shelf.read("skill://deploy/broken.md")

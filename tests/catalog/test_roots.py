@@ -161,7 +161,12 @@ def test_above_the_repository_nothing_is_searched(machine: Machine, profile: str
     write_skill(machine.base / ".agents/skills", "above")
     write_skill(machine.repo / ".agents/skills", "inside")
     (machine.repo / "docs").mkdir()
-    assert machine.names(profile, cwd=machine.repo / "docs") == ["inside"]
+
+    catalog = machine.catalog(profile, cwd=machine.repo / "docs")
+
+    assert [skill.name for skill in catalog.skills] == ["inside"]
+    inside = (str(machine.repo), str(machine.home))
+    assert [root.path for root in catalog.roots if not root.path.startswith(inside)] == []
 
 
 @pytest.mark.parametrize("profile", ["standard", "codelia"])

@@ -105,6 +105,7 @@ def test_a_system_that_states_no_length_accepts_a_long_name(profile: str) -> Non
 @pytest.mark.parametrize("profile", LETTER)
 def test_a_name_is_the_name_of_its_folder(profile: str) -> None:
     assert rejected(skill("a"), "b", profile) == ["name-directory"]
+    assert rejected(skill("a"), "A", profile) == ["name-directory"]
 
 
 @pytest.mark.req("M-22", "O-11")

@@ -1,98 +1,91 @@
-"""The one table of error codes and exit statuses, and the surfaces that use it."""
+"""Errors survive a process boundary and a copy, with their members and one text."""
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, NoReturn
+import copy
+import inspect
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
 
 import pytest
-from support.rpcclient import rpc_in_process
-from support.trees import Machine, write_skill
+from support.trees import write_skill
 
-from skillshelf import errors
-from skillshelf.cli.main import COMMANDS
-from skillshelf.errors import ERROR_KINDS, ErrorKind, SkillError, kind_of
-from skillshelf.session.effects import real_effects
-from skillshelf.session.session import Session
+from skillshelf import SkillLoader, errors
 
-if TYPE_CHECKING:
-    from support.host_runs import Run
-
-SAMPLES: dict[type[SkillError], tuple[Any, ...]] = {
-    errors.SkillsDisabled: (),
-    errors.ValidationFailed: ("name", "why"),
-    errors.AmbiguousSkill: ("deploy", ["/a", "/b"]),
-    errors.FileReadError: ("/a", OSError("why")),
+ARGUMENTS: dict[str, Any] = {
+    "field": "name",
+    "message": "no skills today",
+    "name": "deploy",
+    "path": "/skills/deploy",
+    "paths": ("/a/SKILL.md", "/b/SKILL.md"),
+    "reason": "no reason",
+    "underlying": PermissionError(13, "Permission denied"),
 }
-ERRORS = [kind(*SAMPLES.get(kind, ("why",))) for kind in ERROR_KINDS]
 
 
-def test_every_exception_class_has_a_row() -> None:
-    defined = {value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, SkillError)}
-
-    assert set(ERROR_KINDS) == defined
-    assert {kind.__name__ for kind in defined} == set(errors.__all__)
-
-
-def test_a_class_without_a_row_has_that_of_its_base() -> None:
-    class Missing(errors.SkillNotFound):
-        """A class that somebody else derived."""
-
-    assert kind_of(Missing("deploy")) == ErrorKind("not_found", 3)
+def example_of(kind: type[errors.SkillError]) -> errors.SkillError:
+    """Return an error of a class with an argument for each parameter."""
+    if kind.__init__ is Exception.__init__ or "self" not in inspect.signature(kind.__init__).parameters:
+        return kind("it went wrong")
+    names = [name for name in inspect.signature(kind.__init__).parameters if name in ARGUMENTS]
+    return kind(*(ARGUMENTS[name] for name in names)) if names else kind("it went wrong")
 
 
-def test_each_code_has_the_exit_status_that_the_documentation_gives() -> None:
-    assert {kind.code: kind.exit_status for kind in ERROR_KINDS.values() if kind.code != "failed"} == {
-        "not_found": 3,
-        "ambiguous": 3,
-        "gone": 3,
-        "denied": 4,
-        "invalid_params": 2,
-        "too_large": 5,
-    }
+KINDS = [getattr(errors, name) for name in errors.__all__]
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_the_command_line_and_a_session_use_the_table(
-    error: SkillError, machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: Any) -> NoReturn:
-        raise error
+@pytest.mark.req("S-46", "S-91")
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.__name__))
+@pytest.mark.parametrize("travel", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy])
+def test_an_error_is_the_same_after_a_journey(kind: type[errors.SkillError], travel: Any) -> None:
+    error = example_of(kind)
 
-    write_skill(machine.repo / ".agents" / "skills", "deploy")
-    monkeypatch.setitem(COMMANDS, "list", COMMANDS["list"]._replace(run=fail))
+    found = travel(error)
 
-    status, out, _ = run("list", "--json")
-    shelf = machine.shelf(trust="all")
-    with Session(shelf, effects=real_effects()._replace(load=fail)) as session:
-        from_session = session.call("skill_load", {"name": "deploy"}).error
-
-    assert ErrorKind(json.loads(out)["error"]["code"], status) == kind_of(error)
-    assert from_session is not None
-    assert from_session.code == kind_of(error).code
+    assert type(found) is kind
+    assert str(found) == str(error)
+    assert str(found).count(str(ARGUMENTS["name"])) <= str(error).count("deploy")
+    members = {key: repr(value) for key, value in vars(error).items()}
+    assert {key: repr(value) for key, value in vars(found).items()} == members
+    assert issubclass(kind, errors.SkillError)
 
 
-def test_the_rpc_server_uses_the_table(machine: Machine) -> None:
-    write_skill(machine.repo / ".agents" / "skills", "deploy")
-    with rpc_in_process(machine) as client:
-        asked = {
-            errors.SkillNotFound: client.fail("skills.load", name="missing"),
-            errors.ConfigurationError: client.fail("skills.list", cwd=str(machine.base / "missing")),
-            errors.PathEscape: client.fail("skills.read", uri="skill://deploy/../x"),
-        }
-        machine.configure("skills.enabled = false\n")
-        client.ask("skills.list", force_reload=True)
-        asked[errors.SkillsDisabled] = client.fail("skills.load", name="deploy")
+@pytest.mark.req("S-46", "S-91")
+def test_the_near_names_of_a_missing_skill_travel_with_it() -> None:
+    error = errors.SkillNotFound("deplyo")
+    error.near = ("deploy",)
 
-    assert {kind: code for kind, (_, code) in asked.items()} == {kind: ERROR_KINDS[kind].code for kind in asked}
+    found = pickle.loads(pickle.dumps(error))
+
+    assert (str(found), found.name, found.near) == ("Skill not found: deplyo", "deplyo", ("deploy",))
 
 
-@pytest.mark.parametrize("words", [["show", "deploy"], ["read", "skill://deploy"], ["run", "deploy", "scripts/a.sh"]])
-def test_with_skills_switched_off_a_command_is_denied(machine: Machine, run: Run, words: list[str]) -> None:
-    write_skill(machine.repo / ".agents" / "skills", "deploy")
-    machine.configure("skills.enabled = false\n")
+def validated(folder: str) -> str:
+    """Return the name of the skill in a folder; runs in another process."""
+    return SkillLoader.load_metadata(folder).id
 
-    status, out, err = run(*words, "--json")
 
-    assert (status, err) == (4, "skillshelf: skills are disabled\n")
-    assert json.loads(out)["error"]["code"] == "denied"
+@pytest.mark.slow
+@pytest.mark.req("S-46", "S-91")
+def test_one_invalid_skill_does_not_end_a_pool_of_processes(tmp_path: Path) -> None:
+    write_skill(tmp_path, "good")
+    write_skill(tmp_path, "bad", "---\nname: Bad Name\ndescription: d\n---\n")
+    write_skill(tmp_path, "worse", "---\nname: [\n---\n")
+    (tmp_path / "empty").mkdir()
+    outcomes: dict[str, str] = {}
+
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        for name in ("bad", "worse", "empty", "good", "nowhere"):
+            try:
+                outcomes[name] = pool.submit(validated, str(tmp_path / name)).result(60)
+            except errors.SkillError as error:
+                outcomes[name] = f"{type(error).__name__}: {error}"
+
+    assert outcomes["good"] == "good"
+    assert outcomes["bad"].startswith("ValidationFailed: Validation failed for 'name': ")
+    assert outcomes["worse"].startswith("YamlParsingError: YAML parsing error: ")
+    assert outcomes["empty"] == f"SkillFileNotFound: SKILL.md not found: {tmp_path}/empty/SKILL.md"
+    assert outcomes["nowhere"] == f"SkillDirectoryNotFound: Skill directory not found: {tmp_path}/nowhere"

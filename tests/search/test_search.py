@@ -40,6 +40,7 @@ def test_a_path_comes_before_a_name_before_a_prefix_before_shared_words(machine:
     put(machine, "release", "Nothing to see.")
     put(machine, "release-notes", "Nothing to see.")
     put(machine, "changelog", "Writes what a release changed.")
+    put(machine, "releasx", "Shares all letters but the last.")
     elsewhere = machine.repo / ".agents" / "skills"
     shelf = machine.shelf(profile, cwd=elsewhere)
 
@@ -61,9 +62,11 @@ def test_a_path_comes_before_a_name_before_a_prefix_before_shared_words(machine:
 @pytest.mark.req("C-53")
 def test_a_system_that_counts_words_gets_a_hundred_and_one_for_each(machine: Machine) -> None:
     put(machine, "notes", "Draft release notes from merged pull requests.", "Body words do not count: zebra.")
+    put(machine, "changelog", "Lists what is new.")
     shelf = machine.shelf("codelia")
 
     assert [r.score for r in shelf.search("draft the release-notes, draft them").results] == [103]
+    assert [(r.skill.name, r.score) for r in shelf.search("the changelog, what else").results] == [("changelog", 102)]
     assert shelf.search("zebra").results == ()
     assert shelf.search("пример").results == ()
 
@@ -75,10 +78,13 @@ def test_equal_scores_are_ordered_by_scope_and_then_by_path(machine: Machine, pr
         put(machine, f"user-{name}", "Paints fences.", where="home")
         put(machine, f"repo-{name}", "Paints fences.")
     put(machine, "fence-painting", "Paints fences and does nothing else.", where="home")
+    # Its name comes last, its path first.
+    text = "---\nname: repo-omega\ndescription: Paints fences.\n---\n\n"
+    write_skill(machine.repo / ".agents/skills", "repo-omega", text, folder="above/repo-omega")
 
     order = names(machine.shelf(profile).search("paints fences, fence painting"))
 
-    assert order == ["fence-painting", "repo-alpha", "repo-beta", "user-alpha", "user-beta"]
+    assert order == ["fence-painting", "repo-omega", "repo-alpha", "repo-beta", "user-alpha", "user-beta"]
 
 
 @pytest.mark.req("C-114")

@@ -147,33 +147,6 @@ def test_a_listing_records_a_changed_catalog_and_nothing_else(machine: Machine, 
     assert [event["count"] for event in events[1:3]] == [1, 2]
 
 
-def test_loads_and_commands_of_one_client_change_nothing_for_the_next(machine: Machine) -> None:
-    journal = machine.base / "run.jsonl"
-    only = "---\nname: {0}\ndescription: Works.\nallowed-tools: {1}\n---\n"
-    write_skill(user_root(machine), "reads", only.format("reads", "Read"))
-    write_skill(user_root(machine), "writes", only.format("writes", "Write"))
-    write_skill(
-        user_root(machine), "mine", "---\nname: mine\ndescription: Mine.\ndisable-model-invocation: true\n---\n"
-    )
-
-    async def check() -> None:
-        async with client_of(machine, journal=journal) as client:
-            for name in ("reads", "writes"):
-                await client.call_tool("skill_load", {"name": name})
-            await client.get_prompt("mine")
-            assert (await client.call_tool("skill_load", {"name": "mine"})).is_error
-
-    run(check)
-    events = [json.loads(line) for line in journal.read_text().splitlines()]
-    invoked = [event for event in events if event["type"] == "skill_invoked"]
-    assert [(event["name"], event.get("effective_allowed_tools")) for event in invoked] == [
-        ("reads", ["Read"]),
-        ("writes", ["Write"]),
-        ("mine", None),
-    ]
-    assert skillshelf.replay(journal, home=machine.home).differences == ()
-
-
 MISTAKES: dict[str, tuple[str, dict[str, Any], str]] = {
     "a near miss": ("skill_load", {"name": "alpa"}, "did you mean alpha?"),
     "no name": ("skill_load", {}, "name or path is required"),

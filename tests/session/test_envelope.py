@@ -262,14 +262,16 @@ def test_a_listed_skill_that_no_longer_parses_is_an_internal_error(
     assert result.data["error"]["code"] == "INTERNAL_ERROR"
 
 
-@pytest.mark.req("M-60", "M-57")
-def test_a_skill_that_never_parsed_is_not_listed_and_not_found(machine: Machine) -> None:
+@pytest.mark.req("M-60", "M-61")
+def test_a_skill_that_never_parsed_is_not_listed_and_an_internal_error_with_its_rule(machine: Machine) -> None:
     project(machine)
     write_skill(machine.repo / "skills", "broken", "no frontmatter\n")
     here = session(machine)
     assert "broken" not in here.system_prompt()
     assert [error.path for error in here.shelf.catalog.errors] == [str(machine.repo / "skills/broken/SKILL.md")]
-    assert here.call("Skill", {"name": "broken"}).data["error"]["code"] == "NOT_FOUND"
+    error = here.call("Skill", {"name": "broken"}).data["error"]
+    assert error["code"] == "INTERNAL_ERROR"
+    assert "frontmatter-missing" in error["message"]
 
 
 @pytest.mark.req("M-01", "M-28")

@@ -149,7 +149,7 @@ def test_a_script_that_ran_is_repeated_without_it(machine: Machine, tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("against", ["kept", "disk"])
-def test_an_output_that_was_cut_is_repeated_as_the_model_got_it(machine: Machine, against: str) -> None:
+def test_an_output_that_was_cut_is_repeated_as_the_model_got_it(machine: Machine, against: Any) -> None:
     skill = put(machine.home / ".agents/skills", "deploy").parent
     (skill / "scripts/big.sh").write_text("#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x\nprintf '\\377' >&2\n")
     policy = {"allow": [{"tool": "skill_run"}], "run_unsandboxed": True}

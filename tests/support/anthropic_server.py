@@ -10,7 +10,7 @@ from typing import Any
 
 from support.loopback import serving
 
-__all__ = ["Asked", "anthropic_server"]
+__all__ = ["Asked", "anthropic_server", "stream_events"]
 
 
 class Asked:
@@ -54,7 +54,7 @@ def anthropic_server(tool: str, arguments: dict[str, Any], text: str) -> Iterato
                 "stop_reason": "tool_use" if content["type"] == "tool_use" else "end_turn",
             }
             if request.get("stream"):
-                self._send(b"".join(_events(message)), "text/event-stream")
+                self._send(b"".join(stream_events(message)), "text/event-stream")
             else:
                 self._send(json.dumps(message).encode(), "application/json")
 
@@ -86,7 +86,7 @@ def anthropic_server(tool: str, arguments: dict[str, Any], text: str) -> Iterato
         yield asked
 
 
-def _events(message: dict[str, Any]) -> Iterator[bytes]:
+def stream_events(message: dict[str, Any]) -> Iterator[bytes]:
     """A message as the events of a stream."""
     [content] = message["content"]
     if content["type"] == "tool_use":

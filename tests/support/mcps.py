@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ pytest.importorskip("mcp", reason="needs the extra: pip install 'skillshelf[mcp]
 pytest.importorskip("watchfiles", reason="needs the extra: pip install 'skillshelf[mcp]'")
 
 import anyio
+import anyio.to_thread
 import mcp_types as types
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
@@ -25,6 +27,7 @@ from pydantic import ConfigDict
 
 from skillshelf.core.limits import PAGE_ENTRIES
 from skillshelf.servers.mcp.command import watch
+from skillshelf.servers.mcp.http import HttpLimits, ServerAccess, bind, serve_http
 from skillshelf.servers.mcp.server import SkillServer
 from skillshelf.servers.mcp.skills import PublishedSkills
 
@@ -34,6 +37,15 @@ ERAS = {"older": "legacy", "newer": "2026-07-28"}
 INVALID_PARAMS = -32602
 POLL_MS, DEBOUNCE_MS = 100, 50
 """The times of a server that watches the disk, shorter than those of the command."""
+
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}
+"""The message that opens a client session of the older era."""
 
 
 class _Params(types.RequestParams):
@@ -70,8 +82,8 @@ async def client_of(
 ) -> AsyncIterator[Client]:
     """Open a client of a server in this process, which sees the machine as the command does."""
     shelf = machine.shelf(profile, trust="ask")
-    skills = PublishedSkills(shelf, partial(shelf.session, policy, journal=journal), refresh_seconds=refresh_seconds)
-    server = SkillServer(skills, show_paths=show_paths, page_entries=page_entries)
+    skills = PublishedSkills(shelf, policy, journal=journal, refresh_seconds=refresh_seconds)
+    server = SkillServer(skills, show_paths=show_paths, one_client=True, page_entries=page_entries)
     try:
         async with anyio.create_task_group() as group, Client(server.server, mode=ERAS[era], **options) as client:
             if watching:
@@ -80,6 +92,42 @@ async def client_of(
             group.cancel_scope.cancel()
     finally:
         skills.sessions.close()
+
+
+@asynccontextmanager
+async def serving(
+    machine: Machine, limits: HttpLimits | None = None, journal: Path | None = None
+) -> AsyncIterator[int]:
+    """Run a server over HTTP in this process and yield its port; at the end it must stop."""
+    skills = PublishedSkills(machine.shelf(trust="ask"), journal=journal)
+    address = ServerAccess("127.0.0.1", 0, None, frozenset())
+    bound = bind(address)
+    try:
+        async with anyio.create_task_group() as group:
+            server = SkillServer(skills, show_paths=False)
+            group.start_soon(serve_http, server, address, bound, limits or HttpLimits())
+            yield bound.getsockname()[1]
+            group.cancel_scope.cancel()
+    finally:
+        skills.sessions.close()
+
+
+async def post(port: int, message: Any, session: str | None = None) -> tuple[int, str | None]:
+    """Return the status of the response to a message of the older era, and the session that it opens."""
+
+    def ask() -> tuple[int, str | None]:
+        connection = HTTPConnection("127.0.0.1", port, timeout=30)
+        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        headers |= {"mcp-session-id": session, "mcp-protocol-version": "2025-11-25"} if session else {}
+        try:
+            connection.request("POST", "/mcp", json.dumps(message), headers)
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status, answer.getheader("mcp-session-id")
+        finally:
+            connection.close()
+
+    return await anyio.to_thread.run_sync(ask)
 
 
 def command_of(machine: Machine, *words: str) -> StdioServerParameters:

@@ -148,8 +148,11 @@ def rpc_in_process(
     thread.start()
     with os.fdopen(to_server, "wb") as output, os.fdopen(from_server, "rb") as answers:
         client = RpcClient(output, answers)
-        yield client
-        client.close()
-        thread.join(WAIT)
+        try:
+            yield client
+        finally:
+            # Also after a failed test: closing a pipe that a thread still reads would wait for ever.
+            client.close()
+            thread.join(WAIT)
         assert not thread.is_alive()
     os.close(read)

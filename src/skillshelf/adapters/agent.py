@@ -5,39 +5,47 @@ Skills are handled by a session on a shelf. Only `prompt` talks to a model, and 
 
 import asyncio
 import os
-import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from contextvars import ContextVar
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.adapters.loaders import Skill, SkillDiscovery
-from skillshelf.adapters.registry import RegistryBackedShelf, SkillRegistry, skills_of
+from skillshelf.adapters.registry import RegistryBackedShelf, SkillRegistry, active_skills_prompt, skills_of
 from skillshelf.catalog.load import LoadedSkill
 from skillshelf.config.builtin_profiles import LOADER_PROFILES
+from skillshelf.config.settings import Settings
 from skillshelf.errors import ConfigurationError, PermissionDenied, SkillError, SkillNotFound
 from skillshelf.journal.events import ANSWER_CUT
-from skillshelf.session.policy import Policy
+from skillshelf.session.permissions import NAMES_OF_TOOLS
+from skillshelf.session.policy import Decision, Policy, decide_tool, make_policy
 from skillshelf.session.recorder import OnEvent
 from skillshelf.session.session import Session
+from skillshelf.session.threads import AnyConfirm, in_thread
 from skillshelf.session.tools import ToolError
 from skillshelf.shelf import Shelf, open_shelf
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable
-    from concurrent.futures import Future
 
-    from pydantic_ai import Agent, ModelMessage, ModelResponse
+    from pydantic_ai import Agent, ModelMessage, ModelResponse, UsageLimits
     from pydantic_ai.models import Model
+    from pydantic_ai.settings import ModelSettings
+    from pydantic_ai.toolsets import AbstractToolset
 
-__all__ = ["AgentConfiguration", "AgentSession", "OnText", "check_installed", "cut_reason", "usable_model"]
+__all__ = [
+    "AgentConfiguration",
+    "AgentSession",
+    "OnText",
+    "Permission",
+    "check_installed",
+    "cut_reason",
+    "usable_model",
+]
 
-P = ParamSpec("P")
-T = TypeVar("T")
-Answer = bool | Literal["remember"]
-Confirm = Callable[[str, str, str], Answer | Awaitable[Answer]]
-"""Called with the tool, the skill's name and the reason; a plain function is called in its own thread."""
+Permission = Callable[[str, Mapping[str, Any], str], object]
+"""Asked about a call that the policy leaves to a person: the tool, its arguments and the reason. True allows the call.
+A plain function is called in a thread of its own; a coroutine function is awaited."""
 OnText = Callable[[str], object]
 """Called with each piece of an answer as it arrives."""
 
@@ -54,6 +62,9 @@ class AgentConfiguration(NamedTuple):
     """The configuration of an agent. Skills are off if there is no registry and none are discovered.
 
     `model` is any model that pydantic-ai accepts: a name such as `anthropic:claude-sonnet-4-5`, or a model object.
+    `tools` are functions or tools of pydantic-ai, or names of skill tools that the profile does not offer, such as
+    `skill_read`; `toolsets`, `model_settings` and `usage_limits` are those of pydantic-ai. Every call of a tool is
+    decided by the policy; `permission` is asked where the policy says `confirm`, and without it nothing is allowed.
     """
 
     instructions: str
@@ -61,6 +72,11 @@ class AgentConfiguration(NamedTuple):
     skill_registry: SkillRegistry | None = None
     auto_discover_skills: bool = True
     skill_search_paths: Sequence[str] = ()
+    tools: Sequence[Any] = ()
+    toolsets: Sequence[Any] = ()
+    model_settings: "ModelSettings | None" = None
+    usage_limits: "UsageLimits | None" = None
+    permission: Permission | None = None
 
     def with_skills(
         self,
@@ -69,11 +85,6 @@ class AgentConfiguration(NamedTuple):
         additional_paths: Sequence[str] = (),
     ) -> "AgentConfiguration":
         """Return a copy with skills; folders are searched only if skills are discovered."""
-        if registry is None and not auto_discover and additional_paths:
-            raise ConfigurationError(
-                "additional_paths are searched only with auto_discover; enable it, or register the skills of "
-                "SkillDiscovery.discover(path) and pass the registry"
-            )
         return self._replace(
             skill_registry=registry, auto_discover_skills=auto_discover, skill_search_paths=additional_paths
         )
@@ -95,14 +106,18 @@ class AgentSession:
         configuration: AgentConfiguration,
         session: Session | None,
         registry: SkillRegistry | None,
-        confirmer: "_Confirmer",
+        decide: "_Decide",
+        permission: Permission | None,
     ) -> None:
         self.configuration = configuration
         self.session = session
         self.cut: str | None = None
         self._registry = registry
-        self._confirmer = confirmer
-        self._by_program: set[str] = set()
+        self._decide = decide
+        self._permission = permission
+        # The skills whose instructions are in the system prompt: those that the program activated.
+        self._in_prompt: dict[str, Skill] = {}
+        self._seen_acts = 0
         self._history: list[ModelMessage] = []
         self._turn = asyncio.Lock()
         self._was_aborted = False
@@ -114,7 +129,7 @@ class AgentSession:
         *,
         shelf: Shelf | None = None,
         policy: Policy | Mapping[str, Any] | str | None = None,
-        confirm: Confirm | None = None,
+        confirm: AnyConfirm | None = None,
         journal: str | os.PathLike[str] | None = None,
         preload: Iterable[str] = (),
         keep: bool = False,
@@ -125,27 +140,33 @@ class AgentSession:
         `shelf` decides which folders and profile are used; without it the folders are those of `SkillDiscovery`. The
         other options are those of `Shelf.session`; `confirm` may be a coroutine function.
         """
-        confirmer = _Confirmer(confirm)
+        permission = configuration.permission or _permission_of(confirm)
+        named: list[Any] = [tool for tool in configuration.tools if isinstance(tool, str)]
+        if unknown := [name for name in named if name not in NAMES_OF_TOOLS]:
+            raise ConfigurationError(f"no skill tool is called {unknown[0]!r} (known: {', '.join(NAMES_OF_TOOLS)})")
 
         def begin() -> AgentSession:
             registry = _registry_of(configuration)
             if registry is None:
-                return cls(configuration, None, None, confirmer)
+                rules = make_policy(policy, Settings())
+                return cls(
+                    configuration, None, None, lambda tool, given: decide_tool(rules, tool, given, ()), permission
+                )
             base = shelf or open_shelf(profile=LOADER_PROFILES["registry"].name)
             if configuration.auto_discover_skills:
                 _discover(registry, base, configuration.skill_search_paths)
-            skills = RegistryBackedShelf(base, registry, discovers=configuration.auto_discover_skills)
+            skills = RegistryBackedShelf(base, registry, discovers=configuration.auto_discover_skills, tools=named)
             session = skills.session(
                 policy,
                 journal=journal,
-                confirm=confirmer if confirm else None,
+                confirm=confirm or _confirm_of(configuration.permission),
                 preload=preload,
                 keep=keep,
                 on_event=on_event,
             )
-            return cls(configuration, session, registry, confirmer)
+            return cls(configuration, session, registry, session.decide, permission)
 
-        return await confirmer.in_thread(begin)
+        return await in_thread(begin)
 
     # Skills ---------------------------------------------------------------------------------------
 
@@ -163,28 +184,50 @@ class AgentSession:
         """Load the instructions of a skill and add them to the next prompt."""
         if self.session is None or self._registry is None:
             raise SkillNotFound(name)
-        loaded = await self._confirmer.in_thread(self.session.activate, name)
-        skill = _with_instructions(loaded)
+        return await in_thread(lambda: self._activate(name))
+
+    def _activate(self, name: str) -> Skill:
+        assert self.session is not None
+        assert self._registry is not None
+        skill = _with_instructions(self.session.activate(name))
         self._registry.register_active(skill)
-        self._by_program.add(name)
+        self._in_prompt[name] = skill
         return skill
 
     async def deactivate_skill(self, name: str) -> None:
         """Deactivate a skill; do nothing if it is not active."""
-        if self.session is None or self._registry is None:
+        session = self.session
+        if session is None or self._registry is None:
             return
-        self._by_program.discard(name)
-        self._registry.deactivate(name)
-        await self._confirmer.in_thread(self.session.deactivate, name)
+        self._in_prompt.pop(name, None)
+        self._registry.release(name)
+        await in_thread(lambda: session.deactivate(name))
 
     async def active_skills(self) -> list[str]:
-        """Return the names of the active skills, including those that the model loaded."""
-        return self._registry.active_skill_names if self._registry else []
+        """Return the names of the active skills: loaded by the model, preloaded, or activated by the program."""
+        if self.session is None:
+            return []
+        await in_thread(self._follow_registry)
+        return list(self.session.active)
+
+    def _follow_registry(self) -> None:
+        """Repeat in this conversation what the program activated and deactivated in the registry."""
+        if self.session is None or self._registry is None:
+            return
+        self._seen_acts, acts = self._registry.acts_since(self._seen_acts)
+        for name, is_activation in acts:
+            if not is_activation:
+                self._in_prompt.pop(name, None)
+                self.session.deactivate(name)
+                continue
+            # The policy may deny it here, or the file may be gone; the session has recorded that.
+            with suppress(SkillError):
+                self._in_prompt[name] = _with_instructions(self.session.activate(name))
 
     async def close(self) -> None:
         """End the conversation and complete its journal."""
         if self.session is not None:
-            await self._confirmer.in_thread(self.session.close)
+            await in_thread(self.session.close)
 
     async def __aenter__(self) -> "AgentSession":
         return self
@@ -204,23 +247,24 @@ class AgentSession:
         agent = self._agent()
         async with self._turn:
             self.cut = None
-            with _OpenPrompt() as turn, ExitStack() as unless_answered:
-                unless_answered.callback(self._abort, turn)
-                message = await self._confirmer.in_thread(self._message, text)
+            with ExitStack() as unless_answered:
+                unless_answered.callback(self._abort)
+                message = await in_thread(lambda: self._message(text))
                 result = await agent.run(
                     message,
                     message_history=self._history,
+                    model_settings=self.configuration.model_settings,
+                    usage_limits=self.configuration.usage_limits,
                     event_stream_handler=_streaming(on_text) if on_text else None,
                 )
                 unless_answered.pop_all()
             self._history = result.all_messages()
             self.cut = cut_reason(result.response)
-            await self._confirmer.in_thread(self._record_end)
+            await in_thread(self._record_end)
             return str(result.output)
 
-    def _abort(self, turn: "_OpenPrompt") -> None:
+    def _abort(self) -> None:
         """End a turn that failed or was cancelled."""
-        turn.end()
         self._was_aborted = True
 
     def _agent(self) -> "Agent[None, str]":
@@ -229,16 +273,47 @@ class AgentSession:
 
         from skillshelf.adapters.pydantic_ai import SkillToolset
 
+        others = self._decided_toolsets()
         if self.session is None:
-            return Agent(model, instructions=self.configuration.instructions, retries=_RETRIES)
+            return Agent(model, instructions=self.configuration.instructions, toolsets=others, retries=_RETRIES)
         # One text, not one for the agent and one for its tools: many models take a single system message.
-        return Agent(
-            model, toolsets=[SkillToolset(self.session, instructions=self._current_instructions)], retries=_RETRIES
-        )
+        skills = SkillToolset(self.session, instructions=self._current_instructions)
+        return Agent(model, toolsets=[skills, *others], retries=_RETRIES)
+
+    def _decided_toolsets(self) -> "list[AbstractToolset[None]]":
+        """Return the tools of the configuration; each call of one is decided first."""
+        from pydantic_ai.toolsets import AbstractToolset, DynamicToolset, FunctionToolset
+
+        functions = [tool for tool in self.configuration.tools if not isinstance(tool, str)]
+        given: list[AbstractToolset[None]] = [FunctionToolset(functions)] if functions else []
+        for toolset in self.configuration.toolsets:
+            given.append(toolset if isinstance(toolset, AbstractToolset) else DynamicToolset(toolset))
+        kind = _decided_toolset_class()
+        return [kind(toolset, self.refusal_of) for toolset in given]
+
+    async def refusal_of(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
+        """Decide about a call of a tool that is not a skill tool; return what to tell the model if it is refused."""
+        decision = await in_thread(lambda: self._decide(tool, arguments))
+        if decision.verdict == "confirm":
+            is_allowed = self._permission is not None and await _answer(self._permission, tool, arguments, decision)
+            by = "user" if self._permission is not None else "nobody"
+            if self.session is not None:
+                await in_thread(lambda: self._record_answer(tool, by, is_allowed=is_allowed))
+            if is_allowed:
+                return None
+            who = "the user refused it" if by == "user" else "there is no way to ask the user"
+            decision = decision._replace(verdict="deny", reason=f"{decision.reason}, and {who}")
+        if decision.verdict == "allow":
+            return None
+        return f"Error: {tool} may not be used: {decision.reason}"
+
+    def _record_answer(self, tool: str, by: str, *, is_allowed: bool) -> None:
+        assert self.session is not None
+        self.session.record_answer(tool, "allow" if is_allowed else "deny", by)
 
     def _current_instructions(self) -> str:
         """Return the instructions with the skills that the program activated; other loads are in the history."""
-        active = self._registry.generate_active_skills_prompt(self._by_program) if self._registry else ""
+        active = active_skills_prompt(self._in_prompt[name] for name in sorted(self._in_prompt))
         return "\n\n".join(part for part in (self.instructions, active) if part)
 
     def _message(self, text: str) -> str:
@@ -249,6 +324,7 @@ class AgentSession:
             # Skills loaded in an aborted turn are not in the history; a reminder of them would be wrong.
             self.session.compact()
         self._was_aborted = False
+        self._follow_registry()
         result = self.session.command(text)
         if result is None:
             return self.session.resolve_mentions(text).text
@@ -268,6 +344,60 @@ class AgentSession:
             # The file may be gone by now; the model has its text anyway.
             with suppress(SkillError):
                 self._registry.register_active(_with_instructions(self.session.shelf.load(name)))
+
+
+_Decide = Callable[[str, Mapping[str, Any]], Decision]
+
+
+async def _answer(permission: Permission, tool: str, arguments: Mapping[str, Any], decision: Decision) -> bool:
+    """Return True if the delegate allows a call."""
+    answer = await in_thread(lambda: permission(tool, arguments, decision.reason))
+    return (await answer if isawaitable(answer) else answer) is True
+
+
+def _permission_of(confirm: AnyConfirm | None) -> Permission | None:
+    """Return the delegate that asks about the tools of the host as about those of skills."""
+    if confirm is None:
+        return None
+
+    async def ask(tool: str, arguments: Mapping[str, Any], reason: str) -> bool:
+        answer = await in_thread(lambda: confirm(tool, "", reason))
+        return (await answer if isinstance(answer, Awaitable) else answer) in (True, "remember")
+
+    return ask
+
+
+def _confirm_of(permission: Permission | None) -> AnyConfirm | None:
+    """Return the function that asks a delegate about a skill."""
+    if permission is None:
+        return None
+
+    async def ask(tool: str, name: str, reason: str) -> bool:
+        answer = await in_thread(lambda: permission(tool, {"name": name}, reason))
+        return (await answer if isawaitable(answer) else answer) is True
+
+    return ask
+
+
+def _decided_toolset_class() -> "type[Any]":
+    """Return a toolset that asks before each call; a function, since pydantic-ai may not be installed."""
+    from dataclasses import dataclass
+
+    from pydantic_ai import RunContext
+    from pydantic_ai.toolsets import ToolsetTool, WrapperToolset
+
+    @dataclass
+    class DecidedToolset(WrapperToolset[None]):
+        refusal_of: Callable[[str, Mapping[str, Any]], Awaitable[str | None]]
+
+        async def call_tool(
+            self, name: str, tool_args: dict[str, Any], ctx: RunContext[None], tool: ToolsetTool[None]
+        ) -> Any:
+            # A refusal is an answer: the model can act on it, and it does not count as a retry.
+            refusal = await self.refusal_of(name, tool_args)
+            return refusal if refusal is not None else await super().call_tool(name, tool_args, ctx, tool)
+
+    return DecidedToolset
 
 
 def cut_reason(response: "ModelResponse") -> str | None:
@@ -329,9 +459,9 @@ def _registry_of(configuration: AgentConfiguration) -> SkillRegistry | None:
 
 
 def _discover(registry: SkillRegistry, shelf: Shelf, paths: Iterable[str]) -> None:
-    registry.register(skills_of(shelf))
-    for path in paths:
-        registry.register(SkillDiscovery.discover(path))
+    for skills in (skills_of(shelf), *(SkillDiscovery.discover(path) for path in paths)):
+        # Registering a skill again would deactivate it.
+        registry.register(skill for skill in skills if not registry.is_same_active(skill))
 
 
 def _streaming(on_text: OnText) -> Callable[..., Coroutine[Any, Any, None]]:
@@ -346,75 +476,3 @@ def _streaming(on_text: OnText) -> Callable[..., Coroutine[Any, Any, None]]:
                 on_text(event.delta.content_delta)
 
     return handle
-
-
-class _Confirmer:
-    """Calls a session in a thread, and calls `confirm`, which may be a coroutine function, from there."""
-
-    def __init__(self, confirm: Confirm | None) -> None:
-        self._confirm = confirm
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    async def in_thread(self, call: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Return the result of a call that may wait for the disk or for an answer."""
-        self._loop = asyncio.get_running_loop()
-        return await asyncio.to_thread(call, *arguments, **options)
-
-    def __call__(self, tool: str, name: str, reason: str) -> Answer:
-        """Return the answer; no if the prompt is over."""
-        assert self._confirm is not None
-        turn = _TURN.get() or _OpenPrompt()
-        if turn.is_over:
-            return False
-        answer = self._confirm(tool, name, reason)
-        if not isawaitable(answer):
-            return answer
-        assert self._loop is not None
-        return turn.wait_for(asyncio.run_coroutine_threadsafe(_wait_for(answer), self._loop))
-
-
-class _OpenPrompt:
-    """One prompt and its open questions. A tool call continues in its thread when the prompt is aborted."""
-
-    def __init__(self) -> None:
-        self.is_over = False
-        self._open: set[Future[Answer]] = set()
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> "_OpenPrompt":
-        self._token = _TURN.set(self)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        _TURN.reset(self._token)
-
-    def wait_for(self, question: "Future[Answer]") -> Answer:
-        """Return the answer; no if the question was cancelled."""
-        from concurrent.futures import CancelledError
-
-        with self._lock:
-            self._open.add(question)
-            if self.is_over:
-                # The question came while the prompt was being aborted, so `end` has not cancelled it.
-                question.cancel()
-        try:
-            return question.result()
-        except CancelledError:
-            return False
-        finally:
-            self._open.discard(question)
-
-    def end(self) -> None:
-        """Cancel the open questions."""
-        with self._lock:
-            self.is_over = True
-            for question in tuple(self._open):
-                question.cancel()
-
-
-_TURN: ContextVar[_OpenPrompt | None] = ContextVar("_TURN", default=None)
-"""The prompt that a tool call belongs to; its thread gets it with the context."""
-
-
-async def _wait_for(answer: Awaitable[Answer]) -> Answer:
-    return await answer

@@ -64,10 +64,13 @@ class Skill(NamedTuple):
         return self._has("assets")
 
     def resource_path(self, relative: str) -> str:
-        """Return the absolute path of a file inside the skill, or raise `PathEscape`."""
+        """Return the absolute path of a file inside the skill; raise `PathEscape` for any other, also behind a link."""
         if not relative or os.path.isabs(relative) or "\0" in relative or ".." in relative.split("/"):
             raise PathEscape(f"not a path inside the skill: {relative!r}")
-        return os.path.normpath(os.path.join(self.directory_path, relative))
+        path = os.path.normpath(os.path.join(self.directory_path, relative))
+        if not files.is_inside(files.real_path(path), files.real_path(self.directory_path)):
+            raise PathEscape(f"a link leads out of the skill: {relative!r}")
+        return path
 
     def _has(self, name: str) -> bool:
         return files.kind_at(os.path.join(self.directory_path, name)) == "folder"
@@ -198,8 +201,9 @@ class SkillDiscovery:
 
     @staticmethod
     def is_skill_directory(path: str | os.PathLike[str]) -> bool:
-        """Return True if the folder contains a SKILL.md."""
-        return files.kind_at(os.path.join(os.fspath(path), SKILL_FILE)) in ("file", "link")
+        """Return True if the folder contains a SKILL.md; a link counts if it leads to a file."""
+        file = os.path.join(os.path.expanduser(os.fspath(path)), SKILL_FILE)
+        return files.kind_at(files.real_path(file)) == "file"
 
 
 def discover_skills(

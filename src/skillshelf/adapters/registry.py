@@ -7,13 +7,21 @@ from typing import Any, NamedTuple
 from skillshelf.adapters.loaders import Skill, SkillDiscovery, SkillLoader
 from skillshelf.catalog.build_context import registered_skill
 from skillshelf.catalog.prompt import available_skills_with_location
+from skillshelf.config.profile import ToolName
 from skillshelf.core.text import attribute, escape_closing_tags
 from skillshelf.core.values import Catalog, Shadowed
 from skillshelf.errors import SkillNotFound
 from skillshelf.session.render import activated
 from skillshelf.shelf import Shelf
 
-__all__ = ["RegistryBackedShelf", "SkillRegistry", "SkillTool", "SkillToolOutput", "skills_of"]
+__all__ = [
+    "RegistryBackedShelf",
+    "SkillRegistry",
+    "SkillTool",
+    "SkillToolOutput",
+    "active_skills_prompt",
+    "skills_of",
+]
 
 
 class SkillRegistry:
@@ -23,6 +31,8 @@ class SkillRegistry:
         self._lock = threading.RLock()
         self._skills: dict[str, Skill] = {}
         self._active: set[str] = set()
+        self._acts: dict[str, tuple[int, bool]] = {}
+        self._act_count = 0
         if discover_from_standard_paths:
             self.register(SkillDiscovery.discover_all())
 
@@ -31,12 +41,12 @@ class SkillRegistry:
         with self._lock:
             for skill in [skills] if isinstance(skills, Skill) else skills:
                 self._skills[skill.id] = skill
-                self._active.discard(skill.id)
+                self._set_active(skill.id, active=False)
 
     def unregister(self, name: str) -> Skill | None:
         """Remove a skill; return it, or None if there was none."""
         with self._lock:
-            self._active.discard(name)
+            self._set_active(name, active=False)
             return self._skills.pop(name, None)
 
     def get(self, name: str) -> Skill | None:
@@ -75,17 +85,43 @@ class SkillRegistry:
                 raise SkillNotFound(name)
             skill = SkillLoader.load_full(known.directory_path)
             self._skills[name] = skill
-            self._active.add(name)
+            self._set_active(name, active=True)
             return skill
 
+    def _set_active(self, name: str, *, active: bool) -> None:
+        """Mark a skill, and note the act for the conversations that follow this registry."""
+        if not active and name not in self._active:
+            return
+        self._active = self._active | {name} if active else self._active - {name}
+        self._act_count += 1
+        self._acts.pop(name, None)
+        self._acts[name] = self._act_count, active
+
+    def acts_since(self, number: int) -> tuple[int, list[tuple[str, bool]]]:
+        """Return the number of the last act and what the program activated or deactivated since act `number`."""
+        with self._lock:
+            return self._act_count, [(name, active) for name, (n, active) in self._acts.items() if n > number]
+
+    def is_same_active(self, skill: Skill) -> bool:
+        """Return True if this skill, of this folder, is registered and active."""
+        with self._lock:
+            known = self._skills.get(skill.id)
+            return skill.id in self._active and known is not None and known.directory_path == skill.directory_path
+
     def register_active(self, skill: Skill) -> None:
-        """Register a skill whose instructions have already been read, and mark it active."""
+        """Register a skill that a conversation loaded, and mark it active; other conversations do not follow."""
         with self._lock:
             self._skills[skill.id] = skill
             self._active.add(skill.id)
 
     def deactivate(self, name: str) -> None:
         """Discard the instructions of a skill, and mark it inactive."""
+        with self._lock:
+            self._set_active(name, active=False)
+            self.release(name)
+
+    def release(self, name: str) -> None:
+        """Mark a skill inactive that a conversation deactivated; other conversations do not follow."""
         with self._lock:
             self._active.discard(name)
             if name in self._skills:
@@ -113,11 +149,16 @@ class SkillRegistry:
         """Return the full instructions of the active skills, or of those among `names`."""
         with self._lock:
             active = [self._skills[name] for name in sorted(self._active) if names is None or name in names]
-        return "\n\n".join(
-            f'<active_skill name="{attribute(skill.id)}">\n'
-            f"{escape_closing_tags(skill.instructions or '', 'active_skill')[0]}\n</active_skill>"
-            for skill in active
-        )
+        return active_skills_prompt(active)
+
+
+def active_skills_prompt(skills: Iterable[Skill]) -> str:
+    """Return the full instructions of these skills for a system prompt."""
+    return "\n\n".join(
+        f'<active_skill name="{attribute(skill.id)}">\n'
+        f"{escape_closing_tags(skill.instructions or '', 'active_skill')[0]}\n</active_skill>"
+        for skill in skills
+    )
 
 
 class SkillToolOutput(NamedTuple):
@@ -174,8 +215,12 @@ class SkillTool:
 class RegistryBackedShelf(Shelf):
     """A shelf whose catalog is the current content of a registry; with `discovers`, it follows the shelf below."""
 
-    def __init__(self, base: Shelf, registry: SkillRegistry, *, discovers: bool) -> None:
-        super().__init__(base.environment, base.profile, base.settings, base.trust, use_cache=False, scorer=base.scorer)
+    def __init__(
+        self, base: Shelf, registry: SkillRegistry, *, discovers: bool, tools: Iterable[ToolName] = ()
+    ) -> None:
+        more = [tool for tool in tools if tool not in base.profile.tools]
+        profile = base.profile._replace(tools=(*base.profile.tools, *more)) if more else base.profile
+        super().__init__(base.environment, profile, base.settings, base.trust, use_cache=False, scorer=base.scorer)
         self.progress = base.progress
         # The search index is shared with the shelf below; the cache of files is not used here.
         self.cache = base.cache if discovers else None

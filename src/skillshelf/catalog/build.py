@@ -10,6 +10,7 @@ from skillshelf.catalog.search_roots import Roots
 from skillshelf.config.profile import Filter as FilterName
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings
+from skillshelf.core.text import matches_glob
 from skillshelf.core.values import (
     CacheEntry,
     Candidate,
@@ -90,6 +91,7 @@ def _accept(found: Iterable[Found], context: BuildContext) -> list[CatalogSkill]
     accepted: list[CatalogSkill] = []
     by_file: dict[str, CatalogSkill] = {}
     rejected: dict[str, Candidate] = {}
+    real_paths: dict[str, str] = {}
     diagnostics, cache_entries = context.diagnostics, context.cache_entries
     for item in found:
         if isinstance(item, UnchangedCandidate):
@@ -106,6 +108,7 @@ def _accept(found: Iterable[Found], context: BuildContext) -> list[CatalogSkill]
             skill = parse_candidate(item, context)
             if skill is None:
                 rejected[item.real_path] = item
+                real_paths[item.path] = item.real_path
             else:
                 accepted.append(skill)
                 by_file[item.real_path] = skill
@@ -118,11 +121,28 @@ def _accept(found: Iterable[Found], context: BuildContext) -> list[CatalogSkill]
             if again is not None:
                 accepted.append(again)
                 by_file.setdefault(item.real_path, again)
+            else:
+                real_paths[item.path] = item.real_path
         elif isinstance(item, Filtered):
             diagnostics.filtered.append(item)
         else:
             diagnostics.report(item, context.profile)
+    _settle_links(real_paths, by_file, diagnostics)
     return accepted
+
+
+def _settle_links(real_paths: Mapping[str, str], by_file: Mapping[str, CatalogSkill], diagnostics: Diagnostics) -> None:
+    """Report a link with another name as shadowed by the folder it leads to, whichever was found first."""
+    if not real_paths.keys() & {error.path for error in diagnostics.errors}:
+        return
+    errors = diagnostics.errors[:]
+    diagnostics.errors.clear()
+    for error in errors:
+        kept = by_file.get(real_paths.get(error.path, ""))
+        if kept is not None and error.rule == "name-directory":
+            diagnostics.shadowed.append(Shadowed(kept.name, error.path, kept.path, same_file=True))
+        else:
+            diagnostics.errors.append(error)
 
 
 def _entry(skill: CatalogSkill, candidate: Candidate, warnings: Sequence[Diagnostic]) -> CacheEntry:
@@ -186,11 +206,7 @@ def _filter(skills: Iterable[CatalogSkill], context: BuildContext) -> list[Catal
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
-    if not patterns:
-        return False
-    from fnmatch import fnmatchcase
-
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    return any(matches_glob(name, pattern) for pattern in patterns)
 
 
 # Collisions ---------------------------------------------------------------------------------------

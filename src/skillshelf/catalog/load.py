@@ -20,7 +20,7 @@ from skillshelf.core.limits import (
     RESOURCE_BYTES,
     SKILL_FILE_BYTES,
 )
-from skillshelf.core.text import visible
+from skillshelf.core.text import cut, fold, visible
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, Filtered, Shadowed
 from skillshelf.errors import (
     AmbiguousSkill,
@@ -31,6 +31,7 @@ from skillshelf.errors import (
     ResourceNotFound,
     SkillFileNotFound,
     SkillNotFound,
+    SkillNotUsable,
 )
 
 __all__ = [
@@ -161,21 +162,78 @@ def resolve(
     path: str | None = None,
     cwd: str = "/",
     real_path: Callable[[str], str] = files.real_path,
+    may_have: Callable[[CatalogSkill], bool] | None = None,
+    catalog: Catalog | None = None,
+    withheld: Callable[[str], bool] = lambda path: False,
 ) -> CatalogSkill:
     """Return the one skill that a path, or else a name, refers to.
 
-    Raise SkillNotFound with names that are close, or AmbiguousSkill with the paths of all skills of that name.
+    A name means the skills that the caller `may_have`, and only if there are none of them the others. Raise
+    SkillNotFound with names that are close, SkillNotUsable with the reason if the `catalog` reports a file of that
+    name or path without holding it, or AmbiguousSkill with the paths of all skills of that name. The reason does not
+    describe a file that is `withheld`.
     """
     found = (
         [skill for skill in skills if skill.name == name] if path is None else _at_path(skills, path, cwd, real_path)
     )
+    if len(found) > 1 and may_have is not None:
+        found = [skill for skill in found if may_have(skill)] or found
     if len(found) > 1:
         raise AmbiguousSkill(found[0].name, [skill.path for skill in found])
     if found:
         return found[0]
-    missing = SkillNotFound((name if path is None else path) or "")
+    wanted = (name if path is None else path) or ""
+    omitted = omissions_of(catalog, name=name, path=path, cwd=cwd) if catalog is not None else []
+    if omitted:
+        raise SkillNotUsable(wanted, _reason(omitted, withheld))
+    missing = SkillNotFound(wanted)
     missing.near = tuple(near_names(missing.name, skills))
     raise missing
+
+
+def _reason(omitted: Sequence[OmittedFile], withheld: Callable[[str], bool]) -> str:
+    """Return why files are not in the catalog: the rule, the reason, and where; those that are not withheld first."""
+    told = [omission for omission in omitted if not withheld(omission.path)]
+    if not told:
+        entry = omitted[0].entry
+        line = f", line {entry.line}" if isinstance(entry, Diagnostic) and entry.line else ""
+        return f"its file is not accepted (rule {_rule_of(entry)}{line}), in a folder that the user has not trusted"
+    reasons = [_sentence(omission) for omission in told[:_REASONS]]
+    more = f"; and {len(told) - _REASONS} more files" if len(told) > _REASONS else ""
+    return "; ".join(reasons) + more
+
+
+_REASONS = 3
+_FILTERS: Mapping[str, str] = {
+    "ignored": "the setting skills.ignored leaves it out",
+    "not-included": "the setting skills.include does not name it",
+    "source-off": "its source is switched off",
+    "inside-skill": "it lies inside another skill",
+    "too-deep": "it lies deeper than this profile searches",
+    "limit": "it lies beyond a limit of the walk",
+}
+
+
+def _rule_of(entry: Diagnostic | Shadowed | Filtered) -> str:
+    if isinstance(entry, Shadowed):
+        return "shadowed"
+    return entry.rule if isinstance(entry, Diagnostic) else entry.reason
+
+
+def _sentence(omission: OmittedFile) -> str:
+    """Return rule, reason and line of one file; what it quotes is cut and on one line."""
+    entry = omission.entry
+    if isinstance(entry, Diagnostic):
+        line = f", line {entry.line}" if entry.line else ""
+        return f"{cut(fold(entry.message), _QUOTED)} (rule {entry.rule}{line}): {visible(entry.path)}"
+    if isinstance(entry, Shadowed):
+        same = "is the same file as" if entry.same_file else "loses its name to"
+        return f"{visible(entry.path)} {same} {visible(entry.by)} (rule shadowed)"
+    return f"{_FILTERS[entry.reason]} (rule {entry.reason}): {visible(entry.path)}"
+
+
+_QUOTED = 300
+"""Characters of a message about a file that are quoted; it may quote the file."""
 
 
 def _at_path(
@@ -215,9 +273,15 @@ def omissions_of(
 ) -> list[OmittedFile]:
     """Return the omitted files at a path, or else of a name, that `resolve` does not find."""
     if path is None:
-        return [omission for omission in omissions(catalog) if omission.name == name]
+        return [omission for omission in omissions(catalog) if name in _names_of(omission)]
     wanted = _skill_file(path, cwd)
     return [omission for omission in omissions(catalog) if wanted in (omission.path, f"{omission.path}/{SKILL_FILE}")]
+
+
+def _names_of(omission: OmittedFile) -> tuple[str | None, ...]:
+    """Return what an omitted file may be called: the name of its folder, and the name in its frontmatter."""
+    folder = os.path.basename(os.path.dirname(omission.path))
+    return omission.name, folder, omission.entry.name
 
 
 def near_names(name: str, skills: Sequence[CatalogSkill]) -> list[str]:
@@ -236,15 +300,21 @@ def near_names(name: str, skills: Sequence[CatalogSkill]) -> list[str]:
 def read_skill(skill: CatalogSkill, *, limit: int) -> files.Contents:
     """Read the SKILL.md of a skill at its path in the catalog."""
     folder, name = os.path.split(skill.real_path)
-    return _read(folder, (name,), limit=limit, shown=skill.path)
+    with refusing(skill.path, limit), files.Folder(folder) as here:
+        return here.read((name,), limit=limit)
 
 
 def read_resource(
-    uri: str, skills: Sequence[CatalogSkill], profile: Profile, *, limit: int = RESOURCE_BYTES
+    uri: str,
+    skills: Sequence[CatalogSkill],
+    profile: Profile,
+    *,
+    limit: int = RESOURCE_BYTES,
+    catalog: Catalog | None = None,
 ) -> tuple[CatalogSkill, Resource]:
     """Return the skill and the file of an address; for a folder, a text with the names in it."""
     address = parse_address(uri)
-    skill = resolve(skills, name=address.name)
+    skill = resolve(skills, name=address.name, catalog=catalog)
     shown = "/".join(address.segments) or SKILL_FILE
     if not address.segments:
         return skill, resource_of(uri, skill.path, shown, read_skill(skill, limit=limit).data, profile)
@@ -269,14 +339,17 @@ def resource_of(uri: str, path: str, shown: str, data: bytes, profile: Profile) 
 
 
 def _read(folder: str, segments: Sequence[str], *, limit: int, shown: str) -> files.Contents:
-    """Read a regular file below a folder, opened segment by segment and never through a link."""
+    """Read a regular file below a folder, opened segment by segment; a link is followed if it stays in the folder."""
     with refusing(shown, limit), files.Folder(folder) as here:
-        return here.read(segments, limit=limit)
+        real = here.resolve(segments)
+        if not real:
+            raise IsADirectoryError
+        return here.read(real, limit=limit)
 
 
 def _children(folder: str, segments: Sequence[str], shown: str) -> list[str]:
     with refusing(shown, 0), files.Folder(folder) as here:
-        names = [visible(name) for name in here.children(segments)]
+        names = [visible(name) for name in here.children(here.resolve(segments), links="inside")]
     if len(names) > LISTED_CHILDREN:
         return [*names[:LISTED_CHILDREN], f"({len(names) - LISTED_CHILDREN} more are not listed)"]
     return names

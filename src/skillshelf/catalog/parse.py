@@ -1,6 +1,7 @@
 """Parse candidates into skills: read, check and apply severities; every rejected file gets an error that says why."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 
 from skillshelf.catalog.build_context import BuildContext, Diagnostics, Documents, hidden_by, make_skill
@@ -40,6 +41,8 @@ def parse_candidate(candidate: Candidate, context: BuildContext) -> CatalogSkill
         diagnostics.errors.append(Diagnostic(candidate.path, "internal", f"{type(error).__name__}: {error}"))
         return None
     if findings and not _apply_severities(findings, document, candidate.path, root, profile, diagnostics):
+        rejected = diagnostics.errors[-1]
+        diagnostics.errors[-1] = rejected._replace(name=_written_name(document, candidate.head))
         return None
     fields = document.fields
     description = description_of(fields)
@@ -59,6 +62,15 @@ def parse_candidate(candidate: Candidate, context: BuildContext) -> CatalogSkill
         settings=settings,
         profile=profile,
     )
+
+
+def _written_name(document: ParsedFrontmatter, head: bytes) -> str | None:
+    """Return the name that a rejected file gives itself, even if its frontmatter cannot be parsed."""
+    name = document.fields.get("name")
+    if name is None:
+        line = re.search(rb"^name:[ \t]*(\S[^\r\n]*)", head, re.MULTILINE)
+        name = line[1].decode("utf-8", "replace").strip().strip("\"'") if line else None
+    return name if isinstance(name, str) else None
 
 
 def parse_repeat(

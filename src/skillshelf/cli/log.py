@@ -198,6 +198,8 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "permission_decided": _decided,
     "prompt_composed": _prompt,
     "tool_decided": _tool_decided,
+    "tool_answered": lambda record: f"{_of(record, 'verdict')}: {_of(record, 'tool')}{_with(record, 'by', ', by {}')}",
+    "result_dropped": lambda record: "the caller was cancelled: the model did not get the result",
     "context_compacted": lambda record: f"{_counted(record, 'skills', 'skill')} no longer in the context",
 }
 """The description of an event by its type; other types show their members."""

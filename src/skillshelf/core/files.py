@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Container, Sequence
 from typing import Literal, NamedTuple, NoReturn
 
-from skillshelf.core.limits import FIRST_READ, FRONTMATTER_BYTES, WALK_DEPTH
+from skillshelf.core.limits import FIRST_READ, FRONTMATTER_BYTES, LINKS_FOLLOWED, WALK_DEPTH
 from skillshelf.core.values import Stamp
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Folder",
     "Head",
     "Kind",
+    "Measured",
     "NotRegular",
     "TooLarge",
     "Tree",
@@ -280,11 +281,20 @@ class TooLarge(OSError):
 
 
 class Contents(NamedTuple):
-    """The bytes of a file, its modification time, and whether it is executable."""
+    """The bytes of a file, its modification time, and whether its owner may execute it."""
 
     data: bytes
     mtime_ns: int
     runnable: bool
+
+
+class Measured(NamedTuple):
+    """The SHA-256 of a file in hex, its stamp when it was opened and after it was read, and the owner's execute bit."""
+
+    sha256: str
+    before: Stamp
+    after: Stamp
+    executable: bool
 
 
 class Tree(NamedTuple):
@@ -294,12 +304,14 @@ class Tree(NamedTuple):
     folders: list[str]
     others: dict[str, Kind]
     complete: bool
+    other_stamps: dict[str, Stamp]
 
 
 class Folder:
     """An open folder, for reading what lies below it; use it in a `with` statement."""
 
     def __init__(self, path: str) -> None:
+        self._path = path
         self._descriptor = open_folder(path)
 
     def __enter__(self) -> "Folder":
@@ -311,16 +323,10 @@ class Folder:
     def read(self, segments: Sequence[str], *, limit: int) -> "Contents":
         """Read a regular file; raise IsADirectoryError, NotRegular or TooLarge otherwise."""
         data, status = self._read(segments, limit)
-        return Contents(data, status.st_mtime_ns, bool(status.st_mode & 0o111))
+        return Contents(data, status.st_mtime_ns, bool(status.st_mode & stat.S_IXUSR))
 
     def _read(self, segments: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
-        parent = self._open(segments[:-1])
-        try:
-            # Checked before it is opened: opening a device can have effects.
-            _refuse_irregular(stat_at(parent, segments[-1]).st_mode)
-            descriptor = os.open(to_system(segments[-1]), _READ, dir_fd=parent)
-        finally:
-            os.close(parent)
+        descriptor = self._open_file(segments)
         try:
             status = os.fstat(descriptor)
             _refuse_irregular(status.st_mode)
@@ -333,6 +339,75 @@ class Folder:
         finally:
             os.close(descriptor)
 
+    def _open_file(self, segments: Sequence[str]) -> int:
+        parent = self._open(segments[:-1])
+        try:
+            # Checked before it is opened: opening a device can have effects.
+            _refuse_irregular(stat_at(parent, segments[-1]).st_mode)
+            return os.open(to_system(segments[-1]), _READ, dir_fd=parent)
+        finally:
+            os.close(parent)
+
+    def measure(self, segments: Sequence[str]) -> Measured:
+        """Digest a regular file without holding all of it in memory; raise as `read` does."""
+        from hashlib import sha256
+
+        descriptor = self._open_file(segments)
+        try:
+            status = os.fstat(descriptor)
+            _refuse_irregular(status.st_mode)
+            digest = sha256()
+            while part := os.read(descriptor, 1 << 16):
+                digest.update(part)
+            after = os.fstat(descriptor)
+            return Measured(digest.hexdigest(), stamp_of(status), stamp_of(after), bool(after.st_mode & stat.S_IXUSR))
+        finally:
+            os.close(descriptor)
+
+    def resolve(self, segments: Sequence[str]) -> tuple[str, ...]:
+        """Return the segments with every link followed; raise NotRegular for one that leaves this folder.
+
+        Nothing is opened through a link: what is read next is opened by the returned segments, without links, so a
+        link that appears or changes meanwhile is an error there.
+        """
+        real: list[str] = []
+        waiting = [*reversed(segments)]
+        links = 0
+        while waiting:
+            name = waiting.pop()
+            if name == ".." and real:
+                real.pop()
+            elif name == "..":
+                raise NotRegular("link")
+            elif name not in ("", "."):
+                try:
+                    target = self._link_at(real, name)
+                except FileNotFoundError:
+                    if links:
+                        raise NotRegular("link") from None
+                    raise
+                if target is None:
+                    real.append(name)
+                    continue
+                links += 1
+                if links > LINKS_FOLLOWED or (target.startswith("/") and not is_inside(target, self._path)):
+                    raise NotRegular("link")
+                if target.startswith("/"):
+                    real, target = [], target[len(self._path.rstrip("/")) :]
+                waiting += reversed(target.split("/"))
+        return tuple(real)
+
+    def _link_at(self, segments: Sequence[str], name: str) -> str | None:
+        """Return the target of an entry that is a link, else None."""
+        parent = self._open(segments)
+        try:
+            if kind_of(stat_at(parent, name).st_mode) != "link":
+                return None
+            target: bytes = os.readlink(name.encode("utf-8", "surrogateescape"), dir_fd=parent)
+        finally:
+            os.close(parent)
+        return target.decode("utf-8", "surrogateescape")
+
     def mode(self, segments: Sequence[str]) -> int:
         """Return the permission bits of an entry itself."""
         parent = self._open(segments[:-1])
@@ -341,14 +416,37 @@ class Folder:
         finally:
             os.close(parent)
 
-    def children(self, segments: Sequence[str]) -> list[str]:
-        """Return the names of the files and folders in a folder; folders end with a slash."""
+    def has(self, name: str) -> bool:
+        """Return whether an entry of that name, of any kind, lies directly in this folder."""
+        return stamp_below(self._descriptor, name) is not None
+
+    def children(self, segments: Sequence[str], *, links: Literal["inside", "never"] = "never") -> list[str]:
+        """Return the names of the files and folders in a folder; folders end with a slash.
+
+        Links are left out, or with `inside` those that leave this folder or lead nowhere.
+        """
         descriptor = self._open(segments)
         try:
             kinds = [(name, kind_of(stat_at(descriptor, name).st_mode)) for name in names_in(descriptor)]
         finally:
             os.close(descriptor)
+        if links == "inside":
+            kinds = [(name, self._kind_behind((*segments, name)) if kind == "link" else kind) for name, kind in kinds]
         return [name + ("/" if kind == "folder" else "") for name, kind in kinds if kind in ("file", "folder")]
+
+    def _kind_behind(self, segments: Sequence[str]) -> Kind:
+        """Return the kind of what a link leads to; `link` if that is not inside this folder."""
+        try:
+            real = self.resolve(segments)
+            if not real:
+                return "folder"
+            parent = self._open(real[:-1])
+            try:
+                return kind_of(stat_at(parent, real[-1]).st_mode)
+            finally:
+                os.close(parent)
+        except OSError:
+            return "link"
 
     def files(self, most: int, below: tuple[str, ...] = ()) -> tuple[list[str], bool]:
         """Return the regular files below a folder, and whether that is all of them; links are left out."""
@@ -373,17 +471,20 @@ class Folder:
                     found.append("/".join((*segments, name)))
         return found, True
 
-    def tree(self, most: int, *, without: Container[str]) -> Tree:
+    def tree(
+        self, most: int, *, without: Container[str], without_at_top: Container[str] = (), depth: int = WALK_DEPTH
+    ) -> Tree:
         """Return every entry below this folder except some names; no file is read and no link followed."""
-        tree = Tree({}, [], {}, complete=True)
+        tree = Tree({}, [], {}, complete=True, other_stamps={})
         waiting: list[tuple[str, ...]] = [()]
         while waiting:
             segments = waiting.pop()
-            if len(segments) > WALK_DEPTH:
+            if len(segments) > depth:
                 return tree._replace(complete=False)
             descriptor = self._open(segments)
             try:
-                entries = [(n, stat_at(descriptor, n)) for n in names_in(descriptor) if n not in without]
+                names = [n for n in names_in(descriptor) if n not in without and (segments or n not in without_at_top)]
+                entries = [(name, stat_at(descriptor, name)) for name in names]
             finally:
                 os.close(descriptor)
             most -= len(entries)
@@ -398,6 +499,7 @@ class Folder:
                     waiting.append((*segments, name))
                 else:
                     tree.others[path] = kind
+                    tree.other_stamps[path] = stamp_of(status)
         return tree
 
     def read_stamped(self, segments: Sequence[str], *, limit: int) -> tuple[bytes, Stamp]:

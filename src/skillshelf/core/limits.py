@@ -11,6 +11,9 @@ __all__ = [
     "CHECKED_MENTIONS",
     "CHECKED_PAGES",
     "CHECKED_SCRIPTS",
+    "CLIENT_IDLE_SECONDS",
+    "CLIENT_SESSIONS",
+    "CLIENT_TEXT_CHARS",
     "CONFIG_BYTES",
     "COPIED_BYTES",
     "DESCRIPTION_SHOWN",
@@ -29,6 +32,7 @@ __all__ = [
     "JOURNAL_PROBLEMS",
     "JOURNAL_SESSIONS",
     "KEPT_DOCUMENT_BYTES",
+    "LINKS_FOLLOWED",
     "LISTED_CHILDREN",
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
@@ -72,6 +76,8 @@ __all__ = [
     "STRAY_FOLDERS",
     "STREAMS_AT_ONCE",
     "SURVEY_DIRECTORIES",
+    "TREE_BYTES",
+    "TREE_FILES",
     "WALK_DEPTH",
     "WALK_DIRECTORIES",
     "WARNINGS_TOLD",
@@ -105,6 +111,9 @@ STRAY_FOLDERS = 1_000
 WALK_DEPTH = 64
 """Depth at which a walk ends if the profile sets none: each level keeps one descriptor open."""
 
+LINKS_FOLLOWED = 40
+"""Links that one path inside a skill may lead through, as in the kernel."""
+
 CHECKED_DIRECTORIES = 200_000
 """Folders without a skill that a path given to `check` may hold before its walk stops; five files count as one."""
 
@@ -125,6 +134,12 @@ LISTED_CHILDREN = 512
 
 LISTED_ENTRIES = 20_000
 """Entries of one skill's folder that are visited to list its files."""
+
+TREE_FILES = 512
+"""Files of a skill whose tree digest decides something; the command `digest` has no such limit."""
+
+TREE_BYTES = 16 * 1024 * 1024
+"""Bytes of all files of such a skill, by their sizes before any is read."""
 
 PUBLISHED_FILES = 512
 """Files of one skill that a server publishes by the skills extension of MCP."""
@@ -151,7 +166,16 @@ REQUESTS_AT_ONCE = 64
 """Concurrent requests over HTTP."""
 
 STREAMS_AT_ONCE = 256
-"""Concurrent event streams over HTTP, and clients that are remembered."""
+"""Concurrent event streams over HTTP, and clients that are notified of changes."""
+
+CLIENT_SESSIONS = 256
+"""Client sessions of the older era of MCP over HTTP; a new one ends the one that was idle longest."""
+
+CLIENT_IDLE_SECONDS = 3600
+"""Time without a request after which such a client session is ended."""
+
+CLIENT_TEXT_CHARS = 2 * 1024 * 1024
+"""Characters of texts that a client session of the MCP server keeps; after that it drops them."""
 
 BODY_SECONDS = 30
 """Time for a client to send one request."""
@@ -258,6 +282,12 @@ INDEX_WAIT_SECONDS = 5
 
 INDEXES_KEPT = 32
 """Search indexes in the cache folder; a new one replaces the one unchanged for longest."""
+
+CONVERSATIONS_KEPT = 1_024
+"""Sessions that an adapter keeps for conversations; the least recently used ends first."""
+
+CONVERSATION_IDLE_SECONDS = 3_600
+"""Time after which the session of a conversation without calls ends."""
 
 RPC_LINE_BYTES = 16 * 1024 * 1024
 """Bytes of one message to `skillshelf rpc`; a longer line is refused unread."""

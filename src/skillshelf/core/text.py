@@ -13,6 +13,7 @@ __all__ = [
     "hidden_skills_note",
     "is_false",
     "is_true",
+    "matches_glob",
     "path_text",
     "plural",
     "shorten",
@@ -174,3 +175,72 @@ def _printable(text: str) -> str:
     if text.isascii():
         return text
     return "".join(c for c in text if c not in "\ufffe\uffff" and not "\ud800" <= c <= "\udfff")
+
+
+def matches_glob(name: str, pattern: str) -> bool:
+    """Return True if a glob with `*`, `?`, `[...]` and `{a,b}` matches a whole name.
+
+    Braces may be nested and alternatives empty. They are followed, not expanded, so that the time grows with the
+    length of the pattern and not with the number of texts that it stands for.
+    """
+    if "{" not in pattern:
+        from fnmatch import fnmatchcase
+
+        return fnmatchcase(name, pattern)
+    return len(name) in _ends(name, {0}, pattern, 0)
+
+
+_BRACES_DEEP = 32
+
+
+def _ends(name: str, starts: set[int], pattern: str, depth: int) -> set[int]:
+    """Return the positions in a name where a match of the pattern that begins at one of `starts` can end."""
+    at = 0
+    pairs = _closing_braces(pattern) if depth < _BRACES_DEEP else {}
+    while at < len(pattern) and starts:
+        token = pattern[at]
+        close = pairs.get(at)
+        if close is not None:
+            found = [_ends(name, starts, one, depth + 1) for one in _alternatives(pattern[at + 1 : close])]
+            starts, at = set[int]().union(*found), close + 1
+            continue
+        if token == "[" and (end := pattern.find("]", at + 2)) > 0:
+            token = pattern[at : end + 1]
+        at += len(token)
+        if token == "*":
+            starts = set(range(min(starts), len(name) + 1))
+        else:
+            starts = {start + 1 for start in starts if start < len(name) and _is_one(name[start], token)}
+    return starts
+
+
+def _is_one(character: str, token: str) -> bool:
+    """Return True if a token of a glob matches one character."""
+    if token == "?" or len(token) == 1:
+        return token in ("?", character)
+    from fnmatch import fnmatchcase
+
+    return fnmatchcase(character, token.replace("[^", "[!", 1))
+
+
+def _closing_braces(pattern: str) -> dict[int, int]:
+    """Return the position of each opening brace that is closed, with that of its closing one."""
+    pairs, waiting = {}, []
+    for at, character in enumerate(pattern):
+        if character == "{":
+            waiting.append(at)
+        elif character == "}" and waiting:
+            pairs[waiting.pop()] = at
+    return pairs
+
+
+def _alternatives(text: str) -> list[str]:
+    """Return the parts between the commas that are not inside other braces."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts

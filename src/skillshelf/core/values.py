@@ -87,16 +87,17 @@ class Finding(NamedTuple):
 
 
 class Diagnostic(NamedTuple):
-    """A finding at its path, as a catalog reports it."""
+    """A finding at its path, as a catalog reports it; `name` is the name in a rejected file, if it has one."""
 
     path: str
     rule: str
     message: str
     line: int | None = None
+    name: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
-        return self._asdict()
+        return {"path": self.path, "rule": self.rule, "message": self.message, "line": self.line}
 
 
 class Root(NamedTuple):
@@ -285,8 +286,8 @@ class Catalog(NamedTuple):
             "profile": self.profile,
             "roots": [root._asdict() for root in self.roots],
             "skills": [skill.to_dict() for skill in self.skills],
-            "errors": [error._asdict() for error in self.errors],
-            "warnings": [warning._asdict() for warning in self.warnings],
+            "errors": [error.to_dict() for error in self.errors],
+            "warnings": [warning.to_dict() for warning in self.warnings],
             "shadowed": [loser._asdict() for loser in self.shadowed],
             "filtered": [left_out._asdict() for left_out in self.filtered],
             "truncated": self.truncated,

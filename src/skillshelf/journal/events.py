@@ -202,6 +202,21 @@ class ToolDecided(NamedTuple):
     args_digest: str | None = None
 
 
+class ResultDropped(NamedTuple):
+    """The caller of a tool was cancelled: the model did not get the result, and what it loaded is not active."""
+
+    tool_id: str
+    skills: list[str] = []
+
+
+class ToolAnswered(NamedTuple):
+    """A person was asked about a tool of the host that the policy left to confirm."""
+
+    tool: str
+    verdict: Literal["allow", "deny"]
+    by: By
+
+
 class SkillMentioned(NamedTuple):
     """A user's text named skills with `$name`; the text itself is not kept."""
 
@@ -246,6 +261,8 @@ Event = (
     | ToolFailed
     | PromptComposed
     | ToolDecided
+    | ResultDropped
+    | ToolAnswered
     | SkillMentioned
     | SkillActivated
     | SkillDeactivated
@@ -317,11 +334,11 @@ MEMBERS: Mapping[str, str] = {
     "rule": "the rule that decided, or null",
     "script": "the path of the script, relative to its skill",
     "size": "the size of the file in bytes",
-    "skills": "the paths of the skills that the model had",
     "subject": "the person or service that a server authenticated",
     "text_bytes": "the size of the text that a model gets for this call",
     "text_digest": "SHA-256 of the text that a model gets for this call (for a person, of the same text); in an "
     "envelope `time_ms` counts as 0. Of `tool_failed`, of the message with its candidates",
+    "skills": "the paths of the skills that the model had; of `result_dropped` those that it did not get",
     "timeout_ms": "the time limit of a script",
     "tool": "the tool in question, by the name that rules use; of `tool_decided` as the host calls it",
     "tool_id": "counts the calls of a session: `t1`, `t2`, …",

@@ -8,6 +8,7 @@ from skillshelf.journal.events import (
     ContextCompacted,
     Event,
     PermissionDecided,
+    ResultDropped,
     SessionEnded,
     SessionStarted,
     SkillActivated,
@@ -133,6 +134,14 @@ class _Builder:
     def compacted(self, event: ContextCompacted) -> None:
         self.change(loaded=tuple({**sent, "in_context": False} for sent in self.state.loaded))
 
+    def dropped(self, event: ResultDropped) -> None:
+        self.change(
+            loaded=tuple(
+                {**sent, "in_context": sent["in_context"] and sent["path"] not in event.skills}
+                for sent in self.state.loaded
+            )
+        )
+
     def tool_ended(self, event: ToolEnded | ToolFailed) -> None:
         self._act = None
         self._to_preload = max(0, self._to_preload - 1)
@@ -157,6 +166,7 @@ _STEPS: Mapping[type, Callable[[_Builder, Any], None]] = {
     SkillActivated: _Builder.activated,
     SkillDeactivated: _Builder.deactivated,
     ContextCompacted: _Builder.compacted,
+    ResultDropped: _Builder.dropped,
     ToolEnded: _Builder.tool_ended,
     ToolFailed: _Builder.tool_ended,
     SessionEnded: _Builder.ended,

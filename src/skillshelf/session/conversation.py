@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from skillshelf.catalog import load as loader
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
 from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_model
+from skillshelf.core import files
 from skillshelf.core.limits import OUTPUT_BLOCK, RESOURCE_BYTES
 from skillshelf.core.text import fold, is_false
 from skillshelf.core.values import CatalogSkill, Diagnostic
@@ -23,11 +24,12 @@ from skillshelf.errors import (
     ResourceNotFound,
     SkillError,
     SkillNotFound,
+    SkillNotUsable,
     SkillsDisabled,
     kind_of,
 )
 from skillshelf.session.effects import Effects, ShelfProtocol, real_effects
-from skillshelf.session.entries import ENTRIES, EntryName, EntrySteps
+from skillshelf.session.entries import ENTRIES, EntryName, EntrySteps, PermissionStep
 from skillshelf.session.permissions import NAMES_OF_TOOLS, Permissions
 from skillshelf.session.policy import (
     Confirm,
@@ -51,7 +53,17 @@ if TYPE_CHECKING:
     from skillshelf.journal.events import Mode
     from skillshelf.sandbox.run import OnOutput, Run
 
-__all__ = ["Conversation", "Memory", "Proposal", "SentSkill", "SentTexts", "ShelfProtocol", "UsedSkill", "is_for_users"]
+__all__ = [
+    "Conversation",
+    "ConversationMark",
+    "Memory",
+    "Proposal",
+    "SentSkill",
+    "SentTexts",
+    "ShelfProtocol",
+    "UsedSkill",
+    "is_for_users",
+]
 
 
 class SentSkill(NamedTuple):
@@ -128,9 +140,19 @@ class SentTexts:
             raise ResourceNotFound(f"reference {ref}")
         return self._texts[ref]
 
+    def drop_texts(self) -> None:
+        """Drop the texts; a reference stays taken, so that no later text gets it."""
+        self._texts = dict.fromkeys(self._texts, "")
+
     def compact(self) -> None:
         """Mark everything as no longer in the context; references still resolve."""
         self.skills = {path: sent._replace(in_context=False) for path, sent in self.skills.items()}
+
+    def drop(self, paths: Iterable[str]) -> None:
+        """Mark the skills of these paths as not in the context."""
+        for path in paths:
+            if path in self.skills:
+                self.skills[path] = self.skills[path]._replace(in_context=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON value that `from_dict` reads."""
@@ -148,6 +170,14 @@ class SentTexts:
 Memory = Literal["session", "messages", "none"]
 """What decides that a text is still in the context, so that a second load is only a reminder: this session's own record
 until it is compacted, the messages that the model sees (`visible` in a call), or nothing: then every load is whole."""
+
+
+class ConversationMark(NamedTuple):
+    """The skills that were sent and active at one time."""
+
+    sent: Mapping[str, SentSkill]
+    active: frozenset[str]
+
 
 ProposalKind = Literal["model", "tools", "context"]
 
@@ -226,7 +256,8 @@ class Conversation:
             effects=self.effects,
             shadows_another=self._shadows_another,
         )
-        self.listed = {skill.name: skill for skill in self.skills}
+        # Of one name the skill that is told to the model, if there is one.
+        self.listed = {skill.name: skill for skill in sorted(self.skills, key=lambda skill: skill.hidden is None)}
 
     def _shadows_another(self, skill: CatalogSkill) -> bool:
         return any(loser.by == skill.path and not loser.same_file for loser in self.shelf.catalog.shadowed)
@@ -269,13 +300,38 @@ class Conversation:
         with self.recorder.act(tool, given, mode=mode, command=command) as act:
             yield act
 
-    def resolve(self, name: str | None, path: str | None = None) -> CatalogSkill:
-        """Return the one skill of a path, or else of a name."""
+    def resolve(
+        self, name: str | None, path: str | None = None, *, permission: PermissionStep = "model"
+    ) -> CatalogSkill:
+        """Return the one skill of a path, or else of a name: among the skills that this caller may have."""
         if not self.shelf.settings.enabled:
             raise SkillsDisabled
+        is_shown = permission == "show"
         return loader.resolve(
-            self.skills, name=name, path=path, cwd=self.shelf.environment.cwd, real_path=self.effects.real_path
+            self.skills,
+            name=name,
+            path=path,
+            cwd=self.shelf.environment.cwd,
+            may_have=None if is_shown else lambda skill: self._may_have(skill, permission),
+            catalog=self.shelf.catalog,
+            real_path=self.effects.real_path,
+            withheld=(lambda path: False) if is_shown else self._is_withheld,
         )
+
+    def _may_have(self, skill: CatalogSkill, permission: PermissionStep) -> bool:
+        """Return True if a skill is not hidden from a caller; a user may invoke what its author hides from models."""
+        if permission in ("command", "mention") and not is_for_users(skill):
+            return False
+        by_author = skill.hidden == "disable-model-invocation"
+        return skill.hidden is None or (
+            by_author and (permission != "model" or skill.name in self.permissions.requested)
+        )
+
+    def _is_withheld(self, path: str) -> bool:
+        """Return True if a file lies in a folder of skills that the user has not trusted."""
+        if self.shelf.trust == "all":
+            return False
+        return any(files.is_inside(path, root) for root in self.effects.untrusted_roots(self.shelf))
 
     # One sequence for every entry -----------------------------------------------------------------
 
@@ -284,8 +340,7 @@ class Conversation:
     ) -> list[UsedSkill]:
         """Resolve, permit, load, record and deliver a skill, as the entry's row in `ENTRIES` says.
 
-        There is one skill in the result, except for a mention: a name can mean several skills, or none that is
-        permitted.
+        There is one skill in the result, except for a mention that is not permitted.
         """
         steps = ENTRIES[entry]
         permitted = [skill for skill in self._resolve(steps, name, path) if self._permit(steps, skill)]
@@ -298,10 +353,8 @@ class Conversation:
         return self.use(entry, name, path, arguments)[0]
 
     def _resolve(self, steps: EntrySteps, name: str | None, path: str | None) -> Sequence[CatalogSkill]:
-        if steps.resolve == "all":
-            return [skill for skill in self.skills if skill.name == name]
         try:
-            return [self.resolve(name, path)]
+            return [self.resolve(name, path, permission=steps.permission)]
         except SkillNotFound:
             if steps.resolve != "listed" or path is not None or name not in self.listed:
                 raise
@@ -313,6 +366,8 @@ class Conversation:
             raise PermissionDenied(f"{skill.name} is not meant to be invoked by a user")
         if steps.request == "before":
             self.permissions.requested.add(skill.name)
+        if steps.permission == "none":
+            return True
         if steps.permission == "show":
             self.permissions.show(steps.rule, skill)
         elif steps.permission == "mention":
@@ -438,9 +493,29 @@ class Conversation:
         with self.recorder.act(steps.event_tool or steps.rule, {"name": name}, mode=steps.mode):
             try:
                 self.use("preload", name)
+            except SkillNotUsable as error:
+                raise ConfigurationError(str(error)) from None
             except SkillNotFound:
                 known = ", ".join(skill.name for skill in visible_to_model(self.skills)) or "none"
                 raise ConfigurationError(f"Unknown skill: {name}. Available: {known}") from None
+
+    def mark(self) -> ConversationMark:
+        """Return what is sent and active now, for `drop_since`."""
+        return ConversationMark(dict(self.sent.skills), frozenset(self.active))
+
+    def drop_since(self, mark: ConversationMark) -> None:
+        """Take back what the last call brought into the conversation: the model did not get its result."""
+        sent = sorted(path for path, version in self.sent.skills.items() if mark.sent.get(path) != version)
+        self.drop(self.recorder.last_tool_id, sent)
+        for path in sorted(self.active.keys() - mark.active):
+            name = self.active.pop(path).skill.name
+            self.recorder.record("skill_deactivated", name=name, path=path)
+
+    def drop(self, tool_id: str, skills: Iterable[str]) -> None:
+        """Record that the model did not get a result, and mark the skills in it as not in the context."""
+        paths = list(skills)
+        self.sent.drop(paths)
+        self.recorder.record("result_dropped", tool_id=tool_id, skills=paths)
 
     # Files and scripts ----------------------------------------------------------------------------
 
@@ -501,7 +576,7 @@ class Conversation:
         on_output: "OnOutput | None" = None,
     ) -> "tuple[Run, ToolResult]":
         """Run a script after the policy allowed this skill, script and digest."""
-        skill = self.resolve(name)
+        skill = self.resolve(name, permission="show" if by_user else "model")
         found = self.effects.find_script(skill.real_dir, script)
         digests = {"digest": found.digest, "folder_digest": found.folder_digest}
         narrowed = None if by_user else self._narrowed_run(name, found.path, args)
@@ -587,9 +662,11 @@ class Conversation:
         candidates: tuple[str, ...] = ()
         message = str(error)
         if isinstance(error, AmbiguousSkill):
-            candidates = error.paths
-            message += "; load one of them by its path"
-        elif isinstance(error, SkillNotFound):
+            # A model is not told where the skills are that it may not have.
+            told = {skill.path for skill in self.skills if skill.hidden in (None, "disable-model-invocation")}
+            candidates = tuple(path for path in error.paths if path in told)
+            message += "; load one of them by its path" if candidates else "; all of them are hidden from models"
+        elif isinstance(error, SkillNotFound) and not isinstance(error, SkillNotUsable):
             candidates = tuple(loader.near_names(error.name, visible_to_model(self.skills)))
             message += f"; did you mean {', '.join(candidates)}?" if candidates else ""
         return ToolError(kind_of(error).code, message_text(message), candidates)

@@ -80,6 +80,7 @@ class Effects(NamedTuple):
     load: Callable[[CatalogSkill, Profile], LoadedSkill]
     search: "Callable[..., SearchReport]"
     real_path: Callable[[str], str]
+    untrusted_roots: Callable[[ShelfProtocol], list[str]]
     read: Callable[[str, CatalogSkill, Profile, int], Resource]
     find_script: "Callable[[str, str], Script]"
     run: "Callable[..., Run]"
@@ -93,6 +94,7 @@ def real_effects() -> Effects:
         load=loader.load,
         search=search_shelf,
         real_path=files.real_path,
+        untrusted_roots=untrusted_roots,
         read=read_now,
         find_script=find_script,
         run=_run,
@@ -104,6 +106,14 @@ def real_effects() -> Effects:
 def search_shelf(shelf: ShelfProtocol, query: str, **options: Any) -> "SearchReport":
     """Search a shelf."""
     return shelf.search(query, **options)
+
+
+def untrusted_roots(shelf: ShelfProtocol) -> list[str]:
+    """Return the folders of skills that the user has not trusted."""
+    from skillshelf.catalog.search_roots import resolve_roots
+
+    found = resolve_roots(shelf.profile, shelf.environment, shelf.settings, trust=shelf.trust).roots
+    return [root.path for root in found if not root.trusted]
 
 
 def read_now(uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Resource:

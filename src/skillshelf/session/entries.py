@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from skillshelf.journal.events import Mode
 
-__all__ = ["ENTRIES", "EntryName", "EntrySteps"]
+__all__ = ["ENTRIES", "EntryName", "EntrySteps", "PermissionStep"]
 
 EntryName = Literal[
     "tool_load",
@@ -19,7 +19,11 @@ EntryName = Literal[
     "activate",
     "preload",
     "mention",
+    "resume",
 ]
+
+
+PermissionStep = Literal["model", "user", "command", "show", "mention", "none"]
 
 
 class EntrySteps(NamedTuple):
@@ -29,10 +33,11 @@ class EntrySteps(NamedTuple):
     event_tool     Tool name in `tool_started`; None is the profile's tool for `rule`.
     rule           Tool name that permission rules are matched against.
     resolve        `current` takes the one skill of the catalog; `listed` falls back to the catalog at the start of the
-                   session, so that a deleted skill is reported as gone; `all` takes every skill of the name.
-    permission     `model` asks as for a model. `user` does too, but ignores `disable-model-invocation`. `command` is
-                   `user`, and refuses `user-invocable: false` first. `show` refuses nothing. `mention` refuses only
-                   what a rule denies, and skips it without an error.
+                   session, so that a deleted skill is reported as gone.
+    permission     Names are resolved among the skills that such a caller may have. `model` asks as for a model. `user`
+                   does too, but ignores `disable-model-invocation`. `command` is `user`, and refuses
+                   `user-invocable: false` first. `show` refuses nothing. `mention` refuses only what a rule denies, and
+                   skips it without an error. `none` decides nothing.
     request        When the name counts as requested by the user, which overrides `disable-model-invocation` for later
                    loads: `before` the decision, only if `permitted`, or `never`.
     render         `result` is the text of a tool result, `command` the follow-up message where the profile has one,
@@ -49,8 +54,8 @@ class EntrySteps(NamedTuple):
     mode: "Mode" = "auto"
     event_tool: str | None = None
     rule: Literal["skill_load", "skill_read"] = "skill_load"
-    resolve: Literal["current", "listed", "all"] = "current"
-    permission: Literal["model", "user", "command", "show", "mention"] = "model"
+    resolve: Literal["current", "listed"] = "current"
+    permission: PermissionStep = "model"
     request: Literal["never", "before", "permitted"] = "never"
     render: Literal["result", "command", "none", "unloaded"] = "result"
     text: Literal["sent", "kept", "none"] = "sent"
@@ -76,12 +81,20 @@ ENTRIES: Mapping[EntryName, EntrySteps] = {
     "preload": _BY_USER._replace(render="none", text="none", activates=True, preloads=True),
     "mention": EntrySteps(
         mode="manual",
-        resolve="all",
         permission="mention",
         request="permitted",
         render="unloaded",
         text="none",
         counts_itself=False,
+    ),
+    "resume": EntrySteps(
+        mode="manual",
+        event_tool="resume",
+        permission="none",
+        render="none",
+        text="none",
+        event="skill_activated",
+        activates=True,
     ),
 }
 """The steps of each entry. What an entry does or leaves out is decided here and nowhere else.
@@ -89,5 +102,6 @@ ENTRIES: Mapping[EntryName, EntrySteps] = {
 `tool_load` is a call of `skill_load`, `activate_skill` or `Skill`; `tool_read` a call of `skill_read` or `read`. A read
 whose file is the SKILL.md of a skill takes every step; of any other file only resolving and permission. `load` and
 `read` are the methods of `Session` for a person, `*_for_model` the same for a host that passes the text on to a model,
-such as a server of resources. A child session uses `preload`.
+such as a server of resources. A child session uses `preload`. `resume` is for instructions that are in the
+messages already when a session starts.
 """

@@ -176,6 +176,11 @@ class Recorder:
 
     # A call -----------------------------------------------------------------------------------------
 
+    @property
+    def last_tool_id(self) -> str:
+        """The `tool_id` of the last call."""
+        return f"t{self._calls}"
+
     @contextmanager
     def act(self, name: str, args: Any, *, mode: "Mode", command: str | None = None) -> Iterator[RunningCall]:
         """Record the `with` block as one call that starts, and ends or fails."""

@@ -29,6 +29,7 @@ from skillshelf.journal.events import (
     PermissionDecided,
     PolicyWidened,
     PromptComposed,
+    ResultDropped,
     SessionEnded,
     SessionStarted,
     SkillCatalogUpdated,
@@ -38,6 +39,7 @@ from skillshelf.journal.events import (
     SkillMentioned,
     SkillRead,
     SkillWarning,
+    ToolAnswered,
     ToolDecided,
     ToolEnded,
     ToolFailed,
@@ -291,28 +293,27 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
     try:
         if isinstance(event, ToolStarted):
             _call(session, event, _until_end(later))
-        elif isinstance(event, SkillMentioned):
-            session.resolve_mentions(" ".join(f"${name}" for name in (*event.names, *event.unknown)))
-        elif isinstance(event, SkillDeactivated):
-            session.deactivate(event.name)
-        elif isinstance(event, ContextCompacted):
-            session.compact()
-        elif isinstance(event, SkillCatalogUpdated):
-            session.shelf.refresh()
-            session.record_catalog()
-        elif isinstance(event, PromptComposed):
-            session.compose_prompt(event.base_digest, event.read_tool)
-        elif isinstance(event, ToolDecided):
-            _decide(session, event)
-        elif isinstance(event, SkillWarning) and event.kind == ANSWER_CUT:
-            # The model is not called again: its warning is taken from the journal.
-            session.warn(event.kind, event.detail)
-        elif isinstance(event, SessionEnded):
-            session.close()
+        elif (repeat := _ACTS.get(type(event))) is not None:
+            repeat(session, event)
     except KeptInputError:
         raise
     except SkillError:
         return
+
+
+def _mention(session: Session, event: SkillMentioned) -> None:
+    session.resolve_mentions(" ".join(f"${name}" for name in (*event.names, *event.unknown)))
+
+
+def _refresh(session: Session, event: SkillCatalogUpdated) -> None:
+    session.shelf.refresh()
+    session.record_catalog()
+
+
+def _warn(session: Session, event: SkillWarning) -> None:
+    # The model is not called again: a warning about its answer is taken from the journal.
+    if event.kind == ANSWER_CUT:
+        session.warn(event.kind, event.detail)
 
 
 def _decide(session: Session, event: ToolDecided) -> None:
@@ -321,6 +322,21 @@ def _decide(session: Session, event: ToolDecided) -> None:
     else:
         # The arguments were too long for the journal, so the decision about them cannot be made again.
         session.record_event(event)
+
+
+_ACTS: Mapping[type, Callable[[Session, Any], object]] = {
+    SkillMentioned: _mention,
+    SkillDeactivated: lambda session, event: session.deactivate(event.name),
+    ContextCompacted: lambda session, event: session.compact(),
+    ResultDropped: lambda session, event: session.drop_result(event.tool_id, event.skills),
+    ToolAnswered: lambda session, event: session.record_answer(event.tool, event.verdict, event.by),
+    SkillCatalogUpdated: _refresh,
+    PromptComposed: lambda session, event: session.compose_prompt(event.base_digest, event.read_tool),
+    ToolDecided: _decide,
+    SkillWarning: _warn,
+    SessionEnded: lambda session, event: session.close(),
+}
+"""The act behind the first event of each type; every other event belongs to the act before it."""
 
 
 def _until_end(events: Sequence[Event]) -> Sequence[Event]:
@@ -354,6 +370,8 @@ def _call(session: Session, event: ToolStarted, later: Sequence[Event]) -> None:
     what = NAMES_OF_TOOLS.get(event.name)
     if event.name == "activate":
         session.activate(name, path=path)
+    elif event.name == "resume" and path is not None:
+        session.resume(path)
     elif what == "skill_load":
         session.load(name, path=path, arguments=texts.get("args", ""), for_model=for_model)
     elif what == "skill_read":

@@ -1,6 +1,5 @@
 """Session: the public API of one conversation on a shelf."""
 
-import threading
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -14,14 +13,23 @@ from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import is_true_variable
 from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import FileReadError, SkillError
-from skillshelf.session.conversation import Conversation, Memory, Proposal, SentTexts, ShelfProtocol, is_for_users
+from skillshelf.session.conversation import (
+    Conversation,
+    ConversationMark,
+    Memory,
+    Proposal,
+    SentTexts,
+    ShelfProtocol,
+    is_for_users,
+)
 from skillshelf.session.effects import Effects
 from skillshelf.session.entries import ENTRIES, EntryName
 from skillshelf.session.permissions import NAMES_OF_TOOLS
-from skillshelf.session.policy import Confirm, Decision, Policy, can_run, make_policy
+from skillshelf.session.policy import Decision, Policy, can_run, make_policy
 from skillshelf.session.recorder import RecordingOptions, RunningCall
 from skillshelf.session.render import render_preloaded
 from skillshelf.session.results import ShownSkill, clean, failure, in_envelope, recorded_text
+from skillshelf.session.threads import AnyConfirm, SessionLock, in_thread, synchronous
 from skillshelf.session.tool_calls import (
     CALLS,
     Mentions,
@@ -49,7 +57,7 @@ COMMAND = "/skill:"
 
 
 class Session:
-    """One conversation on a shelf. Safe to use from several threads; one call runs at a time.
+    """One conversation on a shelf. Safe to use from several threads and tasks; one call runs at a time.
 
     Its events go to `recording`; close it, or use it in a `with` statement, to complete the journal. `effects` does
     the work outside the session, and only replay replaces it.
@@ -60,7 +68,7 @@ class Session:
         shelf: ShelfProtocol,
         *,
         policy: Policy | Mapping[str, Any] | str | None = None,
-        confirm: Confirm | None = None,
+        confirm: AnyConfirm | None = None,
         preload: Iterable[str] = (),
         recording: RecordingOptions = RecordingOptions(),  # noqa: B008 - a value that never changes.
         effects: Effects | None = None,
@@ -71,9 +79,9 @@ class Session:
         self.changes: tuple[str, ...] = ()
         self._recording = recording
         self._effects = effects
-        self._lock = threading.RLock()
+        self._lock = SessionLock()
         rules = make_policy(policy, shelf.settings)
-        self._conversation = Conversation(shelf, rules, confirm, recording, effects, memory)
+        self._conversation = Conversation(shelf, rules, synchronous(confirm), recording, effects, memory)
         names = list(preload)
         self._conversation.recorder.started(
             shelf.catalog,
@@ -240,6 +248,41 @@ class Session:
             return failure("invalid_params", wrong)
         return CALLS[tool](self._conversation, given, act)
 
+    async def acall(self, tool: str, arguments: Any = None, *, visible: Container[str] = ()) -> ToolResult:
+        """Call a tool as `call` does, in a thread; `confirm` may be a coroutine function.
+
+        A call that is cancelled ends in its thread and its events are complete, but it leaves no trace in the
+        conversation: what it loaded is not active, and is sent again.
+        """
+
+        def call() -> tuple[ToolResult, ConversationMark]:
+            with self._lock:
+                mark = self._conversation.mark()
+                return self.call(tool, arguments, visible=visible), mark
+
+        try:
+            return (await in_thread(call, lock=self._lock, drop=lambda done: self._drop(done[1])))[0]
+        except SkillError as error:
+            return self._failure(error)
+
+    def _drop(self, mark: ConversationMark) -> None:
+        """Record that the model did not get the result of the last call, and take back what it brought."""
+        with self._lock:
+            if not self._conversation.recorder.closed:
+                self._conversation.drop_since(mark)
+
+    async def aload(
+        self, name: str | None = None, *, path: str | None = None, arguments: str = "", for_model: bool = False
+    ) -> ShownSkill:
+        """Load a skill as `load` does, in a thread."""
+        return await in_thread(
+            lambda: self.load(name, path=path, arguments=arguments, for_model=for_model), lock=self._lock
+        )
+
+    async def asearch(self, query: str, *, limit: int | None = None, scope: str | None = None) -> "SearchReport":
+        """Search as `search` does, in a thread."""
+        return await in_thread(lambda: self.search(query, limit=limit, scope=scope), lock=self._lock)
+
     # Acts of a user -------------------------------------------------------------------------------
 
     def command(self, text: str) -> ToolResult | None:
@@ -353,6 +396,11 @@ class Session:
             assert used.loaded is not None
             return used.loaded
 
+    def resume(self, path: str) -> None:
+        """Make a skill active whose instructions are in the messages already: nothing is decided, and nothing sent."""
+        with self._lock, self._act("resume", {"path": path}):
+            self._conversation.use_one("resume", path=path)
+
     def deactivate(self, name: str) -> None:
         """Make a skill inactive, so that its `allowed-tools` no longer count."""
         with self._lock:
@@ -399,12 +447,27 @@ class Session:
         with self._lock:
             return self._conversation.sent.recall(ref)
 
+    def drop_texts(self) -> None:
+        """Drop the texts that `recall` returns, for a host that never recalls; their references stay taken."""
+        with self._lock:
+            self._conversation.sent.drop_texts()
+
     def compact(self) -> None:
         """Record that the host compacted the context: loaded texts are no longer in it."""
         with self._lock:
             paths = sorted(path for path, sent in self._conversation.sent.skills.items() if sent.in_context)
             self._conversation.sent.compact()
             self._conversation.recorder.record("context_compacted", skills=paths)
+
+    def drop_result(self, tool_id: str, skills: Iterable[str]) -> None:
+        """Record that the model did not get the result of a call, which sent these skills."""
+        with self._lock:
+            self._conversation.drop(tool_id, skills)
+
+    def record_answer(self, tool: str, verdict: str, by: str) -> None:
+        """Record the answer of a person about a tool of the host that the policy left to confirm."""
+        with self._lock:
+            self._conversation.recorder.record("tool_answered", tool=tool, verdict=verdict, by=by)
 
     def warn(self, kind: str, detail: str) -> None:
         """Record a warning of the host about this conversation."""

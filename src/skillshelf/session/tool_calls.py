@@ -8,8 +8,8 @@ from skillshelf.catalog.load import ResourceAddress, near_names, parse_address
 from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.config.profile import Profile, scopes_of
 from skillshelf.core.limits import DESCRIPTION_SHOWN
-from skillshelf.core.text import cut, fold
-from skillshelf.errors import ConfigurationError, SkillError
+from skillshelf.core.text import cut, fold, path_text
+from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillError
 from skillshelf.session.conversation import Conversation, is_for_users
 from skillshelf.session.entries import ENTRIES
 from skillshelf.session.recorder import RunningCall
@@ -126,11 +126,15 @@ _MENTION = re.compile(r"(?<![A-Za-z0-9_$\\])\$([a-z0-9]+(?:-[a-z0-9]+)*)(?!-*[A-
 
 
 class Mentions(NamedTuple):
-    """A user's text with its mentions listed for the model, the mentioned skills, and near misses."""
+    """A user's text with its mentions listed for the model, the mentioned skills, and near misses.
+
+    `ambiguous` are the names that several skills have: the text lists their paths, and none of them counts as used.
+    """
 
     text: str
     skills: tuple[str, ...]
     unknown: tuple[str, ...]
+    ambiguous: tuple[str, ...] = ()
 
 
 def mentioned_names(text: str) -> list[str]:
@@ -150,11 +154,30 @@ def resolve_mentions(text: str, names: Sequence[str], conversation: Conversation
     conversation.require_open()
     conversation.recorder.mode = ENTRIES["mention"].mode
     conversation.recorder.record("skill_mentioned", names=known, unknown=list(unknown))
-    permitted = tuple(name for name in known if conversation.use("mention", name))
-    if not permitted:
+    lines, permitted, ambiguous = [], [], []
+    for name in known:
+        try:
+            if conversation.use("mention", name):
+                permitted.append(name)
+                lines.append(f"- {name}")
+        except AmbiguousSkill as error:
+            candidates = conversation.explain(error).candidates
+            if candidates:
+                ambiguous.append(name)
+                lines += _ambiguous_lines(name, candidates, conversation.profile)
+    if not lines:
         return Mentions(text, (), unknown)
-    block = "\n".join(["<skill_mentions>", *(f"- {name}" for name in permitted), "</skill_mentions>"])
-    return Mentions(f"{text}\n\n{block}", permitted, unknown)
+    block = "\n".join(["<skill_mentions>", *lines, "</skill_mentions>"])
+    return Mentions(f"{text}\n\n{block}", tuple(permitted), unknown, tuple(ambiguous))
+
+
+def _ambiguous_lines(name: str, paths: Sequence[str], profile: Profile) -> list[str]:
+    """Return what a model is told of a name that several skills have."""
+    how = "load one of them by its path" if "path" in profile.load_by else "ask the user which one is meant"
+    return [
+        f"- {name} is ambiguous: {len(paths)} skills have this name; {how}:",
+        *(f"  - {path_text(p)}" for p in paths),
+    ]
 
 
 _MEMBERS = frozenset({"version", "profile", "active", "preloaded", "asked_for", "loaded", "texts"})

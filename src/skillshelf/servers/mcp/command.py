@@ -17,11 +17,11 @@ from watchfiles import awatch
 
 from skillshelf.core import files
 from skillshelf.core.console import note
+from skillshelf.core.disk_writes import open_to_append
 from skillshelf.core.limits import REQUEST_BYTES
 from skillshelf.errors import ConfigurationError
 from skillshelf.servers.mcp.server import SkillServer
 from skillshelf.servers.mcp.skills import PublishedSkills
-from skillshelf.session.session import Session
 from skillshelf.shelf import Shelf
 
 __all__ = ["serve", "serve_stdio", "watch"]
@@ -218,20 +218,15 @@ def serve(shelf: Shelf, values: Mapping[str, Any]) -> None:
         raise ConfigurationError(f"--{given[0].replace('_', '-')} needs --http")
     run = _http(values, shelf) if over_http else serve_stdio
 
-    def open_session() -> Session:
-        journal = os.path.abspath(values["journal"]) if values["journal"] else None
-        return shelf.session(journal=journal, keep=values["keep"])
-
-    skills = PublishedSkills(shelf, open_session)
+    journal = os.path.abspath(values["journal"]) if values["journal"] else None
+    skills = PublishedSkills(shelf, journal=journal, keep=values["keep"])
     try:
         # A program that starts its own server may know the paths of skills; a remote client need not.
-        server = SkillServer(skills, show_paths=not over_http or values["paths"])
-        _note_at_start(skills, over_stdio=not over_http)
+        server = SkillServer(skills, show_paths=not over_http or values["paths"], one_client=not over_http)
+        _note_at_start(journal, over_stdio=not over_http)
         anyio.run(_run_until_stopped, server, run)
     finally:
         skills.sessions.close()
-    if problem := skills.sessions.problem:
-        note(problem)
     _exit()
 
 
@@ -244,11 +239,13 @@ def _http(values: Mapping[str, Any], shelf: Shelf) -> Run:
     return partial(serve_http, address=address, bound=bind(address))
 
 
-def _note_at_start(skills: PublishedSkills, *, over_stdio: bool) -> None:
-    """Print problems with the journal, and a hint for a user who started the server in a terminal."""
-    with skills.sessions.session() as session:
-        for message in filter(None, (session.journal_problem, session.journal_notice)):
-            note(message)
+def _note_at_start(journal: str | None, *, over_stdio: bool) -> None:
+    """Print that the journal cannot be written, and a hint for a user who started the server in a terminal."""
+    if journal is not None:
+        try:
+            os.close(open_to_append(journal))
+        except OSError as error:
+            note(f"nothing will be recorded in {journal}: {error.strerror or error}")
     if over_stdio and os.isatty(0):
         note("this is a server for programs that speak the Model Context Protocol; press Ctrl-C to stop it")
 

@@ -18,6 +18,8 @@ from skillshelf.core import files
 from skillshelf.core.console import note
 from skillshelf.core.limits import (
     BODY_SECONDS,
+    CLIENT_IDLE_SECONDS,
+    CLIENT_SESSIONS,
     REQUEST_BYTES,
     REQUEST_SECONDS,
     REQUESTS_AT_ONCE,
@@ -72,6 +74,8 @@ class HttpLimits(NamedTuple):
     shutdown_seconds: float = 3
     requests: int = REQUESTS_AT_ONCE
     streams: int = STREAMS_AT_ONCE
+    sessions: int = CLIENT_SESSIONS
+    session_idle_seconds: float = CLIENT_IDLE_SECONDS
 
 
 class ServerAccess(NamedTuple):
@@ -221,8 +225,9 @@ async def serve_http(
     app = server.server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=REQUEST_BYTES,
-        # `ConnectionLimits` ends idle sessions beyond the limit; each running request may open one more.
-        max_sessions=limits.streams + limits.requests,
+        session_idle_timeout=limits.session_idle_seconds,
+        # `OlderSessions` ends idle sessions beyond the limit; each running request may open one more.
+        max_sessions=limits.sessions + limits.requests,
         # `HostCheck` has checked Host and Origin.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
@@ -293,7 +298,7 @@ class RequestGuard:
         self._address = address
         self._limits = limits
         self._active: dict[Kind, set[anyio.CancelScope]] = {"request": set(), "stream": set()}
-        self._sessions = OlderSessions(app, PATH, limits.streams)
+        self._sessions = OlderSessions(app, PATH, limits.sessions)
         self._is_ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

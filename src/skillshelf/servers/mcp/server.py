@@ -27,6 +27,7 @@ from skillshelf.core.limits import PAGE_BYTES, PAGE_ENTRIES, PROMPTS_LISTED, STR
 from skillshelf.core.text import fold, visible
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError
+from skillshelf.servers.mcp.client_sessions import ClientSession, client_label
 from skillshelf.servers.mcp.skill_entries import (
     InvalidCursor,
     OmittedSkill,
@@ -59,6 +60,7 @@ _THREADS = 16
 _MOST_NOTES = 20
 _ANNOUNCED = 1_000
 _ANNOUNCE_SECONDS = 1.0
+_CLIENT = "skillshelf"
 
 Context = Any
 Result = TypeVar("Result")
@@ -87,10 +89,22 @@ class _Server(Server[Any]):
 
 
 class SkillServer:
-    """The methods of the protocol for one set of published skills."""
+    """The methods of the protocol for one set of published skills.
 
-    def __init__(self, skills: PublishedSkills, *, show_paths: bool, page_entries: int = PAGE_ENTRIES) -> None:
+    With `one_client` (standard input and output) all requests are of one client session, in both eras.
+    """
+
+    def __init__(
+        self,
+        skills: PublishedSkills,
+        *,
+        show_paths: bool,
+        one_client: bool = False,
+        page_entries: int = PAGE_ENTRIES,
+    ) -> None:
         self.skills = skills
+        self._one_client = one_client
+        self._only: ClientSession | None = None
         self._page_entries = page_entries
         self.bus = InMemorySubscriptionBus()
         self.subscriptions = ListenHandler(self.bus, max_subscriptions=STREAMS_AT_ONCE)
@@ -146,8 +160,13 @@ class SkillServer:
         return self._redaction.message(" ".join(words))
 
     async def _watch_handshake(self, ctx: Context, call_next: Callable[[Context], Awaitable[Any]]) -> Any:
-        """Declare the extension in the older era, where the SDK omits it, and remember whom to notify of changes."""
+        """Declare the extension in the older era, where the SDK omits it, and remember whom to notify of changes.
+
+        The first message of a client session opens the session that records it.
+        """
         result = await call_next(ctx)
+        if ctx.request_id is not None and (ctx.method == "initialize" or (self._one_client and self._only is None)):
+            await self._in_thread(_open, self._client_of(ctx))
         if ctx.method == "initialize" and isinstance(result, dict):
             capabilities = {**result.get("capabilities", {}), "extensions": dict(self.server.extensions)}
             return {**result, "capabilities": capabilities}
@@ -179,16 +198,42 @@ class SkillServer:
         call = partial(function, *arguments)
         return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._limiter)
 
+    # Client sessions ------------------------------------------------------------------------------
+
+    def _client_of(self, ctx: Context) -> ClientSession:
+        """Return the client session of a request: a new one if its transport has no sessions."""
+        if self._one_client:
+            self._only = self._only or self.skills.sessions.start(_label(ctx))
+            return self._only
+        # The SDK has no public way from a request to its connection, only its state and exit stack are public.
+        connection = getattr(ctx.session, "_connection", None)
+        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or connection is None:
+            return self.skills.sessions.start(_label(ctx), per_request=True)
+        client: ClientSession | None = connection.state.get(_CLIENT)
+        if client is None:
+            client = connection.state[_CLIENT] = self.skills.sessions.start(_label(ctx))
+            # However the connection ends: by the client, idle, or with the server.
+            connection.exit_stack.push_async_callback(anyio.to_thread.run_sync, client.end)
+        return client
+
+    async def _for_client(self, ctx: Context, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Return the result of a function that takes the client session of a request first; it runs in a thread."""
+        client = self._client_of(ctx)
+        is_request = not self._one_client and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        run = partial(_and_end, function) if is_request else function
+        async with client.turn:
+            return await self._in_thread(run, client, *arguments)
+
     # The extension --------------------------------------------------------------------------------
 
     async def _list_skills(self, ctx: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
-        return self._cached(ctx, await self._in_thread(self._page_of_skills, params.cursor))
+        return self._cached(ctx, await self._for_client(ctx, self._page_of_skills, params.cursor))
 
-    def _page_of_skills(self, cursor: str | None) -> dict[str, Any]:
+    def _page_of_skills(self, client: ClientSession, cursor: str | None) -> dict[str, Any]:
         page: list[dict[str, Any]] = []
         left_out: list[dict[str, str]] = []
         size = 0
-        rest = _rest("skills/list", self.skills.listed(), cursor)
+        rest = _rest("skills/list", self.skills.listed(client), cursor)
         for number, skill in enumerate(rest, 1):
             for found in self.skills.entries(skill):
                 if isinstance(found, OmittedSkill):
@@ -254,11 +299,11 @@ class SkillServer:
     async def _list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        return await self._in_thread(self._page_of_resources, params.cursor if params else None)
+        return await self._for_client(ctx, self._page_of_resources, params.cursor if params else None)
 
-    def _page_of_resources(self, cursor: str | None) -> types.ListResourcesResult:
+    def _page_of_resources(self, client: ClientSession, cursor: str | None) -> types.ListResourcesResult:
         resources: list[types.Resource] = []
-        rest = _rest("resources/list", self.skills.listed(), cursor)
+        rest = _rest("resources/list", self.skills.listed(client), cursor)
         for number, skill in enumerate(rest, 1):
             published = self.skills.published(skill)
             resources += [_as_resource(found) for found in published if isinstance(found, PublishableSkill)]
@@ -280,10 +325,10 @@ class SkillServer:
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
     async def _read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        contents = await self._in_thread(self._contents, str(params.uri))
+        contents = await self._for_client(ctx, self._contents, str(params.uri))
         return types.ReadResourceResult(contents=[contents])
 
-    def _contents(self, uri: str) -> types.TextResourceContents | types.BlobResourceContents:
+    def _contents(self, client: ClientSession, uri: str) -> types.TextResourceContents | types.BlobResourceContents:
         target = self.skills.locate(uri)
         state = self.skills.scan(target) if target is not None else None
         if target is None or state is None or target.path not in state.files:
@@ -291,7 +336,7 @@ class SkillServer:
         try:
             # A session knows the address without the id of the skill.
             session_uri = address(target.skill.name, *target.path.split("/"))
-            resource = self.skills.sessions.fetch(session_uri, target.skill.path)
+            resource = client.read(session_uri, target.skill.path)
         except SkillError as error:
             raise _invalid(self._redaction.message(str(error)), uri) from None
         kind = _type_of(target.path)
@@ -313,15 +358,15 @@ class SkillServer:
             raise MCPError(
                 code=types.INVALID_PARAMS, message=f"unknown tool '{visible(params.name)[:80]}' (known: {known})"
             )
-        return await self._in_thread(call_tool, self.skills, self._redaction, params.name, params.arguments or {})
+        return await self._for_client(ctx, call_tool, self.skills, self._redaction, params.name, params.arguments or {})
 
     # Prompts --------------------------------------------------------------------------------------
 
     def _for_users(self) -> list[CatalogSkill]:
         """Return the skills that a user may invoke, or none if they are too many to choose from."""
-        with self.skills.sessions.session() as session:
-            names = {command.removeprefix(COMMAND) for command in session.commands()}
-            usable = [skill for skill in session.skills if skill.name in names and skill.hidden in _USABLE]
+        session = self.skills.queries
+        names = {command.removeprefix(COMMAND) for command in session.commands()}
+        usable = [skill for skill in session.skills if skill.name in names and skill.hidden in _USABLE]
         return usable if len(usable) <= PROMPTS_LISTED else []
 
     async def _list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
@@ -334,13 +379,13 @@ class SkillServer:
         )
 
     async def _get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await self._in_thread(self._prompt, params.name, params.arguments or {})
+        return await self._for_client(ctx, self._prompt, params.name, params.arguments or {})
 
-    def _prompt(self, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
+    def _prompt(self, client: ClientSession, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
         skill = next((skill for skill in self._for_users() if skill.name == name), None)
         if skill is None or set(arguments) - {"args"}:
             raise MCPError(code=types.INVALID_PARAMS, message="no such prompt, or it has no such argument")
-        result = self.skills.sessions.command(f"{COMMAND}{name} {arguments.get('args', '')}".rstrip())
+        result = client.command(f"{COMMAND}{name} {arguments.get('args', '')}".rstrip())
         if result is None or not result.ok:
             why = result.error.message if result is not None and result.error else "it cannot be invoked"
             raise MCPError(code=types.INVALID_PARAMS, message=visible(self._redaction.message(why)))
@@ -368,6 +413,29 @@ class SkillServer:
 
 
 _USABLE = (None, "disable-model-invocation")
+
+
+def _label(ctx: Context) -> str | None:
+    """Return the label of the client program: from its handshake, or from the envelope of a request."""
+    params = ctx.session.client_params
+    if params is not None:
+        return client_label(params.client_info.name, params.client_info.version)
+    # While the handshake is answered, the SDK has not stored it yet.
+    given = (ctx.params or {}).get("clientInfo")
+    return client_label(given.get("name"), given.get("version")) if isinstance(given, Mapping) else None
+
+
+def _open(client: ClientSession) -> None:
+    with client.session():
+        pass
+
+
+def _and_end(function: Callable[..., Result], client: ClientSession, *arguments: Any) -> Result:
+    """Return the result of a function for a client session that is only this request."""
+    try:
+        return function(client, *arguments)
+    finally:
+        client.end()
 
 
 def _rest(listing: str, skills: tuple[CatalogSkill, ...], cursor: str | None) -> Any:

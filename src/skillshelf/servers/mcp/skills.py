@@ -1,22 +1,18 @@
-"""The skills that the MCP server publishes, and the pool of sessions that serve its requests.
-
-The server does not know what is still in a client's context. So a session here never assumes that a text it sent
-earlier is still there.
-"""
+"""The skills that the MCP server publishes: their addresses and entries, as the policy of the server leaves them."""
 
 import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from skillshelf.catalog.load import Resource, parse_address
+from skillshelf.catalog.load import parse_address
 from skillshelf.catalog.prompt import visible_to_model
-from skillshelf.core.limits import PUBLISHED_BYTES
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError
+from skillshelf.servers.mcp.client_sessions import ClientSession, ClientSessions
 from skillshelf.servers.mcp.skill_entries import (
     EntryBuilder,
     OmittedSkill,
@@ -25,112 +21,10 @@ from skillshelf.servers.mcp.skill_entries import (
     SkillEntry,
     address,
 )
-from skillshelf.session.permissions import NAMES_OF_TOOLS
-from skillshelf.session.session import Session
-from skillshelf.session.tools import ToolResult
+from skillshelf.session.policy import Policy
 from skillshelf.shelf import Shelf
 
-__all__ = ["PublishedSkills", "SessionPool", "SkillTarget"]
-
-_MOST_ACTS = 1_000
-# A session keeps each text for a recall, which this protocol does not offer.
-_MOST_BYTES = 2 * 1024 * 1024
-
-
-class _PooledSession:
-    """A session with counters of what it has done."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.acts = 0
-        self.size = 0
-        self.loaded = False
-        self.has_user_command = False
-
-    @property
-    def is_spent(self) -> bool:
-        """True if a new session should replace it: it holds many texts, or a command of one user."""
-        return self.has_user_command or self.acts >= _MOST_ACTS or self.size >= _MOST_BYTES
-
-
-class SessionPool:
-    """The sessions of a server: one for each concurrent request, each replaced after a limited amount of work."""
-
-    def __init__(self, open_session: Callable[[], Session]) -> None:
-        self._open = open_session
-        self._lock = threading.Lock()
-        self._free: list[_PooledSession] = []
-        self._closed = False
-        self.problem: str | None = None
-
-    def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """Return the result of a tool of the profile."""
-        with self._borrow() as pooled:
-            # In a profile without a load tool, the read tool loads skills.
-            loads = NAMES_OF_TOOLS.get(tool) == "skill_load" or tool == "read"
-            if loads:
-                self._reset(pooled)
-            result = pooled.session.call(tool, arguments)
-            pooled.loaded = pooled.loaded or (loads and result.ok)
-            pooled.size += len(result.text)
-            return result
-
-    def command(self, text: str) -> ToolResult | None:
-        """Return the result of a user's command; the session is not reused for other clients."""
-        with self._borrow() as pooled:
-            self._reset(pooled)
-            pooled.has_user_command = True
-            return pooled.session.command(text)
-
-    def fetch(self, uri: str, path: str) -> Resource:
-        """Return a whole file of the skill at a path, or raise what a read raises."""
-        with self._borrow() as pooled:
-            resource = pooled.session.read(uri, path=path, limit=PUBLISHED_BYTES, for_model=True)
-            pooled.size += len(resource.content)
-            return resource
-
-    @contextmanager
-    def session(self) -> Iterator[Session]:
-        """Borrow a session for a query that does not change it."""
-        with self._borrow() as pooled:
-            yield pooled.session
-
-    def close(self) -> None:
-        """Close the sessions; one in use is closed when its request ends."""
-        with self._lock:
-            self._closed = True
-            free, self._free = self._free, []
-        for pooled in free:
-            self._end(pooled)
-
-    def _end(self, pooled: _PooledSession) -> None:
-        pooled.session.close()
-        self.problem = pooled.session.journal_problem or self.problem
-
-    @staticmethod
-    def _reset(pooled: _PooledSession) -> None:
-        if pooled.loaded:
-            pooled.session.compact()
-            for name in tuple(pooled.session.active):
-                pooled.session.deactivate(name)
-            pooled.loaded = False
-
-    @contextmanager
-    def _borrow(self) -> Iterator[_PooledSession]:
-        with self._lock:
-            pooled = self._free.pop() if self._free else None
-        pooled = pooled or _PooledSession(self._open())
-        pooled.acts += 1
-        try:
-            yield pooled
-        finally:
-            with self._lock:
-                keep = not self._closed and not pooled.is_spent
-                if keep:
-                    self._free.append(pooled)
-            if not keep:
-                self._end(pooled)
-
+__all__ = ["PublishedSkills", "SkillTarget"]
 
 _MISS_SECONDS = 1.0
 _TRIES = 5
@@ -154,15 +48,24 @@ class _Index(NamedTuple):
 
 
 class PublishedSkills:
-    """The skills of a shelf that a server publishes. Every access to their files goes through `sessions`.
+    """The skills of a shelf that a server publishes. Their files reach a client only through `sessions`.
 
-    `watched` is True while changes on disk are announced; otherwise the skills are refreshed every `refresh_seconds`.
+    `queries` answers what does not depend on a client; it records nothing. `watched` is True while changes on disk
+    are announced; otherwise the skills are refreshed every `refresh_seconds`. `options` are those of `Shelf.session`.
     """
 
-    def __init__(self, shelf: Shelf, open_session: Callable[[], Session], *, refresh_seconds: float = 2.0) -> None:
+    def __init__(
+        self,
+        shelf: Shelf,
+        policy: Policy | Mapping[str, Any] | str | None = None,
+        *,
+        refresh_seconds: float = 2.0,
+        **options: Any,
+    ) -> None:
         self.shelf = shelf
         self._refresh_seconds = refresh_seconds
-        self.sessions = SessionPool(open_session)
+        self.queries = shelf.session(policy, memory="none")
+        self.sessions = ClientSessions(partial(shelf.session, policy, memory="none", **options))
         self.watched = False
         self._publisher = EntryBuilder()
         self._lock = threading.Lock()
@@ -188,11 +91,10 @@ class PublishedSkills:
             self._refresh_after(self._refresh_seconds)
         return self._indexed().visible
 
-    def listed(self) -> tuple[CatalogSkill, ...]:
-        """Return the visible skills for a listing; a session records the catalog if it has changed."""
+    def listed(self, client: ClientSession) -> tuple[CatalogSkill, ...]:
+        """Return the visible skills for a listing; it is recorded for the client if the catalog has changed."""
         visible = self.visible
-        with self.sessions.session() as session:
-            session.record_catalog()
+        client.record_catalog()
         return visible
 
     @property
@@ -201,8 +103,7 @@ class PublishedSkills:
         return sum(skill.hidden == "untrusted" for skill in self.shelf.catalog.skills)
 
     def _indexed(self) -> _Index:
-        with self.sessions.session() as session:
-            source = session.skills
+        source = self.queries.skills
         index = self._index
         if index is None or index.source is not source:
             index = self._index = _index_of(source)
@@ -268,10 +169,9 @@ class PublishedSkills:
 
     def _is_unreadable(self, skill: CatalogSkill) -> bool:
         """Return True if a rule denies every read of its files, which an entry would promise."""
-        with self.sessions.session() as session:
-            if not session.policy.deny:
-                return False
-            decision = session.decide("skill_read", {"uri": address(skill.name)})
+        if not self.queries.policy.deny:
+            return False
+        decision = self.queries.decide("skill_read", {"uri": address(skill.name)})
         return decision.verdict == "deny" and decision.rule is not None
 
     def entries(self, skill: CatalogSkill) -> list[SkillEntry | OmittedSkill]:

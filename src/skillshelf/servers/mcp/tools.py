@@ -10,6 +10,7 @@ from skillshelf.catalog.load import SCHEME, SKILL_FILE
 from skillshelf.core.limits import DESCRIPTION_SHOWN, PAGE_ENTRIES
 from skillshelf.core.text import cut, fold, plural, visible
 from skillshelf.core.values import CatalogSkill
+from skillshelf.servers.mcp.client_sessions import ClientSession
 from skillshelf.servers.mcp.skill_entries import InvalidCursor, cursor_after, cursor_key, skills_after
 from skillshelf.servers.mcp.skills import PublishedSkills
 from skillshelf.session.permissions import NAMES_OF_TOOLS
@@ -131,8 +132,7 @@ class PathRedaction:
 
 def offered_tools(skills: PublishedSkills) -> list[types.Tool]:
     """Return the tools, which never change: those of the profile that the policy can allow, and `skill_list`."""
-    with skills.sessions.session() as session:
-        runs = can_run(session.policy, can_ask=False)
+    runs = can_run(skills.queries.policy, can_ask=False)
     tools = fixed_tools(skills.shelf.profile, without=() if runs else ("skill_run",))
     return [_offered(tool) for tool in (*tools, _LIST)]
 
@@ -153,13 +153,17 @@ def _offered(tool: Tool) -> types.Tool:
 
 
 def call_tool(
-    skills: PublishedSkills, redaction: PathRedaction, name: str, arguments: Mapping[str, Any]
+    client: ClientSession,
+    skills: PublishedSkills,
+    redaction: PathRedaction,
+    name: str,
+    arguments: Mapping[str, Any],
 ) -> types.CallToolResult:
     """Return the result of a call; a mistake of the model is a result too, with a message that it can act on."""
     if name == _LIST.name:
-        return _wire(redaction, name, _listed(skills, arguments))
+        return _wire(redaction, name, _listed(client, skills, arguments))
     given = _by_path(skills, arguments) if name == "skill_load" else arguments
-    result = skills.sessions.call(name, given)
+    result = client.call(name, given)
     if NAMES_OF_TOOLS.get(name) == "skill_search" and result.ok:
         result = result._replace(data={**result.data, "results": _hits(skills, result.data["results"])})
     return _wire(redaction, name, result)
@@ -187,17 +191,16 @@ def _by_path(skills: PublishedSkills, arguments: Mapping[str, Any]) -> Mapping[s
     return arguments
 
 
-def _listed(skills: PublishedSkills, arguments: Mapping[str, Any]) -> ToolResult:
+def _listed(client: ClientSession, skills: PublishedSkills, arguments: Mapping[str, Any]) -> ToolResult:
     if unknown := sorted(set(arguments) - {"page"}):
         return failure("invalid_params", f"skill_list has no parameter {', '.join(unknown)}; it has page")
     page = arguments.get("page") or None
     if page is not None and not isinstance(page, str):
         return failure("invalid_params", "`page` must be text")
-    with skills.sessions.session() as session:
-        decision = session.decide("skill_search", {"query": "*"})
+    decision = skills.queries.decide("skill_search", {"query": "*"})
     if decision.verdict == "deny":
         return failure("denied", f"skills may not be listed: {decision.reason}")
-    listed = skills.listed()
+    listed = skills.listed(client)
     try:
         rest = skills_after(listed, cursor_key("skill_list", page, length=2))
     except InvalidCursor as error:

@@ -1,0 +1,227 @@
+"""Conversations of one agent object in each client and framework, with the real package and a model on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.clients import CLIENTS, LangChainClient, OpenAIAgentsClient, PydanticAIClient
+from support.model_loopback import ModelLoopback, model_loopback
+from support.trees import Machine, write_skill
+
+from skillshelf import Shelf
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+NARROW = "---\nname: narrow\ndescription: Reads only.\nallowed-tools: Read\n---\n# narrow\nOnly read.\n"
+POLICY = {"allow": [{"tool": "Bash"}, {"tool": "Read"}]}
+REMINDER = "<skill_context_reminder"
+
+
+@pytest.fixture
+def model() -> Iterator[ModelLoopback]:
+    """Serve the model."""
+    with model_loopback() as served:
+        yield served
+
+
+def shelf_with_skills(machine: Machine, *names: str) -> Shelf:
+    """Open a shelf with `narrow`, which limits the tools, and skills that do not."""
+    root = machine.home / ".agents/skills"
+    write_skill(root, "narrow", NARROW)
+    for name in names:
+        write_skill(root, name)
+    return machine.shelf()
+
+
+def events_in(journal: Path) -> list[dict[str, Any]]:
+    """Return the events of a journal."""
+    return [json.loads(line) for line in journal.read_text().splitlines()]
+
+
+@pytest.mark.req("C-74", "C-75", "C-116")
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_each_run_of_one_agent_gets_the_text_and_a_continued_run_a_reminder(
+    machine: Machine, model: ModelLoopback, client: str, stream: bool
+) -> None:
+    agent = CLIENTS[client](shelf_with_skills(machine, "tea"), model.url)
+
+    async def talk() -> None:
+        first = await agent.run("use tea tea", stream=stream)
+        await agent.run("use tea", stream=stream)
+        await agent.run("use  tea", first, stream=stream)
+        await agent.run("use   tea", agent.trim(first), stream=stream)
+
+    asyncio.run(talk())
+
+    assert "<name>tea</name>" in model.turns[0].system
+    whole, again = model.last("use tea tea").since
+    assert "# tea" in whole
+    assert again.startswith(REMINDER)
+    assert model.last("use tea").since == [whole]
+    # Continued, where the whole text is still there; then without it.
+    [reminded] = model.last("use  tea").since
+    assert reminded.startswith(REMINDER)
+    assert model.last("use   tea").since == [whole]
+
+
+@pytest.mark.req("K-34")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_one_user_loads_does_not_narrow_another(machine: Machine, model: ModelLoopback, client: str) -> None:
+    agent = CLIENTS[client](shelf_with_skills(machine, "tea"), model.url, policy=POLICY)
+
+    async def talk() -> None:
+        first = await agent.run("use narrow bash")
+        await agent.run("use bash")
+        await agent.run("use  bash", first)
+        fork = await agent.run("use   bash", first)
+        assert agent.session_for(fork).active == ("narrow",)
+
+    asyncio.run(talk())
+
+    assert model.last("use narrow bash").since[-1] == "deny"
+    assert model.last("use bash").since == ["allow"]
+    assert model.last("use  bash").since == ["deny"]
+    assert model.last("use   bash").since == ["deny"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_after_a_restart_the_window_stays_and_the_text_comes_again(
+    machine: Machine, model: ModelLoopback, client: str
+) -> None:
+    shelf = shelf_with_skills(machine)
+
+    async def talk() -> None:
+        first = await CLIENTS[client](shelf, model.url, policy=POLICY).run("use narrow")
+        await CLIENTS[client](machine.shelf(), model.url, policy=POLICY).run("use bash narrow", first)
+
+    asyncio.run(talk())
+
+    verdict, text = model.last("use bash narrow").since
+    assert verdict == "deny"
+    assert text == model.last("use narrow").since[0]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_error_is_a_result_that_the_model_can_act_on(machine: Machine, model: ModelLoopback, client: str) -> None:
+    agent = CLIENTS[client](shelf_with_skills(machine, "tea"), model.url)
+    asyncio.run(agent.run("use tae tea"))
+    wrong, right = model.last("use tae tea").since
+    assert "did you mean tea?" in wrong
+    assert "# tea" in right
+
+
+@pytest.mark.req("C-74", "K-13")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_twenty_conversations_at_once_each_have_their_own_skill_window_and_journal(
+    machine: Machine, model: ModelLoopback, client: str
+) -> None:
+    from skillshelf.journal.file import verify
+
+    names = [f"skill-{n}" for n in range(20)]
+    journal = machine.base / "run.jsonl"
+    agent = CLIENTS[client](shelf_with_skills(machine, *names), model.url, policy=POLICY, journal=journal)
+    texts = [f"use {name} {'narrow ' * (n % 2)}bash {name}" for n, name in enumerate(names)]
+
+    async def talk() -> None:
+        await asyncio.gather(*(agent.run(text) for text in texts))
+
+    asyncio.run(talk())
+
+    for n, (name, text) in enumerate(zip(names, texts, strict=True)):
+        results = model.last(text).since
+        assert f"# {name}" in results[0]
+        assert results[-2:] == ["deny" if n % 2 else "allow", results[-1]]
+        assert results[-1].startswith(REMINDER)
+    loads: dict[str, set[str]] = {}
+    for event in events_in(journal):
+        if event["type"] == "skill_loaded" and event["name"] != "narrow":
+            loads.setdefault(event["session"], set()).add(event["name"])
+    assert sorted(map(sorted, loads.values())) == sorted([name] for name in names)
+    assert not verify(str(journal)).problems
+
+
+# Each framework trims history in its own ways -----------------------------------------------------
+
+
+def test_a_history_processor_of_pydantic_ai_that_drops_the_load_brings_the_text_again(
+    machine: Machine, model: ModelLoopback
+) -> None:
+    def from_last_prompt(messages: list[Any]) -> list[Any]:
+        prompts = [any(part.part_kind == "user-prompt" for part in message.parts) for message in messages]
+        return messages[len(messages) - 1 - prompts[::-1].index(True) :]
+
+    capabilities = pytest.importorskip("pydantic_ai.capabilities")
+    trimmed = [capabilities.ProcessHistory(from_last_prompt)]
+    agent = PydanticAIClient(shelf_with_skills(machine, "tea"), model.url, capabilities=trimmed)
+
+    async def talk() -> None:
+        first = await agent.run("use tea tea")
+        await agent.run("use  tea tea", first)
+
+    asyncio.run(talk())
+
+    for text in ("use tea tea", "use  tea tea"):
+        whole, again = model.last(text).since
+        assert "# tea" in whole
+        assert again.startswith(REMINDER)
+
+
+def test_a_middleware_of_langchain_that_trims_only_the_request_brings_the_text_again(
+    machine: Machine, model: ModelLoopback
+) -> None:
+    middleware = pytest.importorskip("langchain.agents.middleware")
+
+    class Trim(middleware.AgentMiddleware):  # type: ignore[misc, name-defined]
+        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            last = max(n for n, message in enumerate(request.messages) if message.type == "human")
+            return await handler(request.override(messages=request.messages[last:]))
+
+    agent = LangChainClient(shelf_with_skills(machine, "tea"), model.url, middleware=[Trim()])
+    history = asyncio.run(agent.run("use tea"))
+    asyncio.run(agent.run("use  tea", history))
+
+    assert "# tea" in model.last("use  tea").since[-1]
+
+
+def test_an_input_filter_of_the_agents_sdk_brings_the_text_again(machine: Machine, model: ModelLoopback) -> None:
+    agents = pytest.importorskip("agents")
+
+    whole = OpenAIAgentsClient(shelf_with_skills(machine, "tea"), model.url)
+    history = asyncio.run(whole.run("use tea"))
+    config = agents.RunConfig(tracing_disabled=True, call_model_input_filter=lambda data: data.model_data)
+    filtered = OpenAIAgentsClient(machine.shelf(), model.url, run_config=config)
+    asyncio.run(filtered.run("use  tea tea", history))
+
+    assert all("# tea" in text for text in model.last("use  tea tea").since)
+
+
+@pytest.mark.parametrize("client", ["pydantic-ai", "langchain", "openai-agents"])
+def test_the_tools_may_have_a_prefix_so_that_an_agent_can_have_a_tool_of_the_same_name(
+    machine: Machine, model: ModelLoopback, client: str
+) -> None:
+    agent = CLIENTS[client](shelf_with_skills(machine, "tea"), model.url, prefix="skills_")
+    asyncio.run(agent.run("hello"))
+    assert {"skills_skill_load", "skills_skill_read", "bash"} <= set(model.tools[0])
+
+
+@pytest.mark.parametrize("client", ["pydantic-ai", "langchain", "openai-agents"])
+def test_a_skill_that_is_added_after_the_agent_was_made_is_offered(
+    machine: Machine, model: ModelLoopback, client: str
+) -> None:
+    shelf = machine.shelf()
+    agent = CLIENTS[client](shelf, model.url)
+    asyncio.run(agent.run("hello"))
+    write_skill(machine.home / ".agents/skills", "tea")
+    shelf.refresh()
+    asyncio.run(agent.run("use tea"))
+
+    assert model.tools[0] == ["bash"]
+    assert "skill_load" in model.tools[1]
+    assert "<name>tea</name>" in model.turns[1].system
+    assert "# tea" in model.last("use tea").since[0]

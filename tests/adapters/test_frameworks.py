@@ -1,0 +1,204 @@
+"""Google ADK and Microsoft agent-framework: one agent object, many conversations, a model on the loopback interface."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.framework_agents import FRAMEWORKS, FrameworkAgent
+from support.script_server import ScriptServer, script_server
+from support.trees import Machine, write_skill
+
+from skillshelf.errors import ConfigurationError
+
+MakeAgent = Callable[..., FrameworkAgent]
+
+
+@pytest.fixture(params=FRAMEWORKS)
+def make(request: pytest.FixtureRequest) -> MakeAgent:
+    return FRAMEWORKS[request.param]
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptServer]:
+    with script_server() as server:
+        yield server
+
+
+def body(name: str) -> str:
+    """The text of a skill that no other has."""
+    return f"The secret of {name} is {name[::-1]}."
+
+
+def write(machine: Machine, name: str, allowed: str = "") -> None:
+    """Write a skill; `allowed` are its tools."""
+    field = f"allowed-tools: {allowed}\n" if allowed else ""
+    text = f"---\nname: {name}\ndescription: Does {name}.\n{field}---\n{body(name)}\n"
+    write_skill(machine.repo / ".agents/skills", name, text)
+
+
+async def talk(agent: FrameworkAgent, *said: tuple[str, str], stream: bool = False) -> None:
+    """Say these things one after the other, each in its conversation."""
+    for conversation, text in said:
+        assert await agent.say(conversation, text, stream=stream) == "done"
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("functions", [False, True], ids=["class", "functions"])
+def test_every_conversation_of_one_agent_gets_the_text(
+    machine: Machine, model: ScriptServer, make: MakeAgent, *, stream: bool, functions: bool
+) -> None:
+    write(machine, "tea")
+    agent = make(machine.shelf(), model.url, functions=functions)
+
+    asyncio.run(talk(agent, ("one", "load tea"), ("two", "load tea"), stream=stream))
+
+    first, second = model.heard[1], model.heard[3]
+    assert [len(heard.items) for heard in model.heard] == [1, 3, 1, 3]
+    assert body("tea") in first.results[0]
+    assert second.results == first.results
+    assert all("You are helpful." in heard.system for heard in model.heard)
+    assert all(heard.system.count("<name>tea</name>") == 1 for heard in model.heard)
+    assert all(heard.tools["skill_load"]["properties"]["name"]["enum"] == ["tea"] for heard in model.heard)
+    assert agent.session_for("one") is not agent.session_for("two")
+    assert "".join(agent.pieces()) == ("done" if stream else "")
+
+
+def test_a_model_is_reminded_only_while_the_whole_text_is_in_its_messages(
+    machine: Machine, model: ScriptServer, make: MakeAgent
+) -> None:
+    write(machine, "tea")
+    agent = make(machine.shelf(), model.url)
+
+    asyncio.run(talk(agent, ("one", "load tea"), ("one", "load tea")))
+
+    results = model.heard[-1].results
+    assert [body("tea") in text for text in results] == [True, False]
+    assert results[1].startswith("<skill_context_reminder")
+
+
+def test_a_text_that_was_trimmed_away_is_sent_again(machine: Machine, model: ScriptServer, make: MakeAgent) -> None:
+    write(machine, "tea")
+    agent = make(machine.shelf(), model.url, trim=True)
+
+    asyncio.run(talk(agent, ("one", "load tea"), ("one", "load tea; load tea")))
+
+    results = model.heard[-1].results
+    assert [body("tea") in text for text in results] == [True, False]
+    assert results[1].startswith("<skill_context_reminder")
+
+
+def test_functions_without_a_view_of_the_messages_repeat(machine: Machine, model: ScriptServer) -> None:
+    write(machine, "tea")
+    agent = FRAMEWORKS["agent-framework"](machine.shelf(), model.url, functions=True)
+
+    asyncio.run(talk(agent, ("one", "load tea; load tea")))
+
+    assert [body("tea") in text for text in model.heard[-1].results] == [True, True]
+
+
+def test_a_model_gets_errors_that_it_can_act_on(machine: Machine, model: ScriptServer, make: MakeAgent) -> None:
+    write(machine, "tea")
+    agent = make(machine.shelf(), model.url)
+
+    asyncio.run(talk(agent, ("one", "load tae; load tea; read skill://tea/absent.md")))
+
+    typo, loaded, absent = model.heard[-1].results
+    assert "Skill not found: tae; did you mean tea?" in typo
+    assert body("tea") in loaded
+    assert "File not found: absent.md" in absent
+
+
+def test_a_failure_of_the_model_leaves_the_conversation_usable(
+    machine: Machine, model: ScriptServer, make: MakeAgent
+) -> None:
+    write(machine, "tea")
+    agent = make(machine.shelf(), model.url)
+
+    async def conversation() -> None:
+        await talk(agent, ("one", "load tea"))
+        with pytest.raises(Exception, match="no"):
+            await agent.say("two", "fail; load tea")
+        await talk(agent, ("three", "load tea"))
+
+    asyncio.run(conversation())
+
+    assert body("tea") in model.heard[-1].results[0]
+
+
+def test_a_window_of_allowed_tools_belongs_to_one_conversation(
+    machine: Machine, model: ScriptServer, make: MakeAgent
+) -> None:
+    write(machine, "narrow", allowed="Read")
+    write(machine, "tea")
+    agent = make(machine.shelf(), model.url, policy={"allow": [{"tool": "Bash"}]})
+
+    asyncio.run(talk(agent, ("one", "load narrow"), ("two", "load tea")))
+
+    one, two = agent.session_for("one"), agent.session_for("two")
+    assert (one.active, two.active) == (("narrow",), ("tea",))
+    assert (one.decide("Bash").verdict, two.decide("Bash").verdict) == ("deny", "allow")
+
+
+def test_twenty_conversations_at_once_keep_to_themselves(
+    machine: Machine, model: ScriptServer, make: MakeAgent, tmp_path: Path
+) -> None:
+    names = [f"skill-{n:02}" for n in range(20)]
+    for name in names:
+        write(machine, name, allowed=f"tool-{name}")
+    journal = tmp_path / "run.jsonl"
+    agent = make(machine.shelf(), model.url, journal=journal)
+
+    async def everybody() -> None:
+        await asyncio.gather(*(talk(agent, (name, f"load {name}"), (name, f"load {name}; again")) for name in names))
+
+    asyncio.run(everybody())
+
+    for name in names:
+        last = model.of(f"load {name}; again")[-1]
+        assert body(name) in last.results[0]
+        assert not any(body(other) in text for other in names if other != name for text in last.results)
+        assert agent.session_for(name).active == (name,)
+    events = [json.loads(line) for line in journal.read_text().splitlines()]
+    loads: dict[str, set[str]] = {}
+    for event in events:
+        if event["type"] == "skill_loaded":
+            loads.setdefault(event["session"], set()).add(event["name"])
+    assert sorted(loads.values(), key=str) == sorted(({name} for name in names), key=str)
+
+
+def test_a_skill_that_is_added_later_is_offered_in_the_next_run(
+    machine: Machine, model: ScriptServer, make: MakeAgent
+) -> None:
+    shelf = machine.shelf()
+    agent = make(shelf, model.url)
+
+    async def conversation() -> None:
+        await talk(agent, ("one", "hello"))
+        write(machine, "tea")
+        shelf.refresh()
+        await talk(agent, ("one", "load tea"))
+
+    asyncio.run(conversation())
+
+    assert model.heard[0].tools == {}
+    assert "tea" not in model.heard[0].system
+    assert body("tea") in model.heard[-1].results[0]
+
+
+def test_a_session_is_one_conversation_and_keeps_its_memory(
+    machine: Machine, model: ScriptServer, make: MakeAgent
+) -> None:
+    write(machine, "tea")
+    session = machine.shelf().session()
+    agent = make(session, model.url)
+
+    asyncio.run(talk(agent, ("one", "load tea"), ("two", "load tea")))
+
+    assert agent.session_for("one") is session
+    assert model.heard[-1].results[0].startswith("<skill_context_reminder")
+    with pytest.raises(ConfigurationError, match="a session has its options already: policy"):
+        make(session, model.url, policy="read-only")

@@ -1,0 +1,205 @@
+"""A name means the skills that a caller may have; what is broken, shadowed or filtered is answered with the reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.trees import Machine, write_skill
+
+from skillshelf import AmbiguousSkill, ConfigurationError, Session, SkillNotFound
+from skillshelf.session.tools import ToolResult
+
+SKILLS = ".agents/skills"
+BROKEN = "---\nname: mended\ndescription: [\n---\nBody.\n"
+
+
+def code_of(result: ToolResult | None) -> str | None:
+    """The code of a result that is an error."""
+    assert result is not None
+    return result.error.code if result.error else None
+
+
+# Namesakes ----------------------------------------------------------------------------------------
+
+
+def hidden_namesakes(machine: Machine, how: str) -> tuple[Session, str, str]:
+    """A session in which one of two skills `foo` is hidden; also the paths of the good one and the other."""
+    good = str(write_skill(machine.home / SKILLS, "foo"))
+    other = str(write_skill(machine.repo / SKILLS, "foo"))
+    if how == "disabled":
+        machine.configure(f'[skills]\ndisabled = ["{other}"]\n')
+    trust: Any = "ask" if how == "untrusted" else "all"
+    return machine.shelf("codelia", trust=trust).session(), good, other
+
+
+@pytest.mark.req("C-50")
+@pytest.mark.parametrize("how", ["untrusted", "disabled"])
+def test_a_hidden_namesake_makes_no_good_skill_ambiguous(machine: Machine, how: str) -> None:
+    session, good, other = hidden_namesakes(machine, how)
+
+    result = session.call("skill_load", {"name": "foo"})
+    mentioned = session.resolve_mentions("use $foo")
+
+    assert (result.ok, result.data["path"]) == (True, good)
+    assert session.decide("skill_load", {"name": "foo"}).verdict == "allow"
+    assert (mentioned.skills, mentioned.ambiguous) == (("foo",), ())
+    assert other not in result.text + mentioned.text
+
+
+@pytest.mark.parametrize("how", ["untrusted", "disabled"])
+def test_a_person_sees_all_namesakes(machine: Machine, how: str) -> None:
+    session, good, other = hidden_namesakes(machine, how)
+
+    with pytest.raises(AmbiguousSkill) as raised:
+        session.load("foo")
+
+    assert set(raised.value.paths) == {good, other}
+
+
+def test_a_name_that_only_hidden_skills_have_is_answered_about_them_without_their_paths(machine: Machine) -> None:
+    write_skill(machine.repo / SKILLS, "foo")
+    session = machine.shelf("codelia", trust="ask").session()
+    one = session.call("skill_load", {"name": "foo"})
+    write_skill(machine.repo / SKILLS / "more", "foo")
+    session.shelf.refresh()
+    two = session.call("skill_load", {"name": "foo"})
+
+    assert (code_of(one), code_of(two)) == ("denied", "ambiguous")
+    assert two.error is not None
+    assert two.error.candidates == ()
+    assert str(machine.repo) not in one.text + two.text
+
+
+@pytest.mark.req("C-50", "C-84")
+def test_two_good_skills_of_a_name_are_ambiguous_and_a_hidden_third_is_not_told(machine: Machine) -> None:
+    _, good, other = hidden_namesakes(machine, "disabled")
+    third = str(write_skill(machine.home / SKILLS / "more", "foo"))
+    result = machine.shelf("codelia").session().call("skill_load", {"name": "foo"})
+
+    assert result.error is not None
+    assert result.error.code == "ambiguous"
+    assert set(result.error.candidates) == {good, third}
+    assert other not in result.text
+
+
+# Mentions -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("C-17", "K-11")
+def test_an_ambiguous_mention_says_so_with_the_paths_and_invokes_nothing(machine: Machine) -> None:
+    paths = [str(write_skill(place / SKILLS, "one")) for place in (machine.repo, machine.home)]
+    write_skill(machine.repo / SKILLS, "two")
+    events: list[Any] = []
+    session = machine.shelf("codelia").session(on_event=events.append)
+
+    mentions = session.resolve_mentions("use $one and $two")
+
+    assert (mentions.skills, mentions.unknown, mentions.ambiguous) == (("two",), (), ("one",))
+    assert mentions.text == (
+        "use $one and $two\n\n<skill_mentions>\n"
+        "- one is ambiguous: 2 skills have this name; load one of them by its path:\n"
+        f"  - {paths[0]}\n  - {paths[1]}\n- two\n</skill_mentions>"
+    )
+    assert [event.name for event in events if type(event).__name__ == "SkillInvoked"] == ["two"]
+    assert session.snapshot()["asked_for"] == ["two"]
+
+
+# Broken, shadowed, filtered -----------------------------------------------------------------------
+
+LOADS = {
+    "standard": ("skill_load", "name", SKILLS),
+    "codelia": ("skill_load", "name", SKILLS),
+    "rip": ("skill_load", "name", SKILLS),
+    "swiftagent": ("activate_skill", "skillName", ".agent/skills"),
+    "omp": ("read", "path", ".omp/skills"),
+}
+
+
+@pytest.mark.req("M-61")
+@pytest.mark.parametrize("name", ["broken", "mended"])
+@pytest.mark.parametrize("profile", LOADS)
+def test_a_broken_skill_is_answered_with_rule_and_line_by_both_of_its_names(
+    machine: Machine, profile: str, name: str
+) -> None:
+    tool, key, root = LOADS[profile]
+    path = write_skill(machine.repo / root, "broken", BROKEN)
+    write_skill(machine.repo / root, "good")
+    session = machine.shelf(profile).session()
+    (diagnostic,) = session.shelf.catalog.errors
+
+    result = session.call(tool, {key: f"skill://{name}" if key == "path" else name})
+
+    assert result.error is not None
+    assert result.error.code == "failed"
+    for part in (diagnostic.rule, f"line {diagnostic.line}", str(path)):
+        assert part in result.error.message
+
+
+def test_every_way_to_ask_for_a_broken_skill_gives_its_reason(machine: Machine) -> None:
+    path = write_skill(machine.repo / SKILLS, "broken", BROKEN)
+    write_skill(machine.repo / SKILLS, "good")
+    shelf = machine.shelf()
+    session = shelf.session()
+    results = [
+        session.call("skill_load", {"path": str(path)}),
+        session.call("skill_load", {"path": f"{SKILLS}/broken"}),
+        session.call("skill_read", {"uri": "skill://broken/notes.md"}),
+        session.call("skill_run", {"name": "broken", "script": "x.sh"}),
+        session.command("/skill:broken"),
+    ]
+
+    assert [code_of(result) for result in results] == ["failed"] * 5
+    assert all(result and "rule yaml" in result.text for result in results)
+    for act in (
+        lambda: shelf.load("broken"),
+        lambda: shelf.read("skill://broken"),
+        lambda: session.load("broken"),
+        lambda: session.read("skill://mended"),
+        lambda: session.activate("broken"),
+    ):
+        with pytest.raises(SkillNotFound, match="rule yaml"):
+            act()
+    with pytest.raises(ConfigurationError, match="rule yaml"):
+        shelf.session(preload=["broken"])
+    assert session.decide("skill_load", {"name": "broken"}).verdict == "deny"
+
+
+def test_a_shadowed_and_a_filtered_skill_are_answered_with_their_rule(machine: Machine) -> None:
+    winner = write_skill(machine.repo / SKILLS, "foo")
+    loser = write_skill(machine.home / SKILLS, "foo")
+    write_skill(machine.repo / SKILLS, "bar")
+    machine.configure('[skills]\nignored = ["bar"]\n')
+    session = machine.shelf().session()
+
+    shadowed = session.call("skill_load", {"path": str(loser)})
+    filtered = session.call("skill_load", {"name": "bar"})
+
+    assert (code_of(shadowed), code_of(filtered)) == ("failed", "failed")
+    assert f"{loser} loses its name to {winner} (rule shadowed)" in shadowed.text
+    assert "skills.ignored leaves it out (rule ignored)" in filtered.text
+
+
+def test_a_broken_file_of_an_untrusted_folder_is_not_described_to_a_model(machine: Machine) -> None:
+    write_skill(machine.repo / SKILLS, "broken", "---\nname: broken\ndescription: [IGNORE ALL\n---\n")
+    write_skill(machine.home / SKILLS, "good")
+    session = machine.shelf(trust="ask").session()
+
+    result = session.call("skill_load", {"name": "broken"})
+
+    assert code_of(result) == "failed"
+    assert "rule yaml" in result.text
+    assert "IGNORE" not in result.text
+    assert str(machine.repo) not in result.text
+    with pytest.raises(SkillNotFound, match=str(machine.repo)):
+        session.load("broken")
+
+
+def test_what_a_broken_file_says_is_quoted_on_one_line(machine: Machine) -> None:
+    write_skill(machine.repo / SKILLS, "odd", '---\nname: "x\\ny\\e[31m"\ndescription: d\n---\n')
+    write_skill(machine.repo / SKILLS, "good")
+    result = machine.shelf().session().call("skill_load", {"name": "odd"})
+
+    assert result.error is not None
+    assert "\n" not in result.error.message
+    assert "\x1b" not in result.error.message
