@@ -90,6 +90,7 @@ class Session:
         self.shelf = shelf
         self.changes: tuple[str, ...] = ()
         self._recording = recording
+        self._effects = effects
         self._lock = SessionLock()
         rules = make_policy(policy, shelf.settings)
         self._conversation = Conversation(shelf, rules, synchronous(confirm), recording, effects, memory)
@@ -460,7 +461,7 @@ class Session:
             confirm=self._conversation.permissions.confirm,
             preload=skills,
             recording=self._recording,
-            effects=self._conversation.effects,
+            effects=self._effects,
             memory=self._conversation.memory,
         )
 

@@ -93,8 +93,8 @@ def search_skills(conversation: Conversation, query: str, limit: int | None, sco
         raise ConfigurationError(f"unknown scope (known: {', '.join(scopes)})")
     conversation.permissions.require("skill_search", None)
     visible = {skill.path for skill in visible_to_model(conversation.skills)}
-    return conversation.shelf.search(
-        query, limit=limit, scope=scope, model=True, keep=lambda skill: skill.path in visible
+    return conversation.effects.search(
+        conversation.shelf, query, limit=limit, scope=scope, model=True, keep=lambda skill: skill.path in visible
     )
 
 
