@@ -231,7 +231,8 @@ def _ask(tool: str, name: str, reason: str) -> bool:
 def _session(shelf: "Shelf", values: Values, **options: Any) -> Iterator["Session"]:
     """Open a session for one command, recorded in `--journal`; report at its end what could not be recorded."""
     journal = os.path.abspath(values["journal"]) if values["journal"] else None
-    session = shelf.session(journal=journal, keep=values["keep"], **options)
+    # A command is no conversation: every load is whole.
+    session = shelf.session(journal=journal, keep=values["keep"], memory="none", **options)
     try:
         with session:
             yield session
@@ -293,7 +294,7 @@ def _mcp_server() -> "Callable[[Shelf, Values], None]":
         if (error.name or "").startswith("skillshelf"):
             raise
         wanted = "pip install 'skillshelf[mcp]'"
-        raise ConfigurationError(f"this needs the package {error.name}; install it with: {wanted}") from None
+        raise ConfigurationError(f"mcp needs the extra mcp: run {wanted}") from None
     return serve
 
 

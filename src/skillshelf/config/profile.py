@@ -221,6 +221,8 @@ class Profile(NamedTuple):
     empty_arguments: Literal["replace", "keep"] = "replace"
     mentions: Literal["dollar", "none"] = "none"
     commands: Literal["slash-skill", "none"] = "none"
+    # Standing context of the host
+    context_files: Literal["none", "agents-md"] = "none"
     # The effect of `allowed-tools` of active skills on the host's tools
     allowed_tools: Literal["ignore", "advise", "narrow"] = "ignore"
     # The form in which the answer "remember" is kept

@@ -30,6 +30,7 @@ class SessionStarted(NamedTuple):
     subject: str | None = None
     per_request: bool = False
     memory: Literal["session", "messages", "none"] = "session"
+    tools: list[str] = []
 
 
 class SessionEnded(NamedTuple):
@@ -45,6 +46,7 @@ class SkillCatalogUpdated(NamedTuple):
     roots: list[dict[str, Any]]
     digest: str
     collisions: list[dict[str, Any]] = []
+    inputs: str | None = None
 
 
 ANSWER_CUT = "answer-cut"
@@ -163,8 +165,10 @@ class ToolEnded(NamedTuple):
     artifacts: list[dict[str, Any]] = []
     truncated: bool = False
     reason: str | None = None
+    output_bytes: list[int] = []
     text_digest: str | None = None
     text_bytes: int | None = None
+    inputs: str | None = None
 
 
 class ToolFailed(NamedTuple):
@@ -175,6 +179,7 @@ class ToolFailed(NamedTuple):
     error: str
     text_digest: str | None = None
     text_bytes: int | None = None
+    inputs: str | None = None
 
 
 class PromptComposed(NamedTuple):
@@ -306,6 +311,8 @@ MEMBERS: Mapping[str, str] = {
     "exit_code": "the exit status of a script; 0 for any other tool",
     "folder_digest": "in journals of 0.1: SHA-256 over all files below `scripts/`; `tree` replaces it",
     "frontmatter": "every field of the frontmatter, unknown ones included",
+    "inputs": "SHA-256 of the document with the inputs, in the folder by the journal, if they are kept: the catalog "
+    "and the configuration, or the results of reads and searches of a call",
     "key": "the field of the frontmatter",
     "kind": "the rule of a warning; the subject of a proposal",
     "memory": "what decides that a text is still in the context: the `session` (also if the member is missing), the "
@@ -314,6 +321,7 @@ MEMBERS: Mapping[str, str] = {
     "name": "the name of the skill; of `tool_started` the tool",
     "names": "the skills that the text names",
     "omitted": "the number of skills that the budget left out of the catalog in the prompt",
+    "output_bytes": "if the output was cut: the sizes of the whole standard output and standard error",
     "path": "the `SKILL.md` as found; of `skill_read` the file",
     "per_request": "true if the session is one request, because the transport has no sessions",
     "policy": "the policy with all its rules",
@@ -336,7 +344,8 @@ MEMBERS: Mapping[str, str] = {
     "timeout_ms": "the time limit of a script",
     "tool": "the tool in question, by the name that rules use; of `tool_decided` as the host calls it",
     "tool_id": "counts the calls of a session: `t1`, `t2`, …",
-    "tools": "the patterns that the skill may allow",
+    "tools": "the patterns that the skill may allow; of `session_started` the skill tools that the host added to those "
+    "of the profile",
     "truncated": "true if the output was cut",
     "tree": "the digest of all files of the skill (`skill-tree-v1`), if the decision is about them",
     "trust": "the skills that are visible to the model: `all`, `ask` or `user`",

@@ -233,12 +233,16 @@ def _shown_of(report: "SearchReport") -> str:
     return f"{of} skills shown; a larger limit or a narrower query shows others"
 
 
+def _number(score: float) -> str:
+    return f"{score:.4f}".rstrip("0").rstrip(".")
+
+
 def _numbered_results(report: "SearchReport", profile: Profile) -> str:
     names = Counter(result.skill.name for result in report.results)
     lines = [f"{_shown_of(report)}:"]
     for number, (score, reason, skill) in enumerate(report.results, 1):
         description = cut(fold(skill.description), DESCRIPTION_SHOWN)
-        lines.append(f"{number}. {fold(skill.name)} ({skill.scope}, {reason}, score {score:g}): {description}")
+        lines.append(f"{number}. {fold(skill.name)} ({skill.scope}, {reason}, score {_number(score)}): {description}")
         if "path" in profile.load_by or names[skill.name] > 1:
             lines.append(f"   path: {visible(skill.path)}")
     return "\n".join(lines)
@@ -255,7 +259,7 @@ def _search_element(report: "SearchReport", profile: Profile) -> str:
             f"    <path>{path_text(skill.path)}</path>",
             f"    <scope>{field(skill.scope)}</scope>",
             f"    <reason>{reason}</reason>",
-            f"    <score>{score:g}</score>",
+            f"    <score>{_number(score)}</score>",
             "  </skill>",
         ]
     note = [f"  <note>{_shown_of(report)}.</note>"] if report.truncated else []

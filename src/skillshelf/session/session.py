@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
 from skillshelf.catalog.prompt import LISTED_IN_TOOL, SYSTEM_RULES, CatalogText
+from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.profile import Profile
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import is_true_variable
@@ -89,6 +90,7 @@ class Session:
         self.shelf = shelf
         self.changes: tuple[str, ...] = ()
         self._recording = recording
+        self._effects = effects
         self._lock = SessionLock()
         rules = make_policy(policy, shelf.settings)
         self._conversation = Conversation(shelf, rules, synchronous(confirm), recording, effects, memory)
@@ -103,6 +105,7 @@ class Session:
             preload=names,
             restored=restored,
             memory=memory,
+            tools=_added_tools(shelf),
             client=recording.client,
             subject=recording.subject,
             per_request=recording.per_request,
@@ -367,7 +370,7 @@ class Session:
                 act.result = used.result
                 return resource_of(uri, used.skill.path, SKILL_FILE, used.loaded.data, self.profile)
             resource, ref = self._conversation.read_file(entry, uri, path=path, limit=limit)
-            act.text = partial(resource_text, resource, ref, self.profile)
+            act.text = partial(resource_text, resource, ref, self._conversation)
             return resource
 
     def search(self, query: str, *, limit: int | None = None, scope: str | None = None) -> "SearchReport":
@@ -458,7 +461,7 @@ class Session:
             confirm=self._conversation.permissions.confirm,
             preload=skills,
             recording=self._recording,
-            effects=self._conversation.effects,
+            effects=self._effects,
             memory=self._conversation.memory,
         )
 
@@ -489,7 +492,8 @@ class Session:
     def record_answer(self, tool: str, verdict: str, by: str) -> None:
         """Record the answer of a person about a tool of the host that the policy left to confirm."""
         with self._lock:
-            self._conversation.recorder.record("tool_answered", tool=tool, verdict=verdict, by=by)
+            if not self._conversation.recorder.closed:
+                self._conversation.recorder.record("tool_answered", tool=tool, verdict=verdict, by=by)
 
     def warn(self, kind: str, detail: str) -> None:
         """Record a warning of the host about this conversation."""
@@ -560,3 +564,10 @@ class Session:
 
 def _joined(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)
+
+
+def _added_tools(shelf: ShelfProtocol) -> list[str]:
+    """Return the tools that a host added to those of the profile."""
+    name = shelf.profile.name
+    known = shelf.settings.profiles.get(name) or SYSTEMS.get(name)
+    return [tool for tool in shelf.profile.tools if known is not None and tool not in known.tools]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillshelf.catalog.load import SKILL_FILE, ResourceAddress, near_names, parse_address
+from skillshelf.catalog.load import ResourceAddress, near_names, parse_address
 from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.config.profile import Profile, scopes_of
 from skillshelf.core.text import path_text
@@ -54,14 +54,15 @@ def _read(conversation: Conversation, given: Mapping[str, Any], act: RunningCall
         return conversation.use_one("tool_read", address.name).result
     resource, ref = conversation.read_file("tool_read", uri)
     data = {key: value for key, value in resource._asdict().items() if key != "content"}
-    return ToolResult(True, resource_text(resource, ref, conversation.profile), {**data, "ref": ref})
+    return ToolResult(True, resource_text(resource, ref, conversation), {**data, "ref": ref})
 
 
-def resource_text(resource: "Resource", ref: str, profile: Profile) -> str:
+def resource_text(resource: "Resource", ref: str, conversation: Conversation) -> str:
     """Return a file as a model gets it."""
     note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
-    rest = "; the whole text: skill_load with offset=0" if resource.path.endswith("/" + SKILL_FILE) else ""
-    return note + cut_result(resource.content, ref, profile, rest)
+    is_skill = any(skill.path == resource.path for skill in conversation.skills)
+    rest = "; the whole text: skill_load with offset=0" if is_skill else ""
+    return note + cut_result(resource.content, ref, conversation.profile, rest)
 
 
 def is_load(address: ResourceAddress, profile: Profile) -> bool:
@@ -92,8 +93,8 @@ def search_skills(conversation: Conversation, query: str, limit: int | None, sco
         raise ConfigurationError(f"unknown scope (known: {', '.join(scopes)})")
     conversation.permissions.require("skill_search", None)
     visible = {skill.path for skill in visible_to_model(conversation.skills)}
-    return conversation.shelf.search(
-        query, limit=limit, scope=scope, model=True, keep=lambda skill: skill.path in visible
+    return conversation.effects.search(
+        conversation.shelf, query, limit=limit, scope=scope, model=True, keep=lambda skill: skill.path in visible
     )
 
 
