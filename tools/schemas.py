@@ -9,6 +9,7 @@ from skillshelf.core.json_types import (
     CatalogForm,
     ChatForm,
     CheckForm,
+    DigestForm,
     FailureForm,
     HostsForm,
     LinkForm,
@@ -23,12 +24,14 @@ from skillshelf.core.json_types import (
     RunForm,
     SearchForm,
     SearchResultForm,
-    ShownForm,
+    ShowForm,
     SkillForm,
     ToolForm,
+    TrustListForm,
     WhyForm,
 )
 from skillshelf.core.validation import schema_of
+from skillshelf.core.values import Scope
 from skillshelf.journal.events import EVENTS, MEMBERS
 from skillshelf.servers.rpc.methods import METHODS, TO_CLIENT
 
@@ -87,14 +90,16 @@ def rpc_schema() -> dict[str, Any]:
 
 
 FORMS: dict[str, Any] = {
-    "scope": str,
+    "scope": Scope,
     "skill": SkillForm,
     "metadata": MetadataForm,
     "load-error": LoadErrorForm,
     "catalog": CatalogForm,
     "search-result": SearchResultForm,
     "search": SearchForm,
-    "show": ShownForm,
+    "show": ShowForm,
+    "digest": DigestForm,
+    "trust-list": TrustListForm,
     "read": ResourceForm,
     "prompt": PromptForm,
     "tools": list[ToolForm],

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support.framework_agents import FRAMEWORKS, FrameworkAgent
+from support.needs import require
 from support.script_server import ScriptServer, script_server
-from support.trees import Machine, write_skill
+from support.trees import SOURCE, Machine, write_skill
 
 from skillshelf.errors import ConfigurationError
 
@@ -202,3 +207,37 @@ def test_a_session_is_one_conversation_and_keeps_its_memory(
     assert model.heard[-1].results[0].startswith("<skill_context_reminder")
     with pytest.raises(ConfigurationError, match="a session has its options already: policy"):
         make(session, model.url, policy="read-only")
+
+
+# The page -----------------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^<!-- model: frameworks -->\n```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(2), ids=["adk", "agent-framework"])
+def test_the_example_of_the_page_holds_two_conversations(machine: Machine, model: ScriptServer, number: int) -> None:
+    write(machine, "tea")
+    block = BLOCKS[number]
+    for package in re.findall(r"^from ((?:google\.adk|agent_framework)\w*)", block, re.MULTILINE):
+        require(package)
+    env = {"GOOGLE_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": model.url}
+    env |= {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{model.url}/v1"}
+
+    done = subprocess.run(
+        [sys.executable, "-c", block],
+        cwd=machine.repo,
+        env={"PATH": os.environ["PATH"], "HOME": str(machine.home), "PYTHONPATH": SOURCE, **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["done", "done", "done"]
+    assert "You are helpful." in model.heard[0].system
+    assert "<name>tea</name>" in model.heard[0].system
+    last = [heard.results[-1] for heard in model.heard if heard.results and heard.next is None]
+    assert [body("tea") in text for text in last] == [True, False, True]
+    assert last[1].startswith("<skill_context_reminder")

@@ -300,6 +300,8 @@ def test_a_journal_fits_its_schema_and_its_events_come_back_equal(machine: Machi
     events: list[Any] = []
     options: Any = {"policy": {"grant_from_skills": ["deploy"]}, "journal": path, "on_event": events.append}
     with machine.shelf().session(**options) as session:
+        session.drop_result("t1", ["/skills/deploy/SKILL.md"])
+        session.record_answer("Bash", "deny", "user")
         for act, _ in ACTS.values():
             with suppress(SkillError):
                 act(session)

@@ -19,8 +19,8 @@ from support.trees import Machine
 
 from skillshelf import Session, SkillError
 
-LEFT_OUT = {"session", "ts_ms", "prev", "sum", "mode"}
-"""The members in which surfaces may differ."""
+LEFT_OUT = {"session", "ts_ms", "prev", "sum", "mode", "memory", "client"}
+"""The members in which surfaces may differ: also whom a session serves, and what remembers its texts."""
 
 
 class Act(NamedTuple):

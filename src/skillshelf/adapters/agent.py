@@ -120,6 +120,7 @@ class AgentSession:
         self._seen_acts = 0
         self._history: list[ModelMessage] = []
         self._turn = asyncio.Lock()
+        self._active_before: frozenset[str] = frozenset()
         self._was_aborted = False
 
     @classmethod
@@ -163,6 +164,8 @@ class AgentSession:
                 preload=preload,
                 keep=keep,
                 on_event=on_event,
+                # What the model has is in its messages: a turn may be aborted, and a history trimmed.
+                memory="messages",
             )
             return cls(configuration, session, registry, session.decide, permission)
 
@@ -208,7 +211,10 @@ class AgentSession:
         if self.session is None:
             return []
         await in_thread(self._follow_registry)
-        return list(self.session.active)
+        if not self._turn.locked():
+            await in_thread(self._forget_aborted_turn)
+        session = self.session
+        return list(await in_thread(lambda: session.active))
 
     def _follow_registry(self) -> None:
         """Repeat in this conversation what the program activated and deactivated in the registry."""
@@ -264,7 +270,7 @@ class AgentSession:
             return str(result.output)
 
     def _abort(self) -> None:
-        """End a turn that failed or was cancelled."""
+        """End a turn that failed or was cancelled: what it loaded is not in the history."""
         self._was_aborted = True
 
     def _agent(self) -> "Agent[None, str]":
@@ -320,10 +326,8 @@ class AgentSession:
         """Return the user's text for the model: a command is replaced by its skill, mentions are listed."""
         if self.session is None:
             return text
-        if self._was_aborted and self.session.active:
-            # Skills loaded in an aborted turn are not in the history; a reminder of them would be wrong.
-            self.session.compact()
-        self._was_aborted = False
+        self._forget_aborted_turn()
+        self._active_before = frozenset(self.session.active)
         self._follow_registry()
         result = self.session.command(text)
         if result is None:
@@ -331,6 +335,14 @@ class AgentSession:
         if result.error is not None:
             raise _error_of(text, result.error)
         return result.text
+
+    def _forget_aborted_turn(self) -> None:
+        """Deactivate what an aborted turn loaded; what the program activated stays."""
+        if self.session is None or not self._was_aborted:
+            return
+        for name in sorted({*self.session.active} - self._active_before - self._in_prompt.keys()):
+            self.session.deactivate(name)
+        self._was_aborted = False
 
     def _record_end(self) -> None:
         """Mark the skills that the model loaded as active, and record an incomplete answer."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf import __version__
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, Resource, load, loaded_from, parse_address, resource_of
+from skillshelf.catalog.tree import SkillTree, skill_tree
+from skillshelf.config.approvals import Approval
 from skillshelf.config.builtin_profiles import find_profile
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, Trust, load_settings
@@ -53,14 +55,14 @@ from skillshelf.journal.events import (
 from skillshelf.journal.state import SessionState, state_of
 from skillshelf.session.conversation import ShelfProtocol
 from skillshelf.session.effects import Effects, find_script, read_now
-from skillshelf.session.permissions import NAMES_OF_TOOLS
+from skillshelf.session.permissions import NAMES_OF_TOOLS, NOT_ASKED, NOT_REMEMBERED, SESSION_ONLY, AnswerFailed
 from skillshelf.session.policy import make_policy
 from skillshelf.session.recorder import RecordingOptions
 from skillshelf.session.session import Session
 from skillshelf.session.tools import check_arguments
 
 if TYPE_CHECKING:
-    from skillshelf.sandbox.run import Run
+    from skillshelf.sandbox.run import Run, Script
 
 __all__ = ["Difference", "OpenShelf", "Replay", "replay_journal"]
 
@@ -225,7 +227,10 @@ def _begin(
     settings = settings._replace(
         allow=(), deny=tuple(rule for rule in settings.deny if rule in policy.deny), grant_from_skills=()
     )
-    shelf = options.open_shelf(environment, find_profile(started.profile, settings.profiles), settings, started.trust)
+    profile = find_profile(started.profile, settings.profiles)
+    added: list[Any] = [tool for tool in started.tools if tool in NAMES_OF_TOOLS and tool not in profile.tools]
+    profile = profile._replace(tools=(*profile.tools, *added)) if added else profile
+    shelf = options.open_shelf(environment, profile, settings, started.trust)
     recording = RecordingOptions(
         on_event=effects.take if started.version == __version__ else effects.take_earlier,
         client=started.client,
@@ -257,8 +262,6 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
             session.compact()
         elif isinstance(event, ResultDropped):
             session.drop_result(event.tool_id, event.skills)
-        elif isinstance(event, ToolAnswered):
-            session.record_answer(event.tool, event.verdict, event.by)
         elif isinstance(event, SkillCatalogUpdated):
             session.shelf.refresh()
             session.record_catalog()
@@ -266,16 +269,18 @@ def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
             session.compose_prompt(event.base_digest, event.read_tool)
         elif isinstance(event, ToolDecided) and event.args_digest is None:
             session.decide(event.tool, event.args if isinstance(event.args, dict) else {})
-        elif isinstance(event, ToolDecided):
-            # The arguments were too long for the journal, so the decision about them cannot be made again.
+        elif isinstance(event, ToolDecided | ToolAnswered) or _is_about_answer(event):
+            # Neither the model nor a person is asked again; and arguments that were too long for the journal cannot
+            # be decided about again.
             session.record_event(event)
-        elif isinstance(event, SkillWarning) and event.kind == ANSWER_CUT:
-            # The model is not called again: its warning is taken from the journal.
-            session.warn(event.kind, event.detail)
         elif isinstance(event, SessionEnded):
             session.close()
     except SkillError:
         return
+
+
+def _is_about_answer(event: Event) -> bool:
+    return isinstance(event, SkillWarning) and event.kind == ANSWER_CUT
 
 
 def _until_end(events: Sequence[Event]) -> Sequence[Event]:
@@ -368,7 +373,16 @@ class _RecordedEffects:
 
     def as_effects(self) -> Effects:
         """Return effects that run nothing and write nothing."""
-        return Effects(self.load, self.read, find_script, self.run, self.artifact, lambda environment, rule: None)
+        return Effects(
+            load=self.load,
+            read=self.read,
+            find_script=self.find_script,
+            run=self.run,
+            artifact=self.artifact,
+            tree=self.tree,
+            approvals=self.approvals,
+            remember=self.remember,
+        )
 
     def _now(self) -> Sequence[Event]:
         """Return the recorded events from here to the end of the act."""
@@ -376,10 +390,47 @@ class _RecordedEffects:
 
     def answer(self, tool: str, name: str, reason: str) -> "bool | Literal['remember']":
         """Return the recorded answer; False if there was none."""
-        event = next(iter(self._now()), None)
-        if not isinstance(event, PermissionDecided) or event.verdict != "allow":
+        event = self._decision()
+        if event is not None and event.by == "failed":
+            raise AnswerFailed(self._warning(NOT_ASKED) or "")
+        if event is None or event.verdict != "allow":
             return False
         return "remember" if event.by == "remembered" else event.by == "user"
+
+    def _decision(self) -> PermissionDecided | None:
+        event = next(iter(self._now()), None)
+        return event if isinstance(event, PermissionDecided) else None
+
+    def _warning(self, kind: str) -> str | None:
+        return next((e.detail for e in self._now() if isinstance(e, SkillWarning) and e.kind == kind), None)
+
+    def tree(self, skill: CatalogSkill) -> SkillTree:
+        """Return the recorded tree where contents were kept, or else that of the disk."""
+        return self._kept_tree() or skill_tree(skill.real_dir)
+
+    def _kept_tree(self) -> SkillTree | None:
+        event = self._decision()
+        is_kept = self._store is not None and files.kind_at(f"{self._store}/sha256") is not None
+        if not is_kept or event is None or event.tree is None:
+            return None
+        return SkillTree(event.tree, None, 0, 0, event.tree)
+
+    def find_script(self, skill_dir: str, script: str) -> "Script":
+        """Find the script on disk, with the recorded tree where contents were kept."""
+        found = find_script(skill_dir, script)
+        return found._replace(tree=self._kept_tree() or found.tree)
+
+    def approvals(self, environment: Environment, tool: str, skill: CatalogSkill) -> Sequence[Approval]:
+        """Return the approval that the recorded decision rests on; those of today say nothing about that day."""
+        event = self._decision()
+        if event is None or (event.tool, event.path, event.by) != (tool, skill.path, "remembered") or not event.tree:
+            return ()
+        return (Approval(tool, skill.name, skill.real_path, event.tree, None, ""),)
+
+    def remember(self, environment: Environment, answer: object) -> None:
+        """Write nothing; fail as it failed then."""
+        if detail := self._warning(NOT_REMEMBERED):
+            raise SkillError(detail.removeprefix(SESSION_ONLY))
 
     def load(self, skill: CatalogSkill, profile: Profile) -> LoadedSkill:
         """Load the skill from its kept content, or else from disk."""
@@ -486,6 +537,9 @@ def _difference(recorded: Event, found: Event, paths: _PathMapping, *, same_vers
     ignored = _NOT_COMPARED if same_version else (*_NOT_COMPARED, *_OF_VERSION)
     if not same_version:
         ignored = (*ignored, *(key for key in _TEXTS if key not in old))
+    if "folder_digest" in old or not (same_version or "tree" in old):
+        # Version 0.1 recorded no tree.
+        ignored = (*ignored, "folder_digest", "tree")
     keys = [key for key in dict.fromkeys([*old, *new]) if key not in ignored and old.get(key) != new.get(key)]
     if not keys:
         return None
