@@ -188,6 +188,7 @@ def can_load(machine: Machine, **options: Any) -> bool:
     return ok
 
 
+@pytest.mark.req("C-91")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_an_approval_names_tool_path_and_tree_and_is_for_the_user_alone(machine: Machine, profile: str) -> None:
     folder = put(machine.repo / PROFILES[profile])
@@ -226,6 +227,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.req("K-10")
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("answer", [True, "remember"])
 def test_after_any_change_of_a_file_the_user_is_asked_again(machine: Machine, change: str, answer: Any) -> None:
@@ -249,6 +251,7 @@ def test_after_any_change_of_a_file_the_user_is_asked_again(machine: Machine, ch
     assert len(questions) == 2
 
 
+@pytest.mark.req("K-10")
 def test_a_yes_is_for_one_tool(machine: Machine) -> None:
     remember(machine)
     session = machine.shelf(trust="ask").session()
