@@ -379,3 +379,19 @@ def test_preloaded_and_read_skills_are_active_in_the_conversation(machine: Machi
     _, active, _ = prompted(player, create={"shelf": machine.shelf("standard"), "preload": ["deploy"]})
 
     assert active == ["deploy", "review"]
+
+
+@pytest.mark.req("S-73")
+def test_a_tool_that_activates_a_skill_in_the_registry_has_it_in_the_next_request(here: Machine) -> None:
+    registry = SkillRegistry()
+    player = Player(("use_pdf", {}))
+
+    def use_pdf() -> str:
+        """Activate the skill."""
+        registry.activate("pdf")
+        return "ok"
+
+    _, active, _ = prompted(player, create={"policy": "full-auto"}, skill_registry=registry, tools=[use_pdf])
+
+    assert active == ["pdf"]
+    assert [PDF in text for text in player.instructions] == [False, True]

@@ -210,13 +210,13 @@ class AgentSession:
         """Return the names of the active skills: loaded by the model, preloaded, or activated by the program."""
         if self.session is None:
             return []
-        await in_thread(self._follow_registry)
+        await in_thread(self.follow_registry)
         if not self._turn.locked():
             await in_thread(self._forget_aborted_turn)
         session = self.session
         return list(await in_thread(lambda: session.active))
 
-    def _follow_registry(self) -> None:
+    def follow_registry(self) -> None:
         """Repeat in this conversation what the program activated and deactivated in the registry."""
         if self.session is None or self._registry is None:
             return
@@ -295,7 +295,7 @@ class AgentSession:
         for toolset in self.configuration.toolsets:
             given.append(toolset if isinstance(toolset, AbstractToolset) else DynamicToolset(toolset))
         kind = _decided_toolset_class()
-        return [kind(toolset, self.refusal_of) for toolset in given]
+        return [kind(toolset, self) for toolset in given]
 
     async def refusal_of(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
         """Decide about a call of a tool that is not a skill tool; return what to tell the model if it is refused."""
@@ -328,7 +328,7 @@ class AgentSession:
             return text
         self._forget_aborted_turn()
         self._active_before = frozenset(self.session.active)
-        self._follow_registry()
+        self.follow_registry()
         result = self.session.command(text)
         if result is None:
             return self.session.resolve_mentions(text).text
@@ -400,14 +400,19 @@ def _decided_toolset_class() -> "type[Any]":
 
     @dataclass
     class DecidedToolset(WrapperToolset[None]):
-        refusal_of: Callable[[str, Mapping[str, Any]], Awaitable[str | None]]
+        agent: AgentSession
 
         async def call_tool(
             self, name: str, tool_args: dict[str, Any], ctx: RunContext[None], tool: ToolsetTool[None]
         ) -> Any:
             # A refusal is an answer: the model can act on it, and it does not count as a retry.
-            refusal = await self.refusal_of(name, tool_args)
-            return refusal if refusal is not None else await super().call_tool(name, tool_args, ctx, tool)
+            refusal = await self.agent.refusal_of(name, tool_args)
+            if refusal is not None:
+                return refusal
+            result = await super().call_tool(name, tool_args, ctx, tool)
+            # The tool may have activated a skill in the registry; the next request has it.
+            await in_thread(self.agent.follow_registry)
+            return result
 
     return DecidedToolset
 
