@@ -395,3 +395,21 @@ def test_a_tool_that_activates_a_skill_in_the_registry_has_it_in_the_next_reques
 
     assert active == ["pdf"]
     assert [PDF in text for text in player.instructions] == [False, True]
+
+
+def test_a_read_of_the_user_and_that_of_the_profile_are_one_tool(machine: Machine) -> None:
+    write_skill(machine.repo / ".omp/skills", "deploy")
+    (machine.repo / "notes.txt").write_text("notes")
+    player = Player(("read", {"file": "skill://deploy"}), ("read", {"file": str(machine.repo / "notes.txt")}))
+
+    def read(file: str) -> str:
+        """Read a file."""
+        return Path(file).read_text()
+
+    create: dict[str, Any] = {"shelf": machine.shelf("omp"), "policy": {"allow": [{"tool": "read"}]}}
+    _, active, _ = prompted(player, create=create, tools=[read], permission=lambda *asked: True)
+
+    assert [*player.tools[0]] == ["read"]
+    assert "# deploy" in player.answers[0]
+    assert player.answers[1] == "notes"
+    assert active == ["deploy"]

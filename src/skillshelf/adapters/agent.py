@@ -284,7 +284,10 @@ class AgentSession:
             return Agent(model, instructions=self.configuration.instructions, toolsets=others, retries=_RETRIES)
         # One text, not one for the agent and one for its tools: many models take a single system message.
         skills = SkillToolset(self.session, instructions=self._current_instructions)
-        return Agent(model, toolsets=[skills, *others], retries=_RETRIES)
+        own = {getattr(tool, "name", None) or getattr(tool, "__name__", "") for tool in self.configuration.tools}
+        # A tool of the user with the name of ours takes both calls; see `skill_text`.
+        offered = skills.filtered(lambda ctx, tool: tool.name not in own) if own else skills
+        return Agent(model, toolsets=[offered, *others], retries=_RETRIES)
 
     def _decided_toolsets(self) -> "list[AbstractToolset[None]]":
         """Return the tools of the configuration; each call of one is decided first."""
@@ -296,6 +299,14 @@ class AgentSession:
             given.append(toolset if isinstance(toolset, AbstractToolset) else DynamicToolset(toolset))
         kind = _decided_toolset_class()
         return [kind(toolset, self) for toolset in given]
+
+    async def skill_text(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
+        """Return the answer to a call of the user's `read` with a `skill://` address where ours has that name too."""
+        address = next((v for v in arguments.values() if isinstance(v, str) and v.startswith("skill://")), None)
+        if self.session is None or address is None or tool not in self.session.profile.tools:
+            return None
+        key = "uri" if tool == "skill_read" else "path"
+        return (await self.session.acall(tool, {key: address})).text
 
     async def refusal_of(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
         """Decide about a call of a tool that is not a skill tool; return what to tell the model if it is refused."""
@@ -406,9 +417,11 @@ def _decided_toolset_class() -> "type[Any]":
             self, name: str, tool_args: dict[str, Any], ctx: RunContext[None], tool: ToolsetTool[None]
         ) -> Any:
             # A refusal is an answer: the model can act on it, and it does not count as a retry.
-            refusal = await self.agent.refusal_of(name, tool_args)
-            if refusal is not None:
-                return refusal
+            answer = await self.agent.skill_text(name, tool_args)
+            if answer is None:
+                answer = await self.agent.refusal_of(name, tool_args)
+            if answer is not None:
+                return answer
             result = await super().call_tool(name, tool_args, ctx, tool)
             # The tool may have activated a skill in the registry; the next request has it.
             await in_thread(self.agent.follow_registry)
