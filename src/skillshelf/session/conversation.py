@@ -628,13 +628,15 @@ class Conversation:
             return None
         return effective_tools(self.permissions.policy, [_window(loaded) for loaded in active])
 
-    def is_skill_tool(self, tool: str) -> bool:
-        """Return True for a tool of ours, False for one of the host."""
+    def is_skill_tool(self, tool: str, given: Mapping[str, Any]) -> bool:
+        """Return True for a call of a tool of ours, False for one of the host; many hosts have a `read` too."""
+        if tool == "read" and not any(str(value).startswith("skill://") for value in given.values()):
+            return False
         return tool in (*self.profile.tools, "skill_load", "skill_read", "skill_run", "skill_search")
 
     def decide(self, tool: str, given: Mapping[str, Any]) -> Decision:
         """Return the policy's decision on a call of any tool."""
-        if not self.is_skill_tool(tool):
+        if not self.is_skill_tool(tool, given):
             return decide_tool(self.permissions.policy, tool, given, self._windows())
         rule = NAMES_OF_TOOLS[tool]
         if rule == "skill_search":

@@ -449,7 +449,7 @@ class Session:
         with self._lock:
             given = dict(arguments or {})
             decision = self._conversation.decide(tool, given)
-            if not self._conversation.is_skill_tool(tool):
+            if not self._conversation.is_skill_tool(tool, given):
                 self._conversation.recorder.tool_decided(tool, given, decision)
             return decision
 
