@@ -80,6 +80,7 @@ class _SentForm(TypedDict):
     arguments: str
     ref: str
     in_context: bool
+    whole: NotRequired[bool]
 
 
 class SnapshotForm(TypedDict):
@@ -240,7 +241,7 @@ def _command(runtime: Runtime, *, session: str, text: str) -> Any:
     return None if result is None else _tool_result(result)
 
 
-@_method("session.mentions", {"text": str, "skills": list[str], "unknown": list[str]})
+@_method("session.mentions", {"text": str, "skills": list[str], "unknown": list[str], "ambiguous": list[str]})
 def _mentions(runtime: Runtime, *, session: str, text: str) -> Any:
     """Find the skills that a user's text mentions as `$name`."""
     return runtime.session(session).resolve_mentions(text)._asdict()
