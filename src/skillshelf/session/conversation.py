@@ -82,6 +82,10 @@ class SentSkill(NamedTuple):
     in_context: bool
     whole: bool = True
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form, in which a version that was sent whole needs no word about it."""
+        return {key: value for key, value in self._asdict().items() if key != "whole" or not value}
+
     def is_version(self, loaded: LoadedSkill, arguments: str) -> bool:
         """Return True if this version was sent; a changed time counts as much as a changed text."""
         return (self.mtime_ms, self.digest, self.arguments) == (loaded.mtime_ms, loaded.digest, arguments)
@@ -155,7 +159,7 @@ class SentTexts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON value that `from_dict` reads."""
-        return {"loaded": [sent._asdict() for sent in self.skills.values()], "texts": dict(self._texts)}
+        return {"loaded": [sent.to_dict() for sent in self.skills.values()], "texts": dict(self._texts)}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> "SentTexts":
