@@ -111,8 +111,8 @@ class Shelf:
     def settings_in_force(self) -> Settings:
         """The settings, with the budget of the profile's environment variable."""
         variable = self.profile.budget_env
-        given = self.environment.env.get(variable, "") if variable else ""
-        return self.settings._replace(max_chars=int(given)) if given.isdecimal() and int(given) else self.settings
+        given = self.environment.env.get(variable, "").strip() if variable else ""
+        return self.settings._replace(max_chars=int(given)) if _is_count(given) else self.settings
 
     def search(
         self,
@@ -290,6 +290,11 @@ def replay(
     if not kept:
         against = "disk"
     return replay_journal(path, Shelf, cwd=cwd, home=home, env=env, config=config, trust=trust, against=against)
+
+
+def _is_count(text: str) -> bool:
+    """Return True for a whole number of at least 1."""
+    return text.isascii() and text.isdecimal() and len(text) < 19 and int(text) > 0
 
 
 def _text(path: str | os.PathLike[str] | None) -> str | None:

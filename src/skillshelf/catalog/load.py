@@ -193,7 +193,7 @@ def resolve(
 
 def _reason(omitted: Sequence[OmittedFile], withheld: Callable[[str], bool]) -> str:
     """Return why files are not in the catalog: the rule, the reason, and where; those that are not withheld first."""
-    told = [omission for omission in omitted if not withheld(omission.path)]
+    told = [omission for omission in omitted if not any(map(withheld, _paths_in(omission.entry)))]
     if not told:
         entry = omitted[0].entry
         line = f", line {entry.line}" if isinstance(entry, Diagnostic) and entry.line else ""
@@ -201,6 +201,10 @@ def _reason(omitted: Sequence[OmittedFile], withheld: Callable[[str], bool]) -> 
     reasons = [_sentence(omission) for omission in told[:_REASONS]]
     more = f"; and {len(told) - _REASONS} more files" if len(told) > _REASONS else ""
     return "; ".join(reasons) + more
+
+
+def _paths_in(entry: Diagnostic | Shadowed | Filtered) -> tuple[str, ...]:
+    return (entry.path, entry.by) if isinstance(entry, Shadowed) else (entry.path,)
 
 
 _REASONS = 3
@@ -280,8 +284,8 @@ def omissions_of(
 
 def _names_of(omission: OmittedFile) -> tuple[str | None, ...]:
     """Return what an omitted file may be called: the name of its folder, and the name in its frontmatter."""
-    folder = os.path.basename(os.path.dirname(omission.path))
-    return omission.name, folder, omission.entry.name
+    folder, file = os.path.split(omission.path)
+    return omission.name, os.path.basename(folder) if file == SKILL_FILE else None, omission.entry.name
 
 
 def near_names(name: str, skills: Sequence[CatalogSkill]) -> list[str]:

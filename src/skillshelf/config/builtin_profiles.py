@@ -95,6 +95,7 @@ _CODELIA = Profile(
     catalog_budget=("entries", "bytes"),
     tools=("skill_search", "skill_load"),
     ranking="overlap",
+    search_form="elements",
     load_by=("name", "path"),
     load_form="skill-context",
     loaded_text="file",

@@ -19,6 +19,7 @@ __all__ = [
     "Ranking",
     "ReportChannel",
     "RootRule",
+    "SearchForm",
     "SettingForm",
     "SettingRule",
     "SortKey",
@@ -53,6 +54,10 @@ CatalogLayout = Literal[
 
 LoadForm = Literal["skill-content", "skill-context", "skill-activated", "envelope", "raw"]
 """The layout of a loaded skill for a model; `session.render` has one function for each."""
+
+
+SearchForm = Literal["numbered", "elements"]
+"""The layout of search results for a model; `session.results` has one function for each."""
 
 
 Ranking = Literal["relevance", "overlap"]
@@ -188,6 +193,7 @@ class Profile(NamedTuple):
     catalog_form: CatalogLayout = "available-skills"
     catalog_budget: tuple[Budget, ...] = ("tokens",)
     catalog_condition: Literal["always", "read-tool"] = "always"
+    catalog_place: Literal["prompt", "tool"] = "prompt"
     budget_env: str | None = None
     budget_chars: Count | None = None
     overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"] = "none"
@@ -199,6 +205,7 @@ class Profile(NamedTuple):
     # Tools and loads
     tools: tuple[ToolName, ...] = ()
     ranking: Ranking = "relevance"
+    search_form: SearchForm = "numbered"
     load_by: tuple[Literal["name", "path"], ...] = ("name",)
     load_form: LoadForm = "skill-content"
     loaded_text: Literal["body", "file"] = "body"

@@ -44,7 +44,7 @@ from skillshelf.session.policy import (
     parse_patterns,
 )
 from skillshelf.session.recorder import RecordingOptions, RunningCall, open_recorder
-from skillshelf.session.render import Rendered, as_follow_up, render
+from skillshelf.session.render import Rendered, as_follow_up, page, render
 from skillshelf.session.results import load_result, message_text, reminder_result, run_result, with_warnings
 from skillshelf.session.tools import ToolError, ToolResult
 
@@ -100,29 +100,28 @@ class SentTexts:
         sent = self.skills.get(loaded.skill.path)
         return sent if sent and sent.in_context and sent.whole and sent.is_version(loaded, arguments) else None
 
-    def add_skill(self, loaded: LoadedSkill, arguments: str, text: str, *, whole: bool = True) -> str:
-        """Record that a version was sent and return its reference, which is the same for the same version."""
+    def keep(self, loaded: LoadedSkill, arguments: str, text: str) -> str:
+        """Keep the text of a version and return its reference, which is the same for the same version."""
         sent = self.skills.get(loaded.skill.path)
-        if sent is not None and sent.is_version(loaded, arguments) and sent.ref.startswith("load-"):
-            self._texts[sent.ref] = text
-        else:
-            sent = None
-        self._add_version(loaded, arguments, sent.ref if sent else self.add_text("load", text), whole=whole)
-        return self.skills[loaded.skill.path].ref
+        if sent is None or not sent.is_version(loaded, arguments) or not sent.ref.startswith("load-"):
+            return self.add_text("load", text)
+        self._texts[sent.ref] = text
+        return sent.ref
 
-    def add_file(self, loaded: LoadedSkill, ref: str) -> None:
-        """Record that the SKILL.md of a version was sent as a file, under the reference of its text."""
-        known = self.skills.get(loaded.skill.path)
-        if known is None or not known.in_context or not known.is_version(loaded, known.arguments):
-            self._add_version(loaded, "", ref, whole=False)
-
-    def _add_version(self, loaded: LoadedSkill, arguments: str, ref: str, *, whole: bool) -> None:
+    def add_version(self, loaded: LoadedSkill, arguments: str, ref: str, *, whole: bool) -> None:
+        """Record that a version was sent: whole, or only a part or the bare file."""
         skill = loaded.skill
         known = self.skills.get(skill.path)
         has_whole = known is not None and known.in_context and known.whole and known.is_version(loaded, arguments)
         self.skills[skill.path] = SentSkill(
             skill.name, skill.path, loaded.mtime_ms, loaded.digest, arguments, ref, True, whole or has_whole
         )
+
+    def add_file(self, loaded: LoadedSkill, ref: str) -> None:
+        """Record that the SKILL.md of a version was sent as a file, under the reference of its text."""
+        known = self.skills.get(loaded.skill.path)
+        if known is None or not known.in_context or not known.is_version(loaded, known.arguments):
+            self.add_version(loaded, "", ref, whole=False)
 
     def add_text(self, kind: str, text: str, *, key: str | None = None) -> str:
         """Keep a text until the session ends and return its reference; the same `key` gives the same reference."""
@@ -336,21 +335,32 @@ class Conversation:
     # One sequence for every entry -----------------------------------------------------------------
 
     def use(
-        self, entry: EntryName, name: str | None = None, path: str | None = None, arguments: str = ""
+        self,
+        entry: EntryName,
+        name: str | None = None,
+        path: str | None = None,
+        arguments: str = "",
+        offset: int | None = None,
     ) -> list[UsedSkill]:
         """Resolve, permit, load, record and deliver a skill, as the entry's row in `ENTRIES` says.
 
-        There is one skill in the result, except for a mention that is not permitted.
+        There is one skill in the result, except for a mention that is not permitted. An `offset` is where a text that
+        was cut goes on; with any, 0 included, the text comes even if the model has it.
         """
         steps = ENTRIES[entry]
         permitted = [skill for skill in self._resolve(steps, name, path) if self._permit(steps, skill)]
-        return [self._load_and_record(steps, skill, arguments) for skill in permitted]
+        return [self._load_and_record(steps, skill, arguments, offset) for skill in permitted]
 
     def use_one(
-        self, entry: EntryName, name: str | None = None, path: str | None = None, arguments: str = ""
+        self,
+        entry: EntryName,
+        name: str | None = None,
+        path: str | None = None,
+        arguments: str = "",
+        offset: int | None = None,
     ) -> UsedSkill:
         """Use a skill by an entry that resolves exactly one."""
-        return self.use(entry, name, path, arguments)[0]
+        return self.use(entry, name, path, arguments, offset)[0]
 
     def _resolve(self, steps: EntrySteps, name: str | None, path: str | None) -> Sequence[CatalogSkill]:
         try:
@@ -379,26 +389,32 @@ class Conversation:
             self.permissions.requested.add(skill.name)
         return True
 
-    def _load_and_record(self, steps: EntrySteps, skill: CatalogSkill, arguments: str) -> UsedSkill:
+    def _load_and_record(
+        self, steps: EntrySteps, skill: CatalogSkill, arguments: str, offset: int | None = None
+    ) -> UsedSkill:
         if steps.render == "unloaded":
             self._record_use(steps, skill, None, arguments, None, repeat=False)
             return UsedSkill(skill)
         loaded = self._load(skill)
         rendered = self._render(steps, loaded, arguments)
         warnings = (*loaded.warnings, *rendered.warnings)
-        sent = None
         self._warn(warnings if steps.text == "sent" else loaded.warnings)
-        if steps.text == "sent":
+        sent = None
+        if steps.text == "sent" and offset is None:
             sent = self._in_context(loaded, arguments, rendered.text)
+        ref = sent.ref if sent else self._keep_text(steps, loaded, arguments, rendered.text)
+        part = page(rendered, loaded, ref or "", self.profile, offset or 0)
         if sent is None:
             self._record_load(loaded, warnings)
-        ref = sent.ref if sent else self._keep_text(steps, loaded, arguments, rendered.text)
+        if steps.text == "sent" and sent is None:
+            self.sent.add_version(loaded, arguments, ref or "", whole=part.whole)
         self._record_use(steps, skill, loaded, arguments, ref, repeat=sent is not None)
         if ref is None:
             return UsedSkill(skill, loaded, warnings)
         if sent is not None:
-            return UsedSkill(skill, loaded, warnings, with_warnings(reminder_result(loaded, ref), warnings))
-        result = load_result(loaded, rendered.text, ref, self.profile, root=lambda: self.shelf.project_root)
+            result = reminder_result(loaded, ref, self.profile)
+        else:
+            result = load_result(loaded, part, ref, self.profile, root=self.shelf.project_root)
         return UsedSkill(skill, loaded, warnings, with_warnings(result, warnings))
 
     def _load(self, skill: CatalogSkill) -> LoadedSkill:
@@ -428,12 +444,12 @@ class Conversation:
             return Rendered("")
         if steps.render == "command" and self.profile.arguments == "user-line":
             return as_follow_up(loaded, arguments)
-        return render(loaded, self.profile, arguments)
+        return render(loaded, self.profile, arguments, root=self.shelf.project_root)
 
     def _keep_text(self, steps: EntrySteps, loaded: LoadedSkill, arguments: str, text: str) -> str | None:
         """Keep a rendered text and return its reference."""
         if steps.text == "sent":
-            return self.sent.add_skill(loaded, arguments, text)
+            return self.sent.keep(loaded, arguments, text)
         if steps.text == "kept":
             return self.sent.add_text("load", text, key=f"{loaded.skill.path} {loaded.digest} {arguments}")
         return None

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
-from skillshelf.catalog.prompt import SYSTEM_RULES, CatalogText
+from skillshelf.catalog.prompt import LISTED_IN_TOOL, SYSTEM_RULES, CatalogText
 from skillshelf.config.profile import Profile
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import is_true_variable
@@ -35,12 +35,12 @@ from skillshelf.session.tool_calls import (
     Mentions,
     check_snapshot,
     differences,
+    found_skills,
     is_load,
     mentioned_names,
     resolve_mentions,
     resource_text,
     search_skills,
-    search_text,
     take_snapshot,
 )
 from skillshelf.session.tools import Tool, ToolError, ToolResult, check_arguments, tools_of
@@ -54,6 +54,17 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 COMMAND = "/skill:"
+
+
+def _setting_warnings(shelf: ShelfProtocol) -> list[Diagnostic]:
+    """Return a warning if the environment variable for the budget holds no number that can be used."""
+    variable = shelf.profile.budget_env
+    given = shelf.environment.env.get(variable, "").strip() if variable else ""
+    used = shelf.settings_in_force.max_chars
+    if not variable or not given or (given.isascii() and given.isdecimal() and int(given[:18]) == used):
+        return []
+    message = f"{variable}={given[:40]!r} is no whole number of at least 1; the budget is {used} characters"
+    return [Diagnostic(variable, "setting", message, None)]
 
 
 class Session:
@@ -82,6 +93,7 @@ class Session:
         self._lock = SessionLock()
         rules = make_policy(policy, shelf.settings)
         self._conversation = Conversation(shelf, rules, synchronous(confirm), recording, effects, memory)
+        self._conversation.warnings += _setting_warnings(shelf)
         names = list(preload)
         self._conversation.recorder.started(
             shelf.catalog,
@@ -167,6 +179,7 @@ class Session:
         """
         given = _joined(base, agents_context)
         with self._lock:
+            self._refresh_on_call()
             ours = self.compose_prompt(digest_of(given.encode("utf-8", "replace")), tools is None or "read" in tools)
         return _joined(given, ours)
 
@@ -178,7 +191,10 @@ class Session:
         catalog = CatalogText("", 0, 0, truncated=False)
         if self.profile.catalog_condition == "always" or lists_skills:
             catalog = self.catalog_text()
-        if catalog.text:
+        if catalog.text and self.profile.catalog_place != "prompt":
+            parts += [SYSTEM_RULES.get(self.profile.catalog_form, ""), LISTED_IN_TOOL]
+            catalog = CatalogText("", 0, 0, truncated=False)
+        elif catalog.text:
             parts += [SYSTEM_RULES.get(self.profile.catalog_form, ""), catalog.text]
         if preloaded:
             parts.append(render_preloaded(preloaded).text)
@@ -191,6 +207,8 @@ class Session:
 
     def tools(self) -> list[Tool]:
         """Return the tools of the profile that the policy can allow; none if there is no skill."""
+        with self._lock:
+            self._refresh_on_call()
         runs = can_run(self.policy, can_ask=self._conversation.permissions.confirm is not None)
         return tools_of(
             self.profile,
@@ -352,7 +370,7 @@ class Session:
                 act.result = used.result
                 return resource_of(uri, used.skill.path, SKILL_FILE, used.loaded.data, self.profile)
             resource, ref = self._conversation.read_file(entry, uri, path=path, limit=limit)
-            act.text = partial(resource_text, resource, ref, self.profile)
+            act.text = partial(resource_text, self._conversation, resource, ref)
             return resource
 
     def search(self, query: str, *, limit: int | None = None, scope: str | None = None) -> "SearchReport":
@@ -361,7 +379,7 @@ class Session:
         given = {"query": query, **{key: value for key, value in options.items() if value is not None}}
         with self._lock, self._conversation.act("skill_search", given, mode="auto") as act:
             report = search_skills(self._conversation, query, limit, scope)
-            act.text = partial(search_text, self._conversation, report)
+            act.result = found_skills(self._conversation, report)
             return report
 
     def run(
@@ -518,7 +536,7 @@ class Session:
     def _refresh_on_call(self) -> None:
         variable = self.profile.refresh_env
         word = self.shelf.environment.env.get(variable, "true") if variable else "true"
-        if self.profile.refresh == "on-call" and is_true_variable(word):
+        if self.profile.refresh == "on-call" and is_true_variable(word) and not self._conversation.recorder.closed:
             self.shelf.refresh()
             self._conversation.record_catalog()
 
