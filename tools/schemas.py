@@ -9,6 +9,7 @@ from skillshelf.core.json_types import (
     CatalogForm,
     ChatForm,
     CheckForm,
+    DigestForm,
     FailureForm,
     HostsForm,
     LinkForm,
@@ -26,9 +27,11 @@ from skillshelf.core.json_types import (
     ShownForm,
     SkillForm,
     ToolForm,
+    TrustListForm,
     WhyForm,
 )
 from skillshelf.core.validation import schema_of
+from skillshelf.core.values import Scope
 from skillshelf.journal.events import EVENTS, MEMBERS
 from skillshelf.servers.rpc.methods import METHODS, TO_CLIENT
 
@@ -87,7 +90,7 @@ def rpc_schema() -> dict[str, Any]:
 
 
 FORMS: dict[str, Any] = {
-    "scope": str,
+    "scope": Scope,
     "skill": SkillForm,
     "metadata": MetadataForm,
     "load-error": LoadErrorForm,
@@ -95,6 +98,8 @@ FORMS: dict[str, Any] = {
     "search-result": SearchResultForm,
     "search": SearchForm,
     "show": ShownForm,
+    "digest": DigestForm,
+    "trust-list": TrustListForm,
     "read": ResourceForm,
     "prompt": PromptForm,
     "tools": list[ToolForm],

@@ -78,7 +78,7 @@ def test_what_one_user_loads_does_not_narrow_another(machine: Machine, model: Mo
     async def talk() -> None:
         first = await agent.run("use narrow bash")
         await agent.run("use bash")
-        await agent.run("use  bash", first)
+        first = await agent.run("use  bash narrow bash", first)
         fork = await agent.run("use   bash", first)
         assert agent.session_for(fork).active == ("narrow",)
 
@@ -86,7 +86,9 @@ def test_what_one_user_loads_does_not_narrow_another(machine: Machine, model: Mo
 
     assert model.last("use narrow bash").since[-1] == "deny"
     assert model.last("use bash").since == ["allow"]
-    assert model.last("use  bash").since == ["deny"]
+    before, reminder, after = model.last("use  bash narrow bash").since
+    assert (before, after) == ("deny", "deny")
+    assert reminder.startswith(REMINDER)
     assert model.last("use   bash").since == ["deny"]
 
 
@@ -144,6 +146,26 @@ def test_twenty_conversations_at_once_each_have_their_own_skill_window_and_journ
             loads.setdefault(event["session"], set()).add(event["name"])
     assert sorted(map(sorted, loads.values())) == sorted([name] for name in names)
     assert not verify(str(journal)).problems
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_parallel_calls_of_one_turn_are_of_one_conversation(
+    machine: Machine, model: ModelLoopback, client: str
+) -> None:
+    journal = machine.base / "run.jsonl"
+    agent = CLIENTS[client](shelf_with_skills(machine, "tea"), model.url, journal=journal)
+
+    async def talk() -> None:
+        first = await agent.run("both tea narrow")
+        await agent.run("use narrow tea", first)
+
+    asyncio.run(talk())
+
+    assert len(model.last("both tea narrow").since) == 2
+    assert [text.startswith(REMINDER) for text in model.last("use narrow tea").since] == [True, True]
+    loads = [event for event in events_in(journal) if event["type"] == "skill_loaded"]
+    assert len({event["session"] for event in loads}) == 1
+    assert len(loads) == 2
 
 
 # Each framework trims history in its own ways -----------------------------------------------------

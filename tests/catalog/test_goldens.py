@@ -170,13 +170,16 @@ def test_the_elements_of_a_catalog_have_these_attributes_and_children_in_this_or
     [
         (
             "standard",
-            {"skill_search": "query limit? scope?", "skill_load": "name? path? args?", "skill_read": "uri"},
+            {"skill_search": "query limit? scope?", "skill_load": "name? path? args? offset?", "skill_read": "uri"},
         ),
-        ("strict", {"skill_search": "query limit? scope?", "skill_load": "name? path? args?", "skill_read": "uri"}),
-        ("codelia", {"skill_search": "query limit? scope?", "skill_load": "name? path?"}),
+        (
+            "strict",
+            {"skill_search": "query limit? scope?", "skill_load": "name? path? args? offset?", "skill_read": "uri"},
+        ),
+        ("codelia", {"skill_search": "query limit? scope?", "skill_load": "name? path? offset?"}),
         ("swiftagent", {"activate_skill": "skillName"}),
         ("mycodeagent", {"Skill": "name args?"}),
-        ("rip", {"skill_load": "name args?", "skill_read": "uri"}),
+        ("rip", {"skill_load": "name args? offset?", "skill_read": "uri"}),
         ("omp", {"read": "path"}),
     ],
 )

@@ -203,10 +203,12 @@ def block_bytes(text: str) -> list[int]:
 def test_codelia_lists_at_most_the_maximum_of_bytes(machine: Machine, off: int, listed: int) -> None:
     for name in "abc":
         write_skill(machine.repo / ".agents/skills", name, f"---\nname: {name}\ndescription: 日本語と🧾\n---\n")
-    sizes = block_bytes(machine.shelf("codelia").prompt())
-    config = {"skills": {"initial": {"maxBytes": sum(sizes) + off}}}
+    whole = machine.shelf("codelia").prompt()
+    sizes, most = block_bytes(whole), len(whole.encode()) + off
+    config = {"skills": {"initial": {"maxBytes": most}}}
     result = machine.shelf("codelia", config=config).session().catalog_text()
     assert block_bytes(result.text) == sizes[:listed]
+    assert len(result.text.encode()) <= most
     assert f'truncated="{"true" if listed < 3 else "false"}"' in result.text
     assert (f"{3 - listed} more skills are not listed" in result.text) is (listed < 3)
 
@@ -214,47 +216,62 @@ def test_codelia_lists_at_most_the_maximum_of_bytes(machine: Machine, off: int, 
 @pytest.mark.req("C-61")
 def test_the_first_entry_that_does_not_fit_ends_the_list() -> None:
     skills = [skill("a"), skill("b", "x" * 900), skill("c")]
-    result = catalog_for(
-        "codelia", skills, max_bytes=sum(block_bytes(catalog_for("codelia", [skills[0], skills[2]]).text))
-    )
+    most = len(catalog_for("codelia", [skills[0], skills[2]]).text.encode())
+    result = catalog_for("codelia", skills, max_bytes=most)
     assert names_in(result.text) == ["a"]
+    assert len(result.text.encode()) <= most
 
 
 @pytest.mark.req("C-61", "C-62")
 def test_a_list_may_be_empty_and_still_point_to_search() -> None:
-    result = catalog_for("codelia", [skill("a"), skill("b")], max_bytes=1)
+    result = catalog_for("codelia", [skill("a"), skill("b")], max_bytes=200)
     assert (names_in(result.text), result.omitted, result.truncated) == ([], 2, True)
     assert "skill_search" in result.text.partition("<skills_catalog")[2]
+    assert len(result.text.encode()) <= 200
+
+
+@pytest.mark.req("C-61")
+def test_a_budget_in_which_nothing_fits_leaves_nothing() -> None:
+    result = catalog_for("codelia", [skill("a"), skill("b")], max_bytes=1)
+    assert (result.text, result.omitted, result.truncated) == ("", 2, True)
 
 
 @pytest.mark.req("C-60", "C-61", "C-06")
 def test_without_settings_codelia_lists_200_entries_and_32768_bytes() -> None:
-    short = catalog_text([skill(f"s-{n:04}") for n in range(500)], SYSTEMS["codelia"], Settings())
+    short = catalog_text([skill(f"s-{n:04}", "x") for n in range(500)], SYSTEMS["codelia"], Settings())
     assert (short.entries, short.omitted) == (200, 300)
     longer = [skill(f"s-{n:04}", "x" * 1000) for n in range(500)]
     size = block_bytes(catalog_for("codelia", longer[:1]).text)[0]
-    assert catalog_text(longer, SYSTEMS["codelia"], Settings()).entries == 32768 // size
+    text = catalog_text(longer, SYSTEMS["codelia"], Settings()).text
+    assert 32768 - size < len(text.encode()) <= 32768
 
 
 # Mycodeagent: characters --------------------------------------------------------------------------
 
 
 @pytest.mark.req("M-40", "M-42")
-@pytest.mark.parametrize(("off", "listed"), [(-1, 2), (0, 3), (1, 3)])
-def test_mycodeagent_lists_at_most_the_maximum_of_characters(off: int, listed: int) -> None:
-    skills = [skill("a", "größe"), skill("b", "日本語"), skill("c", "🧾 x")]
-    lines = ["- a: größe", "- b: 日本語", "- c: 🧾 x"]
-    result = catalog_for("mycodeagent", skills, max_chars=sum(len(line) + 1 for line in lines) + off)
-    listing = result.text.partition("\nAvailable skills:\n")[2].split("\n")
-    assert listing[:listed] == lines[:listed]
-    assert len(listing) == listed + (listed < 3)
-    assert (result.entries, result.omitted, result.truncated) == (listed, 3 - listed, listed < 3)
+def test_mycodeagent_lists_at_most_the_maximum_of_characters() -> None:
+    skills = [skill("a", "größe"), skill("b", "日本語" * 30), skill("c", "🧾 x" * 30)]
+    whole = catalog_for("mycodeagent", skills, max_chars=500)
+    lines = whole.text.partition("\nAvailable skills:\n")[2].split("\n")
+    assert (whole.entries, len(lines)) == (3, 3)
+    before = 0
+    for most in range(60, 500):
+        result = catalog_for("mycodeagent", skills, max_chars=most)
+        listing = result.text.partition("\nAvailable skills:\n")[2].split("\n")
+        assert len(result.text) <= most or result.entries == 0
+        assert result.entries >= before
+        assert (result.entries == 3) is (most >= len(whole.text))
+        assert listing[: result.entries] == lines[: result.entries]
+        assert (result.omitted, result.truncated) == (3 - result.entries, result.entries < 3)
+        assert bool(re.fullmatch(r"\(\d more are not listed.*\)", listing[-1])) is result.truncated
+        before = result.entries
 
 
 @pytest.mark.req("M-42")
 def test_the_first_line_that_does_not_fit_ends_the_list_and_what_is_left_out_is_said() -> None:
     skills = [skill("a"), skill("b", "x" * 900), skill("c")]
-    result = catalog_for("mycodeagent", skills, max_chars=100)
+    result = catalog_for("mycodeagent", skills, max_chars=200)
     listing = result.text.partition("\nAvailable skills:\n")[2].split("\n")
     assert listing[0] == "- a: Does it."
     assert re.fullmatch(r"\(2 more are not listed.*\)", listing[1])
@@ -286,9 +303,29 @@ def test_the_environment_sets_the_characters_of_the_list(
         write_skill(machine.repo / "skills", f"s-{number:03}", text)
     machine.env.update(env)
     shelf = machine.shelf("mycodeagent", config=config)
-    # A line of this list is 100 characters and its end.
-    assert shelf.session().catalog_text().entries == budget // 101
-    assert shelf.prompt() == shelf.session().catalog_text().text
+    # A line of this list is 100 characters and its end; rules are a part of the prompt unless the budget is small.
+    text = shelf.session().catalog_text().text
+    used = len(shelf.session().system_prompt()) if budget > 2500 else len(text)
+    assert budget - 101 < used <= budget
+    assert shelf.prompt() == text
+
+
+@pytest.mark.req("M-41")
+@pytest.mark.parametrize("value", ["abc", "0", "-5", "1e3", "٣", "9" * 30])
+def test_a_budget_that_is_no_number_is_warned_about_and_the_default_holds(machine: Machine, value: str) -> None:
+    write_skill(machine.repo / "skills", "deploy")
+    machine.env["SKILLS_PROMPT_CHAR_BUDGET"] = value
+    session = machine.shelf("mycodeagent").session()
+    (warning,) = session.warnings
+    assert session.shelf.settings_in_force.max_chars == 12000
+    assert (warning.path, "the budget is 12000 characters" in warning.message) == ("SKILLS_PROMPT_CHAR_BUDGET", True)
+
+
+@pytest.mark.req("M-41")
+@pytest.mark.parametrize("value", ["", "500", " 500 "])
+def test_a_good_budget_brings_no_warning(machine: Machine, value: str) -> None:
+    machine.env["SKILLS_PROMPT_CHAR_BUDGET"] = value
+    assert machine.shelf("mycodeagent").session().warnings == []
 
 
 @pytest.mark.req("M-41")

@@ -27,6 +27,7 @@ def test_a_window_opens_with_a_load_and_closes_with_the_skill(machine: Machine) 
     assert (session.effective_allowed_tools, session.decide("Write").verdict) == before
 
 
+@pytest.mark.req("K-34")
 @pytest.mark.parametrize(
     ("one", "other", "effective"),
     [

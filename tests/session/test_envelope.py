@@ -95,7 +95,7 @@ def problems_of_members(whole: Mapping[str, Any], error: Any, status: str, given
 
 @pytest.mark.req("M-03", "M-08", "M-31", "M-32", "M-34", "M-35", "M-36", "M-37", "M-70")
 def test_a_loaded_skill_comes_in_the_envelope(machine: Machine) -> None:
-    path = project(machine)
+    project(machine)
     given = {"name": "code-review", "args": "src/größe.py"}
     result = session(machine).call("Skill", given)
     envelope = json.loads(result.text)
@@ -106,7 +106,7 @@ def test_a_loaded_skill_comes_in_the_envelope(machine: Machine) -> None:
         "data": {
             "name": "code-review",
             "base_dir": "skills/code-review",
-            "content": f"Base directory for this skill: {path.parent}\n\n# Review\n\nLook at src/größe.py.",
+            "content": "Base directory for this skill: skills/code-review\n\n# Review\n\nLook at src/größe.py.",
         },
         "text": "Loaded skill 'code-review'.",
         "stats": {"time_ms": time_ms},
@@ -137,17 +137,11 @@ def test_paths_in_the_envelope_start_at_the_project(machine: Machine) -> None:
 
 
 @pytest.mark.req("M-34")
-def test_a_skill_that_is_too_long_for_one_answer_is_partial(machine: Machine) -> None:
-    project(machine, TEXT + "x" * 300_000)
-    envelope = session(machine).call("Skill", {"name": "code-review"}).data
-    data = envelope["data"]
-    assert (envelope["status"], data["truncated"], len(data["content"]) < 300_000) == ("partial", True, True)
-
-
-@pytest.mark.req("M-34", "M-70")
-def test_a_partial_answer_says_what_to_do_next(machine: Machine) -> None:
+def test_a_long_skill_comes_whole_because_no_tool_could_give_the_rest(machine: Machine) -> None:
     project(machine, TEXT + "x" * 300_000)
     result = session(machine).call("Skill", {"name": "code-review"})
+    assert (result.data["status"], "truncated" in result.data["data"]) == ("success", False)
+    assert "x" * 300_000 in result.data["data"]["content"]
     assert [*problems(result.text, {"name": "code-review"})] == []
 
 
@@ -395,9 +389,33 @@ def test_the_prompt_of_the_tool_with_its_list_is_part_of_the_system_prompt(machi
     project(machine)
     here = session(machine)
     (tool,) = here.tools()
-    assert tool.description == here.shelf.prompt()
-    assert tool.description.endswith("Available skills:\n- code-review: Looks for risks.")
-    assert here.system_prompt("You are kind.").endswith(f"\n\n{tool.description}")
+    prompt = here.shelf.prompt()
+    assert prompt.endswith("Available skills:\n- code-review: Looks for risks.")
+    assert here.system_prompt("You are kind.").endswith(f"\n\n{prompt}")
+    assert "code-review" not in tool.description
+
+
+@pytest.mark.req("M-41", "M-42", "M-49")
+def test_three_hundred_skills_are_listed_once_and_within_the_budget(machine: Machine) -> None:
+    for number in range(300):
+        text = f"---\nname: s-{number:03}\ndescription: {'x' * 91}\n---\n"
+        write_skill(machine.repo / "skills", f"s-{number:03}", text)
+    here = session(machine)
+    prompt, tools = here.system_prompt(), json.dumps([tool.to_dict() for tool in here.tools()])
+
+    assert 11_700 < len(prompt) <= 12_000
+    assert prompt.count("- s-000: ") == 1
+    assert "x" * 91 not in tools
+
+
+def test_a_profile_may_put_the_list_into_the_tool_instead(machine: Machine) -> None:
+    project(machine)
+    config = {"profiles": {"lab": {"extends": "mycodeagent", "catalog_place": "tool"}}}
+    here = machine.shelf("lab", config=config).session()
+
+    assert "- code-review: " in here.tools()[0].description
+    assert "- code-review: " not in here.system_prompt()
+    assert here.system_prompt().endswith("The description of the tool that loads skills lists them.")
 
 
 @pytest.mark.req("M-45")
@@ -420,3 +438,31 @@ def test_the_system_prompt_has_a_section_of_rules_before_the_tool(machine: Machi
 def test_the_rules_say_when_a_skill_is_loaded(machine: Machine, rule: str) -> None:
     project(machine)
     assert re.search(f"^{rule}", session(machine).system_prompt(), re.MULTILINE)
+
+
+@pytest.mark.req("M-70")
+def test_the_next_step_fits_the_error(machine: Machine) -> None:
+    project(machine)
+    write_skill(machine.repo / "skills", "broken", "no frontmatter\n")
+    machine.configure('[permissions]\ndeny = [{ tool = "skill_load", skill_name = "code-review" }]\n')
+    write_skill(machine.repo / "skills", "other")
+    here = session(machine)
+    texts = {
+        name: here.call("Skill", given).data["text"]
+        for name, given in {
+            "missing": {"name": "nothing-like-it"},
+            "denied": {"name": "code-review"},
+            "broken": {"name": "broken"},
+            "args": {"name": "other", "args": 5},
+        }.items()
+    }
+
+    assert {name: "list of available skills" in text for name, text in texts.items()} == {
+        "missing": True,
+        "denied": False,
+        "broken": False,
+        "args": False,
+    }
+    assert "ask the user to allow it" in texts["denied"]
+    assert "correct it" in texts["broken"]
+    assert "parameters" in texts["args"]

@@ -203,3 +203,28 @@ def test_what_a_broken_file_says_is_quoted_on_one_line(machine: Machine) -> None
     assert result.error is not None
     assert "\n" not in result.error.message
     assert "\x1b" not in result.error.message
+
+
+def test_a_loser_of_an_untrusted_winner_does_not_tell_a_model_where_that_is(machine: Machine) -> None:
+    winner = write_skill(machine.repo / ".omp/skills", "foo")
+    loser = write_skill(machine.home / ".omp/agent/skills", "foo")
+    session = machine.shelf("omp", trust="ask").session()
+    (entry,) = session.shelf.catalog.shadowed
+
+    with pytest.raises(SkillNotFound) as told:
+        session.load(path=str(loser), for_model=True)
+    with pytest.raises(SkillNotFound) as shown:
+        session.load(path=str(loser))
+
+    assert (entry.by, str(winner) in str(told.value), str(winner) in str(shown.value)) == (str(winner), False, True)
+
+
+def test_the_name_of_a_root_is_not_the_name_of_what_is_broken_in_it(machine: Machine) -> None:
+    write_skill(machine.repo / SKILLS, "good")
+    (machine.repo / SKILLS / "away").symlink_to(machine.base)
+    session = machine.shelf().session()
+
+    assert [code_of(session.call("skill_load", {"name": name})) for name in ("away", "skills")] == [
+        "failed",
+        "not_found",
+    ]

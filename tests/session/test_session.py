@@ -178,13 +178,13 @@ def test_a_sub_agent_remembers_for_itself(machine: Machine) -> None:
 PARAMETERS = {
     "standard": {
         "skill_search": ["query", "limit?", "scope?"],
-        "skill_load": ["name?", "path?", "args?"],
+        "skill_load": ["name?", "path?", "args?", "offset?"],
         "skill_read": ["uri"],
     },
-    "codelia": {"skill_search": ["query", "limit?", "scope?"], "skill_load": ["name?", "path?"]},
+    "codelia": {"skill_search": ["query", "limit?", "scope?"], "skill_load": ["name?", "path?", "offset?"]},
     "swiftagent": {"activate_skill": ["skillName"]},
     "mycodeagent": {"Skill": ["name", "args?"]},
-    "rip": {"skill_load": ["name", "args?"], "skill_read": ["uri"]},
+    "rip": {"skill_load": ["name", "args?", "offset?"], "skill_read": ["uri"]},
     "omp": {"read": ["path"]},
 }
 PARAMETERS["strict"] = PARAMETERS["standard"]
@@ -291,13 +291,24 @@ def test_a_system_that_looks_at_each_call_finds_a_new_skill(machine: Machine, wo
     put(machine, "deploy", "mycodeagent")
     machine.env = {"SKILLS_REFRESH_ON_CALL": word} if word else {}
     session = machine.shelf("mycodeagent").session()
-    before = [tool.description for tool in session.tools()]
+    before = [tool.to_dict() for tool in session.tools()]
     put(machine, "review", "mycodeagent")
 
     session.call("Skill", {"name": "deploy"})
 
     assert session.call("Skill", {"name": "review"}).ok is found
-    assert ([tool.description for tool in session.tools()] != before) is found
+    assert ([tool.to_dict() for tool in session.tools()] != before) is found
+
+
+@pytest.mark.req("M-43", "M-44")
+def test_the_first_skill_of_a_project_brings_the_tool(machine: Machine) -> None:
+    session = machine.shelf("mycodeagent").session()
+    before = session.tools(), session.system_prompt("Base.")
+    put(machine, "deploy", "mycodeagent")
+
+    assert before == ([], "Base.")
+    assert [tool.name for tool in session.tools()] == ["Skill"]
+    assert "- deploy: " in session.system_prompt("Base.")
 
 
 @pytest.mark.parametrize("profile", [profile for profile in SYSTEMS if profile != "mycodeagent"])

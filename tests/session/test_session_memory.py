@@ -47,7 +47,8 @@ def test_the_same_version_again_is_a_short_reminder_with_its_reference(machine: 
     assert BODY in first.text
     assert second.text == (
         f'<skill_context_reminder name="deploy" path="{path}" ref="{first.data["ref"]}">'
-        "This skill is already loaded and has not changed.</skill_context_reminder>"
+        "This skill is already loaded and has not changed. For its text again: skill_load with offset=0."
+        "</skill_context_reminder>"
     )
     assert (first.data["already_loaded"], second.data["already_loaded"]) == (False, True)
     assert second.data == {**first.data, "already_loaded": True}
@@ -199,47 +200,112 @@ def whole_and_cut(machine: Machine, profile: str, character: str) -> tuple[ToolR
     return fits, load(session), session
 
 
-@pytest.mark.req("C-67")
+CUT = re.compile(r"\n\[cut; ref=(\S+); the rest: skill_load with offset=(\d+)\]\n")
+
+
+@pytest.mark.req("C-67", "C-69", "C-70", "C-115", "C-118")
 @pytest.mark.parametrize("character", ["x", "é", "🧾"])
-@pytest.mark.parametrize("profile", ["standard", "codelia", "swiftagent", "rip", "omp"])
-def test_a_result_is_cut_above_its_limit_and_recalled_whole(machine: Machine, profile: str, character: str) -> None:
+@pytest.mark.parametrize("profile", ["standard", "codelia", "rip"])
+def test_a_result_is_cut_above_its_limit_and_keeps_its_frame(machine: Machine, profile: str, character: str) -> None:
     fits, cut, session = whole_and_cut(machine, profile, character)
 
-    assert len(fits.text.encode()) == PROFILES[profile].result_bytes
-    kept, _, mark = cut.text.rpartition("\n")
-    match = re.fullmatch(r"\[cut; ref=(\S+)\]", mark)
+    limit = PROFILES[profile].result_bytes
+    assert len(fits.text.encode()) == limit
+    match = CUT.search(cut.text)
     assert match is not None
+    head, tail = cut.text[: match.start()], cut.text[match.end() :]
     whole = session.recall(match[1])
-    assert whole.startswith(kept)
-    assert 0 < len(whole) - len(kept) <= 4
-    assert len(kept.encode()) <= PROFILES[profile].result_bytes
-    if "ref" in cut.data:
-        assert cut.data["ref"] == match[1]
+    assert whole.startswith(head)
+    assert whole.endswith(tail)
+    assert str(machine.repo) in head.partition("\n")[0]
+    assert tail.endswith(("</skill_content>", "</skill_context>"))
+    assert limit - 200 < len(cut.text.encode()) <= limit
+    assert (cut.data["ref"], cut.data["truncated"], cut.data["next_offset"]) == (match[1], True, int(match[2]))
 
 
-def test_a_cut_envelope_says_that_it_is_partial(machine: Machine) -> None:
-    put(machine, "deploy", "mycodeagent", body="x" * 300_000)
-    session = machine.shelf("mycodeagent").session()
-
-    envelope = json.loads(load(session).text)
-
-    assert (envelope["status"], envelope["data"]["truncated"]) == ("partial", True)
-    match = re.search(r"\n\[cut; ref=(\S+)\]$", envelope["data"]["content"])
-    assert match is not None
-    assert session.recall(match[1]).endswith("x" * 300_000)
-
-
-@pytest.mark.parametrize(("profile", "tool", "parameter"), [("standard", "skill_read", "uri"), ("omp", "read", "path")])
-def test_a_long_file_is_cut_too_and_recalled_whole(machine: Machine, profile: str, tool: str, parameter: str) -> None:
-    text = "".join(f"line {number}\n" for number in range(50_000))
-    (put(machine, "deploy", profile).parent / "long.txt").write_text(text)
+@pytest.mark.req("C-67", "C-115")
+@pytest.mark.parametrize("files", [0, 3, 200], ids=["no file", "files", "a list beyond the limit"])
+@pytest.mark.parametrize("profile", ["standard", "codelia", "rip"])
+def test_the_offsets_of_a_cut_text_cover_it_exactly_once(machine: Machine, profile: str, files: int) -> None:
+    body = "".join(f"{n} é🧾日本\n" for n in range(30_000)) + "</skill_content></skill_context>\nthe end\n\n"
+    folder = put(machine, "deploy", profile, body=body).parent
+    for number in range(files):
+        name = "/".join([f"{number:03}" + "n" * 200] * (8 if files > 100 else 1))
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
     session = machine.shelf(profile).session()
+    texts: list[ToolResult] = []
+    offset: int | None = 0
+    while offset is not None:
+        result = session.call("skill_load", {"name": "deploy", "offset": offset})
+        assert len(result.text.encode()) <= PROFILES[profile].result_bytes
+        assert result.text.endswith(("</skill_content>", "</skill_context>"))
+        texts.append(result)
+        offset = result.data["next_offset"]
 
-    result = session.call(tool, {parameter: "skill://deploy/long.txt"})
+    starts = [result.data["offset"] for result in texts]
+    closing = "\n<skill_resources" if profile != "codelia" else "\n\nBase directory: "
+    parts = [CUT.sub("\n", result.text).partition("\n")[2].rpartition(closing)[0] for result in texts]
+    whole = session.recall(texts[0].data["ref"])
+    assert len(texts) > 2
+    assert starts == [sum(len(part) for part in parts[:number]) for number in range(len(parts))]
+    assert "".join(parts) == whole.partition("\n")[2].rpartition(closing)[0]
+    assert "the end" in parts[-1]
+
+
+@pytest.mark.req("C-115", "C-76")
+def test_a_cut_version_does_not_count_as_loaded_and_offset_0_gives_any_text_again(machine: Machine) -> None:
+    put(machine, "deploy", "codelia", body="x" * 60_000)
+    put(machine, "short", "codelia")
+    session = machine.shelf("codelia").session()
+    first, second = load(session), load(session)
+    short = [session.call("skill_load", {"name": "short"}) for _ in range(2)]
+    again = session.call("skill_load", {"name": "short", "offset": 0})
+    third = session.call("skill_load", {"name": "short"})
+
+    assert first.text == second.text
+    assert second.data["already_loaded"] is False
+    assert [result.data["already_loaded"] for result in (*short, again, third)] == [False, True, False, True]
+    assert again.text == short[0].text
+    assert "offset" not in again.data
+
+
+@pytest.mark.parametrize("offset", [-1, 10_000_000, "0", 1.5, True])
+def test_an_offset_is_a_place_in_the_text(machine: Machine, offset: Any) -> None:
+    put(machine, "deploy")
+    result = machine.shelf().session().call("skill_load", {"name": "deploy", "offset": offset})
+
+    assert result.error is not None
+    assert result.error.code == "invalid_params"
+    assert "offset" in result.error.message
+
+
+@pytest.mark.parametrize("profile", ["swiftagent", "mycodeagent", "omp"])
+def test_a_profile_whose_tools_could_not_give_the_rest_cuts_nothing(machine: Machine, profile: str) -> None:
+    put(machine, "deploy", profile, body="x" * 300_000)
+    result = load(machine.shelf(profile).session())
+
+    assert "x" * 300_000 in result.text
+    assert "[cut" not in result.text
+
+
+def test_a_long_file_is_cut_too_and_recalled_whole(machine: Machine) -> None:
+    text = "".join(f"line {number}\n" for number in range(50_000))
+    (put(machine, "deploy").parent / "long.txt").write_text(text)
+    session = machine.shelf().session()
+
+    result = session.call("skill_read", {"uri": "skill://deploy/long.txt"})
 
     assert result.text.endswith(f"\n[cut; ref={result.data['ref']}]")
     assert len(result.text) < 300_000 < len(text)
     assert session.recall(result.data["ref"]) == text
+
+
+def test_a_long_file_is_not_cut_where_nothing_could_give_the_rest(machine: Machine) -> None:
+    text = "".join(f"line {number}\n" for number in range(50_000))
+    (put(machine, "deploy", "omp").parent / "long.txt").write_text(text)
+
+    assert machine.shelf("omp").session().call("read", {"path": "skill://deploy/long.txt"}).text == text
 
 
 # Restarts -----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from skillshelf.core.values import CatalogSkill, tools_text
 
 __all__ = [
     "EXTRA_FIELDS",
+    "LISTED_IN_TOOL",
     "SYSTEM_RULES",
     "CatalogText",
     "available_skills_with_location",
@@ -206,12 +207,9 @@ _RULES = (
 
 
 def _skills_context(context: PromptContext) -> CatalogText:
-    blocks: list[str] = []
-    used = 0
-    for skill in context.skills:
-        if len(blocks) >= context.most("entries"):
-            break
-        block = "\n".join(
+    """List the skills of the context, as many as fit: the bytes of the frame count."""
+    blocks = [
+        "\n".join(
             [
                 "  <skill>",
                 f"    <name>{field(skill.name)}</name>",
@@ -221,24 +219,36 @@ def _skills_context(context: PromptContext) -> CatalogText:
                 "  </skill>",
             ]
         )
-        used += len(block.encode("utf-8", "surrogatepass")) + 1
-        if used > context.most("bytes"):
-            break
-        blocks.append(block)
-    omitted = len(context.skills) - len(blocks)
+        for skill in context.skills[: int(min(context.most("entries"), len(context.skills)))]
+    ]
+    sizes = [0, *accumulate(_bytes_in(block) + 1 for block in blocks)]
+    number = len(context.skills)
+    for rules in (_RULES, ()):
+        for count in range(len(blocks), -1, -1):
+            if _bytes_in(_skills_element([], number - count, rules)) + sizes[count] <= context.most("bytes"):
+                text = _skills_element(blocks[:count], number - count, rules)
+                return CatalogText(text, count, number - count, truncated=count < number)
+    return CatalogText("", 0, number, truncated=True)
+
+
+def _bytes_in(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _skills_element(blocks: Sequence[str], omitted: int, rules: Sequence[str]) -> str:
+    """Return the context with these skills; without rules only the catalog, where there is no room for more."""
     note = [f"  <note>{omitted} more skills are not listed; find them with skill_search.</note>"] if omitted else []
+    usage = ["<skills_usage>", *(f"  <rule>{field(rule)}</rule>" for rule in rules), "</skills_usage>"] if rules else []
     lines = [
         "<skills_context>",
-        "<skills_usage>",
-        *(f"  <rule>{field(rule)}</rule>" for rule in _RULES),
-        "</skills_usage>",
+        *usage,
         f'<skills_catalog scope="initial" truncated="{"true" if omitted else "false"}">',
         *blocks,
         *note,
         "</skills_catalog>",
         "</skills_context>",
     ]
-    return CatalogText("\n".join(lines), len(blocks), omitted, truncated=omitted > 0)
+    return "\n".join(lines)
 
 
 def _with_location(context: PromptContext) -> CatalogText:
@@ -289,19 +299,33 @@ SYSTEM_RULES: Mapping[CatalogLayout, str] = {
 """Text of the system prompt besides the catalog, for forms whose catalog is part of a tool."""
 
 
+_SHORT_TOOL_PROMPT = "Tool: Skill (loads a skill by its name)\nAvailable skills:\n{skills}"
+
+LISTED_IN_TOOL = "The description of the tool that loads skills lists them."
+"""The system prompt of a profile whose catalog is the description of a tool."""
+
+
 def _tool_prompt(context: PromptContext) -> CatalogText:
-    lines: list[str] = []
-    used = 0
-    for skill in context.skills:
-        line = f"- {fold(skill.name)}: {_shown(skill.description)}"
-        used += len(line) + 1
-        if used > context.most("chars"):
-            break
-        lines.append(line)
-    omitted = len(context.skills) - len(lines)
-    note = [f"({omitted} more are not listed: ask for one by its name)"] if omitted else []
-    text = _TOOL_PROMPT.format(skills="\n".join([*(lines or ["(none)"]), *note]))
-    return CatalogText(text, len(lines), omitted, truncated=omitted > 0)
+    """List as many skills as fit: the text around the list counts, and is short where the budget is small."""
+    bullets = [f"- {fold(skill.name)}: {_shown(skill.description)}" for skill in context.skills]
+    sizes = [0, *accumulate(len(line) + 1 for line in bullets)]
+    around = len(_TOOL_PROMPT.format(skills="")) + len(SYSTEM_RULES["tool-prompt"]) + len("\n\n")
+    frame, used = (_TOOL_PROMPT, around) if around * 2 <= context.most("chars") else (_SHORT_TOOL_PROMPT, None)
+    used = len(frame.format(skills="")) if used is None else used
+
+    def fits(count: int) -> bool:
+        # Without a note the last line has no end.
+        note = len(_more(len(bullets) - count)) or -1
+        return used + sizes[count] + note <= context.most("chars")
+
+    count = next((count for count in range(len(bullets), 0, -1) if fits(count)), 0)
+    omitted = len(bullets) - count
+    listed = [*(bullets[:count] or ["(none)"]), *([_more(omitted)] if omitted else [])]
+    return CatalogText(frame.format(skills="\n".join(listed)), count, omitted, truncated=omitted > 0)
+
+
+def _more(omitted: int) -> str:
+    return f"({omitted} more are not listed: ask for one by its name)" if omitted else ""
 
 
 def _skills_list(context: PromptContext) -> CatalogText:

@@ -10,7 +10,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.core.console import PathDisplay, as_json, note, screen, write, write_data, write_text
-from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillDirectoryNotFound
+from skillshelf.errors import (
+    DONE,
+    NEGATIVE,
+    ConfigurationError,
+    ResourceNotFound,
+    SkillDirectoryNotFound,
+)
 
 if TYPE_CHECKING:
     from skillshelf.config.settings import Trust
@@ -25,6 +31,7 @@ __all__ = [
     "Values",
     "chat",
     "check",
+    "digest",
     "list_skills",
     "mcp",
     "new",
@@ -138,6 +145,28 @@ def show(values: Values) -> int:
     return DONE
 
 
+def digest(values: Values) -> int:
+    """Print the digest of all files of a skill, without a limit of their number or size."""
+    from skillshelf.catalog.load import SKILL_FILE
+    from skillshelf.catalog.tree import PROBLEMS, skill_tree
+    from skillshelf.core import files
+
+    environment = environment_for(values)
+    given = files.from_system(os.path.abspath(os.path.join(environment.cwd, files.from_system(values["path"]))))
+    folder = os.path.dirname(given) if os.path.basename(given) == SKILL_FILE else given
+    if files.kind_at(files.real_path(folder)) != "folder":
+        raise ResourceNotFound(given)
+    tree = skill_tree(files.real_path(folder), bounded=False)
+    if values["json"]:
+        counts = {"files": tree.files, "bytes": tree.size}
+        write(as_json({"path": folder, "tree": tree.digest, **counts, "tree_problem": tree.problem}))
+    elif tree.digest is not None:
+        write(f"{tree.digest}\n")
+    if tree.problem is not None:
+        note(f"{folder}{' has no digest' if tree.digest is None else ''}: {PROBLEMS[tree.problem]}")
+    return DONE if tree.digest is not None else NEGATIVE
+
+
 def read(values: Values) -> int:
     """Print one file of a skill."""
     from base64 import b64decode
@@ -190,7 +219,8 @@ def _ask(tool: str, name: str, reason: str) -> bool:
 def _session(shelf: "Shelf", values: Values, **options: Any) -> Iterator["Session"]:
     """Open a session for one command, recorded in `--journal`; report at its end what could not be recorded."""
     journal = os.path.abspath(values["journal"]) if values["journal"] else None
-    session = shelf.session(journal=journal, keep=values["keep"], **options)
+    # A command is no conversation: every load is whole.
+    session = shelf.session(journal=journal, keep=values["keep"], memory="none", **options)
     try:
         with session:
             yield session
@@ -252,7 +282,7 @@ def _mcp_server() -> "Callable[[Shelf, Values], None]":
         if (error.name or "").startswith("skillshelf"):
             raise
         wanted = "pip install 'skillshelf[mcp]'"
-        raise ConfigurationError(f"this needs the package {error.name}; install it with: {wanted}") from None
+        raise ConfigurationError(f"mcp needs the extra mcp: run {wanted}") from None
     return serve
 
 

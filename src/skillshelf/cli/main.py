@@ -98,7 +98,7 @@ _TRUST = Option("--trust", "for this run, show this project's skills to the mode
 
 _JOURNAL = (
     Option("--journal", "record what happens in this file, as events", "FILE"),
-    Option("--keep", "keep the contents of loaded files beside the journal, for `log replay`"),
+    Option("--keep", "keep all inputs beside the journal, for `log replay`"),
 )
 
 
@@ -167,6 +167,12 @@ COMMANDS: Mapping[str, Command] = {
         (*SHARED, *_JOURNAL),
         (Option("URI", "skill://NAME or skill://NAME/PATH; a folder lists its files", "URI", required=True),),
         commands.read,
+    ),
+    "digest": Command(
+        "print the digest of all files of a skill (skill-tree-v1)",
+        SHARED,
+        (Option("PATH", "the folder of a skill, or its SKILL.md", "PATH", required=True),),
+        commands.digest,
     ),
     "why": Command(
         "explain which agent hosts see a skill, and why the others do not",
@@ -253,8 +259,12 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "trust": Command(
         "trust a folder and everything below it, so that models see its skills",
-        (*SHARED, Option("--list", "list the trusted folders"), Option("--remove", "stop trusting the folder")),
-        (Option("DIR", "a folder (default: the working directory)", "DIR"),),
+        (
+            *SHARED,
+            Option("--list", "list the trusted folders and the approvals"),
+            Option("--remove", "stop trusting the folder, and take back the approvals of the skills below it"),
+        ),
+        (Option("DIR", "a folder, or a skill whose approvals are taken back (default: the working directory)", "DIR"),),
         _later("cli.settings_commands", "trust"),
     ),
     "profile": Command(
@@ -272,7 +282,12 @@ COMMANDS: Mapping[str, Command] = {
             Option("--skill", "show: only events about this skill", "NAME"),
             Option("--last", "show: only the last N events", "N"),
             Option("--head", "verify: a sum that you kept elsewhere; its line must still be there", "SUM"),
-            Option("--disk", "replay: read the files as they are now, even if their contents were kept"),
+            Option(
+                "--against",
+                "replay: `kept` inputs (the default where there are some), or the `disk` as it is now",
+                "WHAT",
+            ),
+            Option("--disk", "replay: the same as --against=disk"),
             Option("--trust", "replay: treat the journal's project as trusted"),
         ),
         (

@@ -95,6 +95,7 @@ _CODELIA = Profile(
     catalog_budget=("entries", "bytes"),
     tools=("skill_search", "skill_load"),
     ranking="overlap",
+    search_form="elements",
     load_by=("name", "path"),
     load_form="skill-context",
     loaded_text="file",
@@ -102,6 +103,7 @@ _CODELIA = Profile(
     listed_bytes=512 * 1024,
     result_bytes=50 * 1024,
     mentions="dollar",
+    remembered_as="approval-and-rule",
 )
 
 _SWIFTAGENT = Profile(
@@ -228,6 +230,7 @@ _OMP = Profile(
     catalog_form="skills-list",
     catalog_budget=(),
     catalog_condition="read-tool",
+    context_files="agents-md",
     tools=("read",),
     load_form="raw",
     loaded_text="file",

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from skillshelf.config.rules import RULES
 from skillshelf.core.limits import DESCRIPTION_SHOWN, WALK_DIRECTORIES
-from skillshelf.core.values import Grade, LinkRule, Severity
+from skillshelf.core.values import Grade, LinkRule, Scope, Severity
 
 __all__ = [
     "RULES",
@@ -19,6 +19,7 @@ __all__ = [
     "Ranking",
     "ReportChannel",
     "RootRule",
+    "SearchForm",
     "SettingForm",
     "SettingRule",
     "SortKey",
@@ -53,6 +54,10 @@ CatalogLayout = Literal[
 
 LoadForm = Literal["skill-content", "skill-context", "skill-activated", "envelope", "raw"]
 """The layout of a loaded skill for a model; `session.render` has one function for each."""
+
+
+SearchForm = Literal["numbered", "elements"]
+"""The layout of search results for a model; `session.results` has one function for each."""
 
 
 Ranking = Literal["relevance", "overlap"]
@@ -133,7 +138,7 @@ class Profile(NamedTuple):
     boundary_env: str | None = None
     no_marker: Literal["cwd", "filesystem"] = "cwd"
     home_in_chain: Literal["user", "project", "skip"] = "user"
-    scope_labels: Mapping[str, str] = {}
+    scope_labels: Mapping[str, Scope] = {}
     env: tuple[str, ...] = ()
     nested: Literal["none", "on-use"] = "none"
     trust_file: str | None = None
@@ -188,6 +193,7 @@ class Profile(NamedTuple):
     catalog_form: CatalogLayout = "available-skills"
     catalog_budget: tuple[Budget, ...] = ("tokens",)
     catalog_condition: Literal["always", "read-tool"] = "always"
+    catalog_place: Literal["prompt", "tool"] = "prompt"
     budget_env: str | None = None
     budget_chars: Count | None = None
     overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"] = "none"
@@ -199,6 +205,7 @@ class Profile(NamedTuple):
     # Tools and loads
     tools: tuple[ToolName, ...] = ()
     ranking: Ranking = "relevance"
+    search_form: SearchForm = "numbered"
     load_by: tuple[Literal["name", "path"], ...] = ("name",)
     load_form: LoadForm = "skill-content"
     loaded_text: Literal["body", "file"] = "body"
@@ -214,8 +221,12 @@ class Profile(NamedTuple):
     empty_arguments: Literal["replace", "keep"] = "replace"
     mentions: Literal["dollar", "none"] = "none"
     commands: Literal["slash-skill", "none"] = "none"
+    # Standing context of the host
+    context_files: Literal["none", "agents-md"] = "none"
     # The effect of `allowed-tools` of active skills on the host's tools
     allowed_tools: Literal["ignore", "advise", "narrow"] = "ignore"
+    # The form in which the answer "remember" is kept
+    remembered_as: Literal["approval", "approval-and-rule"] = "approval"
 
 
 def scopes_of(profile: Profile) -> list[str]:

@@ -1,10 +1,11 @@
 """Define the type of every `--json` output; the shipped JSON Schemas are generated from these types."""
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
-from skillshelf.core.values import FilterReason, Grade, Hidden, Scope, VerdictName
+from skillshelf.core.values import FilterReason, Grade, Hidden, Scope, TreeProblem, VerdictName
 
 __all__ = [
+    "ApprovalForm",
     "CandidateForm",
     "CatalogForm",
     "ChatForm",
@@ -12,6 +13,7 @@ __all__ = [
     "CheckForm",
     "DiagnosticForm",
     "DifferenceForm",
+    "DigestForm",
     "FailureForm",
     "FileReadForm",
     "FilteredForm",
@@ -43,6 +45,7 @@ __all__ = [
     "StateForm",
     "ToolForm",
     "ToolUseForm",
+    "TrustListForm",
     "WhyForm",
 ]
 
@@ -76,7 +79,7 @@ class MetadataForm(TypedDict):
     id: str
     path: str
     dir: str
-    scope: Scope
+    scope: Scope | Literal[""]
     mtime_ms: int
     frontmatter: dict[str, Any]
 
@@ -151,7 +154,7 @@ class SearchForm(TypedDict):
 
 
 class ShownForm(TypedDict):
-    """A skill as a model would get it."""
+    """A skill as a model would get it, with the digest of all its files; `tree_problem` is there if it has one."""
 
     skill: SkillForm
     text: str
@@ -159,6 +162,33 @@ class ShownForm(TypedDict):
     files_truncated: bool
     digest: str
     warnings: list[DiagnosticForm]
+    tree: str | None
+    tree_problem: NotRequired[TreeProblem]
+
+
+class DigestForm(TypedDict):
+    """The digest of all files of a folder, or null and the reason; the number of files and their bytes."""
+
+    path: str
+    tree: str | None
+    files: int
+    bytes: int
+    tree_problem: TreeProblem | None
+
+
+class ApprovalForm(TypedDict):
+    """What a person approved for good."""
+
+    tool: str
+    name: str
+    path: str | None
+    tree: str
+    origin: str | None
+    at: str
+
+
+TrustListForm = list[str | ApprovalForm]
+"""The folders that the user trusts, then the approvals."""
 
 
 class ResourceForm(TypedDict):

@@ -3,6 +3,7 @@
 __all__ = [
     "ADDRESS_CHARS",
     "ADDRESS_SEGMENTS",
+    "APPROVALS_BYTES",
     "BODY_SECONDS",
     "CACHE_FROM",
     "CACHE_ROWS",
@@ -31,6 +32,7 @@ __all__ = [
     "JOURNAL_NAMES",
     "JOURNAL_PROBLEMS",
     "JOURNAL_SESSIONS",
+    "KEPT_DOCUMENT_BYTES",
     "LINKS_FOLLOWED",
     "LISTED_CHILDREN",
     "LISTED_ENTRIES",
@@ -134,6 +136,9 @@ LISTED_CHILDREN = 512
 LISTED_ENTRIES = 20_000
 """Entries of one skill's folder that are visited to list its files."""
 
+APPROVALS_BYTES = 8 * 1024 * 1024
+"""Largest file of approvals that is read."""
+
 TREE_FILES = 512
 """Files of a skill whose tree digest decides something; the command `digest` has no such limit."""
 
@@ -231,6 +236,9 @@ JOURNAL_SESSIONS = 100_000
 
 JOURNAL_NAMES = 10_000
 """Skills, and tools, of one journal that are counted separately."""
+
+KEPT_DOCUMENT_BYTES = 256 * 1024 * 1024
+"""Bytes of a document with kept inputs, of which the one with a catalog is the largest: about 1 KiB for each skill."""
 
 SCRIPT_BYTES = 1024 * 1024
 """Largest script that is run."""

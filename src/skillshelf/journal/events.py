@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 __all__ = ["EVENTS", "MEMBERS", "Event", "NotAnEvent", "parse_event", "payload_of", "plain", "type_of"]
 
 Mode = Literal["auto", "manual"]
-By = Literal["default", "rule", "user", "remembered", "nobody", "person", "author", "disabled"]
+By = Literal["default", "rule", "user", "remembered", "nobody", "person", "author", "disabled", "failed"]
 
 
 class SessionStarted(NamedTuple):
@@ -30,6 +30,7 @@ class SessionStarted(NamedTuple):
     subject: str | None = None
     per_request: bool = False
     memory: Literal["session", "messages", "none"] = "session"
+    tools: list[str] = []
 
 
 class SessionEnded(NamedTuple):
@@ -45,6 +46,7 @@ class SkillCatalogUpdated(NamedTuple):
     roots: list[dict[str, Any]]
     digest: str
     collisions: list[dict[str, Any]] = []
+    inputs: str | None = None
 
 
 ANSWER_CUT = "answer-cut"
@@ -92,6 +94,7 @@ class PermissionDecided(NamedTuple):
     script: str | None = None
     digest: str | None = None
     folder_digest: str | None = None
+    tree: str | None = None
 
 
 class SkillLoaded(NamedTuple):
@@ -162,8 +165,10 @@ class ToolEnded(NamedTuple):
     artifacts: list[dict[str, Any]] = []
     truncated: bool = False
     reason: str | None = None
+    output_bytes: list[int] = []
     text_digest: str | None = None
     text_bytes: int | None = None
+    inputs: str | None = None
 
 
 class ToolFailed(NamedTuple):
@@ -174,6 +179,7 @@ class ToolFailed(NamedTuple):
     error: str
     text_digest: str | None = None
     text_bytes: int | None = None
+    inputs: str | None = None
 
 
 class PromptComposed(NamedTuple):
@@ -284,7 +290,7 @@ MEMBERS: Mapping[str, str] = {
     "base_digest": "SHA-256 of what the host gave: its own prompt and the agents context; not compared by replay",
     "by": "the source of the decision: `default` (no rule applies), `rule`, `user` (answered a question), "
     "`remembered` (an earlier answer), `nobody` (no user to ask), `person` (a person ran the command), `author` (the "
-    "skill is closed to models), `disabled`",
+    "skill is closed to models), `disabled`, `failed` (the host could not ask)",
     "bytes": "the size of our part of the system prompt",
     "chunk": "a part of the output, as text",
     "client": "the client program, where a server knows it: its name and version",
@@ -303,8 +309,10 @@ MEMBERS: Mapping[str, str] = {
     "error": "the error message",
     "events": "the number of events of the session, this one included",
     "exit_code": "the exit status of a script; 0 for any other tool",
-    "folder_digest": "SHA-256 over all files below `scripts/`, which a script may use",
+    "folder_digest": "in journals of 0.1: SHA-256 over all files below `scripts/`; `tree` replaces it",
     "frontmatter": "every field of the frontmatter, unknown ones included",
+    "inputs": "SHA-256 of the document with the inputs, in the folder by the journal, if they are kept: the catalog "
+    "and the configuration, or the results of reads and searches of a call",
     "key": "the field of the frontmatter",
     "kind": "the rule of a warning; the subject of a proposal",
     "memory": "what decides that a text is still in the context: the `session` (also if the member is missing), the "
@@ -313,6 +321,7 @@ MEMBERS: Mapping[str, str] = {
     "name": "the name of the skill; of `tool_started` the tool",
     "names": "the skills that the text names",
     "omitted": "the number of skills that the budget left out of the catalog in the prompt",
+    "output_bytes": "if the output was cut: the sizes of the whole standard output and standard error",
     "path": "the `SKILL.md` as found; of `skill_read` the file",
     "per_request": "true if the session is one request, because the transport has no sessions",
     "policy": "the policy with all its rules",
@@ -335,8 +344,10 @@ MEMBERS: Mapping[str, str] = {
     "timeout_ms": "the time limit of a script",
     "tool": "the tool in question, by the name that rules use; of `tool_decided` as the host calls it",
     "tool_id": "counts the calls of a session: `t1`, `t2`, …",
-    "tools": "the patterns that the skill may allow",
+    "tools": "the patterns that the skill may allow; of `session_started` the skill tools that the host added to those "
+    "of the profile",
     "truncated": "true if the output was cut",
+    "tree": "the digest of all files of the skill (`skill-tree-v1`), if the decision is about them",
     "trust": "the skills that are visible to the model: `all`, `ask` or `user`",
     "unknown": "names that resemble a skill but are not one",
     "uri": "the `skill://` address",

@@ -108,7 +108,8 @@ class SearchResult(NamedTuple):
 class SearchReport(NamedTuple):
     """The best results, their number, and whether there were more.
 
-    `notes` says how the query was changed; `terms` are the terms that were searched for, as the index spells them.
+    `notes` says how the query was changed; `terms` are the terms that were searched for, as the index spells them;
+    `total` is the number of all skills that match, if they were counted.
     """
 
     query: str
@@ -117,6 +118,7 @@ class SearchReport(NamedTuple):
     results: tuple[SearchResult, ...]
     notes: tuple[str, ...] = ()
     terms: frozenset[str] = frozenset()
+    total: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -153,6 +155,7 @@ class _Ranked(NamedTuple):
     found: Sequence[tuple[float, int]]
     notes: tuple[str, ...] = ()
     terms: frozenset[str] = frozenset()
+    is_complete: bool = True
 
 
 class Finder:
@@ -209,7 +212,7 @@ class Finder:
             return SearchReport(shown, 0, False, (), notes)
         named = {n: reason for n, reason in self._named(wanted).items() if keep(self.skills[n])}
         found: list[tuple[float, Reason, int]] = [(SCORES[reason], reason, n) for n, reason in named.items()]
-        ranked = _Ranked(())
+        ranked = _Ranked((), is_complete=False)
         if len(found) <= limit:
             request = _RankRequest(
                 wanted, lambda n: n not in named and keep(self.skills[n]), limit + 1 - len(found), scorer
@@ -218,7 +221,8 @@ class Finder:
             found += [(score, "token_overlap", position) for score, position in ranked.found]
         found.sort(key=lambda entry: (-entry[0], self._tie_break(entry[2])))
         best = tuple(SearchResult(score, reason, self.skills[n]) for score, reason, n in found[:limit])
-        return SearchReport(shown, len(best), len(found) > limit, best, notes + ranked.notes, ranked.terms)
+        total = len(found) if ranked.is_complete else None
+        return SearchReport(shown, len(best), len(found) > limit, best, notes + ranked.notes, ranked.terms, total)
 
     def _named(self, query: str) -> dict[int, Reason]:
         """Return the skills whose path or name equals the query, or whose name begins with it, with the reason."""
@@ -285,7 +289,7 @@ def _by_relevance(finder: Finder, request: _RankRequest) -> _Ranked:
         # No skill further down can be a result, even if the query covers its whole name.
         beyond = _points(rough[-1][0] * (1 + finder.index.coverage))
         if len(found) >= request.needed and found[request.needed - 1][0] > beyond:
-            return _Ranked(found, notes, frozenset(weights))
+            return _Ranked(found, notes, frozenset(weights), is_complete=False)
         most *= 4
 
 

@@ -5,20 +5,17 @@ permission, loads it, records what happened and returns the result. `ENTRIES` sa
 """
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf.catalog import load as loader
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
 from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_model
-from skillshelf.config.profile import Profile
-from skillshelf.config.settings import Settings, Trust
 from skillshelf.core import files
-from skillshelf.core.environment import Environment
 from skillshelf.core.limits import OUTPUT_BLOCK, RESOURCE_BYTES
 from skillshelf.core.text import fold, is_false
-from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
+from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,
@@ -31,7 +28,7 @@ from skillshelf.errors import (
     SkillsDisabled,
     kind_of,
 )
-from skillshelf.session.effects import Effects, real_effects
+from skillshelf.session.effects import Effects, ShelfProtocol, real_effects
 from skillshelf.session.entries import ENTRIES, EntryName, EntrySteps, PermissionStep
 from skillshelf.session.permissions import NAMES_OF_TOOLS, Permissions
 from skillshelf.session.policy import (
@@ -47,7 +44,7 @@ from skillshelf.session.policy import (
     parse_patterns,
 )
 from skillshelf.session.recorder import RecordingOptions, RunningCall, open_recorder
-from skillshelf.session.render import Rendered, as_follow_up, render
+from skillshelf.session.render import Rendered, as_follow_up, page, render
 from skillshelf.session.results import load_result, message_text, reminder_result, run_result, with_warnings
 from skillshelf.session.tools import ToolError, ToolResult
 
@@ -55,7 +52,6 @@ if TYPE_CHECKING:
     from skillshelf.catalog.load import Resource
     from skillshelf.journal.events import Mode
     from skillshelf.sandbox.run import OnOutput, Run
-    from skillshelf.search.query import SearchReport
 
 __all__ = [
     "Conversation",
@@ -86,6 +82,10 @@ class SentSkill(NamedTuple):
     in_context: bool
     whole: bool = True
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form, in which a version that was sent whole needs no word about it."""
+        return {key: value for key, value in self._asdict().items() if key != "whole" or not value}
+
     def is_version(self, loaded: LoadedSkill, arguments: str) -> bool:
         """Return True if this version was sent; a changed time counts as much as a changed text."""
         return (self.mtime_ms, self.digest, self.arguments) == (loaded.mtime_ms, loaded.digest, arguments)
@@ -104,29 +104,28 @@ class SentTexts:
         sent = self.skills.get(loaded.skill.path)
         return sent if sent and sent.in_context and sent.whole and sent.is_version(loaded, arguments) else None
 
-    def add_skill(self, loaded: LoadedSkill, arguments: str, text: str, *, whole: bool = True) -> str:
-        """Record that a version was sent and return its reference, which is the same for the same version."""
+    def keep(self, loaded: LoadedSkill, arguments: str, text: str) -> str:
+        """Keep the text of a version and return its reference, which is the same for the same version."""
         sent = self.skills.get(loaded.skill.path)
-        if sent is not None and sent.is_version(loaded, arguments) and sent.ref.startswith("load-"):
-            self._texts[sent.ref] = text
-        else:
-            sent = None
-        self._add_version(loaded, arguments, sent.ref if sent else self.add_text("load", text), whole=whole)
-        return self.skills[loaded.skill.path].ref
+        if sent is None or not sent.is_version(loaded, arguments) or not sent.ref.startswith("load-"):
+            return self.add_text("load", text)
+        self._texts[sent.ref] = text
+        return sent.ref
 
-    def add_file(self, loaded: LoadedSkill, ref: str) -> None:
-        """Record that the SKILL.md of a version was sent as a file, under the reference of its text."""
-        known = self.skills.get(loaded.skill.path)
-        if known is None or not known.in_context or not known.is_version(loaded, known.arguments):
-            self._add_version(loaded, "", ref, whole=False)
-
-    def _add_version(self, loaded: LoadedSkill, arguments: str, ref: str, *, whole: bool) -> None:
+    def add_version(self, loaded: LoadedSkill, arguments: str, ref: str, *, whole: bool) -> None:
+        """Record that a version was sent: whole, or only a part or the bare file."""
         skill = loaded.skill
         known = self.skills.get(skill.path)
         has_whole = known is not None and known.in_context and known.whole and known.is_version(loaded, arguments)
         self.skills[skill.path] = SentSkill(
             skill.name, skill.path, loaded.mtime_ms, loaded.digest, arguments, ref, True, whole or has_whole
         )
+
+    def add_file(self, loaded: LoadedSkill, ref: str) -> None:
+        """Record that the SKILL.md of a version was sent as a file, under the reference of its text."""
+        known = self.skills.get(loaded.skill.path)
+        if known is None or not known.in_context or not known.is_version(loaded, known.arguments):
+            self.add_version(loaded, "", ref, whole=False)
 
     def add_text(self, kind: str, text: str, *, key: str | None = None) -> str:
         """Keep a text until the session ends and return its reference; the same `key` gives the same reference."""
@@ -160,7 +159,7 @@ class SentTexts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON value that `from_dict` reads."""
-        return {"loaded": [sent._asdict() for sent in self.skills.values()], "texts": dict(self._texts)}
+        return {"loaded": [sent.to_dict() for sent in self.skills.values()], "texts": dict(self._texts)}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> "SentTexts":
@@ -213,58 +212,6 @@ class Proposal(NamedTuple):
     rule: str | None
 
 
-class ShelfProtocol(Protocol):
-    """The part of a shelf that a conversation uses; `skillshelf.Shelf` has it."""
-
-    @property
-    def profile(self) -> Profile:
-        """The profile of the system."""
-
-    @property
-    def environment(self) -> Environment:
-        """The folders and environment variables."""
-
-    @property
-    def settings(self) -> Settings:
-        """The configuration."""
-
-    @property
-    def settings_in_force(self) -> Settings:
-        """The configuration with the budget from the environment."""
-
-    @property
-    def trust(self) -> Trust:
-        """The trust rule: whose skills are visible to a model."""
-
-    @property
-    def catalog(self) -> Catalog:
-        """The skills, and the files that are not in the catalog with their reasons."""
-
-    @property
-    def project_root(self) -> str:
-        """The repository, or the working directory."""
-
-    def search(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        scope: str | None = None,
-        model: bool = False,
-        keep: Callable[[CatalogSkill], bool] | None = None,
-    ) -> "SearchReport":
-        """Return the skills that match a query."""
-
-    def load(self, name: str | None = None, *, path: str | None = None) -> LoadedSkill:
-        """Return one skill with its text."""
-
-    def prompt(self) -> str:
-        """Return the catalog text for a model."""
-
-    def refresh(self) -> bool:
-        """Scan again and return True if anything changed."""
-
-
 class UsedSkill(NamedTuple):
     """A skill that was used; a mention has no loaded skill, and an entry without text has an empty result."""
 
@@ -301,8 +248,8 @@ class Conversation:
         self.preloaded: list[LoadedSkill] = []
         self.warnings: list[Diagnostic] = []
         self.proposals: tuple[Proposal, ...] = ()
-        self.effects = effects or real_effects()
         self.recorder = open_recorder(recording, self.explain)
+        self.effects = self.recorder.taped(effects or real_effects())
         self.permissions = Permissions(
             policy,
             confirm,
@@ -310,13 +257,9 @@ class Conversation:
             environment=shelf.environment,
             recorder=self.recorder,
             effects=self.effects,
-            shadows_another=self._shadows_another,
         )
         # Of one name the skill that is told to the model, if there is one.
         self.listed = {skill.name: skill for skill in sorted(self.skills, key=lambda skill: skill.hidden is None)}
-
-    def _shadows_another(self, skill: CatalogSkill) -> bool:
-        return any(loser.by == skill.path and not loser.same_file for loser in self.shelf.catalog.shadowed)
 
     @property
     def skills(self) -> Sequence[CatalogSkill]:
@@ -339,7 +282,7 @@ class Conversation:
 
     def record_catalog(self) -> None:
         """Record the catalog if it changed since it was last recorded."""
-        self.recorder.catalog_updated(self.shelf.catalog, lambda: self.catalog_text().text)
+        self.recorder.catalog_updated(self.shelf, lambda: self.catalog_text().text)
 
     def require_open(self) -> None:
         """Raise if the session is closed; otherwise record the catalog if it changed."""
@@ -370,6 +313,7 @@ class Conversation:
             cwd=self.shelf.environment.cwd,
             may_have=None if is_shown else lambda skill: self._may_have(skill, permission),
             catalog=self.shelf.catalog,
+            real_path=self.effects.real_path,
             withheld=(lambda path: False) if is_shown else self._is_withheld,
         )
 
@@ -386,30 +330,37 @@ class Conversation:
         """Return True if a file lies in a folder of skills that the user has not trusted."""
         if self.shelf.trust == "all":
             return False
-        from skillshelf.catalog.search_roots import resolve_roots
-
-        shelf = self.shelf
-        roots = resolve_roots(shelf.profile, shelf.environment, shelf.settings, trust=shelf.trust).roots
-        return any(not root.trusted and files.is_inside(path, root.path) for root in roots)
+        return any(files.is_inside(path, root) for root in self.effects.untrusted_roots(self.shelf))
 
     # One sequence for every entry -----------------------------------------------------------------
 
     def use(
-        self, entry: EntryName, name: str | None = None, path: str | None = None, arguments: str = ""
+        self,
+        entry: EntryName,
+        name: str | None = None,
+        path: str | None = None,
+        arguments: str = "",
+        offset: int | None = None,
     ) -> list[UsedSkill]:
         """Resolve, permit, load, record and deliver a skill, as the entry's row in `ENTRIES` says.
 
-        There is one skill in the result, except for a mention that is not permitted.
+        There is one skill in the result, except for a mention that is not permitted. An `offset` is where a text that
+        was cut goes on; with any, 0 included, the text comes even if the model has it.
         """
         steps = ENTRIES[entry]
         permitted = [skill for skill in self._resolve(steps, name, path) if self._permit(steps, skill)]
-        return [self._load_and_record(steps, skill, arguments) for skill in permitted]
+        return [self._load_and_record(steps, skill, arguments, offset) for skill in permitted]
 
     def use_one(
-        self, entry: EntryName, name: str | None = None, path: str | None = None, arguments: str = ""
+        self,
+        entry: EntryName,
+        name: str | None = None,
+        path: str | None = None,
+        arguments: str = "",
+        offset: int | None = None,
     ) -> UsedSkill:
         """Use a skill by an entry that resolves exactly one."""
-        return self.use(entry, name, path, arguments)[0]
+        return self.use(entry, name, path, arguments, offset)[0]
 
     def _resolve(self, steps: EntrySteps, name: str | None, path: str | None) -> Sequence[CatalogSkill]:
         try:
@@ -438,31 +389,38 @@ class Conversation:
             self.permissions.requested.add(skill.name)
         return True
 
-    def _load_and_record(self, steps: EntrySteps, skill: CatalogSkill, arguments: str) -> UsedSkill:
+    def _load_and_record(
+        self, steps: EntrySteps, skill: CatalogSkill, arguments: str, offset: int | None = None
+    ) -> UsedSkill:
         if steps.render == "unloaded":
             self._record_use(steps, skill, None, arguments, None, repeat=False)
             return UsedSkill(skill)
         loaded = self._load(skill)
         rendered = self._render(steps, loaded, arguments)
         warnings = (*loaded.warnings, *rendered.warnings)
-        sent = None
         self._warn(warnings if steps.text == "sent" else loaded.warnings)
-        if steps.text == "sent":
+        sent = None
+        if steps.text == "sent" and offset is None:
             sent = self._in_context(loaded, arguments, rendered.text)
+        ref = sent.ref if sent else self._keep_text(steps, loaded, arguments, rendered.text)
+        part = page(rendered, loaded, ref or "", self.profile, offset or 0)
         if sent is None:
             self._record_load(loaded, warnings)
-        ref = sent.ref if sent else self._keep_text(steps, loaded, arguments, rendered.text)
+        if steps.text == "sent" and sent is None:
+            self.sent.add_version(loaded, arguments, ref or "", whole=part.whole)
         self._record_use(steps, skill, loaded, arguments, ref, repeat=sent is not None)
         if ref is None:
             return UsedSkill(skill, loaded, warnings)
         if sent is not None:
-            return UsedSkill(skill, loaded, warnings, with_warnings(reminder_result(loaded, ref), warnings))
-        result = load_result(loaded, rendered.text, ref, self.profile, root=lambda: self.shelf.project_root)
+            result = reminder_result(loaded, ref, self.profile)
+        else:
+            result = load_result(loaded, part, ref, self.profile, root=self.shelf.project_root)
         return UsedSkill(skill, loaded, warnings, with_warnings(result, warnings))
 
     def _load(self, skill: CatalogSkill) -> LoadedSkill:
         """Load a skill; entries of its `allowed-tools` that are not understood are among its warnings."""
         loaded = self.effects.load(skill, self.profile)
+        self.permissions.verify(skill, os.path.basename(skill.real_path), loaded.digest)
         patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
         if self.profile.allowed_tools != "narrow" or patterns is None or not patterns[1]:
             return loaded
@@ -487,12 +445,12 @@ class Conversation:
             return Rendered("")
         if steps.render == "command" and self.profile.arguments == "user-line":
             return as_follow_up(loaded, arguments)
-        return render(loaded, self.profile, arguments)
+        return render(loaded, self.profile, arguments, root=self.shelf.project_root)
 
     def _keep_text(self, steps: EntrySteps, loaded: LoadedSkill, arguments: str, text: str) -> str | None:
         """Keep a rendered text and return its reference."""
         if steps.text == "sent":
-            return self.sent.add_skill(loaded, arguments, text)
+            return self.sent.keep(loaded, arguments, text)
         if steps.text == "kept":
             return self.sent.add_text("load", text, key=f"{loaded.skill.path} {loaded.digest} {arguments}")
         return None
@@ -596,6 +554,8 @@ class Conversation:
                 self._permit(steps, owner)
             return self._read_instructions(steps, owner, uri, limit)
         resource = self.effects.read(uri, skill, self.profile, limit)
+        segments = address.segments or (os.path.basename(skill.real_path),)
+        self.permissions.verify(skill, "/".join(segments), resource.digest)
         ref = self.sent.add_text("read", resource.content, key=f"{uri} {resource.digest}")
         self.recorder.read(skill, resource, ref)
         return resource, ref
@@ -604,7 +564,7 @@ class Conversation:
         """Return the skill whose SKILL.md a path in a skill leads to: itself, one inside it, or None."""
         if not segments or tuple(segments) == (SKILL_FILE,):
             return skill
-        real = files.real_path(os.path.join(skill.real_dir, *segments))
+        real = self.effects.real_path(os.path.join(skill.real_dir, *segments))
         return next((other for other in (skill, *self.skills) if other.real_path == real), None)
 
     def _read_instructions(
@@ -637,15 +597,15 @@ class Conversation:
         """Run a script after the policy allowed this skill, script and digest."""
         skill = self.resolve(name, permission="show" if by_user else "model")
         found = self.effects.find_script(skill.real_dir, script)
-        digests = {"digest": found.digest, "folder_digest": found.folder_digest}
         narrowed = None if by_user else self._narrowed_run(name, found.path, args)
-        self.permissions.require("skill_run", skill, by_user=by_user, script=found.path, narrowed=narrowed, **digests)
+        self.permissions.require("skill_run", skill, by_user=by_user, script=found, narrowed=narrowed)
         policy = self.permissions.policy
         run = self.effects.run(
             skill.real_dir,
             found.path,
             list(args),
-            **digests,
+            digest=found.digest,
+            version=found.tree.version,
             grants=(policy.run_network, policy.run_read, policy.run_write, policy.run_unsandboxed),
             on_output=on_output,
             artifacts=self.recorder.artifacts_folder(),
@@ -655,6 +615,7 @@ class Conversation:
             "artifacts": [self.effects.artifact(run.artifact)] if run.artifact else [],
             "truncated": run.truncated,
             "reason": run.reason,
+            "output_bytes": [run.stdout_bytes, run.stderr_bytes] if run.truncated else [],
         }
         # One stream after the other in blocks of one size, so that equal outputs leave equal events.
         for event, data in (("tool_stdout", run.stdout), ("tool_stderr", run.stderr)):
@@ -671,13 +632,15 @@ class Conversation:
             return None
         return effective_tools(self.permissions.policy, [_window(loaded) for loaded in active])
 
-    def is_skill_tool(self, tool: str) -> bool:
-        """Return True for a tool of ours, False for one of the host."""
+    def is_skill_tool(self, tool: str, given: Mapping[str, Any]) -> bool:
+        """Return True for a call of a tool of ours, False for one of the host; many hosts have a `read` too."""
+        if tool == "read" and not any(str(value).startswith("skill://") for value in given.values()):
+            return False
         return tool in (*self.profile.tools, "skill_load", "skill_read", "skill_run", "skill_search")
 
     def decide(self, tool: str, given: Mapping[str, Any]) -> Decision:
         """Return the policy's decision on a call of any tool."""
-        if not self.is_skill_tool(tool):
+        if not self.is_skill_tool(tool, given):
             return decide_tool(self.permissions.policy, tool, given, self._windows())
         rule = NAMES_OF_TOOLS[tool]
         if rule == "skill_search":

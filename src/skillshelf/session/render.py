@@ -1,7 +1,7 @@
 """Render a loaded skill as text for a model, with the user's arguments, and collect AGENTS.md files."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
@@ -11,15 +11,19 @@ from skillshelf.core import files
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import attribute, escape_closing_tags, path_text
 from skillshelf.core.values import Diagnostic
+from skillshelf.errors import ConfigurationError
 
 __all__ = [
     "MODES",
     "AgentsMdFile",
+    "Page",
     "Rendered",
     "activated",
     "agents_context",
     "as_follow_up",
+    "base_directory",
     "find_agents_md",
+    "page",
     "render",
     "render_preloaded",
     "with_arguments",
@@ -74,11 +78,15 @@ class AgentsMdFile(NamedTuple):
 
 
 def find_agents_md(cwd: str) -> list[AgentsMdFile]:
-    """Return the AGENTS.md files from a folder upward, nearest first, at most 20 steps; hidden folders are skipped."""
+    """Return the AGENTS.md files from a folder upward, nearest first, at most 20 steps.
+
+    A file in a hidden folder, or in any folder below one, is skipped.
+    """
     found = []
     folder = os.path.abspath(cwd)
     for depth in range(STEPS + 1):
-        if not os.path.basename(folder).startswith(".") and (text := _text(folder)) is not None:
+        is_hidden = any(segment.startswith(".") for segment in folder.split(os.sep))
+        if not is_hidden and (text := _text(folder)) is not None:
             found.append(AgentsMdFile(os.path.join(folder, FILE_NAME), depth, text))
         parent = os.path.dirname(folder)
         if parent == folder:
@@ -104,59 +112,90 @@ def _text(folder: str) -> str | None:
     return None if data is None else data.decode("utf-8", "replace")
 
 
+Frame = Callable[[str, Sequence[str], bool], str]
+"""Write the text for a model around a body, with a list of files; True if that list is not all of them."""
+
+
 class Rendered(NamedTuple):
-    """The text for a model, with warnings about its content."""
+    """The text for a model, with warnings about its content.
+
+    `body` is the author's part of the text, and `frame` writes the rest around a part of it.
+    """
 
     text: str
     warnings: tuple[Diagnostic, ...] = ()
+    body: str = ""
+    frame: Frame | None = None
 
 
-def render(loaded: LoadedSkill, profile: Profile, arguments: str = "") -> Rendered:
-    """Return the loaded skill in the profile's form, with the user's arguments."""
+def render(loaded: LoadedSkill, profile: Profile, arguments: str = "", *, root: str = "/") -> Rendered:
+    """Return the loaded skill in the profile's form, with the user's arguments; `root` is that of the project."""
     text = loaded.content if profile.loaded_text == "file" else loaded.body
     expanded = with_arguments(text, arguments, profile.arguments, empty=profile.empty_arguments)
-    return FORMS[profile.load_form](loaded, expanded, arguments)
+    form = FORMS[profile.load_form]
+    body, warnings = _sealed(loaded, expanded, form.element) if form.element else (expanded, ())
+    body = form.trim(body)
+
+    def frame(part: str, listed: Sequence[str], truncated: bool) -> str:
+        return form.write(_FrameContext(loaded, listed, truncated, root), part)
+
+    return Rendered(frame(body, loaded.files, loaded.files_truncated), warnings, body, frame)
 
 
-def _skill_content(loaded: LoadedSkill, text: str, arguments: str) -> Rendered:
-    inner, warnings = _sealed(loaded, text, "skill_content")
+class _FrameContext(NamedTuple):
+    loaded: LoadedSkill
+    listed: Sequence[str]
+    truncated: bool
+    root: str
+
+
+class _Form(NamedTuple):
+    """How a loaded skill is written; `element` is the one that a body must not close."""
+
+    write: Callable[[_FrameContext, str], str]
+    element: str | None = None
+    trim: Callable[[str], str] = str.strip
+
+
+def _skill_content(context: _FrameContext, body: str) -> str:
+    loaded = context.loaded
     head = (
         f'<skill_content name="{attribute(loaded.skill.name)}" directory="{path_text(loaded.skill.dir)}" '
         f'digest="{loaded.digest}">'
     )
-    truncated = "true" if loaded.files_truncated else "false"
+    truncated = "true" if context.truncated else "false"
     lines = [
         head,
-        inner.removesuffix("\n"),
+        body,
         f'<skill_resources count="{loaded.files_total}" truncated="{truncated}">',
-        *(path_text(path) for path in loaded.files),
+        *(path_text(path) for path in context.listed),
         "</skill_resources>",
         "</skill_content>",
     ]
-    return Rendered("\n".join(lines), warnings)
+    return "\n".join(lines)
 
 
-def _skill_context(loaded: LoadedSkill, text: str, arguments: str) -> Rendered:
-    inner, warnings = _sealed(loaded, text, "skill_context")
+def _skill_context(context: _FrameContext, body: str) -> str:
+    loaded = context.loaded
     folder = loaded.skill.dir
     lines = [
         f'<skill_context name="{attribute(loaded.skill.name)}" path="{path_text(loaded.skill.path)}">',
-        inner.removesuffix("\n"),
+        body,
         "",
         f"Base directory: file://{quote(folder)}/",
         "Relative paths in this skill are resolved from this directory.",
         "<skill_files>",
-        *(f"<file>{path_text(os.path.join(folder, path))}</file>" for path in loaded.files),
-        *(["<truncated/>"] if loaded.files_truncated else []),
+        *(f"<file>{path_text(os.path.join(folder, path))}</file>" for path in context.listed),
+        *(["<truncated/>"] if context.truncated else []),
         "</skill_files>",
         "</skill_context>",
     ]
-    return Rendered("\n".join(lines), warnings)
+    return "\n".join(lines)
 
 
-def _skill_activated(loaded: LoadedSkill, text: str, arguments: str) -> Rendered:
-    has = (loaded.has_scripts, loaded.has_references, loaded.has_assets)
-    return Rendered(activated(loaded.skill.name, text.strip(), *has))
+def _skill_activated(context: _FrameContext, body: str) -> str:
+    loaded = context.loaded
+    return activated(loaded.skill.name, body, loaded.has_scripts, loaded.has_references, loaded.has_assets)
 
 
 def activated(name: str, instructions: str, has_scripts: bool, has_references: bool, has_assets: bool) -> str:
@@ -166,22 +205,75 @@ def activated(name: str, instructions: str, has_scripts: bool, has_references: b
     return "\n".join([f"# Skill Activated: {name}", "", instructions, "", "## Available Resources", *lines])
 
 
-def _base_directory(loaded: LoadedSkill, text: str, arguments: str) -> Rendered:
+def base_directory(loaded: LoadedSkill, root: str) -> str:
+    """Return the folder of a skill in the one spelling of a response envelope: from the root of the project."""
+    return os.path.relpath(loaded.skill.dir, root)
+
+
+def _base_directory(context: _FrameContext, body: str) -> str:
     """Return the content of a response envelope."""
-    return Rendered(f"Base directory for this skill: {loaded.skill.dir}\n\n{text.strip()}")
+    return f"Base directory for this skill: {base_directory(context.loaded, context.root)}\n\n{body}"
 
 
-def _raw(loaded: LoadedSkill, text: str, arguments: str) -> Rendered:
-    return Rendered(text)
+def _without_last_line_end(text: str) -> str:
+    return text.removesuffix("\n")
 
 
-FORMS: Mapping[LoadForm, Callable[[LoadedSkill, str, str], Rendered]] = {
-    "skill-content": _skill_content,
-    "skill-context": _skill_context,
-    "skill-activated": _skill_activated,
-    "envelope": _base_directory,
-    "raw": _raw,
+FORMS: Mapping[LoadForm, _Form] = {
+    "skill-content": _Form(_skill_content, "skill_content", _without_last_line_end),
+    "skill-context": _Form(_skill_context, "skill_context", _without_last_line_end),
+    "skill-activated": _Form(_skill_activated),
+    "envelope": _Form(_base_directory),
+    "raw": _Form(lambda context, body: body, trim=str),
 }
+
+
+def page(rendered: Rendered, loaded: LoadedSkill, ref: str, profile: Profile, offset: int = 0) -> "Page":
+    """Return the text from an offset, in characters of its body, within the limit of a tool result.
+
+    A text is cut only where the model has a tool that gives the rest. The frame is on every page; of a list of files
+    that is too long for it, the beginning.
+    """
+    length = len(rendered.body)
+    if offset > length:
+        raise ConfigurationError(f"offset {offset} is beyond the end of the text, which has {length} characters")
+    fits = _size(rendered.text) <= profile.result_bytes
+    if rendered.frame is None or (not offset and (fits or "skill_load" not in profile.tools)):
+        return Page(rendered.text, whole=True, offset=0, next_offset=None)
+    listed = _first(loaded.files, rendered.frame, profile.result_bytes // 2)
+    truncated = loaded.files_truncated or len(listed) < len(loaded.files)
+    taken = _size(rendered.frame(_mark(ref, length), listed, truncated))
+    rest = rendered.body[offset:].encode("utf-8", "surrogatepass")
+    part = rest[: max(profile.result_bytes - taken, 4)].decode("utf-8", "ignore")
+    end = offset + len(part)
+    marked = part + _mark(ref, end) if end < length else part
+    return Page(rendered.frame(marked, listed, truncated), False, offset, end if end < length else None)
+
+
+class Page(NamedTuple):
+    """A text as it is sent: whole, or from an offset to the next one; None if it goes to the end."""
+
+    text: str
+    whole: bool
+    offset: int
+    next_offset: int | None
+
+
+def _mark(ref: str, offset: int) -> str:
+    return f"\n[cut; ref={ref}; the rest: skill_load with offset={offset}]"
+
+
+def _first(paths: Sequence[str], frame: Frame, most: int) -> Sequence[str]:
+    """Return as many paths as a frame can list in this many bytes."""
+    low, high = 0, len(paths)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if _size(frame("", paths[:middle], True)) <= most else (low, middle - 1)
+    return paths[:low]
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def as_follow_up(loaded: LoadedSkill, arguments: str) -> Rendered:

@@ -2,18 +2,22 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.catalog.load import LoadedSkill
-from skillshelf.config.profile import Profile
-from skillshelf.core.text import attribute, cut, path_text, visible
+from skillshelf.config.profile import Profile, SearchForm
+from skillshelf.core.limits import DESCRIPTION_SHOWN
+from skillshelf.core.text import attribute, cut, field, fold, path_text, plural, visible
 from skillshelf.core.values import CatalogSkill, Diagnostic
-from skillshelf.errors import ErrorCode
+from skillshelf.errors import ErrorCode, SkillError
+from skillshelf.session.render import Page, base_directory
 from skillshelf.session.tools import ToolError, ToolResult
 
 if TYPE_CHECKING:
     from skillshelf.sandbox.run import Run
+    from skillshelf.search.query import SearchReport
 
 __all__ = [
     "ERROR_CODES",
@@ -29,6 +33,7 @@ __all__ = [
     "recorded_text",
     "reminder_result",
     "run_result",
+    "search_result",
     "with_warnings",
 ]
 
@@ -131,11 +136,12 @@ def _load_data(loaded: LoadedSkill, ref: str, *, already_loaded: bool) -> dict[s
     }
 
 
-def reminder_result(loaded: LoadedSkill, ref: str) -> ToolResult:
+def reminder_result(loaded: LoadedSkill, ref: str, profile: Profile) -> ToolResult:
     """Return the result of a load whose text is already in the context."""
+    again = " For its text again: skill_load with offset=0." if "skill_load" in profile.tools else ""
     text = (
         f'<skill_context_reminder name="{attribute(loaded.skill.name)}" path="{path_text(loaded.skill.path)}" '
-        f'ref="{attribute(ref)}">This skill is already loaded and has not changed.</skill_context_reminder>'
+        f'ref="{attribute(ref)}">This skill is already loaded and has not changed.{again}</skill_context_reminder>'
     )
     return ToolResult(True, text, _load_data(loaded, ref, already_loaded=True))
 
@@ -155,7 +161,7 @@ class ShownSkill(NamedTuple):
     warnings: tuple[Diagnostic, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
+        """Return the JSON form, with the digest of all files of the skill as they are now."""
         return {
             "skill": self.loaded.skill.to_dict(),
             "text": self.text,
@@ -163,20 +169,31 @@ class ShownSkill(NamedTuple):
             "files_truncated": self.loaded.files_truncated,
             "digest": self.loaded.digest,
             "warnings": [warning.to_dict() for warning in self.warnings],
+            **_tree_of(self.loaded),
         }
 
 
-def cut_result(text: str, ref: str, profile: Profile) -> str:
-    """Cut a text to the profile's limit and add the reference of the whole text."""
+def _tree_of(loaded: LoadedSkill) -> dict[str, str | None]:
+    """Return the members about the tree of a skill; no digest where it cannot be read."""
+    from skillshelf.catalog.tree import skill_tree
+
+    try:
+        tree = skill_tree(loaded.skill.real_dir)
+    except SkillError:
+        return {"tree": None}
+    return {"tree": tree.digest, **({"tree_problem": tree.problem} if tree.problem else {})}
+
+
+def cut_result(text: str, ref: str, profile: Profile, rest: str = "") -> str:
+    """Cut a text to the profile's limit and add the reference of the whole text, and how to get the `rest`."""
     data = text.encode()
-    if len(data) <= profile.result_bytes:
+    if len(data) <= profile.result_bytes or "skill_load" not in profile.tools:
         return text
-    return data[: profile.result_bytes].decode("utf-8", "ignore") + f"\n[cut; ref={ref}]"
+    return data[: profile.result_bytes].decode("utf-8", "ignore") + f"\n[cut; ref={ref}{rest}]"
 
 
-def load_result(loaded: LoadedSkill, text: str, ref: str, profile: Profile, *, root: Callable[[], str]) -> ToolResult:
-    """Return the result of a load in the profile's form; only an envelope needs `root`, for relative paths."""
-    content = cut_result(text, ref, profile)
+def load_result(loaded: LoadedSkill, sent: Page, ref: str, profile: Profile, *, root: str) -> ToolResult:
+    """Return the result of a load in the profile's form; `root` is that of the project, for relative paths."""
     data: dict[str, Any]
     if profile.load_form == "skill-activated":
         data = {
@@ -191,15 +208,80 @@ def load_result(loaded: LoadedSkill, text: str, ref: str, profile: Profile, *, r
     elif profile.load_form == "envelope":
         data = {
             "name": loaded.skill.name,
-            "base_dir": os.path.relpath(loaded.skill.dir, root()),
-            "content": content,
+            "base_dir": base_directory(loaded, root),
+            "content": sent.text,
             "path": loaded.skill.path,
         }
-        if content != text:
-            data |= {"truncated": True, "ref": ref}
     else:
         data = _load_data(loaded, ref, already_loaded=False)
-    return ToolResult(True, content, data)
+    if not sent.whole:
+        data |= {"truncated": sent.next_offset is not None, "offset": sent.offset, "next_offset": sent.next_offset}
+    return ToolResult(True, sent.text, data)
+
+
+_NEXT_STEPS: Mapping[str, str] = {
+    "NOT_FOUND": "Check the name against the list of available skills and try again",
+    "ACCESS_DENIED": "Do not try again: ask the user to allow it, or use another skill",
+    "PERMISSION_DENIED": "Check the permissions of the file, or ask the user to; another name will not help",
+    "INVALID_PARAM": "Check the parameters of the tool and try again",
+    "INTERNAL_ERROR": "Check the file named here, or ask the user to correct it, then try again",
+    "EXECUTION_ERROR": "Check that the file can be read, and try again",
+    "CONFLICT": "Use the path of one of them, or ask the user which one is meant",
+}
+"""What to do after each error; the protocol requires a message that names a next step."""
+
+
+def search_result(report: "SearchReport", profile: Profile, *, nothing: str) -> ToolResult:
+    """Return search results in the profile's form; `nothing` is the text if there are none."""
+    text = SEARCH_FORMS[profile.search_form](report, profile) if report.results else nothing
+    return ToolResult(True, "\n".join([text, *(f"({note})" for note in report.notes)]), report.to_dict())
+
+
+def _shown_of(report: "SearchReport") -> str:
+    """Return how many skills are shown, and of how many."""
+    if not report.truncated:
+        return f"{plural(len(report.results), 'skill')} found"
+    of = f"{len(report.results)} of {report.total}" if report.total else f"the best {len(report.results)} of more"
+    return f"{of} skills shown; a larger limit or a narrower query shows others"
+
+
+def _number(score: float) -> str:
+    return f"{score:.4f}".rstrip("0").rstrip(".")
+
+
+def _numbered_results(report: "SearchReport", profile: Profile) -> str:
+    names = Counter(result.skill.name for result in report.results)
+    lines = [f"{_shown_of(report)}:"]
+    for number, (score, reason, skill) in enumerate(report.results, 1):
+        description = cut(fold(skill.description), DESCRIPTION_SHOWN)
+        lines.append(f"{number}. {fold(skill.name)} ({skill.scope}, {reason}, score {_number(score)}): {description}")
+        if "path" in profile.load_by or names[skill.name] > 1:
+            lines.append(f"   path: {visible(skill.path)}")
+    return "\n".join(lines)
+
+
+def _search_element(report: "SearchReport", profile: Profile) -> str:
+    truncated = "true" if report.truncated else "false"
+    lines = [f'<skill_search_results count="{len(report.results)}" truncated="{truncated}">']
+    for score, reason, skill in report.results:
+        lines += [
+            "  <skill>",
+            f"    <name>{field(skill.name)}</name>",
+            f"    <description>{field(cut(fold(skill.description), DESCRIPTION_SHOWN))}</description>",
+            f"    <path>{path_text(skill.path)}</path>",
+            f"    <scope>{field(skill.scope)}</scope>",
+            f"    <reason>{reason}</reason>",
+            f"    <score>{_number(score)}</score>",
+            "  </skill>",
+        ]
+    note = [f"  <note>{_shown_of(report)}.</note>"] if report.truncated else []
+    return "\n".join([*lines, *note, "</skill_search_results>"])
+
+
+SEARCH_FORMS: Mapping[SearchForm, Callable[["SearchReport", Profile], str]] = {
+    "numbered": _numbered_results,
+    "elements": _search_element,
+}
 
 
 def in_envelope(
@@ -214,16 +296,14 @@ def in_envelope(
         code = _ENVELOPE_CODES[result.error.code]
         if cause is not None:
             code = "PERMISSION_DENIED" if isinstance(cause, PermissionError) else "EXECUTION_ERROR"
-        # The protocol requires a message that names a next step.
-        message = result.error.message.rstrip(".")
-        message += ". Check the name against the list of available skills and try again."
+        message = f"{result.error.message.rstrip('.')}. {_NEXT_STEPS[code]}."
         whole = error_envelope(code, message, params=given, cwd=here, time_ms=time_ms)
     else:
         path = os.path.relpath(result.data["path"], root)
         data = {key: value for key, value in result.data.items() if key != "path"}
         text = f"Loaded skill '{data['name']}'."
         if data.get("truncated"):
-            text += f" It was cut for size; use the reference {data['ref']} to recall the rest."
+            text += f" It was cut for size; use offset={data['next_offset']} for the rest."
         whole = envelope(data, text, params=given, cwd=here, path=path, time_ms=time_ms)
     return result._replace(text=_as_text(whole), data=whole)
 

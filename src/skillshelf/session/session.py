@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
-from skillshelf.catalog.prompt import SYSTEM_RULES, CatalogText
+from skillshelf.catalog.prompt import LISTED_IN_TOOL, SYSTEM_RULES, CatalogText
+from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.profile import Profile
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import is_true_variable
@@ -56,6 +57,17 @@ __all__ = ["Session"]
 COMMAND = "/skill:"
 
 
+def _setting_warnings(shelf: ShelfProtocol) -> list[Diagnostic]:
+    """Return a warning if the environment variable for the budget holds no number that can be used."""
+    variable = shelf.profile.budget_env
+    given = shelf.environment.env.get(variable, "").strip() if variable else ""
+    used = shelf.settings_in_force.max_chars
+    if not variable or not given or (given.isascii() and given.isdecimal() and int(given[:18]) == used):
+        return []
+    message = f"{variable}={given[:40]!r} is no whole number of at least 1; the budget is {used} characters"
+    return [Diagnostic(variable, "setting", message, None)]
+
+
 class Session:
     """One conversation on a shelf. Safe to use from several threads and tasks; one call runs at a time.
 
@@ -78,9 +90,11 @@ class Session:
         self.shelf = shelf
         self.changes: tuple[str, ...] = ()
         self._recording = recording
+        self._effects = effects
         self._lock = SessionLock()
         rules = make_policy(policy, shelf.settings)
         self._conversation = Conversation(shelf, rules, synchronous(confirm), recording, effects, memory)
+        self._conversation.warnings += _setting_warnings(shelf)
         names = list(preload)
         self._conversation.recorder.started(
             shelf.catalog,
@@ -91,6 +105,7 @@ class Session:
             preload=names,
             restored=restored,
             memory=memory,
+            tools=_added_tools(shelf),
             client=recording.client,
             subject=recording.subject,
             per_request=recording.per_request,
@@ -166,6 +181,7 @@ class Session:
         """
         given = _joined(base, agents_context)
         with self._lock:
+            self._refresh_on_call()
             ours = self.compose_prompt(digest_of(given.encode("utf-8", "replace")), tools is None or "read" in tools)
         return _joined(given, ours)
 
@@ -178,7 +194,8 @@ class Session:
         if self.profile.catalog_condition == "always" or lists_skills:
             catalog = self.catalog_text()
         if catalog.text:
-            parts += [SYSTEM_RULES.get(self.profile.catalog_form, ""), catalog.text]
+            rules = SYSTEM_RULES.get(self.profile.catalog_form, "")
+            parts += [rules, catalog.text if self.profile.catalog_place == "prompt" else LISTED_IN_TOOL]
         if preloaded:
             parts.append(render_preloaded(preloaded).text)
         text = _joined(*parts)
@@ -190,7 +207,9 @@ class Session:
 
     def tools(self) -> list[Tool]:
         """Return the tools of the profile that the policy can allow; none if there is no skill."""
-        runs = can_run(self.policy, can_ask=self._conversation.permissions.confirm is not None)
+        with self._lock:
+            self._refresh_on_call()
+        runs = can_run(self.policy, can_ask=self._conversation.permissions.may_confirm("skill_run", self.skills))
         return tools_of(
             self.profile,
             self.skills,
@@ -351,7 +370,7 @@ class Session:
                 act.result = used.result
                 return resource_of(uri, used.skill.path, SKILL_FILE, used.loaded.data, self.profile)
             resource, ref = self._conversation.read_file(entry, uri, path=path, limit=limit)
-            act.text = partial(resource_text, resource, ref, self.profile)
+            act.text = partial(resource_text, resource, ref, self._conversation)
             return resource
 
     def search(self, query: str, *, limit: int | None = None, scope: str | None = None) -> "SearchReport":
@@ -409,6 +428,13 @@ class Session:
                     self._conversation.recorder.record("skill_deactivated", name=name, path=path)
 
     @property
+    def loaded_versions(self) -> dict[str, int]:
+        """The loaded skills whose text is still in the context: their time of change (`mtime_ms`) by path."""
+        # Without the lock: one look at the dictionary, which must not wait for a running script.
+        sent = tuple(self._conversation.sent.skills.values())
+        return {skill.path: skill.mtime_ms for skill in sent if skill.in_context and skill.whole}
+
+    @property
     def effective_allowed_tools(self) -> tuple[str, ...] | None:
         """The patterns that the active skills leave of the host's tools; None if they narrow nothing."""
         with self._lock:
@@ -423,7 +449,7 @@ class Session:
         with self._lock:
             given = dict(arguments or {})
             decision = self._conversation.decide(tool, given)
-            if not self._conversation.is_skill_tool(tool):
+            if not self._conversation.is_skill_tool(tool, given):
                 self._conversation.recorder.tool_decided(tool, given, decision)
             return decision
 
@@ -435,7 +461,7 @@ class Session:
             confirm=self._conversation.permissions.confirm,
             preload=skills,
             recording=self._recording,
-            effects=self._conversation.effects,
+            effects=self._effects,
             memory=self._conversation.memory,
         )
 
@@ -466,7 +492,8 @@ class Session:
     def record_answer(self, tool: str, verdict: str, by: str) -> None:
         """Record the answer of a person about a tool of the host that the policy left to confirm."""
         with self._lock:
-            self._conversation.recorder.record("tool_answered", tool=tool, verdict=verdict, by=by)
+            if not self._conversation.recorder.closed:
+                self._conversation.recorder.record("tool_answered", tool=tool, verdict=verdict, by=by)
 
     def warn(self, kind: str, detail: str) -> None:
         """Record a warning of the host about this conversation."""
@@ -517,7 +544,7 @@ class Session:
     def _refresh_on_call(self) -> None:
         variable = self.profile.refresh_env
         word = self.shelf.environment.env.get(variable, "true") if variable else "true"
-        if self.profile.refresh == "on-call" and is_true_variable(word):
+        if self.profile.refresh == "on-call" and is_true_variable(word) and not self._conversation.recorder.closed:
             self.shelf.refresh()
             self._conversation.record_catalog()
 
@@ -537,3 +564,10 @@ class Session:
 
 def _joined(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)
+
+
+def _added_tools(shelf: ShelfProtocol) -> list[str]:
+    """Return the tools that a host added to those of the profile."""
+    name = shelf.profile.name
+    known = shelf.settings.profiles.get(name) or SYSTEMS.get(name)
+    return [tool for tool in shelf.profile.tools if known is not None and tool not in known.tools]

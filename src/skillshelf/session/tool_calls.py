@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from skillshelf.catalog.load import ResourceAddress, near_names, parse_address
 from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.config.profile import Profile, scopes_of
-from skillshelf.core.limits import DESCRIPTION_SHOWN
-from skillshelf.core.text import cut, fold, path_text
+from skillshelf.core.text import path_text
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillError
 from skillshelf.session.conversation import Conversation, is_for_users
 from skillshelf.session.entries import ENTRIES
 from skillshelf.session.recorder import RunningCall
-from skillshelf.session.results import cut_result, failure
+from skillshelf.session.results import cut_result, failure, search_result
 from skillshelf.session.tools import ToolResult
 
 if TYPE_CHECKING:
@@ -43,7 +42,9 @@ def _load(conversation: Conversation, given: Mapping[str, Any], act: RunningCall
     name, path = given.get("name") or given.get("skillName"), given.get("path") or None
     if not name and path is None:
         return failure("invalid_params", "name or path is required")
-    return conversation.use_one("tool_load", name, path, given.get("args") or "").result
+    offset = given.get("offset")
+    whole = offset if offset is None else int(offset)
+    return conversation.use_one("tool_load", name, path, given.get("args") or "", whole).result
 
 
 def _read(conversation: Conversation, given: Mapping[str, Any], act: RunningCall) -> ToolResult:
@@ -53,13 +54,15 @@ def _read(conversation: Conversation, given: Mapping[str, Any], act: RunningCall
         return conversation.use_one("tool_read", address.name).result
     resource, ref = conversation.read_file("tool_read", uri)
     data = {key: value for key, value in resource._asdict().items() if key != "content"}
-    return ToolResult(True, resource_text(resource, ref, conversation.profile), {**data, "ref": ref})
+    return ToolResult(True, resource_text(resource, ref, conversation), {**data, "ref": ref})
 
 
-def resource_text(resource: "Resource", ref: str, profile: Profile) -> str:
+def resource_text(resource: "Resource", ref: str, conversation: Conversation) -> str:
     """Return a file as a model gets it."""
     note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
-    return note + cut_result(resource.content, ref, profile)
+    is_skill = any(skill.path == resource.path for skill in conversation.skills)
+    rest = "; the whole text: skill_load with offset=0" if is_skill else ""
+    return note + cut_result(resource.content, ref, conversation.profile, rest)
 
 
 def is_load(address: ResourceAddress, profile: Profile) -> bool:
@@ -70,19 +73,17 @@ def is_load(address: ResourceAddress, profile: Profile) -> bool:
 def _search(conversation: Conversation, given: Mapping[str, Any], act: RunningCall) -> ToolResult:
     limit = given.get("limit")
     report = search_skills(conversation, given["query"], limit if limit is None else int(limit), given.get("scope"))
-    return ToolResult(True, search_text(conversation, report), report.to_dict())
+    return _search_result(conversation, report)
 
 
 def search_text(conversation: Conversation, report: "SearchReport") -> str:
     """Return a search report as a model gets it."""
-    lines = [
-        f"{n}. {fold(r.skill.name)} ({r.reason}): {cut(fold(r.skill.description), DESCRIPTION_SHOWN)}"
-        for n, r in enumerate(report.results, 1)
-    ]
-    if not lines:
-        none = "No skill fits." if report.query.strip() else "The query is blank: describe the task in a few words."
-        lines = [none + _hidden_sentence(conversation)]
-    return "\n".join([*lines, *(f"({note})" for note in report.notes)])
+    return _search_result(conversation, report).text
+
+
+def _search_result(conversation: Conversation, report: "SearchReport") -> ToolResult:
+    nothing = "No skill fits." if report.query.strip() else "The query is blank: describe the task in a few words."
+    return search_result(report, conversation.profile, nothing=nothing + _hidden_sentence(conversation))
 
 
 def search_skills(conversation: Conversation, query: str, limit: int | None, scope: str | None) -> "SearchReport":
@@ -92,8 +93,8 @@ def search_skills(conversation: Conversation, query: str, limit: int | None, sco
         raise ConfigurationError(f"unknown scope (known: {', '.join(scopes)})")
     conversation.permissions.require("skill_search", None)
     visible = {skill.path for skill in visible_to_model(conversation.skills)}
-    return conversation.shelf.search(
-        query, limit=limit, scope=scope, model=True, keep=lambda skill: skill.path in visible
+    return conversation.effects.search(
+        conversation.shelf, query, limit=limit, scope=scope, model=True, keep=lambda skill: skill.path in visible
     )
 
 

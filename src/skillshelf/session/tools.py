@@ -1,7 +1,7 @@
 """Describe the tools that a profile offers a model, with JSON schemas, and check the arguments of calls."""
 
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.config.profile import Count, Profile, ToolName, scopes_of
@@ -42,7 +42,7 @@ class Tool(NamedTuple):
 
 
 class _Parameter(NamedTuple):
-    kind: Literal["string", "integer", "strings"]
+    kind: Literal["string", "integer", "position", "strings"]
     description: str
     required: bool = False
     may_be_blank: bool = False
@@ -58,6 +58,9 @@ _PARAMETERS: Mapping[ToolName, Mapping[str, _Parameter]] = {
         "name": _Parameter("string", "the name of the skill"),
         "path": _Parameter("string", "the path of its SKILL.md, if the name is ambiguous; it wins over the name"),
         "args": _Parameter("string", "text for the skill: what the user asked it to work on"),
+        "offset": _Parameter(
+            "position", "where a text that was cut goes on; 0 gives the text again even if it is already loaded"
+        ),
     },
     "skill_read": {
         "uri": _Parameter("string", "skill://<name>/<path of a file in the skill>", required=True),
@@ -103,8 +106,7 @@ def tools_of(
     usable = [*visible_to_model(skills), *(skill for skill in skills if skill.hidden and skill.name in requested)]
     if not usable:
         return []
-    # In this form the list of skills is part of the tool's own description.
-    catalog = prompt if profile.catalog_form == "tool-prompt" else ""
+    catalog = prompt if profile.catalog_place == "tool" else ""
     return [
         Tool(name, catalog or _DESCRIPTIONS[name], _schema(name, profile, usable))
         for name in profile.tools
@@ -130,10 +132,16 @@ def _parameters(name: ToolName, profile: Profile) -> dict[str, _Parameter]:
     return known
 
 
-_VALUES: Mapping[str, Any] = {"string": str, "integer": Count, "strings": list[str]}
+_VALUES: Mapping[str, Any] = {
+    "string": str,
+    "integer": Count,
+    "position": Annotated[int, 0],
+    "strings": list[str],
+}
 _TYPES: Mapping[str, Mapping[str, Any]] = {
     "string": {"type": "string"},
-    "integer": {"type": "integer"},
+    "integer": {"type": "integer", "minimum": 1},
+    "position": {"type": "integer", "minimum": 0},
     "strings": {"type": "array", "items": {"type": "string"}},
 }
 
@@ -143,8 +151,6 @@ def _schema(name: ToolName, profile: Profile, usable: Sequence[CatalogSkill] | N
     parameters = _parameters(name, profile)
     for key, parameter in parameters.items():
         properties[key] = {**_TYPES[parameter.kind], "description": parameter.description}
-        if parameter.kind == "integer":
-            properties[key]["minimum"] = 1
         if key == "scope":
             properties[key]["enum"] = list(scopes_of(profile))
     names = sorted({skill.name for skill in usable or ()})
