@@ -24,7 +24,7 @@ class FrameworkAgent(Protocol):
 
 
 _models: list[Any] = []
-"""Models of ADK live to the end: one that is collected in a later test closes its connections in the wrong event loop."""
+"""Models of ADK live to the end: one that is collected in a later test would close itself in the loop of that test."""
 
 
 class _AdkAgent:
