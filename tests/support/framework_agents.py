@@ -23,6 +23,10 @@ class FrameworkAgent(Protocol):
         """Return the pieces of the last streamed answer."""
 
 
+_models: list[Any] = []
+"""Models of ADK live to the end: one that is collected in a later test would close itself in the loop of that test."""
+
+
 class _AdkAgent:
     def __init__(self, target: Any, url: str, *, trim: bool = False, functions: bool = False, **options: Any) -> None:
         require("google.adk")
@@ -47,9 +51,11 @@ class _AdkAgent:
             "instruction": adk.skill_instructions(target, "You are helpful.", **options),
         }
         with_class = {"tools": [adk.SkillToolset(target, **options)], "instruction": "You are helpful."}
+        model = Gemini(model="gemini-2.5-flash", base_url=url, client_kwargs={"api_key": "none"})
+        _models.append(model)
         agent = LlmAgent(
             name="helper",
-            model=Gemini(model="gemini-2.5-flash", base_url=url, client_kwargs={"api_key": "none"}),
+            model=model,
             before_model_callback=shorten,
             before_tool_callback=note,
             **(with_functions if functions else with_class),

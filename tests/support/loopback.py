@@ -12,6 +12,8 @@ __all__ = ["serving"]
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    # For tests with many conversations at once.
+    request_queue_size = 64
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that leaves in the middle is no news."""
