@@ -189,10 +189,10 @@ def test_a_name_can_be_taken_from_the_folder(machine: Machine) -> None:
 
 def test_scope_labels_name_the_kinds_of_root(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
-    config = lab(scope_labels={"project": "workspace", "user": "home"})
+    config = lab(scope_labels={"project": "repo", "user": "custom"})
     catalog = machine.catalog("lab", config=config)
-    assert [skill.scope for skill in catalog.skills] == ["workspace"]
-    assert list(dict.fromkeys(root.scope for root in catalog.roots)) == ["workspace", "home"]
+    assert [skill.scope for skill in catalog.skills] == ["repo"]
+    assert list(dict.fromkeys(root.scope for root in catalog.roots)) == ["repo", "custom"]
 
 
 def test_simple_reading_takes_lines_and_nothing_else(machine: Machine) -> None:
@@ -241,7 +241,8 @@ def test_links_are_followed_as_the_profile_says(machine: Machine, links: str, li
         ("filters = ['nonsense']", 2, "filters[0]", "must be one of source, ignored, include"),
         ("order = ['age']", 2, "order[0]", "must be one of name, root, scope, path"),
         ("scope_labels = ['x']", 2, "scope_labels", "must be a table"),
-        ("scope_labels = {project = 5}", 2, "scope_labels.project", "must be text"),
+        ("scope_labels = {project = 5}", 2, "scope_labels.project", "must be one of repo, project, user"),
+        ("scope_labels = {project = 'system'}", 2, "scope_labels.project", "must be one of repo, project, user"),
         ("name_pattern = '('", 2, "name_pattern", "is not a valid regular expression"),
         ("summary = 5", 2, "summary", "must be text"),
         ("rules = []", 2, "rules", "must be a table"),
