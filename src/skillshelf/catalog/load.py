@@ -21,7 +21,7 @@ from skillshelf.core.limits import (
     SKILL_FILE_BYTES,
 )
 from skillshelf.core.text import cut, fold, visible
-from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, Filtered, Shadowed
+from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, Filtered, RejectedFile, Shadowed
 from skillshelf.errors import (
     AmbiguousSkill,
     FileReadError,
@@ -285,7 +285,8 @@ def omissions_of(
 def _names_of(omission: OmittedFile) -> tuple[str | None, ...]:
     """Return what an omitted file may be called: the name of its folder, and the name in its frontmatter."""
     folder, file = os.path.split(omission.path)
-    return omission.name, os.path.basename(folder) if file == SKILL_FILE else None, omission.entry.name
+    written = omission.entry.name if isinstance(omission.entry, RejectedFile) else None
+    return omission.name, os.path.basename(folder) if file == SKILL_FILE else None, written
 
 
 def near_names(name: str, skills: Sequence[CatalogSkill]) -> list[str]:

@@ -9,7 +9,7 @@ from skillshelf.catalog.discovery import Repeat
 from skillshelf.catalog.document import DEFAULT_OPTIONS, ParsedFrontmatter, body, parse, parse_options, reads_alike
 from skillshelf.catalog.rules import check, description_of, name_of, placed
 from skillshelf.config.profile import Profile
-from skillshelf.core.values import Candidate, CatalogSkill, Diagnostic, Finding, Root, Shadowed
+from skillshelf.core.values import Candidate, CatalogSkill, Diagnostic, Finding, RejectedFile, Root, Shadowed
 
 __all__ = ["parse_candidate", "parse_repeat", "read_document"]
 
@@ -41,8 +41,8 @@ def parse_candidate(candidate: Candidate, context: BuildContext) -> CatalogSkill
         diagnostics.errors.append(Diagnostic(candidate.path, "internal", f"{type(error).__name__}: {error}"))
         return None
     if findings and not _apply_severities(findings, document, candidate.path, root, profile, diagnostics):
-        rejected = diagnostics.errors[-1]
-        diagnostics.errors[-1] = rejected._replace(name=_written_name(document, candidate.head))
+        rejected = diagnostics.errors[-1] = RejectedFile(*diagnostics.errors[-1])
+        rejected.name = _written_name(document, candidate.head)
         return None
     fields = document.fields
     description = description_of(fields)

@@ -18,6 +18,7 @@ __all__ = [
     "Finding",
     "Grade",
     "Hidden",
+    "RejectedFile",
     "Root",
     "RootReport",
     "Scope",
@@ -89,17 +90,22 @@ class Finding(NamedTuple):
 
 
 class Diagnostic(NamedTuple):
-    """A finding at its path, as a catalog reports it; `name` is the name in a rejected file, if it has one."""
+    """A finding at its path, as a catalog reports it."""
 
     path: str
     rule: str
     message: str
     line: int | None = None
-    name: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
-        return {"path": self.path, "rule": self.rule, "message": self.message, "line": self.line}
+        return self._asdict()
+
+
+class RejectedFile(Diagnostic):
+    """The finding that rejected a file, which is still known by the name that it gives itself."""
+
+    name: str | None = None
 
 
 class Root(NamedTuple):
