@@ -210,11 +210,11 @@ class Shelf:
     ) -> "Session":
         """Open a conversation on this shelf.
 
-        Its events are appended to the `journal` and passed to `on_event`. `keep` stores loaded contents by the
-        journal, so that it can be replayed after they changed. `memory` decides when a second load is only a reminder:
-        while this session remembers it, while the messages of a call hold it, or never (`none`).
-        `client`, `subject` and `per_request` only go to the journal: the client program and the person that a server
-        serves, and whether this session is a single request.
+        Its events are appended to the `journal` and passed to `on_event`. `keep` stores all inputs by the
+        journal, so that it can be replayed where the skills are changed or gone. `memory` decides when a
+        second load is only a reminder: while this session remembers it, while the messages of a call hold it, or never
+        (`none`). `client`, `subject` and `per_request` only go to the journal: the client program and the person that
+        a server serves, and whether this session is a single request.
         """
         from skillshelf.session.recorder import RecordingOptions
         from skillshelf.session.session import Session
@@ -269,17 +269,27 @@ def replay(
     env: Mapping[str, str] | None = None,
     config: str | Mapping[str, Any] | None = None,
     trust: Literal["all", "ask"] = "ask",
+    against: Literal["kept", "disk"] | None = None,
     kept: bool = True,
 ) -> "Replay":
-    """Rebuild the sessions of a journal from its events, and repeat them on today's disk.
+    """Rebuild the sessions of a journal from its events, and repeat them.
 
-    Profile, policy and answers come from the journal; the working directory too, unless `cwd` names another. A
-    project's own configuration counts only if its folder is trusted, or with `trust="all"`. Contents that were
-    kept by the journal replace files that changed since, unless `kept` is False.
+    Profile, policy and answers come from the journal. With `against="kept"` everything else comes from the inputs that
+    were kept by the journal, and nothing from today's disk; with `"disk"` it comes from there, which shows what is
+    different today. Without it the kept inputs count where there are some. A session of version 0.1 kept contents only,
+    which replace files that changed since.
+
+    On the disk the working directory is that of the journal unless `cwd` names another, and a project's own
+    configuration counts only if its folder is trusted, or with `trust="all"`. `kept=False` is another way to say
+    `against="disk"`.
     """
     from skillshelf.session.replay import replay_journal
 
-    return replay_journal(path, Shelf, cwd=cwd, home=home, env=env, config=config, trust=trust, kept=kept)
+    if against not in (None, "kept", "disk"):
+        raise ConfigurationError(f"against is kept or disk, not {against!r}")
+    if not kept:
+        against = "disk"
+    return replay_journal(path, Shelf, cwd=cwd, home=home, env=env, config=config, trust=trust, against=against)
 
 
 def _is_count(text: str) -> bool:

@@ -379,3 +379,37 @@ def test_preloaded_and_read_skills_are_active_in_the_conversation(machine: Machi
     _, active, _ = prompted(player, create={"shelf": machine.shelf("standard"), "preload": ["deploy"]})
 
     assert active == ["deploy", "review"]
+
+
+@pytest.mark.req("S-73")
+def test_a_tool_that_activates_a_skill_in_the_registry_has_it_in_the_next_request(here: Machine) -> None:
+    registry = SkillRegistry()
+    player = Player(("use_pdf", {}))
+
+    def use_pdf() -> str:
+        """Activate the skill."""
+        registry.activate("pdf")
+        return "ok"
+
+    _, active, _ = prompted(player, create={"policy": "full-auto"}, skill_registry=registry, tools=[use_pdf])
+
+    assert active == ["pdf"]
+    assert [PDF in text for text in player.instructions] == [False, True]
+
+
+def test_a_read_of_the_user_and_that_of_the_profile_are_one_tool(machine: Machine) -> None:
+    write_skill(machine.repo / ".omp/skills", "deploy")
+    (machine.repo / "notes.txt").write_text("notes")
+    player = Player(("read", {"file": "skill://deploy"}), ("read", {"file": str(machine.repo / "notes.txt")}))
+
+    def read(file: str) -> str:
+        """Read a file."""
+        return Path(file).read_text()
+
+    create: dict[str, Any] = {"shelf": machine.shelf("omp"), "policy": {"allow": [{"tool": "read"}]}}
+    _, active, _ = prompted(player, create=create, tools=[read], permission=lambda *asked: True)
+
+    assert [*player.tools[0]] == ["read"]
+    assert "# deploy" in player.answers[0]
+    assert player.answers[1] == "notes"
+    assert active == ["deploy"]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.trees import Machine, write_skill
 
+import skillshelf
 from skillshelf import ConfigurationError, Shelf
 from skillshelf.adapters.conversations import (
     Conversations,
@@ -19,6 +20,7 @@ from skillshelf.adapters.conversations import (
     seen_result,
     seen_text,
 )
+from skillshelf.journal.file import verify
 
 NARROW = "---\nname: narrow\ndescription: Reads only.\nallowed-tools: Read\n---\n# narrow\nOnly read.\n"
 POLICY = {"allow": [{"tool": "Bash"}, {"tool": "Read"}]}
@@ -188,6 +190,7 @@ def test_a_skill_in_the_messages_is_active_by_whatever_name_its_tool_was_called(
     ("profile", "tool", "arguments"),
     [
         ("standard", "skill_read", {"uri": "skill://narrow"}),
+        ("standard", "skill_read", {"uri": "skill://narrow/SKILL.md"}),
         ("swiftagent", "activate_skill", {"skillName": "narrow"}),
         ("mycodeagent", "Skill", {"name": "narrow", "args": "x"}),
         ("omp", "read", {"path": "skill://narrow"}),
@@ -349,3 +352,38 @@ def test_a_session_whose_opening_fails_leaves_nothing_behind(machine: Machine) -
     for _ in range(2):
         with pytest.raises(ConfigurationError, match="absent"):
             conversations.session_for(key="a")
+
+
+def test_a_file_that_looks_like_the_text_of_another_skill_does_not_make_that_one_active(machine: Machine) -> None:
+    shelf = shelf_with_skills(machine, "other")
+    text = shelf.session().call("skill_load", {"name": "narrow"}).text
+    (machine.home / ".agents/skills/other/trap.md").write_text(text)
+    arguments = {"uri": "skill://other/trap.md"}
+    assert shelf.session().call("skill_read", arguments).text == text
+
+    seen = [seen_call("c1", "skill_read", arguments), seen_result("c1", text), seen_result("orphan", text)]
+
+    assert Conversations(shelf).session_for(items=seen).active == ()
+
+
+@pytest.mark.req("K-59")
+def test_the_journal_of_conversations_replays_without_a_difference(machine: Machine) -> None:
+    journal = machine.base / "run.jsonl"
+    first = Conversations(shelf_with_skills(machine, "tea"), journal=journal)
+    chats = [Chat(first, f"Hello, {n}.") for n in range(2)]
+    for chat in chats:
+        chat.load("narrow", "c1")
+        chat.load("narrow", "c2")
+        chat.items = chat.items[-2:]
+        chat.load("narrow", "c3")
+    first.close()
+    again = Chat(Conversations(machine.shelf(), journal=journal), "Go on.", *chats[0].items)
+    again.load("tea", "c4")
+    assert again.session.active == ("narrow", "tea")
+
+    replay = skillshelf.replay(journal, home=machine.home, env={"HOME": str(machine.home)})
+
+    assert replay.differences == ()
+    assert verify(str(journal)).problems == ()
+    # Each list that was trimmed is a conversation of its own, because nothing proves whose it was.
+    assert len(sessions_in(journal)) == 5

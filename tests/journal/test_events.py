@@ -75,6 +75,7 @@ ACTS: dict[str, tuple[Callable[[Session], object], list[str]]] = {
     ),
     "a prompt": (lambda s: s.system_prompt("You are helpful."), ["prompt_composed"]),
     "a tool of the host": (lambda s: s.decide("Bash", {"command": "ls"}), ["tool_decided"]),
+    "an answer about a tool of the host": (lambda s: s.record_answer("Bash", "allow", "user"), ["tool_answered"]),
     "a tool of ours": (lambda s: s.decide("skill_load", {"name": "deploy"}), []),
     "a mention": (
         lambda s: s.resolve_mentions("use $deploy"),
@@ -310,7 +311,7 @@ def test_a_journal_fits_its_schema_and_its_events_come_back_equal(machine: Machi
     validator = Draft202012Validator(SCHEMAS["event"])
     assert [error.message for entry in records for error in validator.iter_errors(entry)] == []
     assert [parse_event(entry) for entry in records] == events
-    silent = {"tool_stdout", "tool_stderr", "skill_deactivated"}
+    silent = {"tool_stdout", "tool_stderr", "skill_deactivated", "result_dropped"}
     assert {entry["type"] for entry in records} == set(EVENTS) - silent
 
 

@@ -373,8 +373,9 @@ def test_a_changed_renderer_is_a_difference(machine: Machine, profile: str, monk
         session.call(tool, {"name": "nonsense"})
         session.load("deploy")
     assert again(machine, path, trust="all").differences == ()
-    form = {"mycodeagent": "envelope"}.get(profile, "skill-content")
-    forms: Any = {**render.FORMS, form: lambda loaded, text, arguments: render.Rendered("another text")}
+    form: Any = {"mycodeagent": "envelope"}.get(profile, "skill-content")
+    changed = render.FORMS[form]._replace(write=lambda context, body: "another text")
+    forms: Any = {**render.FORMS, form: changed}
     monkeypatch.setattr(render, "FORMS", forms)
 
     (difference,) = again(machine, path, trust="all").differences

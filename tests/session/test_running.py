@@ -151,6 +151,7 @@ def test_output_is_told_in_frames_and_a_script_that_fails_has_ended(machine: Mac
     session, _, events = asked(machine)
 
     result = session.call("skill_run", RUN)
+    text = result.text.encode()
 
     frames = [(type_of(event), payload_of(event)) for event in events if type_of(event).startswith("tool_")][1:]
     assert [
@@ -158,7 +159,7 @@ def test_output_is_told_in_frames_and_a_script_that_fails_has_ended(machine: Mac
     ] == [
         ("tool_stdout", {"tool_id": "t1", "chunk": "out\nmore\n"}),
         ("tool_stderr", {"tool_id": "t1", "chunk": "err\n"}),
-        ("tool_ended", {"tool_id": "t1", "exit_code": 3}),
+        ("tool_ended", {"tool_id": "t1", "exit_code": 3, "text_digest": digest_of(text), "text_bytes": len(text)}),
     ]
     assert result.error is not None
     assert (result.error.code, result.data["stderr"]) == ("failed", "err\n")

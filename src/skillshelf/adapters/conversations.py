@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from skillshelf.catalog.load import digest_of, parse_address
+from skillshelf.catalog.load import SKILL_FILE, digest_of, parse_address
 from skillshelf.core.limits import CONVERSATION_IDLE_SECONDS, CONVERSATIONS_KEPT
 from skillshelf.core.text import path_text
 from skillshelf.errors import ConfigurationError, SkillError
@@ -541,29 +541,31 @@ def _resume(session: Session, results: Iterable[SeenItem], calls: Mapping[str, S
 
 
 def _skill_path(session: Session, result: SeenItem, call: SeenItem | None) -> str | None:
-    """Return the path of the skill whose text this result is; None if it is anything else."""
-    if call is not None:
-        # A framework or a server may have put a name of its own before that of the tool.
-        tools = session.profile.tools
-        named = [tool for tool in tools if call.name == tool or ("_" in tool and call.name.endswith(tool))]
-        if not named:
-            return None
-        call = call._replace(name=named[0])
-    for head in _HEADS:
+    """Return the path of the skill whose text this result is; None if it is anything else.
+
+    Only results of our own tools count, and a head only as the result of a load: any other text can be written by
+    someone who wants a skill to be active.
+    """
+    name = call.name if call is not None else result.name
+    # A framework or a server may have put a name of its own before that of the tool.
+    tools = [tool for tool in session.profile.tools if name == tool or ("_" in tool and name.endswith(tool))]
+    if not tools:
+        return None
+    what = NAMES_OF_TOOLS[tools[0]]
+    for head in _HEADS if what == "skill_load" else ():
         if match := head.match(result.text):
             places = {path_text(place): skill.path for skill in session.skills for place in (skill.path, skill.dir)}
             return places.get(match["place"])
-    return None if call is None else _path_by_call(session, result.text, call)
+    return _path_by_call(session, result.text, what, call.text) if call is not None else None
 
 
-def _path_by_call(session: Session, text: str, call: SeenItem) -> str | None:
+def _path_by_call(session: Session, text: str, what: str, arguments: str) -> str | None:
     """Return the path of a skill whose text has no head of its own: by the call, if the text is the same today."""
     try:
-        given = json.loads(call.text)
-        what = NAMES_OF_TOOLS[call.name]
+        given = json.loads(arguments)
         if what == "skill_read":
             address = parse_address(str(given.get("uri") or given.get("path")))
-            name = address.name if not address.segments else ""
+            name = address.name if address.segments in ((), (SKILL_FILE,)) else ""
         else:
             name = str(given.get("name") or given.get("skillName") or "") if what == "skill_load" else ""
         if not name:

@@ -41,6 +41,7 @@ __all__ = [
     "OmittedFile",
     "Resource",
     "ResourceAddress",
+    "SkillFolder",
     "digest_of",
     "list_files",
     "load",
@@ -160,6 +161,7 @@ def resolve(
     name: str | None = None,
     path: str | None = None,
     cwd: str = "/",
+    real_path: Callable[[str], str] = files.real_path,
     may_have: Callable[[CatalogSkill], bool] | None = None,
     catalog: Catalog | None = None,
     withheld: Callable[[str], bool] = lambda path: False,
@@ -171,7 +173,9 @@ def resolve(
     name or path without holding it, or AmbiguousSkill with the paths of all skills of that name. The reason does not
     describe a file that is `withheld`.
     """
-    found = [skill for skill in skills if skill.name == name] if path is None else _at_path(skills, path, cwd)
+    found = (
+        [skill for skill in skills if skill.name == name] if path is None else _at_path(skills, path, cwd, real_path)
+    )
     if len(found) > 1 and may_have is not None:
         found = [skill for skill in found if may_have(skill)] or found
     if len(found) > 1:
@@ -236,14 +240,16 @@ _QUOTED = 300
 """Characters of a message about a file that are quoted; it may quote the file."""
 
 
-def _at_path(skills: Sequence[CatalogSkill], path: str, cwd: str) -> list[CatalogSkill]:
+def _at_path(
+    skills: Sequence[CatalogSkill], path: str, cwd: str, real_path: Callable[[str], str]
+) -> list[CatalogSkill]:
     """Return the skill at a folder or SKILL.md, compared as found first and by its real path second."""
     wanted = _skill_file(path, cwd)
     if wanted is None:
         return []
     found = [skill for skill in skills if skill.path == wanted]
     if not found:
-        real = files.real_path(wanted)
+        real = real_path(wanted)
         found = [skill for skill in skills if skill.real_path == real]
     return found[:1]
 
@@ -451,6 +457,22 @@ class LoadedSkill(NamedTuple):
     has_assets: bool
     warnings: tuple[Diagnostic, ...]
     frontmatter: Mapping[str, Any] = {}
+    mtime_ns: int = 0
+
+
+class SkillFolder(NamedTuple):
+    """What lies beside a SKILL.md, as far as a load shows it."""
+
+    listing: Listing
+    has_scripts: bool
+    has_references: bool
+    has_assets: bool
+
+
+def _folder_of(skill: CatalogSkill, profile: Profile) -> SkillFolder:
+    listing = list_files(skill, most=profile.listed_files, most_bytes=profile.listed_bytes)
+    names = ("scripts", "references", "assets")
+    return SkillFolder(listing, *(files.kind_at(os.path.join(skill.real_dir, name)) == "folder" for name in names))
 
 
 def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
@@ -464,16 +486,17 @@ def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
     return loaded_from(skill, data, mtime_ns, profile)
 
 
-def loaded_from(skill: CatalogSkill, data: bytes, mtime_ns: int, profile: Profile) -> LoadedSkill:
-    """Return the skill with these bytes as its SKILL.md, checked again."""
+def loaded_from(
+    skill: CatalogSkill, data: bytes, mtime_ns: int, profile: Profile, *, folder: SkillFolder | None = None
+) -> LoadedSkill:
+    """Return the skill with these bytes as its SKILL.md, checked again; its folder is looked at unless it is given."""
     fields = _recheck(skill, data, profile)
     try:
         content = data.decode("utf-8-sig")
         text = body(data).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidFormat(f"not UTF-8 at byte {error.start}: {skill.path}") from None
-    listing = list_files(skill, most=profile.listed_files, most_bytes=profile.listed_bytes)
-    folders = ("scripts", "references", "assets")
+    listing, *has = folder or _folder_of(skill, profile)
     changed = Diagnostic(skill.path, "changed", "the file changed since the catalog was built; this is its new text")
     return LoadedSkill(
         skill=skill,
@@ -485,9 +508,12 @@ def loaded_from(skill: CatalogSkill, data: bytes, mtime_ns: int, profile: Profil
         files=listing.files,
         files_total=listing.total,
         files_truncated=listing.truncated,
-        **{f"has_{name}": files.kind_at(os.path.join(skill.real_dir, name)) == "folder" for name in folders},
+        has_scripts=has[0],
+        has_references=has[1],
+        has_assets=has[2],
         warnings=() if (len(data), mtime_ns) == (skill.size, skill.mtime_ns) else (changed,),
         frontmatter=fields,
+        mtime_ns=mtime_ns,
     )
 
 

@@ -377,7 +377,7 @@ def replay(path: str, values: Values) -> int:
         home=values["home"],
         config=config,
         trust="all" if values["trust"] else "ask",
-        kept=not values["disk"],
+        against="disk" if values["disk"] else values["against"],
     )
     if values["json"]:
         write(as_json({"file": path, **found.to_dict()}))
@@ -390,7 +390,7 @@ ACTIONS: Mapping[str, Action] = {
     "show": Action(show, ("session", "type", "skill", "last")),
     "verify": Action(verify, ("head",)),
     "stats": Action(stats, ("session",)),
-    "replay": Action(replay, ("disk", "trust")),
+    "replay": Action(replay, ("against", "disk", "trust")),
 }
 
 

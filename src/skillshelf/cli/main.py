@@ -98,7 +98,7 @@ _TRUST = Option("--trust", "for this run, show this project's skills to the mode
 
 _JOURNAL = (
     Option("--journal", "record what happens in this file, as events", "FILE"),
-    Option("--keep", "keep the contents of loaded files beside the journal, for `log replay`"),
+    Option("--keep", "keep all inputs beside the journal, for `log replay`"),
 )
 
 
@@ -282,7 +282,12 @@ COMMANDS: Mapping[str, Command] = {
             Option("--skill", "show: only events about this skill", "NAME"),
             Option("--last", "show: only the last N events", "N"),
             Option("--head", "verify: a sum that you kept elsewhere; its line must still be there", "SUM"),
-            Option("--disk", "replay: read the files as they are now, even if their contents were kept"),
+            Option(
+                "--against",
+                "replay: `kept` inputs (the default where there are some), or the `disk` as it is now",
+                "WHAT",
+            ),
+            Option("--disk", "replay: the same as --against=disk"),
             Option("--trust", "replay: treat the journal's project as trusted"),
         ),
         (

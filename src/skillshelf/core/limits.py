@@ -32,6 +32,7 @@ __all__ = [
     "JOURNAL_NAMES",
     "JOURNAL_PROBLEMS",
     "JOURNAL_SESSIONS",
+    "KEPT_DOCUMENT_BYTES",
     "LINKS_FOLLOWED",
     "LISTED_CHILDREN",
     "LISTED_ENTRIES",
@@ -235,6 +236,9 @@ JOURNAL_SESSIONS = 100_000
 
 JOURNAL_NAMES = 10_000
 """Skills, and tools, of one journal that are counted separately."""
+
+KEPT_DOCUMENT_BYTES = 256 * 1024 * 1024
+"""Bytes of a document with kept inputs, of which the one with a catalog is the largest: about 1 KiB for each skill."""
 
 SCRIPT_BYTES = 1024 * 1024
 """Largest script that is run."""

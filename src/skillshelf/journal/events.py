@@ -46,6 +46,7 @@ class SkillCatalogUpdated(NamedTuple):
     roots: list[dict[str, Any]]
     digest: str
     collisions: list[dict[str, Any]] = []
+    inputs: str | None = None
 
 
 ANSWER_CUT = "answer-cut"
@@ -164,8 +165,10 @@ class ToolEnded(NamedTuple):
     artifacts: list[dict[str, Any]] = []
     truncated: bool = False
     reason: str | None = None
+    output_bytes: list[int] = []
     text_digest: str | None = None
     text_bytes: int | None = None
+    inputs: str | None = None
 
 
 class ToolFailed(NamedTuple):
@@ -176,6 +179,7 @@ class ToolFailed(NamedTuple):
     error: str
     text_digest: str | None = None
     text_bytes: int | None = None
+    inputs: str | None = None
 
 
 class PromptComposed(NamedTuple):
@@ -307,6 +311,8 @@ MEMBERS: Mapping[str, str] = {
     "exit_code": "the exit status of a script; 0 for any other tool",
     "folder_digest": "in journals of 0.1: SHA-256 over all files below `scripts/`; `tree` replaces it",
     "frontmatter": "every field of the frontmatter, unknown ones included",
+    "inputs": "SHA-256 of the document with the inputs, in the folder by the journal, if they are kept: the catalog "
+    "and the configuration, or the results of reads and searches of a call",
     "key": "the field of the frontmatter",
     "kind": "the rule of a warning; the subject of a proposal",
     "memory": "what decides that a text is still in the context: the `session` (also if the member is missing), the "
@@ -315,6 +321,7 @@ MEMBERS: Mapping[str, str] = {
     "name": "the name of the skill; of `tool_started` the tool",
     "names": "the skills that the text names",
     "omitted": "the number of skills that the budget left out of the catalog in the prompt",
+    "output_bytes": "if the output was cut: the sizes of the whole standard output and standard error",
     "path": "the `SKILL.md` as found; of `skill_read` the file",
     "per_request": "true if the session is one request, because the transport has no sessions",
     "policy": "the policy with all its rules",

@@ -5,20 +5,17 @@ permission, loads it, records what happened and returns the result. `ENTRIES` sa
 """
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf.catalog import load as loader
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
 from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_model
-from skillshelf.config.profile import Profile
-from skillshelf.config.settings import Settings, Trust
 from skillshelf.core import files
-from skillshelf.core.environment import Environment
 from skillshelf.core.limits import OUTPUT_BLOCK, RESOURCE_BYTES
 from skillshelf.core.text import fold, is_false
-from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
+from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,
@@ -31,7 +28,7 @@ from skillshelf.errors import (
     SkillsDisabled,
     kind_of,
 )
-from skillshelf.session.effects import Effects, real_effects
+from skillshelf.session.effects import Effects, ShelfProtocol, real_effects
 from skillshelf.session.entries import ENTRIES, EntryName, EntrySteps, PermissionStep
 from skillshelf.session.permissions import NAMES_OF_TOOLS, Permissions
 from skillshelf.session.policy import (
@@ -55,7 +52,6 @@ if TYPE_CHECKING:
     from skillshelf.catalog.load import Resource
     from skillshelf.journal.events import Mode
     from skillshelf.sandbox.run import OnOutput, Run
-    from skillshelf.search.query import SearchReport
 
 __all__ = [
     "Conversation",
@@ -85,6 +81,10 @@ class SentSkill(NamedTuple):
     ref: str
     in_context: bool
     whole: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form, in which a version that was sent whole needs no word about it."""
+        return {key: value for key, value in self._asdict().items() if key != "whole" or not value}
 
     def is_version(self, loaded: LoadedSkill, arguments: str) -> bool:
         """Return True if this version was sent; a changed time counts as much as a changed text."""
@@ -159,7 +159,7 @@ class SentTexts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON value that `from_dict` reads."""
-        return {"loaded": [sent._asdict() for sent in self.skills.values()], "texts": dict(self._texts)}
+        return {"loaded": [sent.to_dict() for sent in self.skills.values()], "texts": dict(self._texts)}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> "SentTexts":
@@ -212,58 +212,6 @@ class Proposal(NamedTuple):
     rule: str | None
 
 
-class ShelfProtocol(Protocol):
-    """The part of a shelf that a conversation uses; `skillshelf.Shelf` has it."""
-
-    @property
-    def profile(self) -> Profile:
-        """The profile of the system."""
-
-    @property
-    def environment(self) -> Environment:
-        """The folders and environment variables."""
-
-    @property
-    def settings(self) -> Settings:
-        """The configuration."""
-
-    @property
-    def settings_in_force(self) -> Settings:
-        """The configuration with the budget from the environment."""
-
-    @property
-    def trust(self) -> Trust:
-        """The trust rule: whose skills are visible to a model."""
-
-    @property
-    def catalog(self) -> Catalog:
-        """The skills, and the files that are not in the catalog with their reasons."""
-
-    @property
-    def project_root(self) -> str:
-        """The repository, or the working directory."""
-
-    def search(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        scope: str | None = None,
-        model: bool = False,
-        keep: Callable[[CatalogSkill], bool] | None = None,
-    ) -> "SearchReport":
-        """Return the skills that match a query."""
-
-    def load(self, name: str | None = None, *, path: str | None = None) -> LoadedSkill:
-        """Return one skill with its text."""
-
-    def prompt(self) -> str:
-        """Return the catalog text for a model."""
-
-    def refresh(self) -> bool:
-        """Scan again and return True if anything changed."""
-
-
 class UsedSkill(NamedTuple):
     """A skill that was used; a mention has no loaded skill, and an entry without text has an empty result."""
 
@@ -300,8 +248,8 @@ class Conversation:
         self.preloaded: list[LoadedSkill] = []
         self.warnings: list[Diagnostic] = []
         self.proposals: tuple[Proposal, ...] = ()
-        self.effects = effects or real_effects()
         self.recorder = open_recorder(recording, self.explain)
+        self.effects = self.recorder.taped(effects or real_effects())
         self.permissions = Permissions(
             policy,
             confirm,
@@ -334,7 +282,7 @@ class Conversation:
 
     def record_catalog(self) -> None:
         """Record the catalog if it changed since it was last recorded."""
-        self.recorder.catalog_updated(self.shelf.catalog, lambda: self.catalog_text().text)
+        self.recorder.catalog_updated(self.shelf, lambda: self.catalog_text().text)
 
     def require_open(self) -> None:
         """Raise if the session is closed; otherwise record the catalog if it changed."""
@@ -365,6 +313,7 @@ class Conversation:
             cwd=self.shelf.environment.cwd,
             may_have=None if is_shown else lambda skill: self._may_have(skill, permission),
             catalog=self.shelf.catalog,
+            real_path=self.effects.real_path,
             withheld=(lambda path: False) if is_shown else self._is_withheld,
         )
 
@@ -381,11 +330,7 @@ class Conversation:
         """Return True if a file lies in a folder of skills that the user has not trusted."""
         if self.shelf.trust == "all":
             return False
-        from skillshelf.catalog.search_roots import resolve_roots
-
-        shelf = self.shelf
-        roots = resolve_roots(shelf.profile, shelf.environment, shelf.settings, trust=shelf.trust).roots
-        return any(not root.trusted and files.is_inside(path, root.path) for root in roots)
+        return any(files.is_inside(path, root) for root in self.effects.untrusted_roots(self.shelf))
 
     # One sequence for every entry -----------------------------------------------------------------
 
@@ -619,7 +564,7 @@ class Conversation:
         """Return the skill whose SKILL.md a path in a skill leads to: itself, one inside it, or None."""
         if not segments or tuple(segments) == (SKILL_FILE,):
             return skill
-        real = files.real_path(os.path.join(skill.real_dir, *segments))
+        real = self.effects.real_path(os.path.join(skill.real_dir, *segments))
         return next((other for other in (skill, *self.skills) if other.real_path == real), None)
 
     def _read_instructions(
@@ -670,6 +615,7 @@ class Conversation:
             "artifacts": [self.effects.artifact(run.artifact)] if run.artifact else [],
             "truncated": run.truncated,
             "reason": run.reason,
+            "output_bytes": [run.stdout_bytes, run.stderr_bytes] if run.truncated else [],
         }
         # One stream after the other in blocks of one size, so that equal outputs leave equal events.
         for event, data in (("tool_stdout", run.stdout), ("tool_stderr", run.stderr)):
@@ -686,13 +632,15 @@ class Conversation:
             return None
         return effective_tools(self.permissions.policy, [_window(loaded) for loaded in active])
 
-    def is_skill_tool(self, tool: str) -> bool:
-        """Return True for a tool of ours, False for one of the host."""
+    def is_skill_tool(self, tool: str, given: Mapping[str, Any]) -> bool:
+        """Return True for a call of a tool of ours, False for one of the host; many hosts have a `read` too."""
+        if tool == "read" and not any(str(value).startswith("skill://") for value in given.values()):
+            return False
         return tool in (*self.profile.tools, "skill_load", "skill_read", "skill_run", "skill_search")
 
     def decide(self, tool: str, given: Mapping[str, Any]) -> Decision:
         """Return the policy's decision on a call of any tool."""
-        if not self.is_skill_tool(tool):
+        if not self.is_skill_tool(tool, given):
             return decide_tool(self.permissions.policy, tool, given, self._windows())
         rule = NAMES_OF_TOOLS[tool]
         if rule == "skill_search":

@@ -5,22 +5,23 @@ effects that run nothing and write nothing.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from skillshelf.catalog import load as loader
 from skillshelf.catalog.load import LoadedSkill, Resource, read_resource
 from skillshelf.catalog.tree import SkillTree, skill_tree
 from skillshelf.config.profile import Profile
-from skillshelf.config.settings import PermissionRule
+from skillshelf.config.settings import PermissionRule, Settings, Trust
 from skillshelf.core import files
 from skillshelf.core.environment import Environment
-from skillshelf.core.values import CatalogSkill
+from skillshelf.core.values import Catalog, CatalogSkill
 
 if TYPE_CHECKING:
     from skillshelf.config.approvals import Approval
     from skillshelf.sandbox.run import Run, Script
+    from skillshelf.search.query import SearchReport
 
-__all__ = ["Answer", "Effects", "find_script", "read_now", "real_effects"]
+__all__ = ["Answer", "Effects", "ShelfProtocol", "find_script", "read_now", "real_effects"]
 
 
 class Answer(NamedTuple):
@@ -32,10 +33,65 @@ class Answer(NamedTuple):
     rule: PermissionRule | None
 
 
+class ShelfProtocol(Protocol):
+    """The part of a shelf that a conversation uses; `skillshelf.Shelf` has it."""
+
+    @property
+    def profile(self) -> Profile:
+        """The profile of the system."""
+
+    @property
+    def environment(self) -> Environment:
+        """The folders and environment variables."""
+
+    @property
+    def settings(self) -> Settings:
+        """The configuration."""
+
+    @property
+    def settings_in_force(self) -> Settings:
+        """The configuration with the budget from the environment."""
+
+    @property
+    def trust(self) -> Trust:
+        """The trust rule: whose skills are visible to a model."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """The skills, and the files that are not in the catalog with their reasons."""
+
+    @property
+    def project_root(self) -> str:
+        """The repository, or the working directory."""
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        scope: str | None = None,
+        model: bool = False,
+        keep: Callable[[CatalogSkill], bool] | None = None,
+    ) -> "SearchReport":
+        """Return the skills that match a query."""
+
+    def load(self, name: str | None = None, *, path: str | None = None) -> LoadedSkill:
+        """Return one skill with its text."""
+
+    def prompt(self) -> str:
+        """Return the catalog text for a model."""
+
+    def refresh(self) -> bool:
+        """Scan again and return True if anything changed."""
+
+
 class Effects(NamedTuple):
     """The functions by which a session reaches the machine."""
 
     load: Callable[[CatalogSkill, Profile], LoadedSkill]
+    search: "Callable[..., SearchReport]"
+    real_path: Callable[[str], str]
+    untrusted_roots: Callable[[ShelfProtocol], list[str]]
     read: Callable[[str, CatalogSkill, Profile, int], Resource]
     find_script: "Callable[[str, str], Script]"
     run: "Callable[..., Run]"
@@ -47,7 +103,32 @@ class Effects(NamedTuple):
 
 def real_effects() -> Effects:
     """Return the effects that use the disk and the sandbox of this machine."""
-    return Effects(loader.load, read_now, find_script, _run, _artifact, _tree, _approvals, _remember)
+    return Effects(
+        load=loader.load,
+        search=search_shelf,
+        real_path=files.real_path,
+        untrusted_roots=untrusted_roots,
+        read=read_now,
+        find_script=find_script,
+        run=_run,
+        artifact=_artifact,
+        tree=_tree,
+        approvals=_approvals,
+        remember=_remember,
+    )
+
+
+def search_shelf(shelf: ShelfProtocol, query: str, **options: Any) -> "SearchReport":
+    """Search a shelf."""
+    return shelf.search(query, **options)
+
+
+def untrusted_roots(shelf: ShelfProtocol) -> list[str]:
+    """Return the folders of skills that the user has not trusted."""
+    from skillshelf.catalog.search_roots import resolve_roots
+
+    found = resolve_roots(shelf.profile, shelf.environment, shelf.settings, trust=shelf.trust).roots
+    return [root.path for root in found if not root.trusted]
 
 
 def read_now(uri: str, skill: CatalogSkill, profile: Profile, limit: int) -> Resource:

@@ -12,6 +12,7 @@ from skillshelf.catalog.load import LoadedSkill, Resource, digest_of
 from skillshelf.core.limits import JOURNAL_ARGUMENT_BYTES, WARNINGS_TOLD
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.errors import SkillError
+from skillshelf.session.effects import Effects, ShelfProtocol
 from skillshelf.session.policy import Decision, Policy, policy_to_dict
 from skillshelf.session.results import failure
 from skillshelf.session.tools import ToolError, ToolResult
@@ -28,7 +29,7 @@ Explain = Callable[[SkillError], ToolError]
 
 
 class RecordingOptions(NamedTuple):
-    """The destination of a session's events: a file, a callback or both; `keep` stores loaded contents by the file.
+    """The destination of a session's events: a file, a callback or both; `keep` stores the inputs by the file.
 
     `client`, `subject` and `per_request` are members of `session_started`: whom a server serves, and whether the
     session is a single request.
@@ -87,6 +88,7 @@ class Recorder:
         self._journal = journal
         self._store = store
         self._as_recorded = as_recorded or (lambda text: text)
+        self._inputs: list[dict[str, Any]] | None = None
         self._prompt: tuple[str, str] | None = None
         self.mode: Mode = "manual"
         self._calls = 0
@@ -135,8 +137,9 @@ class Recorder:
         if policy.name == "full-auto":
             self.emit(PolicyWidened("full-auto", "what would need confirmation is allowed without asking"))
 
-    def catalog_updated(self, catalog: Catalog, text: Callable[[], str]) -> None:
-        """Record the catalog if it is not the one that was last recorded."""
+    def catalog_updated(self, shelf: ShelfProtocol, text: Callable[[], str]) -> None:
+        """Record the catalog of the shelf if it is not the one that was last recorded, and keep it."""
+        catalog = shelf.catalog
         if not self.on or catalog == self._catalog:
             return
         from skillshelf.journal.events import SkillCatalogUpdated, SkillWarning
@@ -149,8 +152,8 @@ class Recorder:
             for loser in catalog.shadowed
             if not loser.same_file
         ]
-        self.emit(SkillCatalogUpdated(len(catalog.skills), roots, digest_of(prompt), collisions))
-        self._keep(prompt)
+        inputs = self._keep_shelf(shelf)
+        self.emit(SkillCatalogUpdated(len(catalog.skills), roots, digest_of(prompt), collisions, inputs))
         found = [*catalog.errors, *catalog.warnings]
         names = {skill.path: skill.name for skill in catalog.skills} if found else {}
         names |= {loser.path: loser.name for loser in catalog.shadowed}
@@ -190,29 +193,33 @@ class Recorder:
         from skillshelf.journal.events import ToolEnded, ToolFailed, ToolStarted, plain
 
         self.emit(ToolStarted(act.tool_id, name, plain(args), mode, command=command))
+        self._inputs = []
         try:
             yield act
         except SkillError as error:
             explained = self._explain(error)
             text = failure(explained.code, explained.message, explained.candidates).text
-            self.emit(ToolFailed(act.tool_id, explained.code, explained.message, **self._text_members(text)))
+            self.emit(ToolFailed(act.tool_id, explained.code, explained.message, **self._end_members(text)))
             raise
         except BaseException as error:
-            self.emit(ToolFailed(act.tool_id, "failed", type(error).__name__))
+            self.emit(ToolFailed(act.tool_id, "failed", type(error).__name__, **self._end_members(None)))
             raise
         failed = act.result.error if act.result is not None else None
         if act.result is not None and failed is not None and not act.ended:
-            self.emit(ToolFailed(act.tool_id, failed.code, failed.message, **self._text_members(act.result.text)))
+            self.emit(ToolFailed(act.tool_id, failed.code, failed.message, **self._end_members(act.result.text)))
         else:
             result_text = act.result.text if act.result is not None else None
-            members = self._text_members(act.text() if act.text is not None else result_text)
+            members = self._end_members(act.text() if act.text is not None else result_text)
             self.emit(ToolEnded(act.tool_id, **{"exit_code": 0, **act.ended, **members}))
 
-    def _text_members(self, text: str | None) -> dict[str, Any]:
+    def _end_members(self, text: str | None) -> dict[str, Any]:
+        """Return the members of the end of a call: its text, and its inputs if they are kept."""
+        effects, self._inputs = self._inputs, None
+        inputs = {"inputs": self._keep_call(effects)} if effects else {}
         if text is None:
-            return {}
+            return inputs
         data = self._as_recorded(text).encode("utf-8", "replace")
-        return {"text_digest": digest_of(data), "text_bytes": len(data)}
+        return {"text_digest": digest_of(data), "text_bytes": len(data), **inputs}
 
     def prompt_composed(self, text: str, entries: int, omitted: int, base_digest: str, *, read_tool: bool) -> None:
         """Record our part of a system prompt, unless the last one that was recorded is equal."""
@@ -260,7 +267,7 @@ class Recorder:
         self.emit(PermissionDecided(tool, name, path, verdict, decision.rule, by, script, digest, tree=tree))
 
     def loaded(self, loaded: LoadedSkill, warnings: Sequence[Diagnostic]) -> None:
-        """Record that a skill was loaded, and keep its content."""
+        """Record that a skill was loaded."""
         if not self.on:
             return
         from skillshelf.journal.events import SkillLoaded
@@ -268,18 +275,14 @@ class Recorder:
         skill = loaded.skill
         found = [warning.to_dict() for warning in warnings]
         self.emit(SkillLoaded(skill.name, skill.path, skill.dir, loaded.digest, dict(loaded.frontmatter), found))
-        self._keep(loaded.data)
 
     def read(self, skill: CatalogSkill, resource: Resource, ref: str) -> None:
-        """Record that a file of a skill was read, and keep its content."""
+        """Record that a file of a skill was read."""
         if not self.on:
             return
-        from base64 import b64decode
-
         from skillshelf.journal.events import SkillRead
 
         self.emit(SkillRead(skill.name, resource.path, resource.uri, resource.digest, resource.size, ref))
-        self._keep(resource.content.encode() if resource.encoding == "utf-8" else b64decode(resource.content))
 
     def invoked(
         self, skill: CatalogSkill, args: str, *, ref: str | None, repeat: bool, tools: Sequence[str] | None
@@ -315,13 +318,44 @@ class Recorder:
 
             self.emit(EVENTS[type_name](**members))
 
-    def _keep(self, data: bytes) -> None:
-        """Store a content in the folder by the journal, under its digest."""
+    # Kept inputs ------------------------------------------------------------------------------------
+
+    def taped(self, effects: Effects) -> Effects:
+        """Return the effects, with their results kept if this session keeps its inputs."""
         if self._store is None:
-            return
+            return effects
+        from skillshelf.session.inputs import taped
+
+        return taped(effects, self._keep, self._tape)
+
+    def _tape(self, entry: dict[str, Any]) -> None:
+        """Take a result of an effect; those outside a call are no input of an event."""
+        if self._inputs is not None:
+            self._inputs.append(entry)
+
+    def _keep_call(self, effects: Sequence[dict[str, Any]]) -> str | None:
+        """Keep the inputs of a call and return the digest of their document."""
+        from skillshelf.session.inputs import KEPT_VERSION, CallInputs, as_document
+
+        return self._keep(as_document(CallInputs(KEPT_VERSION, tuple(effects))))
+
+    def _keep_shelf(self, shelf: ShelfProtocol) -> str | None:
+        """Keep the catalog and the configuration, and return the digest of their document."""
+        if self._store is None:
+            return None
+        from skillshelf.session.inputs import as_document, shelf_inputs
+
+        return self._keep(as_document(shelf_inputs(shelf)))
+
+    def _keep(self, data: bytes) -> str | None:
+        """Store a content in the folder by the journal and return its digest, or None if that failed."""
+        if self._store is None:
+            return None
         from skillshelf.core.disk_writes import keep_content
 
         try:
             keep_content(self._store, data)
         except OSError as error:
             self.problem = f"a content is not kept in {self._store}: {error.strerror}"
+            return None
+        return digest_of(data)

@@ -14,7 +14,7 @@ from skillshelf.catalog.tree import SkillTree, skill_tree
 from skillshelf.config.approvals import Approval
 from skillshelf.config.builtin_profiles import find_profile
 from skillshelf.config.profile import Profile
-from skillshelf.config.settings import Settings, Trust, load_settings
+from skillshelf.config.settings import PermissionRule, Settings, Trust, load_settings
 from skillshelf.core import files
 from skillshelf.core.disk_writes import kept_content
 from skillshelf.core.environment import Environment, make_environment
@@ -54,9 +54,10 @@ from skillshelf.journal.events import (
 )
 from skillshelf.journal.state import SessionState, state_of
 from skillshelf.session.conversation import ShelfProtocol
-from skillshelf.session.effects import Effects, find_script, read_now
+from skillshelf.session.effects import Effects, find_script, read_now, real_effects
+from skillshelf.session.inputs import KeptContents, KeptEffects, KeptInputError, KeptShelf
 from skillshelf.session.permissions import NAMES_OF_TOOLS, NOT_ASKED, NOT_REMEMBERED, SESSION_ONLY, AnswerFailed
-from skillshelf.session.policy import make_policy
+from skillshelf.session.policy import Policy, make_policy
 from skillshelf.session.recorder import RecordingOptions
 from skillshelf.session.session import Session
 from skillshelf.session.tools import check_arguments
@@ -111,7 +112,7 @@ class _RecordedEvent(NamedTuple):
 
 
 class _ReplayOptions(NamedTuple):
-    """The options of a replay; `store` is the folder of kept contents."""
+    """The options of a replay; `store` is the folder of kept inputs, None if they do not count."""
 
     open_shelf: OpenShelf
     cwd: str | None
@@ -131,12 +132,19 @@ def replay_journal(
     env: Mapping[str, str] | None = None,
     config: str | Mapping[str, Any] | None = None,
     trust: Literal["all", "ask"] = "ask",
-    kept: bool = True,
+    against: Literal["kept", "disk"] | None = None,
 ) -> Replay:
     """Rebuild the sessions of a journal and repeat them; `skillshelf.replay` documents the parameters."""
     file = os.fspath(path)
     sessions, broken = _sessions(file)
-    options = _ReplayOptions(open_shelf, _text(cwd), _text(home), env, config, trust, f"{file}.d" if kept else None)
+    store = f"{file}.d"
+    if files.kind_at(f"{store}/sha256") != "folder":
+        if against == "kept":
+            raise ConfigurationError(f"nothing was kept by this journal: there is no folder {store}/sha256")
+        against = "disk"
+    options = _ReplayOptions(
+        open_shelf, _text(cwd), _text(home), env, config, trust, None if against == "disk" else store
+    )
     differences = list(broken)
     skipped: list[str] = []
     for name, events in sessions.items():
@@ -145,8 +153,16 @@ def replay_journal(
             differences.append(Difference(events[0].line, name, "the session has no beginning in this journal"))
         elif first.restored:
             skipped.append(f"session {name}: it goes on from a snapshot, which is not in the journal")
-        elif (difference := _repeat(name, events, options)) is not None:
-            differences.append(difference)
+        elif options.store and not any(isinstance(entry.event, SkillCatalogUpdated) for entry in events):
+            skipped.append(f"session {name}: it was cut off before its inputs were kept")
+        else:
+            known: Sequence[_RecordedEvent] = events
+            if options.store and _first_inputs([entry.event for entry in events]) is not None:
+                known = _without_open_call(events)
+            if len(known) < len(events):
+                skipped.append(f"session {name}: its last call did not end, so its inputs were not kept")
+            if (difference := _repeat(name, known, options)) is not None:
+                differences.append(difference)
     states = tuple(state_of(name, [entry.event for entry in events]) for name, events in sessions.items())
     differences.sort(key=lambda difference: difference.line)
     return Replay(states[-1] if states else SessionState(), tuple(differences), states, tuple(skipped))
@@ -179,6 +195,19 @@ def _sessions(file: str) -> tuple[dict[str, list[_RecordedEvent]], list[Differen
     return sessions, broken
 
 
+def _first_inputs(events: Sequence[Event]) -> str | None:
+    """Return the document with the inputs of a session; None if it kept none."""
+    return next((event.inputs for event in events if isinstance(event, SkillCatalogUpdated)), None)
+
+
+def _without_open_call(events: Sequence[_RecordedEvent]) -> Sequence[_RecordedEvent]:
+    """Return the events up to the start of a last call that did not end; its inputs would stand at its end."""
+    starts = [number for number, entry in enumerate(events) if isinstance(entry.event, ToolStarted)]
+    if not starts or any(isinstance(entry.event, ToolEnded | ToolFailed) for entry in events[starts[-1] :]):
+        return events
+    return events[: starts[-1] + 1]
+
+
 # Repetition --------------------------------------------------------------------------------------
 
 
@@ -188,7 +217,8 @@ def _repeat(name: str, recorded: Sequence[_RecordedEvent], options: _ReplayOptio
     assert isinstance(started, SessionStarted)
     produced: list[Event] = []
     effects = _RecordedEffects([entry.event for entry in recorded], produced, options.store)
-    paths = _PathMapping.between(options.cwd, started.cwd)
+    is_kept = options.store is not None and _first_inputs(effects.events) is not None
+    paths = _PathMapping.between(None if is_kept else options.cwd, started.cwd)
     try:
         session = _begin(started, effects, options, paths)
     except (SkillError, OSError, ValueError) as error:
@@ -207,7 +237,10 @@ def _repeat(name: str, recorded: Sequence[_RecordedEvent], options: _ReplayOptio
         entry = recorded[compared]
         before = len(produced)
         if session is not None:
-            _act(session, entry.event, [later.event for later in recorded[compared:]])
+            try:
+                _act(session, entry.event, [later.event for later in recorded[compared:]])
+            except KeptInputError as error:
+                return Difference(entry.line, name, str(error), _to_dict(entry.event))
         if len(produced) == before:
             detail = f"{type_of(entry.event)} is in the journal, but the repetition gave no event"
             return Difference(entry.line, name, detail, _to_dict(entry.event))
@@ -216,21 +249,14 @@ def _repeat(name: str, recorded: Sequence[_RecordedEvent], options: _ReplayOptio
 def _begin(
     started: SessionStarted, effects: "_RecordedEffects", options: _ReplayOptions, paths: "_PathMapping"
 ) -> Session:
-    """Open a session as the journal describes it, on today's disk."""
-    cwd = options.cwd or started.cwd
-    environment = make_environment(cwd, options.home, options.env, config=options.config)
-    if not os.path.isabs(cwd) or files.kind_at(files.real_path(environment.cwd)) != "folder":
-        raise ConfigurationError(f"no such folder: {cwd}; name one with --cwd")
-    settings = load_settings(environment, trust=options.trust)
-    # Only the journal's own rules count: today's permissions say nothing about that day.
+    """Open a session as the journal describes it, with its kept inputs or on today's disk."""
     policy = make_policy(started.policy, Settings())
-    settings = settings._replace(
-        allow=(), deny=tuple(rule for rule in settings.deny if rule in policy.deny), grant_from_skills=()
-    )
-    profile = find_profile(started.profile, settings.profiles)
-    added: list[Any] = [tool for tool in started.tools if tool in NAMES_OF_TOOLS and tool not in profile.tools]
-    profile = profile._replace(tools=(*profile.tools, *added)) if added else profile
-    shelf = options.open_shelf(environment, profile, settings, started.trust)
+    shelf: ShelfProtocol
+    if options.store is not None and (first := _first_inputs(effects.events)) is not None:
+        shelf = kept = effects.use_kept(KeptContents(options.store), started, first)
+        kept.settings = kept.settings._replace(deny=_common(kept.settings, policy))
+    else:
+        shelf = _open_on_disk(started, policy, options)
     recording = RecordingOptions(
         on_event=effects.take if started.version == __version__ else effects.take_earlier,
         client=started.client,
@@ -249,38 +275,74 @@ def _begin(
     )
 
 
+def _open_on_disk(started: SessionStarted, policy: Policy, options: _ReplayOptions) -> ShelfProtocol:
+    cwd = options.cwd or started.cwd
+    environment = make_environment(cwd, options.home, options.env, config=options.config)
+    if not os.path.isabs(cwd) or files.kind_at(files.real_path(environment.cwd)) != "folder":
+        raise ConfigurationError(f"no such folder: {cwd}; name one with --cwd")
+    settings = load_settings(environment, trust=options.trust)
+    # Only the journal's own rules count: today's permissions say nothing about that day.
+    settings = settings._replace(allow=(), deny=_common(settings, policy), grant_from_skills=())
+    profile = find_profile(started.profile, settings.profiles)
+    added: list[Any] = [tool for tool in started.tools if tool in NAMES_OF_TOOLS and tool not in profile.tools]
+    profile = profile._replace(tools=(*profile.tools, *added)) if added else profile
+    return options.open_shelf(environment, profile, settings, started.trust)
+
+
+def _common(settings: Settings, policy: Policy) -> tuple[PermissionRule, ...]:
+    return tuple(rule for rule in settings.deny if rule in policy.deny)
+
+
 def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
     """Repeat the act of an event; errors are events too, and are compared as such."""
     try:
         if isinstance(event, ToolStarted):
             _call(session, event, _until_end(later))
-        elif isinstance(event, SkillMentioned):
-            session.resolve_mentions(" ".join(f"${name}" for name in (*event.names, *event.unknown)))
-        elif isinstance(event, SkillDeactivated):
-            session.deactivate(event.name)
-        elif isinstance(event, ContextCompacted):
-            session.compact()
-        elif isinstance(event, ResultDropped):
-            session.drop_result(event.tool_id, event.skills)
-        elif isinstance(event, SkillCatalogUpdated):
-            session.shelf.refresh()
-            session.record_catalog()
-        elif isinstance(event, PromptComposed):
-            session.compose_prompt(event.base_digest, event.read_tool)
-        elif isinstance(event, ToolDecided) and event.args_digest is None:
-            session.decide(event.tool, event.args if isinstance(event.args, dict) else {})
-        elif isinstance(event, ToolDecided | ToolAnswered) or _is_about_answer(event):
-            # Neither the model nor a person is asked again; and arguments that were too long for the journal cannot
-            # be decided about again.
-            session.record_event(event)
-        elif isinstance(event, SessionEnded):
-            session.close()
+        elif (repeat := _ACTS.get(type(event))) is not None:
+            repeat(session, event)
+    except KeptInputError:
+        raise
     except SkillError:
         return
 
 
-def _is_about_answer(event: Event) -> bool:
-    return isinstance(event, SkillWarning) and event.kind == ANSWER_CUT
+def _mention(session: Session, event: SkillMentioned) -> None:
+    session.resolve_mentions(" ".join(f"${name}" for name in (*event.names, *event.unknown)))
+
+
+def _refresh(session: Session, event: SkillCatalogUpdated) -> None:
+    session.shelf.refresh()
+    session.record_catalog()
+
+
+def _warn(session: Session, event: SkillWarning) -> None:
+    # The model is not called again: a warning about its answer is taken from the journal.
+    if event.kind == ANSWER_CUT:
+        session.record_event(event)
+
+
+def _decide(session: Session, event: ToolDecided) -> None:
+    if event.args_digest is None:
+        session.decide(event.tool, event.args if isinstance(event.args, dict) else {})
+    else:
+        # The arguments were too long for the journal, so the decision about them cannot be made again.
+        session.record_event(event)
+
+
+_ACTS: Mapping[type, Callable[[Session, Any], object]] = {
+    SkillMentioned: _mention,
+    SkillDeactivated: lambda session, event: session.deactivate(event.name),
+    ContextCompacted: lambda session, event: session.compact(),
+    ResultDropped: lambda session, event: session.drop_result(event.tool_id, event.skills),
+    # A person is not asked again.
+    ToolAnswered: lambda session, event: session.record_event(event),
+    SkillCatalogUpdated: _refresh,
+    PromptComposed: lambda session, event: session.compose_prompt(event.base_digest, event.read_tool),
+    ToolDecided: _decide,
+    SkillWarning: _warn,
+    SessionEnded: lambda session, event: session.close(),
+}
+"""The act behind the first event of each type; every other event belongs to the act before it."""
 
 
 def _until_end(events: Sequence[Event]) -> Sequence[Event]:
@@ -352,9 +414,10 @@ class _RecordedEffects:
 
     def __init__(self, events: Sequence[Event], produced: list[Event], store: str | None) -> None:
         self.produced = produced
-        self._events = events
+        self.events = events
         self._store = store
         self._digests: dict[str, str] = {}
+        self._kept: KeptEffects | None = None
         # A refusal is worded differently if there was no way to ask the user.
         self.can_ask = not any(isinstance(event, PermissionDecided) and event.by == "nobody" for event in events)
 
@@ -365,15 +428,32 @@ class _RecordedEffects:
     def take_earlier(self, event: Event) -> None:
         """Do so for a journal of an earlier version, in which activating or reading a SKILL.md left fewer events."""
         position = len(self.produced)
-        recorded = self._events[position] if position < len(self._events) else None
+        recorded = self.events[position] if position < len(self.events) else None
         started = next((one for one in reversed(self.produced) if isinstance(one, ToolStarted)), None)
         is_later = isinstance(event, _LATER_EVENTS) and type(event) is not type(recorded)
         if not (is_later and started is not None and NAMES_OF_TOOLS.get(started.name) in (None, "skill_read")):
             self.produced.append(event)
 
+    def use_kept(self, kept: KeptContents, started: SessionStarted, first: str) -> KeptShelf:
+        """Take everything that was kept from there, and return the shelf as it was kept."""
+        shelf = KeptShelf(
+            kept, first, self._next_catalog, cwd=started.cwd, profile=started.profile, trust=started.trust
+        )
+        self._kept = KeptEffects(kept, self._inputs_now, lambda: shelf.catalog)
+        return shelf
+
+    def _next_catalog(self) -> str | None:
+        event = next(iter(self.events[len(self.produced) :]), None)
+        return event.inputs or "(none)" if isinstance(event, SkillCatalogUpdated) else None
+
+    def _inputs_now(self) -> tuple[str, str | None]:
+        """Return the call that runs now, and the document with its inputs."""
+        end = next(iter(reversed(self._now())), None)
+        return (end.tool_id, end.inputs) if isinstance(end, ToolEnded | ToolFailed) else ("", None)
+
     def as_effects(self) -> Effects:
         """Return effects that run nothing and write nothing."""
-        return Effects(
+        effects = real_effects()._replace(
             load=self.load,
             read=self.read,
             find_script=self.find_script,
@@ -383,10 +463,11 @@ class _RecordedEffects:
             approvals=self.approvals,
             remember=self.remember,
         )
+        return effects if self._kept is None else self._kept.over(effects)
 
     def _now(self) -> Sequence[Event]:
         """Return the recorded events from here to the end of the act."""
-        return _until_end(self._events[len(self.produced) :])
+        return _until_end(self.events[len(self.produced) :])
 
     def answer(self, tool: str, name: str, reason: str) -> "bool | Literal['remember']":
         """Return the recorded answer; False if there was none."""
@@ -466,12 +547,13 @@ class _RecordedEffects:
         last = frames[-1] if frames else None
         ended = last if isinstance(last, ToolEnded) else ToolEnded("", 1)
         artifact = ended.artifacts[0].get("path") if ended.artifacts else None
+        sizes = ended.output_bytes if len(ended.output_bytes) == 2 else [len(output), len(errors)]
         return Run(
             exit_code=ended.exit_code,
             stdout=output,
             stderr=errors,
-            stdout_bytes=len(output),
-            stderr_bytes=len(errors),
+            stdout_bytes=sizes[0],
+            stderr_bytes=sizes[1],
             truncated=ended.truncated,
             artifact=str(artifact) if artifact else None,
             reason=ended.reason,
@@ -519,12 +601,12 @@ def _to_dict(event: Event) -> dict[str, Any]:
     return {"type": type_of(event), **payload_of(event)}
 
 
-_NOT_COMPARED = ("version",)
+_NOT_COMPARED = ("version", "inputs")
 _OF_VERSION = ("detail", "error", "reason", "warnings", "effective_allowed_tools", "events")
 """Members that are compared only if the journal was written by this version: sentences for people, in its wording,
 patterns of `allowed-tools` as far as it understands them, and the number of its events."""
 
-_TEXTS = ("text_digest", "text_bytes")
+_TEXTS = ("text_digest", "text_bytes", "output_bytes")
 """Members that a journal of 0.1 does not have: another version is compared only where it recorded them."""
 
 

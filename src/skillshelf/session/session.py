@@ -36,12 +36,12 @@ from skillshelf.session.tool_calls import (
     Mentions,
     check_snapshot,
     differences,
+    found_skills,
     is_load,
     mentioned_names,
     resolve_mentions,
     resource_text,
     search_skills,
-    search_text,
     take_snapshot,
 )
 from skillshelf.session.tools import Tool, ToolError, ToolResult, check_arguments, tools_of
@@ -90,6 +90,7 @@ class Session:
         self.shelf = shelf
         self.changes: tuple[str, ...] = ()
         self._recording = recording
+        self._effects = effects
         self._lock = SessionLock()
         rules = make_policy(policy, shelf.settings)
         self._conversation = Conversation(shelf, rules, synchronous(confirm), recording, effects, memory)
@@ -192,9 +193,11 @@ class Session:
         catalog = CatalogText("", 0, 0, truncated=False)
         if self.profile.catalog_condition == "always" or lists_skills:
             catalog = self.catalog_text()
-        if catalog.text:
-            rules = SYSTEM_RULES.get(self.profile.catalog_form, "")
-            parts += [rules, catalog.text if self.profile.catalog_place == "prompt" else LISTED_IN_TOOL]
+        if catalog.text and self.profile.catalog_place != "prompt":
+            parts += [SYSTEM_RULES.get(self.profile.catalog_form, ""), LISTED_IN_TOOL]
+            catalog = CatalogText("", 0, 0, truncated=False)
+        elif catalog.text:
+            parts += [SYSTEM_RULES.get(self.profile.catalog_form, ""), catalog.text]
         if preloaded:
             parts.append(render_preloaded(preloaded).text)
         text = _joined(*parts)
@@ -369,7 +372,7 @@ class Session:
                 act.result = used.result
                 return resource_of(uri, used.skill.path, SKILL_FILE, used.loaded.data, self.profile)
             resource, ref = self._conversation.read_file(entry, uri, path=path, limit=limit)
-            act.text = partial(resource_text, resource, ref, self._conversation)
+            act.text = partial(resource_text, self._conversation, resource, ref)
             return resource
 
     def search(self, query: str, *, limit: int | None = None, scope: str | None = None) -> "SearchReport":
@@ -378,7 +381,7 @@ class Session:
         given = {"query": query, **{key: value for key, value in options.items() if value is not None}}
         with self._lock, self._conversation.act("skill_search", given, mode="auto") as act:
             report = search_skills(self._conversation, query, limit, scope)
-            act.text = partial(search_text, self._conversation, report)
+            act.result = found_skills(self._conversation, report)
             return report
 
     def run(
@@ -448,7 +451,7 @@ class Session:
         with self._lock:
             given = dict(arguments or {})
             decision = self._conversation.decide(tool, given)
-            if not self._conversation.is_skill_tool(tool):
+            if not self._conversation.is_skill_tool(tool, given):
                 self._conversation.recorder.tool_decided(tool, given, decision)
             return decision
 
@@ -460,7 +463,7 @@ class Session:
             confirm=self._conversation.permissions.confirm,
             preload=skills,
             recording=self._recording,
-            effects=self._conversation.effects,
+            effects=self._effects,
             memory=self._conversation.memory,
         )
 

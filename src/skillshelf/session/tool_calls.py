@@ -24,12 +24,12 @@ __all__ = [
     "Mentions",
     "check_snapshot",
     "differences",
+    "found_skills",
     "is_load",
     "mentioned_names",
     "resolve_mentions",
     "resource_text",
     "search_skills",
-    "search_text",
     "take_snapshot",
 ]
 
@@ -54,10 +54,10 @@ def _read(conversation: Conversation, given: Mapping[str, Any], act: RunningCall
         return conversation.use_one("tool_read", address.name).result
     resource, ref = conversation.read_file("tool_read", uri)
     data = {key: value for key, value in resource._asdict().items() if key != "content"}
-    return ToolResult(True, resource_text(resource, ref, conversation), {**data, "ref": ref})
+    return ToolResult(True, resource_text(conversation, resource, ref), {**data, "ref": ref})
 
 
-def resource_text(resource: "Resource", ref: str, conversation: Conversation) -> str:
+def resource_text(conversation: Conversation, resource: "Resource", ref: str) -> str:
     """Return a file as a model gets it."""
     note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
     is_skill = any(skill.path == resource.path for skill in conversation.skills)
@@ -73,15 +73,11 @@ def is_load(address: ResourceAddress, profile: Profile) -> bool:
 def _search(conversation: Conversation, given: Mapping[str, Any], act: RunningCall) -> ToolResult:
     limit = given.get("limit")
     report = search_skills(conversation, given["query"], limit if limit is None else int(limit), given.get("scope"))
-    return _search_result(conversation, report)
+    return found_skills(conversation, report)
 
 
-def search_text(conversation: Conversation, report: "SearchReport") -> str:
+def found_skills(conversation: Conversation, report: "SearchReport") -> ToolResult:
     """Return a search report as a model gets it."""
-    return _search_result(conversation, report).text
-
-
-def _search_result(conversation: Conversation, report: "SearchReport") -> ToolResult:
     nothing = "No skill fits." if report.query.strip() else "The query is blank: describe the task in a few words."
     return search_result(report, conversation.profile, nothing=nothing + _hidden_sentence(conversation))
 
@@ -93,8 +89,8 @@ def search_skills(conversation: Conversation, query: str, limit: int | None, sco
         raise ConfigurationError(f"unknown scope (known: {', '.join(scopes)})")
     conversation.permissions.require("skill_search", None)
     visible = {skill.path for skill in visible_to_model(conversation.skills)}
-    return conversation.shelf.search(
-        query, limit=limit, scope=scope, model=True, keep=lambda skill: skill.path in visible
+    return conversation.effects.search(
+        conversation.shelf, query, limit=limit, scope=scope, model=True, keep=lambda skill: skill.path in visible
     )
 
 
