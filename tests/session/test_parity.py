@@ -295,7 +295,8 @@ def by_way_of(play: Callable[[Session, Player], None]) -> Conversation:
 
 def over_mcp(machine: Machine, edit: Callable[[], None], journal: Path) -> Shown:
     """Two clients of the MCP server over HTTP, which knows of no compaction."""
-    from support.mcps import Client, run, serving, text_of
+    from mcp import Client
+    from support.mcps import run, serving, text_of
 
     shown: list[Shown] = []
 

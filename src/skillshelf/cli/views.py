@@ -13,6 +13,7 @@ from skillshelf.errors import (
     SkillDirectoryNotFound,
     SkillError,
     SkillNotFound,
+    SkillNotUsable,
 )
 
 if TYPE_CHECKING:
@@ -234,6 +235,8 @@ def error_line(error: SkillError) -> str:
         return f"file '{error.path}' not found"
     if isinstance(error, AmbiguousSkill):
         return f"{len(error.paths)} skills are named '{error.name}'; name one by its path: {', '.join(error.paths)}"
+    if isinstance(error, SkillNotUsable):
+        return f"skill '{error.name}' cannot be used: {error.reason}"
     if isinstance(error, SkillNotFound) and error.near:
         return f"skill '{error.name}' not found; did you mean {', '.join(error.near)}?"
     if isinstance(error, SkillNotFound):
