@@ -183,9 +183,9 @@ CODELIA = (
     # Permissions and path safety
     tested("C-87", 'Rules of `permissions.allow` and `permissions.deny` with `tool: "skill_load"` may carry `skill_name`'),
     tested("C-88", "`skill_name` matches exactly and is lowercase kebab-case"),
-    tested("C-89", "Rules are evaluated in the order deny, allow, confirm"),
-    tested("C-90", "A `skill_load` rule without `skill_name` matches every skill"),
-    tested("C-91", 'Remembering a confirmation stores `{"tool":"skill_load","skill_name":"<name>"}`'),
+    divergent("C-89", "Rules are evaluated in the order deny, allow, confirm", "to the letter with `trust=\"all\"`; under `ask` and `user` an allow rule does not reach an untrusted skill, which is confirmed: anybody can take a name"),
+    divergent("C-90", "A `skill_load` rule without `skill_name` matches every skill", "to the letter with `trust=\"all\"` and for every deny rule; under `ask` and `user` an allow rule matches every trusted skill"),
+    divergent("C-91", 'Remembering a confirmation stores `{"tool":"skill_load","skill_name":"<name>"}`', "`codelia` stores it besides an approval of path and files; what opens an untrusted skill is the approval, since a rule for a name would open every clone that has it"),
     tested("C-92", "Only paths registered in the catalog can be loaded"),
     tested("C-93", "Neither `..` nor a symlink leads outside the skill directory"),
     tested("C-94", "The file listing has a maximum number of files"),

@@ -18,11 +18,12 @@ from skillshelf.core.files import Folder, Measured
 from skillshelf.core.limits import TREE_BYTES, TREE_FILES
 from skillshelf.errors import SkillDirectoryNotFound
 
-# The line of the definition, with the owner's bit where `-x` of root would say yes to any bit.
+# The line of the definition, with the owner's bit where `-x` of root would say yes to any bit, and `./` because `stat`
+# takes `-` for its standard input.
 ONE_LINER = r"""
 { echo skill-tree-v1; find . -type f -printf '%P\n' | LC_ALL=C sort | while IFS= read -r p; do
-  case "$(stat -c %A -- "$p")" in ???x*|???s*) m=x;; *) m=-;; esac
-  echo "$m $(stat -c %s -- "$p") $(sha256sum < "$p" | cut -d' ' -f1) $p"; done; } | sha256sum
+  case "$(stat -c %A "./$p")" in ???x*|???s*) m=x;; *) m=-;; esac
+  echo "$m $(stat -c %s "./$p") $(sha256sum < "./$p" | cut -d' ' -f1) $p"; done; } | sha256sum
 """
 
 SEGMENTS = st.text(st.sampled_from("abAZ0 .-_é中ñ$'\"*?"), min_size=1, max_size=6)
@@ -219,10 +220,17 @@ def test_a_missing_folder_and_one_that_cannot_be_read_are_errors(tmp_path: Path)
         skill_tree(str(tmp_path / "file"))
 
 
+def _link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("a")
+
+
 class ChangingFolder(Folder):
     """A folder in which something changes after its first file was read."""
 
-    change: Callable[[], object] | None = None
+    def __init__(self, path: str, change: Callable[[], object]) -> None:
+        super().__init__(path)
+        self.change: Callable[[], object] | None = change
 
     def measure(self, segments: Sequence[str]) -> Measured:
         """Measure a file, then change the folder once."""
@@ -243,10 +251,9 @@ def test_a_folder_that_changes_while_it_is_read_gives_no_digest_of_a_mixture(tmp
         "removed": lambda: (tmp_path / "b").unlink(),
         "added": lambda: write(tmp_path, "c"),
         "mode": lambda: first.chmod(0o755),
-        "linked": lambda: ((tmp_path / "b").unlink(), (tmp_path / "b").symlink_to("a")),
+        "linked": lambda: _link(tmp_path / "b"),
     }
     time.sleep(0.02)
-    with ChangingFolder(str(tmp_path)) as folder:
-        folder.change = changes[what]
+    with ChangingFolder(str(tmp_path), changes[what]) as folder:
         assert tree_of(folder) is None
         assert tree_of(folder) == skill_tree(str(tmp_path))

@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from support.host_cases import skill
 from support.host_runs import Run, json_output, verdicts
 from support.trees import Machine, write_skill
 
+from skillshelf.catalog.tree import skill_tree
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.console import Screen
 from skillshelf.core.limits import COPIED_BYTES
@@ -351,3 +353,50 @@ def test_the_script_that_asks_real_hosts_says_what_it_needs() -> None:
         1,
         "apply_fixes.py needs skillshelf, pytest, jsonschema: pip install -e '.[test]'\n",
     )
+
+
+# Digests of copies --------------------------------------------------------------------------------
+
+
+def test_a_copy_has_the_tree_of_its_source_and_its_record_names_it(machine: Machine, run: Run) -> None:
+    source = write_skill(machine.repo / ".claude/skills", "deploy").parent
+    for name, mode in (("run.sh", 0o755), ("plain.sh", 0o644)):
+        (source / name).write_text("#!/bin/sh\n")
+        (source / name).chmod(mode)
+
+    run("link", "deploy", "--to", "codelia")
+
+    tree = skill_tree(str(source)).digest
+    assert skill_tree(str(machine.repo / ".agents/skills/deploy")).digest == tree
+    assert json.loads((machine.repo / ".agents/skills" / MANIFEST).read_text())["deploy"]["tree"] == tree
+
+
+def test_a_copy_whose_mode_was_changed_is_modified(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".claude/skills", "deploy")
+    run("link", "deploy", "--to", "codelia")
+    (machine.repo / ".agents/skills/deploy/SKILL.md").chmod(0o755)
+
+    _, out, _ = run("link", "deploy", "--to", "codelia", "--remove")
+
+    assert "this copy was modified" in out
+
+
+@pytest.mark.parametrize("changed", ["nothing", "the source", "the copy"])
+def test_a_copy_that_version_0_1_recorded_is_known_by_its_old_digest(machine: Machine, run: Run, changed: str) -> None:
+    source = write_skill(machine.repo / ".claude/skills", "deploy")
+    run("link", "deploy", "--to", "codelia")
+    manifest = machine.repo / ".agents/skills" / MANIFEST
+    copy = machine.repo / ".agents/skills/deploy/SKILL.md"
+    entry = json.loads(manifest.read_text())["deploy"]
+    line = f"SKILL.md\0{sha256(copy.read_bytes()).hexdigest()}\n"
+    del entry["tree"]
+    manifest.write_text(json.dumps({"deploy": {**entry, "digest": f"sha256:{sha256(line.encode()).hexdigest()}"}}))
+    if changed != "nothing":
+        file = source if changed == "the source" else copy
+        file.write_text(file.read_text() + "More.\n")
+
+    _, out, _ = run("link", "deploy", "--to", "codelia")
+
+    assert ("this copy was modified" in out) is (changed == "the copy")
+    assert ("updated because the skill changed" in out) is (changed == "the source")
+    assert ("tree" in json.loads(manifest.read_text())["deploy"]) is (changed == "the source")

@@ -36,6 +36,7 @@ def test_a_host_that_follows_no_links_gets_a_copy(machine: Machine, run: Run) ->
     folder = write_skill(machine.repo / ".claude/skills", "deploy").parent
     (folder / "scripts").mkdir()
     (folder / "scripts/run.sh").write_text("#!/bin/sh\n")
+    (folder / "scripts/run.sh").chmod(0o755)
 
     made = json_output(run, "link", "deploy", "--to", "codelia", schema="link")["made"]
 

@@ -137,8 +137,13 @@ def test_the_work_folder_is_removed_unless_it_is_to_be_kept(machine: Machine, gr
 
 
 @pytest.mark.parametrize("changed", ["it.sh", "helper.sh"])
-def test_a_script_that_changed_since_it_was_approved_does_not_run(machine: Machine, changed: str) -> None:
+@pytest.mark.parametrize("has_tree", [True, False], ids=["with a tree", "without a tree"])
+def test_a_script_that_changed_since_it_was_approved_does_not_run(
+    machine: Machine, changed: str, has_tree: bool
+) -> None:
     folder = skill_with(machine, {"it.sh": "echo approved", "helper.sh": "echo approved"})
+    if not has_tree:
+        Path(folder, "link").symlink_to("nowhere")
     approved = find_script(folder, "it.sh", env={"PATH": "/bin"})
     Path(folder, "scripts", changed).write_text("echo changed!")
     heard: list[bytes] = []
@@ -148,7 +153,7 @@ def test_a_script_that_changed_since_it_was_approved_does_not_run(machine: Machi
             folder,
             "it.sh",
             digest=approved.digest,
-            folder_digest=approved.folder_digest,
+            version=approved.tree.version,
             grants=UNSANDBOXED,
             on_output=lambda stream, data: heard.append(data),
         )

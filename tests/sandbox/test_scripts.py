@@ -14,6 +14,7 @@ from support.script_runs import skill_with
 from support.trees import Machine
 
 from skillshelf import LimitExceeded, PathEscape, ResourceNotFound, ScriptNotRunnable, SkillError
+from skillshelf.catalog.tree import skill_tree
 from skillshelf.core.limits import SCRIPT_BYTES
 from skillshelf.sandbox.run import find_script
 from skillshelf.sandbox.scripts import Interpreter, interpreter_of, script_segments
@@ -111,20 +112,18 @@ def test_a_folder_of_scripts_that_is_a_link_holds_no_scripts(machine: Machine) -
 
 
 @pytest.mark.slow
-def test_both_digests_are_what_sha256sum_says(machine: Machine) -> None:
+def test_the_digest_of_a_script_is_what_sha256sum_says_and_the_tree_that_of_the_skill(machine: Machine) -> None:
     folder = skill_with(machine, {"it.py": "print(1)", "Z.txt": "z", "deep/a b.txt": "a", "é.txt": b"\xff"})
 
     script = find_script(folder, "it.py")
 
     one = subprocess.run(["sha256sum", f"{folder}/scripts/it.py"], capture_output=True, check=True, text=True)
-    every = "find . -type f -printf '%P\\0' | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum"
-    lines = subprocess.run(every, shell=True, cwd=f"{folder}/scripts", capture_output=True, check=True, text=True)
     assert script.digest == f"sha256:{one.stdout[:64]}"
-    assert script.folder_digest == f"sha256:{lines.stdout[:64]}"
+    assert script.tree == skill_tree(folder)
 
 
-@pytest.mark.parametrize("change", ["edit", "add", "remove", "rename"])
-def test_the_digest_of_the_folder_tells_of_every_change_in_it(machine: Machine, change: str) -> None:
+@pytest.mark.parametrize("change", ["edit", "add", "remove", "rename", "mode", "elsewhere"])
+def test_the_tree_of_a_script_tells_of_every_change_in_its_skill(machine: Machine, change: str) -> None:
     folder = Path(skill_with(machine, {"it.py": "import helper", "helper.py": "x = 1"}))
     before = find_script(str(folder), "it.py")
     helper = folder / "scripts" / "helper.py"
@@ -133,13 +132,15 @@ def test_the_digest_of_the_folder_tells_of_every_change_in_it(machine: Machine, 
         "add": lambda: (helper.parent / "more.py").write_text(""),
         "remove": helper.unlink,
         "rename": lambda: helper.rename(helper.parent / "other.py"),
+        "mode": lambda: helper.chmod(0o755),
+        "elsewhere": lambda: (folder / "notes.md").write_text("more"),
     }
     changes[change]()
 
     after = find_script(str(folder), "it.py")
 
     assert after.digest == before.digest
-    assert after.folder_digest != before.folder_digest
+    assert after.tree.digest not in (None, before.tree.digest)
 
 
 # Interpreters -----------------------------------------------------------------------------------------

@@ -211,8 +211,8 @@ def test_only_yes_means_yes(machine: Machine, answer: Any, is_yes: bool) -> None
             "reason": "the skill belongs to a project that is not trusted",
         },
     }
-    config = machine.home / ".config/skillshelf/config.toml"
-    assert (config.exists() and "stranger" in config.read_text()) is (answer == "remember")
+    approvals = machine.home / ".local/state/skillshelf/approvals.json"
+    assert (approvals.exists() and "stranger" in approvals.read_text()) is (answer == "remember")
 
 
 def test_an_error_instead_of_an_answer_means_no_and_an_answer_to_nothing_is_dropped(machine: Machine) -> None:

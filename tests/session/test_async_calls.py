@@ -200,15 +200,16 @@ def test_a_synchronous_call_with_a_coroutine_function_says_what_to_use_and_loads
     assert (session.active, asked) == ((), [])
 
 
-def test_an_error_of_confirm_reaches_the_caller_and_the_session_goes_on(stocked: Machine) -> None:
+def test_an_error_of_confirm_denies_the_call_and_the_session_goes_on(stocked: Machine) -> None:
     async def confirm(tool: str, name: str, reason: str) -> bool:
         raise LookupError("no terminal")
 
     session = stocked.shelf(trust="ask").session(confirm=confirm)
 
     async def play() -> ToolResult:
-        with pytest.raises(LookupError, match="no terminal"):
-            await session.acall("skill_load", {"name": "cloned"})
+        failed = await session.acall("skill_load", {"name": "cloned"})
+        assert failed.error is not None
+        assert (failed.error.code, session.active) == ("denied", ())
         return await session.acall("skill_load", DEPLOY)
 
     assert played(play).ok

@@ -281,20 +281,28 @@ def test_with_nobody_to_ask_confirm_means_no(machine: Machine) -> None:
     assert [event.by for event in events if isinstance(event, PermissionDecided)] == ["nobody"]
 
 
+def approvals(machine: Machine) -> list[dict[str, Any]]:
+    """The approvals on disk."""
+    path = machine.home / ".local/state/skillshelf/approvals.json"
+    found: list[dict[str, Any]] = json.loads(path.read_text())["approvals"] if path.exists() else []
+    return found
+
+
 @pytest.mark.req("C-91")
-def test_remembering_stores_the_exact_rule_once_and_keeps_the_comments(machine: Machine) -> None:
+def test_codelia_stores_the_exact_rule_once_besides_the_approval_and_keeps_the_comments(machine: Machine) -> None:
     prepare(machine)
     path = machine.configure("# Mine.\n[skills]\nignored = ['x']  # not ready\n")
-    shelf = machine.shelf(trust="ask")
+    shelf = machine.shelf("codelia", trust="ask")
     for _ in range(2):
         shelf.session(confirm=lambda *_: "remember").call("skill_load", {"name": "stranger"})
 
     text = path.read_text()
     assert text.startswith("# Mine.\n[skills]\nignored = ['x']  # not ready\n")
     assert text.count("stranger") == 1
-    later = machine.shelf(trust="ask")
+    later = machine.shelf("codelia", trust="ask")
     assert [rule._asdict() for rule in later.settings.allow] == [{"tool": "skill_load", "skill_name": "stranger"}]
     assert later.session().call("skill_load", {"name": "stranger"}).ok
+    assert [one["name"] for one in approvals(machine)] == ["stranger"]
 
 
 @pytest.mark.parametrize(
@@ -303,26 +311,37 @@ def test_remembering_stores_the_exact_rule_once_and_keeps_the_comments(machine: 
 def test_a_remembered_rule_is_added_to_those_that_are_there(machine: Machine, before: str) -> None:
     prepare(machine)
     machine.configure(before)
-    machine.shelf(trust="ask").session(confirm=lambda *_: "remember").call("skill_load", {"name": "stranger"})
+    shelf = machine.shelf("codelia", trust="ask")
+    shelf.session(confirm=lambda *_: "remember").call("skill_load", {"name": "stranger"})
 
     assert [rule.tool for rule in machine.shelf().settings.allow] == ["Grep", "skill_load"]
 
 
 def test_what_cannot_be_remembered_is_said_and_holds_for_the_session(machine: Machine) -> None:
-    put(machine.repo / ".agents/skills", "Odd_Name")
+    folder = put(machine.repo / ".agents/skills", "linking").parent
+    (folder / "link").symlink_to("SKILL.md")
     events: list[Any] = []
-    answers: Any = iter(["remember"])
-    session = machine.shelf(trust="ask").session(confirm=lambda *_: next(answers), on_event=events.append)
+    questions: list[str] = []
 
-    first = session.call("skill_load", {"name": "Odd_Name"})
-    second = session.call("skill_load", {"name": "Odd_Name"})
+    def confirm(tool: str, name: str, reason: str) -> Any:
+        questions.append(reason)
+        return "remember"
 
-    assert (first.ok, second.ok) == (True, True)
+    session = machine.shelf(trust="ask").session(confirm=confirm, on_event=events.append)
+    loads = [session.call("skill_load", {"name": "linking"}).ok for _ in range(2)]
+    (folder / "more.md").write_text("new")
+    loads.append(session.call("skill_load", {"name": "linking"}).ok)
+
+    assert loads == [True, True, True]
+    assert (
+        questions
+        == ["the skill belongs to a project that is not trusted (the answer cannot be remembered: it holds a link)"] * 2
+    )
     assert [event.kind for event in events if type(event).__name__ == "SkillWarning"][-1] == "not-remembered"
-    assert not (machine.home / ".config").exists()
+    assert (approvals(machine), (machine.home / ".config").exists()) == ([], False)
 
 
-def test_a_host_that_fails_to_ask_is_told_and_the_call_is_recorded_as_failed(machine: Machine) -> None:
+def test_a_host_that_fails_to_ask_has_decided_nothing_and_the_call_is_denied(machine: Machine) -> None:
     prepare(machine)
     events: list[Any] = []
 
@@ -330,10 +349,17 @@ def test_a_host_that_fails_to_ask_is_told_and_the_call_is_recorded_as_failed(mac
         raise RuntimeError("the window is gone")
 
     session = machine.shelf(trust="ask").session(confirm=confirm, on_event=events.append)
-    with pytest.raises(RuntimeError):
-        session.call("skill_load", {"name": "stranger"})
+    result = session.call("skill_load", {"name": "stranger"})
+    with pytest.raises(PermissionDenied) as caught:
+        session.activate("stranger")
 
-    assert type(events[-1]).__name__ == "ToolFailed"
+    assert result.error is not None
+    assert result.error.code == "denied"
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    (told, _) = [event for event in events if isinstance(event, PermissionDecided)]
+    assert (told.verdict, told.by) == ("deny", "failed")
+    warnings = [event.detail for event in events if type(event).__name__ == "SkillWarning"]
+    assert warnings == ["RuntimeError: the window is gone"] * 2
 
 
 @pytest.mark.req("C-91")

@@ -161,7 +161,7 @@ def test_a_script_that_changed_is_shown_by_the_digest_that_was_allowed(machine: 
 
     (difference,) = again(machine, path).differences
 
-    assert difference.detail == "permission_decided of deploy: digest, folder_digest differ"
+    assert difference.detail == "permission_decided of deploy: digest, tree differ"
 
 
 @pytest.mark.slow
@@ -240,18 +240,22 @@ def test_a_project_that_moved_replays_equal(machine: Machine) -> None:
 
 def test_answers_come_from_the_journal_and_the_users_rules_of_today_do_not_count(machine: Machine) -> None:
     prepare(machine)
-    answers: Any = iter([False, True, "remember"])
-    load = {"name": "stranger"}
-    path, _ = recorded(
-        machine, lambda s: [s.call("skill_load", load) for _ in range(4)], confirm=lambda *_: next(answers)
-    )
-    config = machine.home / ".config/skillshelf/config.toml"
-    before = config.read_text()
-    machine.configure(before + "[[permissions.deny]]\ntool = 'skill_load'\nskill_name = 'review'\n")
-    before = config.read_text()
+    answers: Any = iter([False, "remember", True])
+    load, uri = {"name": "stranger"}, {"uri": "skill://stranger/scripts/hello.sh"}
+
+    def act(session: Session) -> None:
+        for _ in range(3):
+            session.call("skill_load", load)
+        for _ in range(2):
+            session.call("skill_read", uri)
+
+    path, _ = recorded(machine, act, confirm=lambda *_: next(answers))
+    machine.configure("[[permissions.deny]]\ntool = 'skill_load'\nskill_name = 'review'\n")
+    approvals = machine.home / ".local/state/skillshelf/approvals.json"
+    approvals.unlink()
 
     assert again(machine, path).differences == ()
-    assert config.read_text() == before
+    assert not approvals.exists()
 
 
 def test_sessions_that_share_a_journal_are_told_apart(machine: Machine) -> None:
@@ -559,7 +563,7 @@ def test_a_journal_that_would_run_and_remember_does_neither(machine: Machine) ->
 
     path, _ = recorded(machine, run_and_remember, policy=policy, confirm=lambda *_: "remember")
     (out / "ran").unlink()
-    (machine.home / ".config/skillshelf/config.toml").unlink()
+    (machine.home / ".local/state/skillshelf/approvals.json").unlink()
     before = sorted(str(path) for path in machine.base.rglob("*"))
 
     found = again(machine, path)

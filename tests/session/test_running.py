@@ -82,8 +82,9 @@ def test_a_script_runs_after_somebody_said_yes_to_its_digest(machine: Machine) -
     assert (result.data["stdout"], result.data["exit_code"]) == ("hello big world\n", 0)
     assert result.text == "scripts/hello.sh of deploy ended with exit code 0.\n--- stdout\nhello big world\n"
     digest = digest_of(path.read_bytes())
+    reach = "(an answer to remember is for every script of this skill, as its files are now)"
     assert questions == [
-        ("skill_run", "deploy", f"a script runs only after the user confirms it: scripts/hello.sh {digest}")
+        ("skill_run", "deploy", f"a script runs only after the user confirms it: scripts/hello.sh {digest} {reach}")
     ]
     told = payload_of(next(event for event in events if type_of(event) == "permission_decided"))
     assert (told["script"], told["digest"], told["by"]) == ("scripts/hello.sh", digest, "user")
@@ -107,12 +108,13 @@ def test_nothing_runs_without_a_yes(machine: Machine) -> None:
 
 
 @pytest.mark.slow
-def test_a_remembered_yes_is_for_these_bytes_in_this_session_and_is_no_rule(machine: Machine) -> None:
+def test_a_remembered_yes_is_for_these_files_and_is_no_rule(machine: Machine) -> None:
     path = script(machine, "#!/bin/sh\necho one\n")
     session, questions, _ = asked(machine, answer="remember")
     session.call("skill_run", RUN)
     session.call("skill_run", RUN)
     assert len(questions) == 1
+    assert asked(machine, answer=False)[0].call("skill_run", RUN).ok
     (path.parent / "helper.sh").write_text("echo other\n")
 
     session.call("skill_run", RUN)
@@ -151,7 +153,8 @@ def test_output_is_told_in_frames_and_a_script_that_fails_has_ended(machine: Mac
     result = session.call("skill_run", RUN)
     text = result.text.encode()
 
-    assert [(type_of(event), payload_of(event)) for event in events if type_of(event).startswith("tool_")][1:] == [
+    frames = [(type_of(event), payload_of(event)) for event in events if type_of(event).startswith("tool_")][1:]
+    assert frames == [
         ("tool_stdout", {"tool_id": "t1", "chunk": "out\nmore\n"}),
         ("tool_stderr", {"tool_id": "t1", "chunk": "err\n"}),
         ("tool_ended", {"tool_id": "t1", "exit_code": 3, "text_digest": digest_of(text), "text_bytes": len(text)}),

@@ -92,8 +92,11 @@ CASES = [
     Case("deny beats allow", LOAD, DEPLOY, "deny", {**DENY_DEPLOY, **ALLOW_DEPLOY}),
     Case("deny of one beats allow of all", LOAD, DEPLOY, "deny", {**DENY_DEPLOY, **ALLOW_ALL}),
     Case("deny of all beats allow of one", LOAD, DEPLOY, "deny", {**DENY_LOAD, **ALLOW_DEPLOY}),
-    Case("allow beats confirm", LOAD, STRANGER, "allow", rules("allow", (LOAD, "stranger"))),
-    Case("allow of all beats confirm", LOAD, STRANGER, "allow", ALLOW_ALL, rule="permissions.allow: skill_load"),
+    Case("allow beats confirm", RUN, RUN_DEPLOY, "allow", rules("allow", (RUN, "deploy"))),
+    Case("allow of all beats confirm", RUN, RUN_DEPLOY, "allow", rules("allow", (RUN, None))),
+    Case("a rule for a name is not for a stranger", LOAD, STRANGER, "confirm", rules("allow", (LOAD, "stranger"))),
+    Case("a rule for all is not for a stranger", LOAD, STRANGER, "confirm", ALLOW_ALL),
+    Case("allow beats confirm where it is trusted", LOAD, STRANGER, "allow", ALLOW_ALL, TRUST),
     Case("allow of one leaves another", LOAD, STRANGER, "confirm", ALLOW_DEPLOY),
     Case("a rule without a name is for every skill", LOAD, REVIEW, "deny", DENY_LOAD),
     Case(
@@ -172,7 +175,7 @@ CASES = [
     Case("a script that a rule allows", RUN, RUN_DEPLOY, "allow", rules("allow", (RUN, "deploy"))),
     Case("a rule for loads allows no script", RUN, RUN_DEPLOY, "confirm", ALLOW_DEPLOY),
     Case("a rule for all scripts means the user's own", RUN, RUN_STRANGER, "confirm", rules("allow", (RUN, None))),
-    Case("a rule for a stranger's scripts names it", RUN, RUN_STRANGER, "allow", rules("allow", (RUN, "stranger"))),
+    Case("nor does one that names the stranger", RUN, RUN_STRANGER, "confirm", rules("allow", (RUN, "stranger"))),
     # Named policies.
     Case("read-only loads", LOAD, DEPLOY, "allow", "read-only"),
     Case("read-only runs nothing", RUN, RUN_DEPLOY, "deny", "read-only"),

@@ -11,10 +11,11 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from errno import EBUSY
 from hashlib import sha256
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from skillshelf.core import files
 from skillshelf.core.limits import LISTED_ENTRIES, TREE_BYTES, TREE_FILES
+from skillshelf.core.values import TreeProblem
 from skillshelf.errors import FileReadError, SkillDirectoryNotFound
 
 __all__ = [
@@ -22,15 +23,12 @@ __all__ = [
     "PROBLEMS",
     "SkillTree",
     "TreeFile",
-    "TreeProblem",
     "manifest_of",
     "name_problem",
     "skill_tree",
     "tree_digest",
     "tree_of",
 ]
-
-TreeProblem = Literal["link", "name", "too-many-files", "too-large", "special-file", "git-folder"]
 
 PROBLEMS: Mapping[TreeProblem, str] = {
     "link": "it holds a link",

@@ -10,7 +10,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.core.console import PathDisplay, as_json, note, screen, write, write_data, write_text
-from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillDirectoryNotFound
+from skillshelf.errors import (
+    DONE,
+    NEGATIVE,
+    ConfigurationError,
+    ResourceNotFound,
+    SkillDirectoryNotFound,
+    SkillError,
+)
 
 if TYPE_CHECKING:
     from skillshelf.config.settings import Trust
@@ -25,6 +32,7 @@ __all__ = [
     "Values",
     "chat",
     "check",
+    "digest",
     "list_skills",
     "mcp",
     "new",
@@ -127,7 +135,7 @@ def show(values: Values) -> int:
         shown = session.load(None if by_path else wanted, path=wanted if by_path else None, arguments=arguments)
     if values["json"]:
         raw = {"text": shown.loaded.data.decode("utf-8")} if values["raw"] else {}
-        write(as_json({**shown.to_dict(), **raw}))
+        write(as_json({**shown.to_dict(), **_tree_of(shown.loaded.skill.real_dir), **raw}))
     else:
         if values["raw"]:
             write_data(shown.loaded.data)
@@ -136,6 +144,39 @@ def show(values: Values) -> int:
         for warning in shown.warnings:
             note(f"{warning.message} ({warning.path})")
     return DONE
+
+
+def _tree_of(folder: str) -> dict[str, str | None]:
+    """Return the digest of all files of a skill for JSON; no digest where it cannot be read."""
+    from skillshelf.catalog.tree import skill_tree
+
+    try:
+        tree = skill_tree(folder)
+    except SkillError:
+        return {"tree": None, "tree_problem": None}
+    return {"tree": tree.digest, "tree_problem": tree.problem}
+
+
+def digest(values: Values) -> int:
+    """Print the digest of all files of a skill, without a limit of their number or size."""
+    from skillshelf.catalog.load import SKILL_FILE
+    from skillshelf.catalog.tree import PROBLEMS, skill_tree
+    from skillshelf.core import files
+
+    environment = environment_for(values)
+    given = files.from_system(os.path.abspath(os.path.join(environment.cwd, files.from_system(values["path"]))))
+    folder = os.path.dirname(given) if os.path.basename(given) == SKILL_FILE else given
+    if files.kind_at(files.real_path(folder)) != "folder":
+        raise ResourceNotFound(given)
+    tree = skill_tree(files.real_path(folder), bounded=False)
+    if values["json"]:
+        counts = {"files": tree.files, "bytes": tree.size}
+        write(as_json({"path": folder, "tree": tree.digest, **counts, "tree_problem": tree.problem}))
+    elif tree.digest is not None:
+        write(f"{tree.digest}\n")
+    if tree.problem is not None:
+        note(f"{folder}{' has no digest' if tree.digest is None else ''}: {PROBLEMS[tree.problem]}")
+    return DONE if tree.digest is not None else NEGATIVE
 
 
 def read(values: Values) -> int:

@@ -168,6 +168,12 @@ COMMANDS: Mapping[str, Command] = {
         (Option("URI", "skill://NAME or skill://NAME/PATH; a folder lists its files", "URI", required=True),),
         commands.read,
     ),
+    "digest": Command(
+        "print the digest of all files of a skill (skill-tree-v1)",
+        SHARED,
+        (Option("PATH", "the folder of a skill, or its SKILL.md", "PATH", required=True),),
+        commands.digest,
+    ),
     "why": Command(
         "explain which agent hosts see a skill, and why the others do not",
         (
@@ -253,8 +259,12 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "trust": Command(
         "trust a folder and everything below it, so that models see its skills",
-        (*SHARED, Option("--list", "list the trusted folders"), Option("--remove", "stop trusting the folder")),
-        (Option("DIR", "a folder (default: the working directory)", "DIR"),),
+        (
+            *SHARED,
+            Option("--list", "list the trusted folders and the approvals"),
+            Option("--remove", "stop trusting the folder, and take back the approvals of the skills below it"),
+        ),
+        (Option("DIR", "a folder, or a skill whose approvals are taken back (default: the working directory)", "DIR"),),
         _later("cli.settings_commands", "trust"),
     ),
     "profile": Command(

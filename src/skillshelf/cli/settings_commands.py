@@ -10,6 +10,8 @@ from skillshelf.core.console import as_json, note, write
 from skillshelf.errors import DONE, NEGATIVE, AmbiguousSkill, ConfigurationError, SkillNotFound
 
 if TYPE_CHECKING:
+    from skillshelf.config.approvals import Approval
+    from skillshelf.core.environment import Environment
     from skillshelf.shelf import Shelf
 
 __all__ = ["disable", "enable", "trust"]
@@ -96,8 +98,38 @@ def _change_disabled(
     return DONE
 
 
+def _is_at(approval: "Approval", path: str) -> bool:
+    """Return True if an approval is about the SKILL.md at a real path or below it."""
+    from skillshelf.core import files
+
+    return approval.path is not None and files.is_inside(approval.path, path)
+
+
+def _list_trust(environment: "Environment", *, wants_json: bool) -> int:
+    """Print the trusted folders, then the approvals; a file of approvals that cannot be used is named."""
+    from skillshelf.config.approvals import UnusableApprovals, read_approvals
+    from skillshelf.config.settings_edit import listed
+    from skillshelf.core.text import visible
+
+    folders = listed(environment, "trust", "folders")
+    try:
+        approvals = read_approvals(environment)
+    except UnusableApprovals as error:
+        approvals = []
+        note(str(error))
+    if wants_json:
+        write(as_json([*folders, *(one._asdict() for one in approvals)]))
+        return DONE
+    write("".join(f"{visible(folder)}\n" for folder in folders) or "No folder is trusted.\n")
+    for one in approvals:
+        where = one.path or f"wherever it is installed, from {one.origin}"
+        write(visible(f"approved: {one.tool} of {one.name} ({where}), {one.tree}, {one.at}") + "\n")
+    return DONE
+
+
 def trust(values: Values) -> int:
     """Trust a folder and everything below it, stop trusting it, or list the trusted folders."""
+    from skillshelf.config.approvals import remove_approvals
     from skillshelf.config.settings_edit import change_list, listed
     from skillshelf.core import files
     from skillshelf.core.environment import expand
@@ -105,10 +137,7 @@ def trust(values: Values) -> int:
 
     environment = environment_for(values)
     if values["list"]:
-        folders = listed(environment, "trust", "folders")
-        lines = "".join(f"{visible(folder)}\n" for folder in folders) or "No folder is trusted.\n"
-        write(as_json(folders) if values["json"] else lines)
-        return DONE
+        return _list_trust(environment, wants_json=values["json"])
     folder = os.path.abspath(os.path.join(environment.cwd, values["dir"] or "."))
     if files.kind_at(files.real_path(folder)) != "folder" and not values["remove"]:
         raise ConfigurationError(f"folder {folder} not found")
@@ -122,11 +151,16 @@ def trust(values: Values) -> int:
         return folders if folder in folders else [*folders, folder]
 
     path, changed = change_list(environment, "trust", "folders", change)
+    taken_back = remove_approvals(environment, lambda one: _is_at(one, real(folder))) if values["remove"] else []
     for other in listed(environment, "trust", "folders") if values["remove"] else ():
         if files.is_inside(real(folder), real(other)):
             note(f"{folder} is still trusted, with {other}; to end that: skillshelf trust {other} --remove")
     if values["json"]:
-        write(as_json({"folder": folder, "file": path, "changed": changed}))
+        write(as_json({"folder": folder, "file": path, "changed": changed or bool(taken_back)}))
+        return DONE
+    for one in taken_back:
+        write(visible(f"{one.path}: {one.tool} of {one.name} is no longer approved") + "\n")
+    if taken_back and not changed:
         return DONE
     state = (
         ("no longer trusted" if changed else "not trusted")

@@ -103,6 +103,7 @@ _CODELIA = Profile(
     listed_bytes=512 * 1024,
     result_bytes=50 * 1024,
     mentions="dollar",
+    remembered_as="approval-and-rule",
 )
 
 _SWIFTAGENT = Profile(

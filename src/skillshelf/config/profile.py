@@ -223,6 +223,8 @@ class Profile(NamedTuple):
     commands: Literal["slash-skill", "none"] = "none"
     # The effect of `allowed-tools` of active skills on the host's tools
     allowed_tools: Literal["ignore", "advise", "narrow"] = "ignore"
+    # The form in which the answer "remember" is kept
+    remembered_as: Literal["approval", "approval-and-rule"] = "approval"
 
 
 def scopes_of(profile: Profile) -> list[str]:

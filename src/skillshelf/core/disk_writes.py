@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Literal, NamedTuple
 
@@ -191,15 +191,16 @@ def why_not_replaced(path: str) -> str | None:
     return None
 
 
-def make_folder(path: str, contents: Mapping[str, bytes]) -> None:
-    """Create a folder with files atomically at a free path; a file that begins with `#!` becomes executable."""
+def make_folder(path: str, contents: Mapping[str, bytes], *, executables: Container[str] | None = None) -> None:
+    """Create a folder with files atomically at a free path; without `executables`, those with `#!` are executable."""
     parent = os.path.dirname(path)
     created = make_parents(parent)
     temporary = os.path.join(parent, f".{os.path.basename(path)}.{os.getpid()}.new")
     try:
         os.mkdir(to_system(temporary))
         for relative, data in contents.items():
-            _write_new(os.path.join(temporary, relative), data)
+            runs = data.startswith(b"#!") if executables is None else relative in executables
+            _write_new(os.path.join(temporary, relative), data, mode=0o777 if runs else 0o666)
         if kind_at(path) is not None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         # A folder created meanwhile is kept: rename replaces only an empty one.
@@ -212,12 +213,12 @@ def make_folder(path: str, contents: Mapping[str, bytes]) -> None:
         raise
 
 
-def replace_folder(path: str, contents: Mapping[str, bytes]) -> None:
+def replace_folder(path: str, contents: Mapping[str, bytes], *, executables: Container[str] | None = None) -> None:
     """Replace a folder by one with these files; restore the old one if that fails."""
     aside = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.old")
     os.rename(to_system(path), to_system(aside))
     try:
-        make_folder(path, contents)
+        make_folder(path, contents, executables=executables)
     except OSError:
         os.rename(to_system(aside), to_system(path))
         raise
@@ -239,9 +240,9 @@ def make_parents(folder: str) -> list[str]:
     return created
 
 
-def _write_new(path: str, data: bytes) -> None:
+def _write_new(path: str, data: bytes, *, mode: int) -> None:
     os.makedirs(to_system(os.path.dirname(path)), exist_ok=True)
-    descriptor = os.open(to_system(path), _CREATE, 0o777 if data.startswith(b"#!") else 0o666)
+    descriptor = os.open(to_system(path), _CREATE, mode)
     try:
         _write_all(descriptor, data)
     finally:

@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 
 from skillshelf.core import files
 
-__all__ = ["Environment", "expand", "find_repository", "make_environment", "user_cache_folder", "user_config_path"]
+__all__ = [
+    "Environment",
+    "expand",
+    "find_repository",
+    "make_environment",
+    "user_cache_folder",
+    "user_config_path",
+    "user_state_folder",
+]
 
 _LINUX = str(sys.platform) == "linux"
 
@@ -93,6 +101,20 @@ def user_cache_folder(environment: Environment) -> str | None:
     from platformdirs import user_cache_dir
 
     return str(user_cache_dir("skillshelf"))
+
+
+def user_state_folder(environment: Environment) -> str | None:
+    """Return the folder of what the program keeps about its use, whether or not it exists; None without a home."""
+    given = environment.env.get("XDG_STATE_HOME", "")
+    if _LINUX and not environment.home_moved and os.path.isabs(given):
+        return f"{given}/skillshelf"
+    if environment.home is None:
+        return None
+    if environment.home_moved or _LINUX:
+        return f"{environment.home}/.local/state/skillshelf"
+    from platformdirs import user_state_dir
+
+    return str(user_state_dir("skillshelf"))
 
 
 def expand(path: str, environment: Environment, *, base: str) -> str:

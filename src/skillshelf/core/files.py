@@ -448,10 +448,13 @@ class Folder:
         except OSError:
             return "link"
 
-    def files(self, most: int, below: tuple[str, ...] = ()) -> tuple[list[str], bool]:
-        """Return the regular files below a folder, and whether that is all of them; links are left out."""
+    def files(self, most: int, *, without: Container[str] = ()) -> tuple[list[str], bool]:
+        """Return the regular files below this folder, and whether that is all of them; links are left out.
+
+        `without` are names at the top that are left out, too.
+        """
         found: list[str] = []
-        waiting = [below]
+        waiting: list[tuple[str, ...]] = [()]
         while waiting:
             segments = waiting.pop()
             # Each folder is opened from the top, so the cost of a deep one grows with its depth.
@@ -465,6 +468,8 @@ class Folder:
             if most < 0:
                 return found, False
             for name in names:
+                if not segments and name.rstrip("/") in without:
+                    continue
                 if name.endswith("/"):
                     waiting.append((*segments, name[:-1]))
                 else:

@@ -2,9 +2,10 @@
 
 from typing import Any, Literal, TypedDict
 
-from skillshelf.core.values import FilterReason, Grade, Hidden, Scope, VerdictName
+from skillshelf.core.values import FilterReason, Grade, Hidden, Scope, TreeProblem, VerdictName
 
 __all__ = [
+    "ApprovalForm",
     "CandidateForm",
     "CatalogForm",
     "ChatForm",
@@ -12,6 +13,7 @@ __all__ = [
     "CheckForm",
     "DiagnosticForm",
     "DifferenceForm",
+    "DigestForm",
     "FailureForm",
     "FileReadForm",
     "FilteredForm",
@@ -37,12 +39,14 @@ __all__ = [
     "SearchResultForm",
     "SentForm",
     "ShadowedForm",
+    "ShowForm",
     "ShownForm",
     "SkillForm",
     "SkillUseForm",
     "StateForm",
     "ToolForm",
     "ToolUseForm",
+    "TrustListForm",
     "WhyForm",
 ]
 
@@ -159,6 +163,38 @@ class ShownForm(TypedDict):
     files_truncated: bool
     digest: str
     warnings: list[DiagnosticForm]
+
+
+class ShowForm(ShownForm):
+    """A skill as a model would get it, with the digest of all its files, or null and the reason."""
+
+    tree: str | None
+    tree_problem: TreeProblem | None
+
+
+class DigestForm(TypedDict):
+    """The digest of all files of a folder, or null and the reason; the number of files and their bytes."""
+
+    path: str
+    tree: str | None
+    files: int
+    bytes: int
+    tree_problem: TreeProblem | None
+
+
+class ApprovalForm(TypedDict):
+    """What a person approved for good."""
+
+    tool: str
+    name: str
+    path: str | None
+    tree: str
+    origin: str | None
+    at: str
+
+
+TrustListForm = list[str | ApprovalForm]
+"""The folders that the user trusts, then the approvals."""
 
 
 class ResourceForm(TypedDict):

@@ -3,6 +3,7 @@
 __all__ = [
     "ADDRESS_CHARS",
     "ADDRESS_SEGMENTS",
+    "APPROVALS_BYTES",
     "BODY_SECONDS",
     "CACHE_FROM",
     "CACHE_ROWS",
@@ -134,6 +135,9 @@ LISTED_CHILDREN = 512
 
 LISTED_ENTRIES = 20_000
 """Entries of one skill's folder that are visited to list its files."""
+
+APPROVALS_BYTES = 8 * 1024 * 1024
+"""Largest file of approvals that is read."""
 
 TREE_FILES = 512
 """Files of a skill whose tree digest decides something; the command `digest` has no such limit."""

@@ -25,6 +25,7 @@ __all__ = [
     "Shadowed",
     "SkillMetadata",
     "Stamp",
+    "TreeProblem",
     "UnchangedCandidate",
     "VerdictName",
     "metadata_of",
@@ -38,6 +39,7 @@ Scope = str
 Severity = Literal["off", "info", "warn", "reject"]
 Hidden = Literal["disabled", "untrusted", "denied", "disable-model-invocation", "no-description"]
 FilterReason = Literal["ignored", "not-included", "source-off", "inside-skill", "too-deep", "limit"]
+TreeProblem = Literal["link", "name", "too-many-files", "too-large", "special-file", "git-folder"]
 LinkRule = Literal["never", "contained", "follow"]
 
 Grade = Literal["R", "S", "D", "T", "-"]

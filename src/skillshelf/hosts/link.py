@@ -27,11 +27,12 @@ from skillshelf.hosts.fixes import fix_for, link_command, needs_placement
 from skillshelf.hosts.placement import (
     CopyContents,
     Placement,
+    contents_at,
     copied_from,
     copies_of,
     copy_state,
-    digest_at,
     hosts_of,
+    is_as_made,
     manifest_entry,
     own_kind,
     placement_for,
@@ -163,9 +164,9 @@ def _place(placement: Placement, skill_file: SkillFile, state: HostState) -> Hos
             made = {"how": "link", "target": target}
             result = HostLinkResult(host, "link", path, target=target)
         else:
-            make_folder(path, contents.files)
+            make_folder(path, contents.data, executables=contents.executables)
             source = _relative(os.path.dirname(skill_file.path), placement.root)
-            made = {"how": "copy", "digest": contents.digest, "source": source}
+            made = {"how": "copy", **contents.recorded, "source": source}
             result = HostLinkResult(host, "copy", path, f"{_count(contents)}, {why_copy(skill_file, state.profile)}")
         record_entry(path, {**made, "folders": folders, "for": [*others, host]})
     except OSError:
@@ -232,8 +233,9 @@ def _update(path: str, host: str, skill_file: SkillFile) -> HostLinkResult:
     try:
         contents = _contents(skill_file)
         refuse_foreign_manifest(os.path.dirname(path))
-        replace_folder(path, contents.files)
-        record_entry(path, {**(manifest_entry(path) or {}), "digest": contents.digest})
+        replace_folder(path, contents.data, executables=contents.executables)
+        kept = {key: value for key, value in (manifest_entry(path) or {}).items() if key not in ("tree", "digest")}
+        record_entry(path, {**kept, **contents.recorded})
     except OSError as error:
         return _failed(host, path, error)
     return HostLinkResult(host, "copy", path, f"updated because the skill changed: {_count(contents)}")
@@ -316,7 +318,8 @@ def _remove(host: str, path: str) -> HostLinkResult:
     if kind == "link":
         remove_link(path)
     elif kind == "copy":
-        if digest_at(path, f"{path}/{SKILL_FILE}") != entry.get("digest"):
+        contents = contents_at(path, f"{path}/{SKILL_FILE}")
+        if contents is None or not is_as_made(contents, entry):
             return HostLinkResult(
                 host, "nothing", path, "this copy was modified; remove it by hand if you do not need it"
             )

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import parse
+from skillshelf.catalog.tree import TreeFile, name_problem, tree_digest
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile
@@ -28,13 +29,15 @@ from skillshelf.hosts.verdict import ignores_safeguard
 __all__ = [
     "MANIFEST",
     "CopyContents",
+    "CopyFile",
     "CopyState",
     "Placement",
+    "contents_at",
     "copied_from",
     "copies_of",
     "copy_state",
-    "digest_at",
     "hosts_of",
+    "is_as_made",
     "is_own_copy",
     "link_name",
     "manifest_entry",
@@ -304,25 +307,69 @@ def sources(found: Sequence[SkillFile], survey: Survey) -> list[SkillFile]:
 def copy_state(copy: SkillFile, source: SkillFile) -> CopyState:
     """Compare a copy with the skill it was made from."""
     folder = os.path.dirname(copy.path)
-    digest = digest_at(folder, copy.real_path)
-    if digest is not None and digest == digest_at(os.path.dirname(source.path), source.real_path):
+    contents = contents_at(folder, copy.real_path)
+    if contents is not None and contents.files == _files_at(os.path.dirname(source.path), source.real_path):
         return "current"
-    return "stale" if digest == (manifest_entry(folder) or {}).get("digest") else "modified"
+    return "stale" if contents is not None and is_as_made(contents, manifest_entry(folder)) else "modified"
+
+
+def is_as_made(contents: "CopyContents", entry: Mapping[str, Any] | None) -> bool:
+    """Return true if a copy has the contents with which it was made."""
+    recorded = entry or {}
+    if "tree" in recorded:
+        return contents.tree is not None and contents.tree == recorded["tree"]
+    # Version 0.1 recorded another digest; so do we for names that no tree may hold.
+    return contents.digest == recorded.get("digest")
+
+
+class CopyFile(NamedTuple):
+    """One file of a copy."""
+
+    data: bytes
+    executable: bool
 
 
 class CopyContents(NamedTuple):
     """The files of a skill by relative path, and the number of links and special files that are not copied."""
 
-    files: dict[str, bytes]
+    files: dict[str, CopyFile]
     left_out: int
 
     @property
+    def tree(self) -> str | None:
+        """The digest of these files as a tree, or None if a name prevents it."""
+        if name_problem(self.files) is not None:
+            return None
+        listed = {
+            path: TreeFile(len(file.data), sha256(file.data).hexdigest(), file.executable)
+            for path, file in self.files.items()
+        }
+        return tree_digest(listed)
+
+    @property
     def digest(self) -> str:
-        """The digest of all names and contents."""
+        """The digest of names and contents that version 0.1 recorded."""
         whole = sha256()
         for name in sorted(self.files):
-            whole.update(f"{name}\0{sha256(self.files[name]).hexdigest()}\n".encode("utf-8", "surrogateescape"))
+            line = f"{name}\0{sha256(self.files[name].data).hexdigest()}\n"
+            whole.update(line.encode("utf-8", "surrogateescape"))
         return f"sha256:{whole.hexdigest()}"
+
+    @property
+    def recorded(self) -> dict[str, str]:
+        """The members of a manifest entry by which `is_as_made` knows these contents again."""
+        tree = self.tree
+        return {"tree": tree} if tree is not None else {"digest": self.digest}
+
+    @property
+    def data(self) -> dict[str, bytes]:
+        """The bytes of the files."""
+        return {path: file.data for path, file in self.files.items()}
+
+    @property
+    def executables(self) -> set[str]:
+        """The files that their owner may execute."""
+        return {path for path, file in self.files.items() if file.executable}
 
 
 class SkillTooLarge(OSError):
@@ -338,24 +385,31 @@ def read_contents(path: str, skill_file: str) -> CopyContents:
         tree = folder.tree(LISTED_ENTRIES, without=())
         if not tree.complete:
             raise SkillTooLarge(f"{LISTED_ENTRIES:,} files")
-        found: dict[str, bytes] = {}
+        found: dict[str, CopyFile] = {}
         room = COPIED_BYTES
         for name in tree.files:
             try:
-                found[name] = folder.read(name.split("/"), limit=room).data
+                contents = folder.read(name.split("/"), limit=room)
             except files.TooLarge as error:
                 raise SkillTooLarge(f"{COPIED_BYTES:,} bytes") from error
-            room -= len(found[name])
+            found[name] = CopyFile(contents.data, contents.runnable)
+            room -= len(contents.data)
     left_out = len(tree.others)
     if SKILL_FILE not in found:
-        found[SKILL_FILE] = files.read_file(skill_file, limit=SKILL_FILE_BYTES, links="never") or b""
+        data = files.read_file(skill_file, limit=SKILL_FILE_BYTES, links="never") or b""
+        found[SKILL_FILE] = CopyFile(data, executable=False)
         left_out -= SKILL_FILE in tree.others
     return CopyContents(found, left_out)
 
 
-def digest_at(path: str, skill_file: str) -> str | None:
-    """Return the digest of the folder at a path, or None if it cannot be read."""
+def contents_at(path: str, skill_file: str) -> CopyContents | None:
+    """Return the contents of the folder at a path, or None if it cannot be read."""
     try:
-        return read_contents(path, skill_file).digest
+        return read_contents(path, skill_file)
     except OSError:
         return None
+
+
+def _files_at(path: str, skill_file: str) -> dict[str, CopyFile] | None:
+    contents = contents_at(path, skill_file)
+    return contents.files if contents is not None else None

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 __all__ = ["EVENTS", "MEMBERS", "Event", "NotAnEvent", "parse_event", "payload_of", "plain", "type_of"]
 
 Mode = Literal["auto", "manual"]
-By = Literal["default", "rule", "user", "remembered", "nobody", "person", "author", "disabled"]
+By = Literal["default", "rule", "user", "remembered", "nobody", "person", "author", "disabled", "failed"]
 
 
 class SessionStarted(NamedTuple):
@@ -93,6 +93,7 @@ class PermissionDecided(NamedTuple):
     script: str | None = None
     digest: str | None = None
     folder_digest: str | None = None
+    tree: str | None = None
 
 
 class SkillLoaded(NamedTuple):
@@ -288,7 +289,7 @@ MEMBERS: Mapping[str, str] = {
     "base_digest": "SHA-256 of what the host gave: its own prompt and the agents context; not compared by replay",
     "by": "the source of the decision: `default` (no rule applies), `rule`, `user` (answered a question), "
     "`remembered` (an earlier answer), `nobody` (no user to ask), `person` (a person ran the command), `author` (the "
-    "skill is closed to models), `disabled`",
+    "skill is closed to models), `disabled`, `failed` (the host could not ask)",
     "bytes": "the size of our part of the system prompt",
     "chunk": "a part of the output, as text",
     "client": "the client program, where a server knows it: its name and version",
@@ -307,7 +308,7 @@ MEMBERS: Mapping[str, str] = {
     "error": "the error message",
     "events": "the number of events of the session, this one included",
     "exit_code": "the exit status of a script; 0 for any other tool",
-    "folder_digest": "SHA-256 over all files below `scripts/`, which a script may use",
+    "folder_digest": "in journals of 0.1: SHA-256 over all files below `scripts/`; `tree` replaces it",
     "frontmatter": "every field of the frontmatter, unknown ones included",
     "inputs": "SHA-256 of the document with the inputs, in the folder by the journal, if they are kept: the catalog "
     "and the configuration, or the results of reads and searches of a call",
@@ -344,6 +345,7 @@ MEMBERS: Mapping[str, str] = {
     "tool_id": "counts the calls of a session: `t1`, `t2`, …",
     "tools": "the patterns that the skill may allow",
     "truncated": "true if the output was cut",
+    "tree": "the digest of all files of the skill (`skill-tree-v1`), if the decision is about them",
     "trust": "the skills that are visible to the model: `all`, `ask` or `user`",
     "unknown": "names that resemble a skill but are not one",
     "uri": "the `skill://` address",

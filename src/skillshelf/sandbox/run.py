@@ -198,14 +198,14 @@ def run_script(
     args: Sequence[str] = (),
     *,
     digest: str | None,
-    folder_digest: str | None = None,
+    version: str | None = None,
     limits: RunLimits = RunLimits(),  # noqa: B008 - a value that never changes
     grants: Grants = Grants(),  # noqa: B008 - a value that never changes
     on_output: OnOutput | None = None,
     artifacts: str | None = None,
     keep: bool = False,
 ) -> Run:
-    """Run a script if it is unchanged: `digest` is that of the script, `folder_digest` that of all below `scripts/`.
+    """Run a script if it is unchanged: `digest` is that of the script, `version` that of the tree of its skill.
 
     `skill_dir` is a real path. `artifacts` is a folder for output beyond the limit. With `keep` the work folder
     stays, and the caller removes it.
@@ -217,7 +217,7 @@ def run_script(
     paths = make_staged_paths(sandbox.user_for_root() if bubblewrap else None)
     with ExitStack() as on_error:
         on_error.callback(remove_staged_paths, paths, keep_work=False)
-        staged = stage(skill_dir, segments, paths, digest=digest, folder_digest=folder_digest)
+        staged = stage(skill_dir, segments, paths, digest=digest, version=version)
         output = Output(
             limit=limits.output_bytes, on_output=on_output, folder=artifacts, folder_limit=limits.artifact_bytes
         )

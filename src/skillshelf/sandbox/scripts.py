@@ -1,13 +1,15 @@
-"""Find, digest and copy the scripts of a skill, and choose the interpreter of each."""
+"""Find and copy the scripts of a skill, and choose the interpreter of each."""
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from errno import EBUSY
 from hashlib import sha256
 from typing import NamedTuple
 
 from skillshelf.catalog.load import Listing, digest_of, refusing
+from skillshelf.catalog.tree import GIT, SkillTree, TreeFile, skill_tree, tree_digest
 from skillshelf.core import files
 from skillshelf.core.disk_writes import give_tree, make_private_folder, remove_tree, write_new
 from skillshelf.core.limits import (
@@ -20,7 +22,14 @@ from skillshelf.core.limits import (
     WALK_DEPTH,
 )
 from skillshelf.core.text import visible
-from skillshelf.errors import LimitExceeded, PathEscape, PermissionDenied, ResourceNotFound, ScriptNotRunnable
+from skillshelf.errors import (
+    FileReadError,
+    LimitExceeded,
+    PathEscape,
+    PermissionDenied,
+    ResourceNotFound,
+    ScriptNotRunnable,
+)
 
 __all__ = [
     "FOLDER",
@@ -29,7 +38,6 @@ __all__ = [
     "RunFolder",
     "Script",
     "StagedScript",
-    "digest_of_files",
     "find_script",
     "in_system",
     "interpreter_of",
@@ -82,13 +90,12 @@ class Interpreter(NamedTuple):
 class Script(NamedTuple):
     """A script as it is on disk.
 
-    `path` is relative to the skill. `folder_digest` covers every file below `scripts/`, because a script may use
-    the others: it is the digest of the lines that `sha256sum` prints for them, sorted by path.
+    `path` is relative to the skill. `tree` covers every file of the skill, because a script may use the others.
     """
 
     path: str
     digest: str
-    folder_digest: str
+    tree: SkillTree
     size: int
     interpreter: Interpreter
 
@@ -102,29 +109,11 @@ def find_script(skill_dir: str, script: str, *, env: Mapping[str, str] | None = 
             data = folder.read(segments, limit=SCRIPT_BYTES).data
         except IsADirectoryError:
             raise ScriptNotRunnable(f"{visible(shown)} is a folder; name a file in it") from None
-        digests = _digests(folder)
-    return Script(shown, digest_of(data), digest_of_files(digests), len(data), interpreter_of(shown, data, env))
-
-
-def _digests(folder: files.Folder) -> dict[str, str]:
-    """Return the digest of every file below `scripts/`, by its path in there."""
-    found, complete = folder.files(LISTED_ENTRIES, (FOLDER,))
-    if not complete:
-        raise unreadable_folder(f"{FOLDER}/")
-    digests = _digest_each(found, lambda path, limit: folder.read(path.split("/"), limit=limit).data)
-    return {path.removeprefix(f"{FOLDER}/"): known for path, known in digests.items()}
-
-
-def _digest_each(paths: Iterable[str], read: Callable[[str, int], bytes]) -> dict[str, str]:
-    """Read files within one limit for all; a file that was deleted since it was listed is left out."""
-    left = RUN_SKILL_BYTES
-    digests = {}
-    for path in paths:
-        with suppress(ResourceNotFound), refusing(path, left):
-            data = read(path, left)
-            left -= len(data)
-            digests[path] = digest_of(data)
-    return digests
+    tree = skill_tree(skill_dir)
+    known = tree.listed.get(shown)
+    if known is not None and digest_of(data) != f"sha256:{known.sha256}":
+        raise FileReadError(shown, OSError(EBUSY, "it changed while it was read"))
+    return Script(shown, digest_of(data), tree, len(data), interpreter_of(shown, data, env))
 
 
 def unreadable_folder(folder: str) -> LimitExceeded:
@@ -133,14 +122,6 @@ def unreadable_folder(folder: str) -> LimitExceeded:
         f"{folder} cannot be read whole: it holds more than {LISTED_ENTRIES} entries, is deeper than {WALK_DEPTH} "
         "folders, may not be read, or changed just now"
     )
-
-
-def digest_of_files(digests: Mapping[str, str]) -> str:
-    """Return one digest for many files from their digests by path."""
-    lines = sha256()
-    for path in sorted(digests, key=os.fsencode):
-        lines.update(f"{digests[path].removeprefix('sha256:')}  ".encode() + os.fsencode(path) + b"\n")
-    return f"sha256:{lines.hexdigest()}"
 
 
 # Names ------------------------------------------------------------------------------------------------
@@ -332,46 +313,62 @@ def produced_files(paths: RunFolder) -> Listing:
 
 
 def stage(
-    skill_dir: str, segments: Sequence[str], paths: RunFolder, *, digest: str | None, folder_digest: str | None
+    skill_dir: str, segments: Sequence[str], paths: RunFolder, *, digest: str | None, version: str | None
 ) -> StagedScript:
-    """Copy a skill; raise PermissionDenied if the copied script is not the approved one."""
+    """Copy a skill; raise PermissionDenied if the copy is not what was approved.
+
+    `digest` is that of the script, `version` that of the skill's tree: the copied files themselves must have it, or, if
+    the skill has no digest, its folder must still have it after the copy.
+    """
     script = "/".join(segments)
-    data, digests = _copy(skill_dir, segments, paths)
-    if digest not in (None, digests[script]):
+    data, copied = _copy(skill_dir, segments, paths)
+    if digest not in (None, digest_of(data)):
         raise PermissionDenied(f"{script} changed since it was approved; review it and approve it again")
-    copied = {
-        path.removeprefix(f"{FOLDER}/"): known for path, known in digests.items() if path.startswith(f"{FOLDER}/")
-    }
-    if folder_digest not in (None, digest_of_files(copied)):
-        raise PermissionDenied(
-            f"a file in {FOLDER}/ changed since it was approved; review the folder and approve it again"
-        )
+    if version is not None and version != tree_digest(copied) and version != _version_now(skill_dir, version):
+        raise PermissionDenied("a file of the skill changed since it was approved; review it and approve it again")
     interpreter = interpreter_of(script, data)
     if paths.user is not None:
         for path in paths.folders:
             give_tree(path, paths.user)
-    return StagedScript(script, digests[script], interpreter)
+    return StagedScript(script, digest_of(data), interpreter)
 
 
-def _copy(skill_dir: str, segments: Sequence[str], paths: RunFolder) -> tuple[bytes, dict[str, str]]:
-    """Copy all files; return the bytes of the script and the digest of every file."""
+def _version_now(skill_dir: str, version: str) -> str | None:
+    """Return the version of a skill that has no digest; one with a digest is known by its copied files alone."""
+    return None if version.startswith("sha256:") else skill_tree(skill_dir).version
+
+
+def _copy(skill_dir: str, segments: Sequence[str], paths: RunFolder) -> tuple[bytes, dict[str, TreeFile]]:
+    """Copy all files but a `.git` at the top, which no digest covers; return the script's bytes and what was copied."""
     script = "/".join(segments)
     with refusing(script, SCRIPT_BYTES), files.Folder(skill_dir) as skill:
         try:
-            data = _copy_file(skill, segments, paths, SCRIPT_BYTES)
+            first = _copy_file(skill, segments, paths, SCRIPT_BYTES)
         except IsADirectoryError:
             raise ScriptNotRunnable(f"{script} is a folder; name a file in it") from None
-        found, complete = skill.files(LISTED_ENTRIES)
+        found, complete = skill.files(LISTED_ENTRIES, without=(GIT,))
         if not complete:
             raise unreadable_folder("the skill's folder")
-        others = [path for path in found if path != script]
-        digests = _digest_each(others, lambda path, limit: _copy_file(skill, path.split("/"), paths, limit))
-    return data, {script: digest_of(data), **digests}
+        copied = {script: _tree_file(first)}
+        left = RUN_SKILL_BYTES
+        for path in found:
+            if path == script:
+                continue
+            # A file that was deleted since it was listed is left out.
+            with suppress(ResourceNotFound), refusing(path, left):
+                contents = _copy_file(skill, path.split("/"), paths, left)
+                left -= len(contents.data)
+                copied[path] = _tree_file(contents)
+    return first.data, copied
 
 
-def _copy_file(skill: files.Folder, segments: Sequence[str], paths: RunFolder, limit: int) -> bytes:
-    """Copy a regular file and return its bytes; of its mode only the executable bit is kept."""
+def _tree_file(contents: files.Contents) -> TreeFile:
+    return TreeFile(len(contents.data), sha256(contents.data).hexdigest(), contents.runnable)
+
+
+def _copy_file(skill: files.Folder, segments: Sequence[str], paths: RunFolder, limit: int) -> files.Contents:
+    """Copy a regular file and return it; of its mode only the executable bit is kept."""
     contents = skill.read(segments, limit=limit)
     mode = 0o755 if contents.runnable else 0o644
     write_new(f"{paths.skill}/{'/'.join(segments)}", contents.data, mode=mode)
-    return contents.data
+    return contents

@@ -253,13 +253,9 @@ class Conversation:
             environment=shelf.environment,
             recorder=self.recorder,
             effects=self.effects,
-            shadows_another=self._shadows_another,
         )
         # Of one name the skill that is told to the model, if there is one.
         self.listed = {skill.name: skill for skill in sorted(self.skills, key=lambda skill: skill.hidden is None)}
-
-    def _shadows_another(self, skill: CatalogSkill) -> bool:
-        return any(loser.by == skill.path and not loser.same_file for loser in self.shelf.catalog.shadowed)
 
     @property
     def skills(self) -> Sequence[CatalogSkill]:
@@ -420,6 +416,7 @@ class Conversation:
     def _load(self, skill: CatalogSkill) -> LoadedSkill:
         """Load a skill; entries of its `allowed-tools` that are not understood are among its warnings."""
         loaded = self.effects.load(skill, self.profile)
+        self.permissions.verify(skill, os.path.basename(skill.real_path), loaded.digest)
         patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
         if self.profile.allowed_tools != "narrow" or patterns is None or not patterns[1]:
             return loaded
@@ -553,6 +550,8 @@ class Conversation:
                 self._permit(steps, owner)
             return self._read_instructions(steps, owner, uri, limit)
         resource = self.effects.read(uri, skill, self.profile, limit)
+        segments = address.segments or (os.path.basename(skill.real_path),)
+        self.permissions.verify(skill, "/".join(segments), resource.digest)
         ref = self.sent.add_text("read", resource.content, key=f"{uri} {resource.digest}")
         self.recorder.read(skill, resource, ref)
         return resource, ref
@@ -594,15 +593,15 @@ class Conversation:
         """Run a script after the policy allowed this skill, script and digest."""
         skill = self.resolve(name, permission="show" if by_user else "model")
         found = self.effects.find_script(skill.real_dir, script)
-        digests = {"digest": found.digest, "folder_digest": found.folder_digest}
         narrowed = None if by_user else self._narrowed_run(name, found.path, args)
-        self.permissions.require("skill_run", skill, by_user=by_user, script=found.path, narrowed=narrowed, **digests)
+        self.permissions.require("skill_run", skill, by_user=by_user, script=found, narrowed=narrowed)
         policy = self.permissions.policy
         run = self.effects.run(
             skill.real_dir,
             found.path,
             list(args),
-            **digests,
+            digest=found.digest,
+            version=found.tree.version,
             grants=(policy.run_network, policy.run_read, policy.run_write, policy.run_unsandboxed),
             on_output=on_output,
             artifacts=self.recorder.artifacts_folder(),

@@ -1,14 +1,15 @@
 """Effects: everything a session does outside itself, behind one value that replay replaces.
 
-A session loads skills, reads files, runs scripts and remembers rules only through its `Effects`. Replay passes
+A session loads skills, reads files, runs scripts and remembers answers only through its `Effects`. Replay passes
 effects that run nothing and write nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from skillshelf.catalog import load as loader
 from skillshelf.catalog.load import LoadedSkill, Resource, read_resource
+from skillshelf.catalog.tree import SkillTree, skill_tree
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import PermissionRule, Settings, Trust
 from skillshelf.core import files
@@ -16,10 +17,11 @@ from skillshelf.core.environment import Environment
 from skillshelf.core.values import Catalog, CatalogSkill
 
 if TYPE_CHECKING:
+    from skillshelf.config.approvals import Approval
     from skillshelf.sandbox.run import Run, Script
     from skillshelf.search.query import SearchReport
 
-__all__ = ["Effects", "ShelfProtocol", "find_script", "read_now", "real_effects"]
+__all__ = ["Answer", "Effects", "ShelfProtocol", "find_script", "read_now", "real_effects"]
 
 
 class ShelfProtocol(Protocol):
@@ -74,6 +76,15 @@ class ShelfProtocol(Protocol):
         """Scan again and return True if anything changed."""
 
 
+class Answer(NamedTuple):
+    """What a person said yes to for good: a tool, a skill and its tree; `rule` is written besides, if there is one."""
+
+    tool: str
+    skill: CatalogSkill
+    tree: str
+    rule: PermissionRule | None
+
+
 class Effects(NamedTuple):
     """The functions by which a session reaches the machine."""
 
@@ -85,7 +96,9 @@ class Effects(NamedTuple):
     find_script: "Callable[[str, str], Script]"
     run: "Callable[..., Run]"
     artifact: Callable[[str], dict[str, Any]]
-    remember: Callable[[Environment, PermissionRule], None]
+    tree: Callable[[CatalogSkill], SkillTree]
+    approvals: "Callable[[Environment, str, CatalogSkill], Sequence[Approval]]"
+    remember: Callable[[Environment, Answer], None]
 
 
 def real_effects() -> Effects:
@@ -99,6 +112,8 @@ def real_effects() -> Effects:
         find_script=find_script,
         run=_run,
         artifact=_artifact,
+        tree=_tree,
+        approvals=_approvals,
         remember=_remember,
     )
 
@@ -139,7 +154,21 @@ def _artifact(path: str) -> dict[str, Any]:
     return {"path": path, "bytes": size, "digest": digest}
 
 
-def _remember(environment: Environment, rule: PermissionRule) -> None:
-    from skillshelf.config.settings_edit import add_rule
+def _tree(skill: CatalogSkill) -> SkillTree:
+    return skill_tree(skill.real_dir)
 
-    add_rule(environment, rule.tool, rule.skill_name)
+
+def _approvals(environment: Environment, tool: str, skill: CatalogSkill) -> "Sequence[Approval]":
+    from skillshelf.config.approvals import read_approvals
+
+    return [one for one in read_approvals(environment) if (one.tool, one.path) == (tool, skill.real_path)]
+
+
+def _remember(environment: Environment, answer: Answer) -> None:
+    from skillshelf.config.approvals import add_approval
+
+    add_approval(environment, answer.tool, answer.skill.name, answer.skill.real_path, answer.tree)
+    if answer.rule is not None:
+        from skillshelf.config.settings_edit import add_rule
+
+        add_rule(environment, answer.rule.tool, answer.rule.skill_name)

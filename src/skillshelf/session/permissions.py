@@ -1,21 +1,24 @@
 """Permissions: decide by the rules, ask the user where they say so, remember answers and record decisions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from skillshelf.catalog.tree import PROBLEMS, SkillTree
 from skillshelf.config.profile import Profile
-from skillshelf.config.settings import InvalidRule, parse_rule
-from skillshelf.core.environment import Environment
+from skillshelf.config.settings import InvalidRule, PermissionRule, parse_rule
+from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import PermissionDenied, SkillError
-from skillshelf.session.effects import Effects
-from skillshelf.session.policy import Confirm, Decision, Policy, Verdict, decide
+from skillshelf.session.effects import Answer, Effects
+from skillshelf.session.policy import Confirm, Decision, Policy, decide, rule_without_effect
 from skillshelf.session.recorder import Recorder
 
 if TYPE_CHECKING:
+    from skillshelf.config.approvals import Approval
     from skillshelf.journal.events import By
+    from skillshelf.sandbox.run import Script
 
-__all__ = ["NAMES_OF_TOOLS", "Permissions"]
+__all__ = ["NAMES_OF_TOOLS", "NOT_ASKED", "NOT_REMEMBERED", "SESSION_ONLY", "AnswerFailed", "Permissions"]
 
 NAMES_OF_TOOLS: Mapping[str, str] = {
     "skill_load": "skill_load",
@@ -32,6 +35,10 @@ _OTHER_LOAD_NAMES = {"skill_load": ("activate_skill", "Skill")}
 """Names that mean a load in every profile; `read` is not one, since hosts have a tool of that name."""
 
 
+class AnswerFailed(Exception):
+    """The failure of a host's question, with the text that is recorded."""
+
+
 class Permissions:
     """The permissions of one session: `require` decides, asks and records."""
 
@@ -44,7 +51,6 @@ class Permissions:
         environment: Environment,
         recorder: Recorder,
         effects: Effects,
-        shadows_another: Callable[[CatalogSkill], bool],
     ) -> None:
         self.policy = policy
         self.confirm = confirm
@@ -53,8 +59,10 @@ class Permissions:
         self._environment = environment
         self._recorder = recorder
         self._effects = effects
-        self._shadows_another = shadows_another
-        self._confirmed: set[_Question] = set()
+        self._answers: set[_Question] = set()
+        self._approved: tuple[str, SkillTree] | None = None
+        self._warned: set[str] = set()
+        self._warnings: list[tuple[str, str]] = []
 
     def decide(self, tool: str, skill: CatalogSkill | None) -> Decision:
         """Return the decision of the rules; what denies a skill denies its files and scripts too."""
@@ -65,17 +73,26 @@ class Permissions:
         return decision
 
     def _by_rules(self, tool: str, skill: CatalogSkill | None) -> Decision:
-        others = [name for name in self._profile.tools if NAMES_OF_TOOLS[name] == tool and name != tool]
-        policy = self.policy
-        if skill is not None and not skill.trusted and self._shadows_another(skill):
-            # The user allowed a name; an untrusted skill that shadows another of that name is not the one they meant.
-            policy = policy._replace(allow=tuple(rule for rule in policy.allow if rule.skill_name is None))
-        return decide(policy, tool, skill, other_names=others, names_elsewhere=_OTHER_LOAD_NAMES.get(tool, ()))
+        names = self._names(tool)
+        return decide(self.policy, tool, skill, other_names=names[1:], names_elsewhere=_OTHER_LOAD_NAMES.get(tool, ()))
+
+    def _names(self, tool: str) -> list[str]:
+        """Return the names of a tool in the profile, the one that rules use first."""
+        return [tool, *(name for name in self._profile.tools if NAMES_OF_TOOLS[name] == tool and name != tool)]
 
     def preview(self, tool: str, skill: CatalogSkill) -> Decision:
         """Return the decision on a call by the model without asking the user."""
         refused = self._refused(skill, by_user=False)
-        return refused[0] if refused else self.decide(tool, skill)
+        decision = refused[0] if refused else self.decide(tool, skill)
+        if decision.verdict != "confirm":
+            return decision
+        question, _ = self._question(tool, skill, None)
+        # Whether a script was said yes to is known when it is named.
+        return Decision("allow", None, "the user approved this") if self._is_approved(question, skill) else decision
+
+    def may_confirm(self, tool: str, skills: Sequence[CatalogSkill]) -> bool:
+        """Return True if there is a user to ask, or an approval of one of these skills."""
+        return self.confirm is not None or any(self._approvals(tool, skill) for skill in skills)
 
     def require(
         self,
@@ -83,24 +100,40 @@ class Permissions:
         skill: CatalogSkill | None,
         *,
         by_user: bool = False,
-        script: str | None = None,
-        digest: str | None = None,
-        folder_digest: str | None = None,
+        script: "Script | None" = None,
         narrowed: Decision | None = None,
     ) -> None:
-        """Record the decision; raise PermissionDenied unless it is to allow. A script is decided with its digest.
+        """Record the decision; raise PermissionDenied unless it is to allow. A script is decided with its bytes.
 
         `narrowed` is what an active skill leaves of a call that the rules allow: it has to be confirmed.
         """
-        question = _Question(tool, skill.path if skill else None, script, digest, folder_digest)
-        decision, by = self._answer(question, skill, by_user=by_user, narrowed=narrowed)
-        self._recorder.decided(tool, skill, decision, by, script=script, digest=digest, folder_digest=folder_digest)
+        self._approved = None
+        self._warnings = []
+        answer = self._answer(tool, skill, script, by_user=by_user, narrowed=narrowed)
+        decision, by = answer.decision, answer.by
+        path, digest = (script.path, script.digest) if script else (None, None)
+        self._recorder.decided(tool, skill, decision, by, script=path, digest=digest, tree=answer.tree)
+        for kind, detail in self._warnings:
+            name, where = (skill.name, skill.path) if skill else (None, None)
+            self._recorder.record("skill_warning", kind=kind, detail=detail, name=name, path=where)
         if decision.verdict != "allow":
             reason = decision.reason if by in ("disabled", "author") else f"may not be used: {decision.reason}"
-            raise PermissionDenied(f"{skill.name if skill else tool} {reason}{_how_to_allow(question, skill, by)}")
+            how = _how_to_allow(path, skill, by)
+            raise PermissionDenied(f"{skill.name if skill else tool} {reason}{how}") from answer.cause
+
+    def verify(self, skill: CatalogSkill, path: str, digest: str) -> None:
+        """Raise PermissionDenied if a file that was just read is not one of those that the last decision is about."""
+        if self._approved is None or self._approved[0] != skill.real_path or not self._approved[1].listed:
+            return
+        listed = self._approved[1].listed
+        known = listed.get(path)
+        is_folder = known is None and any(other.startswith(f"{path}/") for other in listed)
+        if not is_folder and (known is None or digest != f"sha256:{known.sha256}"):
+            raise PermissionDenied(f"{skill.name} may not be used: {path} is not as it was approved; try again")
 
     def show(self, tool: str, skill: CatalogSkill) -> None:
         """Record the decision for a person, who is shown everything."""
+        self._approved = None
         decision = self.decide(tool, skill)
         if decision.verdict == "allow" and skill.enabled:
             self._recorder.decided(tool, skill, decision, _source(decision))
@@ -117,19 +150,26 @@ class Permissions:
         return decision.verdict != "deny"
 
     def _answer(
-        self, question: "_Question", skill: CatalogSkill | None, *, by_user: bool, narrowed: Decision | None = None
-    ) -> "tuple[Decision, By]":
+        self,
+        tool: str,
+        skill: CatalogSkill | None,
+        script: "Script | None",
+        *,
+        by_user: bool,
+        narrowed: Decision | None = None,
+    ) -> "_Answered":
+        tree = script.tree.digest if script else None
         if skill is None:
-            decision = self.decide(question.tool, None)
-            return decision, _source(decision)
+            decision = self.decide(tool, None)
+            return _Answered(decision, _source(decision))
         if refused := self._refused(skill, by_user=by_user):
-            return refused
-        decision = self.decide(question.tool, skill)
+            return _Answered(*refused, tree)
+        decision = self.decide(tool, skill)
         if decision.verdict == "allow" and narrowed is not None:
             decision = narrowed
         if decision.verdict == "confirm":
-            return self._confirm(question, skill, decision.reason)
-        return decision, _source(decision)
+            return self._confirm(tool, skill, script, decision.reason)
+        return _Answered(decision, _source(decision), tree)
 
     def _refused(self, skill: CatalogSkill, *, by_user: bool) -> "tuple[Decision, By] | None":
         """Return a refusal that no rule can override: a disabled skill, or one that models may not invoke."""
@@ -141,55 +181,157 @@ class Permissions:
 
     # Asking ---------------------------------------------------------------------------------------
 
-    def _confirm(self, question: "_Question", skill: CatalogSkill, reason: str) -> "tuple[Decision, By]":
-        """Ask the user; without a way to ask, deny."""
-        if question in self._confirmed:
-            return Decision("allow", None, "the user confirmed this before"), "remembered"
+    def _confirm(self, tool: str, skill: CatalogSkill, script: "Script | None", reason: str) -> "_Answered":
+        """Take an answer that was given before to the same thing, or ask the user; without a way to ask, deny."""
+        reason += self._without_effect(tool, skill)
+        known = any((one.tool, one.path) == (tool, skill.real_path) for one in self._answers)
+        if self.confirm is None and not known and not self._approvals(tool, skill):
+            return _Answered(Decision("deny", None, _NOBODY.format(reason)), "nobody", _digest(script))
+        question, tree = self._question(tool, skill, script)
+        if question.version is not None and question in self._answers:
+            allowed = Decision("allow", None, "the user confirmed this before")
+            return self._allow(allowed, "remembered", skill, tree)
+        if self._is_approved(question, skill):
+            return self._allow(Decision("allow", None, "the user approved this"), "remembered", skill, tree)
         if self.confirm is None:
-            return Decision("deny", None, f"{reason}, and there is no way to ask the user"), "nobody"
-        about = f"{reason}: {question.script} {question.digest}" if question.script else reason
-        answer = self.confirm(question.tool, skill.name, about)
-        if answer == "remember":
-            self._remember(question, skill)
-            return Decision("allow", None, "the user confirmed this for good"), "remembered"
-        verdict: Verdict = "allow" if answer is True else "deny"
-        return Decision(verdict, None, reason), "user"
-
-    def _remember(self, question: "_Question", skill: CatalogSkill) -> None:
-        """Keep a yes: for a load or read as a rule in the user's file, for a script in this session only."""
-        self._confirmed.add(question)
-        if question.script is not None:
-            # A rule would allow every script of the skill, and every later version of them.
-            return
+            return _Answered(Decision("deny", None, _NOBODY.format(reason)), "nobody", _digest(script))
         try:
-            rule = parse_rule({"tool": question.tool, "skill_name": skill.name})
-            self._effects.remember(self._environment, rule)
-        except (InvalidRule, SkillError) as error:
-            detail = f"the answer holds for this session only: {error}"
-            self._recorder.record(
-                "skill_warning", kind="not-remembered", detail=detail, name=skill.name, path=skill.path
+            answer = self.confirm(tool, skill.name, _about(reason, script, tree))
+        except SkillError:
+            raise
+        except Exception as error:
+            # A host that fails to ask has decided nothing; a model's call must still have an answer.
+            text = str(error) if isinstance(error, AnswerFailed) else f"{type(error).__name__}: {error}"
+            self._warnings.append((NOT_ASKED, text))
+            denied = Decision("deny", None, f"{reason}, and asking the user failed")
+            return _Answered(denied, "failed", tree.digest, error)
+        if answer is not True and answer != "remember":
+            return _Answered(Decision("deny", None, reason), "user", tree.digest)
+        self._answers.add(question)
+        if answer is True:
+            return self._allow(Decision("allow", None, reason), "user", skill, tree)
+        self._remember(question, skill, tree)
+        return self._allow(Decision("allow", None, "the user confirmed this for good"), "remembered", skill, tree)
+
+    def _allow(self, decision: Decision, by: "By", skill: CatalogSkill, tree: SkillTree) -> "_Answered":
+        self._approved = skill.real_path, tree
+        return _Answered(decision, by, tree.digest)
+
+    def _question(self, tool: str, skill: CatalogSkill, script: "Script | None") -> "tuple[_Question, SkillTree]":
+        """Return what is asked, with the files of the skill as they are on disk now."""
+        if script is not None:
+            tree = script.tree
+        else:
+            try:
+                tree = self._effects.tree(skill)
+            except SkillError:
+                tree = SkillTree(None, None, 0, 0, None)
+        return _Question(tool, skill.real_path, script.path if script else None, tree.version), tree
+
+    def _approvals(self, tool: str, skill: CatalogSkill) -> "Sequence[Approval]":
+        """Return the approvals of a tool for a skill, whatever its files were; none if they cannot be read."""
+        try:
+            return self._effects.approvals(self._environment, tool, skill)
+        except SkillError as error:
+            self._warn_once("approvals", str(error))
+            return ()
+
+    def _is_approved(self, question: "_Question", skill: CatalogSkill) -> bool:
+        """Return True if the user approved this tool for this path and these files; for a script, for all of them."""
+        return question.version is not None and any(
+            one.tree == question.version for one in self._approvals(question.tool, skill)
+        )
+
+    def _remember(self, question: "_Question", skill: CatalogSkill, tree: SkillTree) -> None:
+        """Keep a yes for good, or say why it counts for this session only."""
+        try:
+            if tree.digest is None:
+                raise SkillError(_no_tree(tree))
+            self._effects.remember(
+                self._environment, Answer(question.tool, skill, tree.digest, self._rule(question, skill))
             )
+        except SkillError as error:
+            self._warnings.append((NOT_REMEMBERED, f"{SESSION_ONLY}{error}"))
+
+    def _rule(self, question: "_Question", skill: CatalogSkill) -> PermissionRule | None:
+        """Return the rule that the profile writes besides an approval; it counts where the skill is trusted."""
+        if self._profile.remembered_as != "approval-and-rule" or question.script is not None:
+            return None
+        try:
+            return parse_rule({"tool": question.tool, "skill_name": skill.name})
+        except InvalidRule:
+            return None
+
+    def _without_effect(self, tool: str, skill: CatalogSkill) -> str:
+        """Return the end of a reason if a rule names this untrusted skill, and warn of it once."""
+        rule = rule_without_effect(self.policy, self._names(tool), skill)
+        if rule is None:
+            return ""
+        folder = find_repository(self._environment.cwd, self._profile.markers) or self._environment.cwd
+        self._warn_once(
+            "rule-untrusted",
+            f'`{rule}` counts for trusted skills only, and {skill.path} is not one; answer "remember" when you are '
+            f"asked, or run: skillshelf trust {folder}",
+        )
+        return f" ({rule} counts for trusted skills only; to trust this project: skillshelf trust {folder})"
+
+    def _warn_once(self, kind: str, detail: str) -> None:
+        if detail not in self._warned:
+            self._warned.add(detail)
+            self._warnings.append((kind, detail))
+
+
+NOT_ASKED = "not-asked"
+NOT_REMEMBERED = "not-remembered"
+SESSION_ONLY = "the answer holds for this session only: "
+_NOBODY = "{}, and there is no way to ask the user"
 
 
 class _Question(NamedTuple):
-    """A question to the user; a yes counts for exactly this."""
+    """A question to the user; a yes counts for exactly this. Without a version it counts once."""
 
     tool: str
-    path: str | None
-    script: str | None = None
-    digest: str | None = None
-    folder_digest: str | None = None
+    path: str
+    script: str | None
+    version: str | None
+
+
+class _Answered(NamedTuple):
+    """A decision, its source, the tree that it is about, and the failure behind it."""
+
+    decision: Decision
+    by: "By"
+    tree: str | None = None
+    cause: Exception | None = None
 
 
 def _source(decision: Decision) -> "By":
     return "rule" if decision.rule else "default"
 
 
-def _how_to_allow(question: _Question, skill: CatalogSkill | None, by: "By") -> str:
+def _digest(script: "Script | None") -> str | None:
+    return script.tree.digest if script else None
+
+
+def _about(reason: str, script: "Script | None", tree: SkillTree) -> str:
+    """Return the reason with what the user should know of the answer's reach."""
+    text = f"{reason}: {script.path} {script.digest}" if script else reason
+    if tree.digest is None:
+        return f"{text} (the answer cannot be remembered: {_no_tree(tree)})"
+    return f"{text} (an answer to remember is for every script of this skill, as its files are now)" if script else text
+
+
+def _no_tree(tree: SkillTree) -> str:
+    return PROBLEMS[tree.problem] if tree.problem else "its files cannot be read"
+
+
+def _how_to_allow(script: str | None, skill: CatalogSkill | None, by: "By") -> str:
     """Return a way to allow a call that was denied only because it was not confirmed."""
     if skill is None or by not in ("nobody", "user"):
         return ""
-    if question.script is not None:
-        rule = f'{{ tool = "skill_run", skill_name = "{skill.name}" }}'
-        return f"; ask in a terminal, or allow it in your configuration: permissions.allow = [{rule}]"
-    return "" if skill.trusted else ". To allow all skills of this project: skillshelf trust"
+    if not skill.trusted:
+        return ". To allow all skills of this project: skillshelf trust"
+    if script is None:
+        return ""
+    rule = f'{{ tool = "skill_run", skill_name = "{skill.name}" }}'
+    return f"; ask in a terminal, or allow it in your configuration: permissions.allow = [{rule}]"

@@ -33,6 +33,7 @@ __all__ = [
     "make_policy",
     "parse_patterns",
     "policy_to_dict",
+    "rule_without_effect",
 ]
 
 
@@ -163,8 +164,8 @@ def common(lists: Sequence[Sequence[ToolPattern]]) -> tuple[ToolPattern, ...]:
 Verdict = Literal["allow", "deny", "confirm"]
 PolicyName = Literal["default", "read-only", "full-auto"]
 Confirm = Callable[[str, str, str], "bool | Literal['remember']"]
-"""Ask the user about a tool, a skill's name and a reason. True allows once; `"remember"` allows and, for loads and
-reads, adds a rule to the user's file; anything else denies."""
+"""Ask the user about a tool, a skill's name and a reason. True allows it in this session until a file of the skill
+changes; `"remember"` does so for good; anything else denies. If it raises, nothing is decided: the call is denied."""
 
 
 class Decision(NamedTuple):
@@ -290,14 +291,15 @@ def decide(
 
     `other_names` are the profile's other names for the tool, `names_elsewhere` those of other profiles: a rule with
     one of the latter denies here too, but does not allow. Without a skill, as for a search, only rules for the whole
-    tool count.
+    tool count. A rule is about a name, so no rule allows an untrusted skill: anybody can take a name.
     """
     names = (tool, *other_names)
     if rule := _matching(policy.deny, (*names, *names_elsewhere), skill):
         return Decision("deny", _rule_text("deny", rule), "a rule denies it")
     if tool == "skill_run" and policy.name == "read-only":
         return Decision("deny", None, "the policy read-only runs no script")
-    if (rule := _matching(policy.allow, names, skill)) and not _is_too_wide(rule, tool, skill):
+    rule = _matching(policy.allow, names, skill)
+    if rule and (skill is None or skill.trusted):
         return Decision("allow", _rule_text("allow", rule), "a rule allows it")
     if skill is None:
         return Decision("allow", None, "no rule matches")
@@ -323,9 +325,11 @@ def _matching(
     return next((rule for rule in rules if rule.tool in tools and rule.skill_name in names), None)
 
 
-def _is_too_wide(rule: PermissionRule, tool: str, skill: CatalogSkill | None) -> bool:
-    """Return True for a rule about the scripts of every skill if this one is untrusted, as in a cloned repository."""
-    return tool == "skill_run" and rule.skill_name is None and skill is not None and not skill.trusted
+def rule_without_effect(policy: Policy, names: Sequence[str], skill: CatalogSkill) -> str | None:
+    """Return the rule that names an untrusted skill and would allow it if it were trusted, or None."""
+    rules = [rule for rule in policy.allow if rule.skill_name is not None]
+    rule = None if skill.trusted else _matching(rules, names, skill)
+    return _rule_text("allow", rule) if rule else None
 
 
 def _rule_text(verdict: str, rule: PermissionRule) -> str:
@@ -353,13 +357,14 @@ def decide_tool(
 ) -> Decision:
     """Decide whether a tool of the host may be called while these skills are active."""
     active = [window.name for window in windows]
+    trusted = [window.name for window in windows if window.trusted]
     if rule := _for_host(policy.deny, tool, active):
         return Decision("deny", _rule_text("deny", rule), "a rule denies it")
     for window in windows:
         if window.patterns is not None and not covered(window.patterns, tool, arguments):
             reason = f"it is not among the allowed-tools of {window.name}, which is active"
             return Decision("deny", f"allowed-tools: {window.name}", reason)
-    if rule := _for_host(policy.allow, tool, active):
+    if rule := _for_host(policy.allow, tool, trusted):
         return Decision("allow", _rule_text("allow", rule), "a rule allows it")
     if granted := [window.name for window in windows if is_granted(policy, window)]:
         rule_text = f"permissions.grant_from_skills: {granted[0]}"

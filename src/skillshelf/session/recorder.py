@@ -255,7 +255,7 @@ class Recorder:
         *,
         script: str | None = None,
         digest: str | None = None,
-        folder_digest: str | None = None,
+        tree: str | None = None,
     ) -> None:
         """Record a decision of the policy or of the user."""
         if not self.on:
@@ -264,7 +264,7 @@ class Recorder:
 
         verdict: Literal["allow", "deny"] = "allow" if decision.verdict == "allow" else "deny"
         name, path = (skill.name, skill.path) if skill else (None, None)
-        self.emit(PermissionDecided(tool, name, path, verdict, decision.rule, by, script, digest, folder_digest))
+        self.emit(PermissionDecided(tool, name, path, verdict, decision.rule, by, script, digest, tree=tree))
 
     def loaded(self, loaded: LoadedSkill, warnings: Sequence[Diagnostic]) -> None:
         """Record that a skill was loaded."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf import __version__
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, Resource, load, loaded_from, parse_address, resource_of
+from skillshelf.catalog.tree import SkillTree, skill_tree
+from skillshelf.config.approvals import Approval
 from skillshelf.config.builtin_profiles import find_profile
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import PermissionRule, Settings, Trust, load_settings
@@ -52,16 +54,16 @@ from skillshelf.journal.events import (
 )
 from skillshelf.journal.state import SessionState, state_of
 from skillshelf.session.conversation import ShelfProtocol
-from skillshelf.session.effects import Effects, read_now, real_effects
+from skillshelf.session.effects import Effects, find_script, read_now, real_effects
 from skillshelf.session.inputs import KeptContents, KeptEffects, KeptInputError, KeptShelf
-from skillshelf.session.permissions import NAMES_OF_TOOLS
+from skillshelf.session.permissions import NAMES_OF_TOOLS, NOT_ASKED, NOT_REMEMBERED, SESSION_ONLY, AnswerFailed
 from skillshelf.session.policy import Policy, make_policy
 from skillshelf.session.recorder import RecordingOptions
 from skillshelf.session.session import Session
 from skillshelf.session.tools import check_arguments
 
 if TYPE_CHECKING:
-    from skillshelf.sandbox.run import Run
+    from skillshelf.sandbox.run import Run, Script
 
 __all__ = ["Difference", "OpenShelf", "Replay", "replay_journal"]
 
@@ -450,9 +452,12 @@ class _RecordedEffects:
         effects = real_effects()._replace(
             load=self.load,
             read=self.read,
+            find_script=self.find_script,
             run=self.run,
             artifact=self.artifact,
-            remember=lambda *given, **named: None,
+            tree=self.tree,
+            approvals=self.approvals,
+            remember=self.remember,
         )
         return effects if self._kept is None else self._kept.over(effects)
 
@@ -462,10 +467,47 @@ class _RecordedEffects:
 
     def answer(self, tool: str, name: str, reason: str) -> "bool | Literal['remember']":
         """Return the recorded answer; False if there was none."""
-        event = next(iter(self._now()), None)
-        if not isinstance(event, PermissionDecided) or event.verdict != "allow":
+        event = self._decision()
+        if event is not None and event.by == "failed":
+            raise AnswerFailed(self._warning(NOT_ASKED) or "")
+        if event is None or event.verdict != "allow":
             return False
         return "remember" if event.by == "remembered" else event.by == "user"
+
+    def _decision(self) -> PermissionDecided | None:
+        event = next(iter(self._now()), None)
+        return event if isinstance(event, PermissionDecided) else None
+
+    def _warning(self, kind: str) -> str | None:
+        return next((e.detail for e in self._now() if isinstance(e, SkillWarning) and e.kind == kind), None)
+
+    def tree(self, skill: CatalogSkill) -> SkillTree:
+        """Return the recorded tree where contents were kept, or else that of the disk."""
+        return self._kept_tree() or skill_tree(skill.real_dir)
+
+    def _kept_tree(self) -> SkillTree | None:
+        event = self._decision()
+        is_kept = self._store is not None and files.kind_at(f"{self._store}/sha256") is not None
+        if not is_kept or event is None or event.tree is None:
+            return None
+        return SkillTree(event.tree, None, 0, 0, event.tree)
+
+    def find_script(self, skill_dir: str, script: str) -> "Script":
+        """Find the script on disk, with the recorded tree where contents were kept."""
+        found = find_script(skill_dir, script)
+        return found._replace(tree=self._kept_tree() or found.tree)
+
+    def approvals(self, environment: Environment, tool: str, skill: CatalogSkill) -> Sequence[Approval]:
+        """Return the approval that the recorded decision rests on; those of today say nothing about that day."""
+        event = self._decision()
+        if event is None or (event.tool, event.path, event.by) != (tool, skill.path, "remembered") or not event.tree:
+            return ()
+        return (Approval(tool, skill.name, skill.real_path, event.tree, None, ""),)
+
+    def remember(self, environment: Environment, answer: object) -> None:
+        """Write nothing; fail as it failed then."""
+        if detail := self._warning(NOT_REMEMBERED):
+            raise SkillError(detail.removeprefix(SESSION_ONLY))
 
     def load(self, skill: CatalogSkill, profile: Profile) -> LoadedSkill:
         """Load the skill from its kept content, or else from disk."""
@@ -573,6 +615,9 @@ def _difference(recorded: Event, found: Event, paths: _PathMapping, *, same_vers
     ignored = _NOT_COMPARED if same_version else (*_NOT_COMPARED, *_OF_VERSION)
     if not same_version:
         ignored = (*ignored, *(key for key in _TEXTS if key not in old))
+    if "folder_digest" in old or not (same_version or "tree" in old):
+        # Version 0.1 recorded no tree.
+        ignored = (*ignored, "folder_digest", "tree")
     keys = [key for key in dict.fromkeys([*old, *new]) if key not in ignored and old.get(key) != new.get(key)]
     if not keys:
         return None

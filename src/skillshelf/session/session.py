@@ -209,7 +209,7 @@ class Session:
         """Return the tools of the profile that the policy can allow; none if there is no skill."""
         with self._lock:
             self._refresh_on_call()
-        runs = can_run(self.policy, can_ask=self._conversation.permissions.confirm is not None)
+        runs = can_run(self.policy, can_ask=self._conversation.permissions.may_confirm("skill_run", self.skills))
         return tools_of(
             self.profile,
             self.skills,

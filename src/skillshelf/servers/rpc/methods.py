@@ -342,8 +342,8 @@ TO_CLIENT: Mapping[str, Method] = {
     "confirm": Method(
         _typed_dict({"session": str, "tool": str, "name": str, "reason": str}),
         bool | Literal["remember"],
-        'Ask the user. `true` allows it once; `"remember"` allows it and, for loads and reads, adds the exact rule to '
-        "the user's configuration; anything else, an error, or no answer in time denies it.",
+        'Ask the user. `true` allows it in this session, `"remember"` for good, both for these files of this skill; '
+        "anything else, an error, or no answer in time denies it.",
     ),
     "event": Method(
         dict[str, Any],
