@@ -45,7 +45,11 @@ def _missing_package(block: str) -> str | None:
 
 
 def _blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    """Return the blocks of a language; those that need a model are run by tests/adapters/test_adapters_page.py."""
+    text = re.sub(
+        r"^<!-- model.*?^```\w+\n.*?^```\n", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 def _is_scratch(page: Path) -> bool:

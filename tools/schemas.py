@@ -24,13 +24,14 @@ from skillshelf.core.json_types import (
     RunForm,
     SearchForm,
     SearchResultForm,
-    ShowForm,
+    ShownForm,
     SkillForm,
     ToolForm,
     TrustListForm,
     WhyForm,
 )
 from skillshelf.core.validation import schema_of
+from skillshelf.core.values import Scope
 from skillshelf.journal.events import EVENTS, MEMBERS
 from skillshelf.servers.rpc.methods import METHODS, TO_CLIENT
 
@@ -89,14 +90,14 @@ def rpc_schema() -> dict[str, Any]:
 
 
 FORMS: dict[str, Any] = {
-    "scope": str,
+    "scope": Scope,
     "skill": SkillForm,
     "metadata": MetadataForm,
     "load-error": LoadErrorForm,
     "catalog": CatalogForm,
     "search-result": SearchResultForm,
     "search": SearchForm,
-    "show": ShowForm,
+    "show": ShownForm,
     "digest": DigestForm,
     "trust-list": TrustListForm,
     "read": ResourceForm,

@@ -114,7 +114,10 @@ def test_the_skill_tools_that_a_configuration_names_read_and_run_in_the_sandbox(
         assert threading.current_thread() is not threading.main_thread()
         return True
 
-    _, _, events = prompted(player, tools=["skill_read", "skill_run"], permission=permission)
+    journal = here.base / "run.jsonl"
+    _, _, events = prompted(
+        player, create={"journal": journal}, tools=["skill_read", "skill_run"], permission=permission
+    )
 
     assert [*player.tools[0]] == ["activate_skill", "skill_read", "skill_run"]
     assert player.answers[1] == FORMS
@@ -126,6 +129,7 @@ def test_the_skill_tools_that_a_configuration_names_read_and_run_in_the_sandbox(
         ("skill_read", "allow", "default"),
         ("skill_run", "allow", "user"),
     ]
+    assert skillshelf.replay(journal, home=here.home, env=dict(os.environ), trust="all").differences == ()
 
 
 def test_a_name_that_is_no_skill_tool_is_refused_with_the_known_ones(here: Machine) -> None:
@@ -330,3 +334,82 @@ def test_a_denied_skill_activated_in_the_registry_does_not_reach_the_model(here:
     policy = {"deny": [{"tool": "skill_load", "skill_name": "pdf"}]}
     assert conversation(player, registry, play, policy=policy) == []
     assert "active_skill" not in player.instructions[0]
+
+
+def test_what_a_failed_turn_loaded_is_not_active_and_is_sent_again_without_a_false_compaction(machine: Machine) -> None:
+    from pydantic_ai import ModelResponse, TextPart, ToolCallPart
+    from pydantic_ai.models.function import FunctionModel
+
+    text = "---\nname: narrow\ndescription: N.\nallowed-tools: Read\n---\n# n\n"
+    write_skill(machine.repo / ".agents/skills", "narrow", text)
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    seen: list[str] = []
+    events: list[Any] = []
+    failures = iter([True, False])
+
+    def answer(messages: list[Any], info: Any) -> Any:
+        last = messages[-1].parts[-1]
+        if last.part_kind == "user-prompt":
+            return ModelResponse(parts=[ToolCallPart("skill_load", {"name": "narrow"})])
+        seen.append(last.content)
+        if next(failures):
+            raise ConnectionError("the network is gone")
+        return ModelResponse(parts=[TextPart("ok")])
+
+    async def play() -> list[list[str]]:
+        configuration = AgentConfiguration(BASE, FunctionModel(answer))
+        session = await AgentSession.create(configuration, shelf=machine.shelf("standard"), on_event=events.append)
+        await session.activate_skill("deploy")
+        with pytest.raises(ConnectionError):
+            await session.prompt("Go.")
+        failed = await session.active_skills()
+        await session.prompt("Again.")
+        return [failed, await session.active_skills()]
+
+    assert asyncio.run(asyncio.wait_for(play(), 50)) == [["deploy"], ["deploy", "narrow"]]
+    assert ["# n" in text for text in seen] == [True, True]
+    assert "ContextCompacted" not in [type(event).__name__ for event in events]
+
+
+def test_preloaded_and_read_skills_are_active_in_the_conversation(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    write_skill(machine.repo / ".agents/skills", "review")
+    player = Player(("skill_read", {"uri": "skill://review"}))
+
+    _, active, _ = prompted(player, create={"shelf": machine.shelf("standard"), "preload": ["deploy"]})
+
+    assert active == ["deploy", "review"]
+
+
+@pytest.mark.req("S-73")
+def test_a_tool_that_activates_a_skill_in_the_registry_has_it_in_the_next_request(here: Machine) -> None:
+    registry = SkillRegistry()
+    player = Player(("use_pdf", {}))
+
+    def use_pdf() -> str:
+        """Activate the skill."""
+        registry.activate("pdf")
+        return "ok"
+
+    _, active, _ = prompted(player, create={"policy": "full-auto"}, skill_registry=registry, tools=[use_pdf])
+
+    assert active == ["pdf"]
+    assert [PDF in text for text in player.instructions] == [False, True]
+
+
+def test_a_read_of_the_user_and_that_of_the_profile_are_one_tool(machine: Machine) -> None:
+    write_skill(machine.repo / ".omp/skills", "deploy")
+    (machine.repo / "notes.txt").write_text("notes")
+    player = Player(("read", {"file": "skill://deploy"}), ("read", {"file": str(machine.repo / "notes.txt")}))
+
+    def read(file: str) -> str:
+        """Read a file."""
+        return Path(file).read_text()
+
+    create: dict[str, Any] = {"shelf": machine.shelf("omp"), "policy": {"allow": [{"tool": "read"}]}}
+    _, active, _ = prompted(player, create=create, tools=[read], permission=lambda *asked: True)
+
+    assert [*player.tools[0]] == ["read"]
+    assert "# deploy" in player.answers[0]
+    assert player.answers[1] == "notes"
+    assert active == ["deploy"]

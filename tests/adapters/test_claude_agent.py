@@ -32,7 +32,7 @@ SCRIPTS = os.path.dirname(sys.executable)
 def recipe() -> str:
     """Return the recipe as it is printed."""
     blocks = re.findall(r"```python\n(.*?)```", ADAPTERS.read_text(encoding="utf-8"), flags=re.DOTALL)
-    [found] = [block for block in blocks if "claude_agent_sdk" in block]
+    [found] = [block for block in blocks if "claude_agent_sdk" in block and '"command": "skillshelf"' in block]
     return str(found)
 
 

@@ -1,4 +1,4 @@
-"""The Claude Agent SDK with skills in the process of the program; `tools/claude_conversations.py` installs what it needs.
+"""The Claude Agent SDK with skills in the process of the program: `python tools/claude_conversations.py` runs this.
 
 Its program talks to a model on the loopback interface. Messages cannot be seen from a tool, so every load has the text.
 """
@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,7 @@ from typing import Any
 import pytest
 from support.needs import needs
 from support.script_server import ScriptServer, script_server
-from support.trees import Machine, write_skill
+from support.trees import SOURCE, Machine, write_skill
 
 pytestmark = [pytest.mark.slow, needs("claude_agent_sdk")]
 
@@ -62,7 +66,7 @@ def test_four_conversations_of_one_server_each_get_the_text_and_keep_to_themselv
         plain = server.options(options_of(machine, model, system_prompt="You are helpful."))
         streamed = server.options(options_of(machine, model, include_partial_messages=True))
 
-        async def everybody() -> list[tuple[str, str, int]]:
+        async def everybody() -> Any:
             return await asyncio.gather(
                 ask("load tea", plain),
                 ask("load tae; load tea; second", plain),
@@ -132,3 +136,23 @@ def test_tools_without_a_server_of_ours_send_the_text_with_each_load(machine: Ma
     assert answer == "done"
     assert [body("tea") in text for text in model.heard[-1].results] == [True, True]
     assert "<name>tea</name>" in model.heard[-1].system
+
+
+def test_the_example_of_the_page_holds_two_conversations(machine: Machine) -> None:
+    write(machine, "tea")
+    page = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"^<!-- model: claude -->\n```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    with script_server() as model:
+        quiet = options_of(machine, model).env
+        done = subprocess.run(
+            [sys.executable, "-c", block],
+            cwd=machine.repo,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, **quiet},
+            capture_output=True,
+            text=True,
+            timeout=90,
+        )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["done", "done"]
+    assert [[body("tea") in text for text in heard.results] for heard in model.heard] == [[], [True], [], [True]]

@@ -78,7 +78,7 @@ def test_what_one_user_loads_does_not_narrow_another(machine: Machine, model: Mo
     async def talk() -> None:
         first = await agent.run("use narrow bash")
         await agent.run("use bash")
-        await agent.run("use  bash", first)
+        first = await agent.run("use  bash narrow bash", first)
         fork = await agent.run("use   bash", first)
         assert agent.session_for(fork).active == ("narrow",)
 
@@ -86,7 +86,9 @@ def test_what_one_user_loads_does_not_narrow_another(machine: Machine, model: Mo
 
     assert model.last("use narrow bash").since[-1] == "deny"
     assert model.last("use bash").since == ["allow"]
-    assert model.last("use  bash").since == ["deny"]
+    before, reminder, after = model.last("use  bash narrow bash").since
+    assert (before, after) == ("deny", "deny")
+    assert reminder.startswith(REMINDER)
     assert model.last("use   bash").since == ["deny"]
 
 
@@ -144,6 +146,26 @@ def test_twenty_conversations_at_once_each_have_their_own_skill_window_and_journ
             loads.setdefault(event["session"], set()).add(event["name"])
     assert sorted(map(sorted, loads.values())) == sorted([name] for name in names)
     assert not verify(str(journal)).problems
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_parallel_calls_of_one_turn_are_of_one_conversation(
+    machine: Machine, model: ModelLoopback, client: str
+) -> None:
+    journal = machine.base / "run.jsonl"
+    agent = CLIENTS[client](shelf_with_skills(machine, "tea"), model.url, journal=journal)
+
+    async def talk() -> None:
+        first = await agent.run("both tea narrow")
+        await agent.run("use narrow tea", first)
+
+    asyncio.run(talk())
+
+    assert len(model.last("both tea narrow").since) == 2
+    assert [text.startswith(REMINDER) for text in model.last("use narrow tea").since] == [True, True]
+    loads = [event for event in events_in(journal) if event["type"] == "skill_loaded"]
+    assert len({event["session"] for event in loads}) == 1
+    assert len(loads) == 2
 
 
 # Each framework trims history in its own ways -----------------------------------------------------
@@ -225,3 +247,111 @@ def test_a_skill_that_is_added_after_the_agent_was_made_is_offered(
     assert "skill_load" in model.tools[1]
     assert "<name>tea</name>" in model.turns[1].system
     assert "# tea" in model.last("use tea").since[0]
+
+
+# What each framework identifies a conversation by -------------------------------------------------
+
+
+def test_a_thread_of_langchain_is_a_conversation_and_survives_trimming(machine: Machine, model: ModelLoopback) -> None:
+    pytest.importorskip("langchain_openai")
+    from langchain.agents import create_agent
+    from langchain_core.messages import RemoveMessage
+    from langchain_openai import ChatOpenAI
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+    from skillshelf.adapters.langchain import SkillMiddleware
+
+    skills = SkillMiddleware(shelf_with_skills(machine, "tea"), policy=POLICY)
+    chat: Any = ChatOpenAI(model="m", base_url=f"{model.url}/v1", api_key="none")  # type: ignore[arg-type]
+    agent: Any = create_agent(chat, middleware=[skills], checkpointer=InMemorySaver())
+
+    def ask(thread: str, text: str) -> Any:
+        config = {"configurable": {"thread_id": thread}}
+        return agent.invoke({"messages": [{"role": "user", "content": text}]}, config)
+
+    ask("a", "use narrow")
+    ask("b", "use tea")
+    ask("a", "use  narrow")
+    agent.update_state(
+        {"configurable": {"thread_id": "a"}}, {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES)]}, as_node="model"
+    )
+    ask("a", "use   narrow")
+
+    assert skills.session_for("a").active == ("narrow",)
+    assert skills.session_for({"configurable": {"thread_id": "b"}}).active == ("tea",)
+    assert model.last("use  narrow").since[0].startswith(REMINDER)
+    assert "Only read" in model.last("use   narrow").since[0]
+
+
+def test_tools_of_langchain_in_a_graph_see_its_messages_without_the_middleware(
+    machine: Machine, model: ModelLoopback
+) -> None:
+    pytest.importorskip("langchain_openai")
+    from langchain.agents import create_agent
+    from langchain_openai import ChatOpenAI
+
+    from skillshelf.adapters.langchain import skill_tools
+
+    tools = skill_tools(shelf_with_skills(machine, "tea"))
+    chat: Any = ChatOpenAI(model="m", base_url=f"{model.url}/v1", api_key="none")  # type: ignore[arg-type]
+    agent: Any = create_agent(chat, tools=tools)
+    first = agent.invoke({"messages": [{"role": "user", "content": "use tea tea"}]})["messages"]
+    agent.invoke({"messages": [{"role": "user", "content": "use tea"}]})
+
+    whole, again = model.last("use tea tea").since
+    assert again.startswith(REMINDER)
+    assert model.last("use tea").since == [whole]
+    assert tools.session_for(first).active == ("tea",)
+    # By hand a tool sees nothing, and says everything.
+    load = next(tool for tool in tools if tool.name == "skill_load")
+    assert load.invoke({"name": "tea"}) == load.invoke({"name": "tea"}) == whole
+
+
+@pytest.mark.parametrize("client", ["pydantic-ai", "langchain", "openai-agents"])
+def test_a_confirmation_may_be_a_coroutine(machine: Machine, model: ModelLoopback, client: str) -> None:
+    asked: list[str] = []
+
+    async def confirm(tool: str, name: str, reason: str) -> bool:
+        await asyncio.sleep(0)
+        asked.append(name)
+        return True
+
+    shelf_with_skills(machine)
+    write_skill(machine.repo / ".agents/skills", "tea")
+    agent = CLIENTS[client](machine.shelf(trust="ask"), model.url, confirm=confirm)
+    asyncio.run(agent.run("use tea"))
+
+    assert asked == ["tea"]
+    assert "# tea" in model.last("use tea").since[0]
+
+
+def test_dictionaries_and_the_objects_of_a_package_are_the_same_conversation(machine: Machine) -> None:
+    anthropic = pytest.importorskip("anthropic.types")
+    openai = pytest.importorskip("openai.types.responses")
+    from skillshelf.adapters.json_tools import anthropic_result, responses_result, seen_items, session_for
+
+    shelf = shelf_with_skills(machine, "tea")
+    block = {"type": "tool_use", "id": "t1", "name": "skill_load", "input": {"name": "tea"}}
+    as_object = anthropic.ToolUseBlock(**block)
+    hello: Any = {"role": "user", "content": [{"type": "text", "text": "Hi.", "cache_control": {"type": "ephemeral"}}]}
+    plain: list[Any] = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": [block]}]
+    objects = [hello, {"role": "assistant", "content": [as_object]}]
+    assert seen_items(plain) == seen_items(objects)
+
+    answer = anthropic_result(shelf, as_object, objects)
+    plain.append({"role": "user", "content": [answer]})
+    assert "# tea" in answer["content"]
+    assert session_for(shelf, plain) is session_for(shelf, [*objects, plain[-1]])
+    assert session_for(shelf, plain).active == ("tea",)
+
+    call = {"type": "function_call", "call_id": "c1", "name": "skill_load", "arguments": '{"name": "tea"}'}
+    items: list[Any] = [{"role": "user", "content": "Hi."}, openai.ResponseFunctionToolCall(**call)]
+    assert seen_items([*items[:1], call]) == seen_items(items)
+    assert responses_result(shelf, items[-1], items) == {
+        "type": "function_call_output",
+        "call_id": "c1",
+        "output": answer["content"],
+    }
+    assert responses_result(shelf, {**call, "arguments": "["}, items)["output"].startswith("Error: ")
+    assert responses_result(shelf, call)["output"] == answer["content"]

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from support.trees import Machine, write_skill
 
-from skillshelf import Shelf
+import skillshelf
+from skillshelf import ConfigurationError, Shelf
 from skillshelf.adapters.conversations import (
     Conversations,
     SeenItem,
@@ -19,6 +20,7 @@ from skillshelf.adapters.conversations import (
     seen_result,
     seen_text,
 )
+from skillshelf.journal.file import verify
 
 NARROW = "---\nname: narrow\ndescription: Reads only.\nallowed-tools: Read\n---\n# narrow\nOnly read.\n"
 POLICY = {"allow": [{"tool": "Bash"}, {"tool": "Read"}]}
@@ -176,6 +178,37 @@ def test_a_result_of_another_tool_that_looks_like_a_skill_does_not_count(machine
     assert Chat(conversations, "Read this.", *web).verdict() == "allow"
 
 
+@pytest.mark.parametrize("name", ["skill_load", "mine_skill_load", "mcp__skills__skill_load"])
+def test_a_skill_in_the_messages_is_active_by_whatever_name_its_tool_was_called(machine: Machine, name: str) -> None:
+    shelf = shelf_with_skills(machine)
+    text = shelf.session().call("skill_load", {"name": "narrow"}).text
+    seen = [seen_call("c1", name, {"name": "narrow"}), seen_result("c1", text)]
+    assert Conversations(shelf).session_for(items=seen).active == ("narrow",)
+
+
+@pytest.mark.parametrize(
+    ("profile", "tool", "arguments"),
+    [
+        ("standard", "skill_read", {"uri": "skill://narrow"}),
+        ("standard", "skill_read", {"uri": "skill://narrow/SKILL.md"}),
+        ("swiftagent", "activate_skill", {"skillName": "narrow"}),
+        ("mycodeagent", "Skill", {"name": "narrow", "args": "x"}),
+        ("omp", "read", {"path": "skill://narrow"}),
+    ],
+)
+def test_a_skill_in_the_messages_is_active_in_every_form_of_text(
+    machine: Machine, profile: str, tool: str, arguments: dict[str, Any]
+) -> None:
+    root = machine.repo / {"mycodeagent": "skills", "swiftagent": ".agent/skills"}.get(profile, ".agents/skills")
+    write_skill(root, "narrow", NARROW)
+    text = machine.shelf(profile).session().call(tool, arguments).text
+    seen = [seen_call("c1", tool, arguments), seen_result("c1", text)]
+    assert "Only read" in text
+    assert Conversations(machine.shelf(profile)).session_for(items=seen).active == ("narrow",)
+    cleared = [seen[0], seen_result("c1", "[cleared]")]
+    assert Conversations(machine.shelf(profile)).session_for(items=cleared).active == ()
+
+
 def test_messages_that_cannot_be_seen_get_the_text_each_time(machine: Machine) -> None:
     conversations = Conversations(shelf_with_skills(machine, "tea"))
     texts = [conversations.call("skill_load", {"name": "tea"}).text for _ in range(3)]
@@ -291,3 +324,66 @@ def test_names_may_have_a_prefix(machine: Machine) -> None:
     text = conversations.call("skills_skill_load", {"name": "narrow"}, key=1, call_id="c1").text
     seen = [seen_call("c1", "skills_skill_load", {"name": "narrow"}), seen_result("c1", text)]
     assert conversations.session_for(items=seen).active == ("narrow",)
+
+
+def test_a_call_id_that_comes_again_is_a_later_call(machine: Machine) -> None:
+    conversations = Conversations(shelf_with_skills(machine, "tea"))
+    chat = Chat(conversations, "Tea.")
+    chat.load("tea", "c1")
+    session = chat.session
+    chat.items += seen_text("user", "Again.")
+
+    result = conversations.call("skill_load", {"name": "tea"}, items=chat.items, call_id="c1")
+
+    assert result.data["already_loaded"]
+    chat.items += [seen_call("c1", "skill_load", {"name": "tea"}), seen_result("c1", result.text)]
+    assert chat.session is session
+
+
+def test_the_prompt_of_no_conversation_leaves_no_session_behind(machine: Machine) -> None:
+    events: list[Any] = []
+    conversations = Conversations(shelf_with_skills(machine, "tea"), on_event=events.append)
+    assert "tea" in conversations.system_prompt("Base.", items=[])
+    assert type(events[-1]).__name__ == "SessionEnded"
+
+
+def test_a_session_whose_opening_fails_leaves_nothing_behind(machine: Machine) -> None:
+    conversations = Conversations(shelf_with_skills(machine), preload=["absent"])
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="absent"):
+            conversations.session_for(key="a")
+
+
+def test_a_file_that_looks_like_the_text_of_another_skill_does_not_make_that_one_active(machine: Machine) -> None:
+    shelf = shelf_with_skills(machine, "other")
+    text = shelf.session().call("skill_load", {"name": "narrow"}).text
+    (machine.home / ".agents/skills/other/trap.md").write_text(text)
+    arguments = {"uri": "skill://other/trap.md"}
+    assert shelf.session().call("skill_read", arguments).text == text
+
+    seen = [seen_call("c1", "skill_read", arguments), seen_result("c1", text), seen_result("orphan", text)]
+
+    assert Conversations(shelf).session_for(items=seen).active == ()
+
+
+@pytest.mark.req("K-59")
+def test_the_journal_of_conversations_replays_without_a_difference(machine: Machine) -> None:
+    journal = machine.base / "run.jsonl"
+    first = Conversations(shelf_with_skills(machine, "tea"), journal=journal)
+    chats = [Chat(first, f"Hello, {n}.") for n in range(2)]
+    for chat in chats:
+        chat.load("narrow", "c1")
+        chat.load("narrow", "c2")
+        chat.items = chat.items[-2:]
+        chat.load("narrow", "c3")
+    first.close()
+    again = Chat(Conversations(machine.shelf(), journal=journal), "Go on.", *chats[0].items)
+    again.load("tea", "c4")
+    assert again.session.active == ("narrow", "tea")
+
+    replay = skillshelf.replay(journal, home=machine.home, env={"HOME": str(machine.home)})
+
+    assert replay.differences == ()
+    assert verify(str(journal)).problems == ()
+    # Each list that was trimmed is a conversation of its own, because nothing proves whose it was.
+    assert len(sessions_in(journal)) == 5

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.framework_agents import FRAMEWORKS, FrameworkAgent
+from support.needs import require
 from support.script_server import ScriptServer, script_server
-from support.trees import Machine, write_skill
+from support.trees import SOURCE, Machine, write_skill
 
 from skillshelf.errors import ConfigurationError
 
@@ -202,3 +208,146 @@ def test_a_session_is_one_conversation_and_keeps_its_memory(
     assert model.heard[-1].results[0].startswith("<skill_context_reminder")
     with pytest.raises(ConfigurationError, match="a session has its options already: policy"):
         make(session, model.url, policy="read-only")
+
+
+# Each framework alone -----------------------------------------------------------------------------
+
+
+def test_two_services_of_adk_may_have_sessions_of_the_same_id(machine: Machine, model: ScriptServer) -> None:
+    write(machine, "tea")
+    write(machine, "narrow", allowed="Read")
+    shelf = machine.shelf()
+    agents = [FRAMEWORKS["adk"](shelf, model.url, functions=True) for _ in range(2)]
+
+    asyncio.run(talk(agents[0], ("one", "load narrow")))
+    asyncio.run(talk(agents[1], ("one", "load tea")))
+
+    assert [agent.session_for("one").active for agent in agents] == [("narrow",), ("tea",)]
+
+
+def test_a_message_that_agent_framework_compacted_away_is_not_in_the_context(
+    machine: Machine, model: ScriptServer
+) -> None:
+    require("agent_framework_openai")
+    from agent_framework import Agent, SlidingWindowStrategy
+    from agent_framework_openai import OpenAIChatCompletionClient
+
+    from skillshelf.adapters.agent_framework import SkillProvider
+
+    write(machine, "tea")
+    client = OpenAIChatCompletionClient("m", api_key="none", base_url=f"{model.url}/v1")
+    provider = SkillProvider(machine.shelf())
+    compaction = SlidingWindowStrategy(keep_last_groups=2)
+    agent = Agent(client, context_providers=[provider], compaction_strategy=compaction)
+
+    async def conversation() -> None:
+        session = agent.create_session()
+        await agent.run("load tea", session=session)
+        await agent.run("thanks", session=session)
+        await agent.run("load tea", session=session)
+        assert provider.session_for(session).active == ("tea",)
+
+    asyncio.run(conversation())
+
+    assert body("tea") in model.heard[-1].results[-1]
+    assert "reminder" not in str(model.heard)
+
+
+@pytest.mark.parametrize("functions", [False, True], ids=["provider", "functions"])
+def test_each_run_of_agent_framework_without_a_session_is_a_conversation(
+    machine: Machine, model: ScriptServer, *, functions: bool
+) -> None:
+    require("agent_framework_openai")
+    from agent_framework import Agent, FunctionInvocationContext, function_middleware
+    from agent_framework_openai import OpenAIChatCompletionClient
+
+    from skillshelf.adapters.agent_framework import SkillProvider, session_for, skill_tools
+
+    write(machine, "tea")
+    write(machine, "coffee")
+    sessions: list[Any] = []
+
+    async def note(context: FunctionInvocationContext, call_next: Any) -> None:
+        await call_next()
+        sessions.append(session_for(context))
+
+    client = OpenAIChatCompletionClient("m", api_key="none", base_url=f"{model.url}/v1")
+    shelf = machine.shelf()
+    skills: dict[str, Any] = (
+        {"tools": skill_tools(shelf)} if functions else {"context_providers": [SkillProvider(shelf)]}
+    )
+    agent = Agent(client, middleware=[function_middleware(note)], **skills)
+
+    async def runs() -> None:
+        await agent.run("load tea; load coffee")
+        await agent.run("load tea")
+
+    asyncio.run(runs())
+
+    assert body("tea") in model.heard[-1].results[-1]
+    first, again, second = sessions
+    assert first is again
+    assert (first.active, second.active) == (("coffee", "tea"), ("tea",))
+
+
+def test_a_conversation_of_agent_framework_that_continues_in_a_new_process_keeps_its_window(
+    machine: Machine, model: ScriptServer
+) -> None:
+    require("agent_framework_openai")
+    from agent_framework import Agent, AgentSession
+    from agent_framework_openai import OpenAIChatCompletionClient
+
+    from skillshelf.adapters.agent_framework import SkillProvider
+
+    write(machine, "narrow", allowed="Read")
+    write(machine, "tea")
+    client = OpenAIChatCompletionClient("m", api_key="none", base_url=f"{model.url}/v1")
+
+    async def process(session: Any, text: str) -> Any:
+        provider = SkillProvider(machine.shelf(), policy={"allow": [{"tool": "Bash"}]})
+        agent = Agent(client, context_providers=[provider])
+        await agent.run(text, session=session)
+        assert provider.session_for(session).decide("Bash").verdict == "deny"
+        return session.to_dict()
+
+    async def restart() -> None:
+        kept = await process(AgentSession(), "load narrow")
+        await process(AgentSession.from_dict(json.loads(json.dumps(kept))), "load tea; load narrow")
+
+    asyncio.run(restart())
+
+    assert [body("narrow") in text for text in model.heard[-1].results] == [True, False, True]
+
+
+# The page -----------------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^<!-- model: frameworks -->\n```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(2), ids=["adk", "agent-framework"])
+def test_the_example_of_the_page_holds_two_conversations(machine: Machine, model: ScriptServer, number: int) -> None:
+    write(machine, "tea")
+    block = BLOCKS[number]
+    for package in re.findall(r"^from ((?:google\.adk|agent_framework)\w*)", block, re.MULTILINE):
+        require(package)
+    env = {"GOOGLE_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": model.url}
+    env |= {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{model.url}/v1"}
+
+    done = subprocess.run(
+        [sys.executable, "-c", block],
+        cwd=machine.repo,
+        env={"PATH": os.environ["PATH"], "HOME": str(machine.home), "PYTHONPATH": SOURCE, **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["done", "done", "done"]
+    assert "You are helpful." in model.heard[0].system
+    assert "<name>tea</name>" in model.heard[0].system
+    last = [heard.results[-1] for heard in model.heard if heard.results and heard.next is None]
+    assert [body("tea") in text for text in last] == [True, False, True]
+    assert last[1].startswith("<skill_context_reminder")

@@ -238,7 +238,7 @@ def test_a_project_loader_skips_and_logs_unreadable_files(machine: Machine, capl
 def test_metadata_is_an_immutable_value() -> None:
     metadata = SkillLoader.load_metadata(FIXTURES / "valid-skill").metadata
     with pytest.raises(AttributeError):
-        metadata.name = "other"  # type: ignore[misc]
+        metadata.name = "other"
     assert metadata == SkillLoader.load_metadata(FIXTURES / "valid-skill").metadata
     assert metadata != metadata._replace(license=None)
 
@@ -422,7 +422,12 @@ def test_the_shipped_schemas_match_the_types(name: str) -> None:
     ],
 )
 def test_the_json_types_have_the_members_of_the_values(form: type, value: Any) -> None:
-    assert tuple(get_type_hints(form)) == value._fields
+    examples: dict[Any, Any] = {
+        SkillMetadata: SkillMetadata("", ""),
+        skillshelf.Diagnostic: skillshelf.Diagnostic("", "", ""),
+    }
+    members = tuple(examples[value].to_dict()) if value in examples else value._fields
+    assert tuple(get_type_hints(form)) == members
 
 
 @pytest.mark.req("C-02", "C-26", "C-30", "C-31", "K-17")

@@ -132,6 +132,22 @@ def test_one_answer_goes_to_standard_output_and_what_was_loaded_to_standard_erro
     assert json.loads(journal.read_text().splitlines()[-1])["type"] == "session_ended"
 
 
+@pytest.mark.req("O-60")
+@pytest.mark.parametrize(("profile", "is_sent"), [("omp", True), ("standard", False)])
+def test_the_standing_context_of_the_profile_is_before_the_skills(
+    machine: Machine, chat: Chat, profile: str, is_sent: bool
+) -> None:
+    file = machine.repo / "AGENTS.md"
+    file.write_text("Answer in verse.\n")
+    with model_server("Yes.") as server:
+        done = chat("--model", "m", "--profile", profile, "--once", "Hello", env=server.env)
+
+    [system] = server.said_to_model("system")
+    assert ("Answer in verse." in system) == is_sent
+    assert (str(file) in done.stderr) == is_sent
+    assert not is_sent or system.index("Answer in verse.") < system.index("deploy")
+
+
 def test_a_command_of_the_user_loads_a_skill_and_a_wrong_one_asks_no_model(chat: Chat) -> None:
     with model_server("Done.") as server:
         assert chat("--model", "m", "--once", "/skill:deploy v2", env=server.env).status == 0

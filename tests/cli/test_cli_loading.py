@@ -19,6 +19,7 @@ from support.trees import SOURCE, Machine, write_skill
 from test_cli_output import COLOUR, RAW, in_terminal
 
 import skillshelf
+from skillshelf.catalog.tree import skill_tree
 from skillshelf.cli.main import main
 
 SCHEMAS = Path(skillshelf.__file__).parent / "json_schemas"
@@ -44,6 +45,7 @@ def forms() -> dict[str, Any]:
         files={"type": "array", "items": TEXT},
         files_truncated=FLAG,
         digest=DIGEST,
+        tree=DIGEST,
         warnings={"type": "array", "items": shipped("load-error")},
     )
     encoding = {"enum": ["utf-8", "base64"]}
@@ -171,6 +173,7 @@ def test_show_json_is_the_skill_its_text_and_its_files(machine: Machine, run: Ru
         "files_truncated": False,
         "digest": "sha256:" + sha256(path.read_bytes()).hexdigest(),
         "warnings": [],
+        "tree": skill_tree(str(path.parent)).digest,
     }
 
 

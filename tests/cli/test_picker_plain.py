@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
 import os
 import pty
 import subprocess
@@ -35,6 +36,27 @@ def chosen(machine: Machine, typed: str, *, query: str = "", takes_problems: boo
     with closing(PickerModel(machine.shelf)) as model:
         row = choose_plain(model, io.StringIO(typed), screen, query=query, takes_problems=takes_problems)
     return row.name if row else "", screen.getvalue()
+
+
+@pytest.mark.req("C-121")
+@pytest.mark.slow
+def test_what_is_printed_for_one_of_two_skills_of_a_name_is_accepted_by_show(machine: Machine) -> None:
+    here = write_skill(machine.repo / ".agents/skills", "dup")
+    write_skill(machine.home / ".agents/skills", "dup")
+    write_skill(machine.home / ".agents/skills", "single")
+
+    rows = {}
+    with closing(PickerModel(lambda: machine.shelf("codelia"))) as model:
+        for typed in ("1\n", "2\n", "3\n"):
+            row = choose_plain(model, io.StringIO(typed), io.StringIO())
+            assert row
+            rows[row.path] = row.identifier
+
+    assert sorted(rows.values())[2] == "single"
+    for path, identifier in rows.items():
+        shown = machine.run("show", identifier, "--json", "--profile", "codelia")
+        assert json.loads(shown.stdout)["skill"]["path"] == path
+    assert rows[str(here)] == str(here)
 
 
 PROMPT = "number, words to search, or q: "

@@ -140,6 +140,22 @@ def test_the_choice_goes_to_standard_output_and_the_terminal_is_left_as_it_was(
         assert opened.is_as_before
 
 
+@pytest.mark.req("C-121")
+def test_the_choice_of_an_ambiguous_name_is_a_path_that_show_accepts(machine: Machine) -> None:
+    here = write_skill(machine.repo / ".agents/skills", "dup", "---\nname: dup\ndescription: Here.\n---\nTHE-ONE\n")
+    write_skill(machine.home / ".agents/skills", "dup")
+    show = shlex.join([*COMMAND, "show", "--home", str(machine.home), "--profile", "codelia"])
+    with terminal() as opened:
+        start(opened, machine, f'{show} "$({{pick}} --profile codelia)"; echo exit $?')
+        opened.wait("── ")
+        opened.keys("Enter")
+        screen = opened.wait("exit ")
+
+    assert "exit 0" in screen
+    assert str(here.parent) in screen.replace("\n", "")
+    assert "THE-ONE" in screen
+
+
 def test_what_is_typed_before_the_picker_listens_counts(place: Machine) -> None:
     """The terminal still makes a line feed of Enter then."""
     with terminal() as opened:

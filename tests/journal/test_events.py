@@ -301,6 +301,8 @@ def test_a_journal_fits_its_schema_and_its_events_come_back_equal(machine: Machi
     events: list[Any] = []
     options: Any = {"policy": {"grant_from_skills": ["deploy"]}, "journal": path, "on_event": events.append}
     with machine.shelf().session(**options) as session:
+        session.drop_result("t1", ["/skills/deploy/SKILL.md"])
+        session.record_answer("Bash", "deny", "user")
         for act, _ in ACTS.values():
             with suppress(SkillError):
                 act(session)
@@ -309,7 +311,7 @@ def test_a_journal_fits_its_schema_and_its_events_come_back_equal(machine: Machi
     validator = Draft202012Validator(SCHEMAS["event"])
     assert [error.message for entry in records for error in validator.iter_errors(entry)] == []
     assert [parse_event(entry) for entry in records] == events
-    silent = {"tool_stdout", "tool_stderr", "skill_deactivated", "result_dropped"}
+    silent = {"tool_stdout", "tool_stderr", "skill_deactivated"}
     assert {entry["type"] for entry in records} == set(EVENTS) - silent
 
 

@@ -77,8 +77,11 @@ def test_an_invalid_message_gets_an_error_and_the_next_message_is_served(machine
 
 
 @pytest.mark.slow
-def test_without_the_extra_the_command_says_what_to_install(machine: Machine) -> None:
-    program = "import sys; sys.modules['mcp'] = None\nfrom skillshelf.cli.main import main\nsys.exit(main(['mcp']))"
+@pytest.mark.parametrize("missing", ["mcp", "mcp_types", "anyio", "watchfiles"])
+def test_without_the_extra_the_command_says_what_to_install(machine: Machine, missing: str) -> None:
+    program = (
+        f"import sys; sys.modules['{missing}'] = None\nfrom skillshelf.cli.main import main\nsys.exit(main(['mcp']))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program],
         env={"PYTHONPATH": SOURCE, "HOME": str(machine.home)},
@@ -89,7 +92,7 @@ def test_without_the_extra_the_command_says_what_to_install(machine: Machine) ->
     )
 
     assert done.returncode == 2
-    assert "pip install 'skillshelf[mcp]'" in done.stderr
+    assert done.stderr == "skillshelf: mcp needs the extra mcp: run pip install 'skillshelf[mcp]'\n"
     assert done.stdout == ""
 
 

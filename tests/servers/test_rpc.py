@@ -107,23 +107,35 @@ def test_a_reload_reads_the_configuration_too_and_refreshes_open_sessions(machin
 
 
 @pytest.mark.req("C-104", "C-106", "C-117")
-def test_the_state_has_the_catalog_and_the_versions_that_were_loaded(machine: Machine) -> None:
+def test_the_state_has_the_catalog_and_the_versions_in_the_context_of_a_session(machine: Machine) -> None:
     paths = {name: write_skill(machine.home / ".agents/skills", name) for name in ("alpha", "beta", "gamma", "delta")}
     for number, path in enumerate(paths.values()):
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+
+    def versions(client: RpcClient, **given: Any) -> list[tuple[str, int]]:
+        found = request(client, "context.inspect", include_skills=True, **given)["skills"]["loaded_versions"]
+        return [(Path(entry["path"]).parent.name, entry["mtime_ms"]) for entry in found]
+
     with rpc_in_process(machine) as client:
-        nothing = request(client, "context.inspect", include_skills=False)
-        before = request(client, "context.inspect")["skills"]
+        nothing = [request(client, "context.inspect"), request(client, "context.inspect", include_skills=False)]
+        before = request(client, "context.inspect", include_skills=True)["skills"]
+        # Outside of any session: it is in no context that this server knows.
         client.ask("skills.load", name="alpha")
-        session = client.open(preload=["delta"])
+        session, other = client.open(), client.open()
         client.ask("session.call", session=session, tool="skill_load", arguments={"name": "beta"})
         os.utime(paths["beta"], (1_700_000_500, 1_700_000_500))
         client.ask("session.call", session=session, tool="skill_load", arguments={"name": "beta"})
         client.ask("session.call", session=session, tool="skill_load", arguments={"name": "nonsense"})
-        after = request(client, "context.inspect", include_skills=True)["skills"]
+        client.ask("session.call", session=other, tool="skill_load", arguments={"name": "gamma"})
+        loaded = [versions(client, session=session), versions(client, session=other), versions(client)]
+        client.ask("session.compact", session=session)
+        compacted = [versions(client, session=session), versions(client, session=other), versions(client)]
         catalog = client.ask("skills.list")
 
-    assert nothing == {}
+    beta, gamma = ("beta", 1_700_000_500_000), ("gamma", 1_700_000_002_000)
+    assert loaded == [[beta], [gamma], [beta, gamma]]
+    assert compacted == [[], [gamma], [gamma]]
+    assert nothing == [{}, {}]
     assert before == {
         "enabled": True,
         "root_dir": str(machine.repo),
@@ -131,11 +143,22 @@ def test_the_state_has_the_catalog_and_the_versions_that_were_loaded(machine: Ma
         "catalog": catalog,
         "loaded_versions": [],
     }
-    assert after["loaded_versions"] == [
-        {"path": str(paths["alpha"]), "mtime_ms": 1_700_000_000_000},
-        {"path": str(paths["beta"]), "mtime_ms": 1_700_000_500_000},
-        {"path": str(paths["delta"]), "mtime_ms": 1_700_000_003_000},
-    ]
+
+
+@pytest.mark.req("C-104")
+def test_the_state_is_that_of_a_folder_or_of_a_session_with_its_own_folder(machine: Machine) -> None:
+    write_skill(machine.repo / "sub/.agents/skills", "inner")
+    with rpc_in_process(machine) as client:
+        session = client.open(cwd="sub")
+        by_cwd = request(client, "context.inspect", include_skills=True, cwd="sub")["skills"]
+        by_session = request(client, "context.inspect", include_skills=True, session=session)["skills"]
+        both = client.fail("context.inspect", session=session, cwd="sub")
+        unknown = client.fail("context.inspect", session="nonsense")
+
+    assert [both[1], unknown[1]] == ["invalid_params", "not_found"]
+    assert by_cwd == by_session
+    assert by_cwd["working_dir"] == str(machine.repo / "sub")
+    assert [skill["name"] for skill in by_cwd["catalog"]["skills"]] == ["inner"]
 
 
 def test_without_a_session_skills_are_searched_loaded_and_read_as_the_commands_do(machine: Machine) -> None:

@@ -49,12 +49,12 @@ def test_the_walk_starts_here_and_looks_neither_below_nor_beside(tmp_path: Path)
 
 
 @pytest.mark.req("O-62")
-def test_the_file_of_a_hidden_folder_does_not_count(tmp_path: Path) -> None:
+def test_a_file_with_a_hidden_folder_anywhere_in_its_path_does_not_count(tmp_path: Path) -> None:
     here = put(tmp_path / "repo" / ".hidden" / "app")
     put(tmp_path / "repo" / ".hidden")
     put(tmp_path / "repo")
 
-    assert found_below(tmp_path, here) == [("repo/.hidden/app", 0), ("repo", 2)]
+    assert found_below(tmp_path, here) == [("repo", 2)]
     assert found_below(tmp_path, here.parent) == [("repo", 1)]
 
 

@@ -6,15 +6,18 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.trees import Machine, write_skill
 
-from skillshelf import Policy, Session, open_shelf
+from skillshelf import Policy, Session, open_shelf, replay
 from skillshelf.catalog.tree import skill_tree
+from skillshelf.config.approvals import add_approval, approvals_path, read_approvals
 from skillshelf.config.settings import PermissionRule
+from skillshelf.core.environment import make_environment
 from skillshelf.journal.events import PermissionDecided, SkillLoaded, SkillWarning
 
 NAME = "deploy"
@@ -188,6 +191,7 @@ def can_load(machine: Machine, **options: Any) -> bool:
     return ok
 
 
+@pytest.mark.req("C-91")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_an_approval_names_tool_path_and_tree_and_is_for_the_user_alone(machine: Machine, profile: str) -> None:
     folder = put(machine.repo / PROFILES[profile])
@@ -226,6 +230,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.req("K-10")
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("answer", [True, "remember"])
 def test_after_any_change_of_a_file_the_user_is_asked_again(machine: Machine, change: str, answer: Any) -> None:
@@ -249,6 +254,7 @@ def test_after_any_change_of_a_file_the_user_is_asked_again(machine: Machine, ch
     assert len(questions) == 2
 
 
+@pytest.mark.req("K-10")
 def test_a_yes_is_for_one_tool(machine: Machine) -> None:
     remember(machine)
     session = machine.shelf(trust="ask").session()
@@ -363,9 +369,6 @@ def test_a_file_that_cannot_be_used_allows_nothing_is_named_once_and_never_writt
 
 @pytest.mark.parametrize("home", ["XDG_STATE_HOME", "HOME"])
 def test_the_file_lies_in_the_state_folder(tmp_path: Path, home: str) -> None:
-    from skillshelf.config.approvals import approvals_path
-    from skillshelf.core.environment import make_environment
-
     env = {"HOME": str(tmp_path / "h"), **({"XDG_STATE_HOME": str(tmp_path / "s")} if home != "HOME" else {})}
     found = approvals_path(make_environment(str(tmp_path), None, env))
     place = "s" if home != "HOME" else "h/.local/state"
@@ -425,9 +428,10 @@ def test_digest_prints_the_tree_and_show_has_it(machine: Machine) -> None:
         "tree_problem": None,
     }
     shown = machine.run_json("show", NAME)
-    assert (shown["tree"], shown["tree_problem"]) == (tree.digest, None)
+    assert (shown["tree"], "tree_problem" in shown) == (tree.digest, False)
     (folder / ".git").mkdir()
     assert machine.run_json("digest", str(folder))["tree_problem"] == "git-folder"
+    assert machine.run_json("show", NAME)["tree_problem"] == "git-folder"
     (folder / "link").symlink_to("nowhere")
     done = machine.run("digest", str(folder), "--json")
     assert (done.returncode, json.loads(done.stdout)["tree"], json.loads(done.stdout)["tree_problem"]) == (
@@ -436,3 +440,50 @@ def test_digest_prints_the_tree_and_show_has_it(machine: Machine) -> None:
         "link",
     )
     assert machine.run("digest", str(folder / "nothing")).returncode == 3
+
+
+def test_writers_at_once_lose_no_approval(machine: Machine) -> None:
+    environment = make_environment(str(machine.repo), str(machine.home), {})
+
+    def add(number: int) -> bool:
+        return add_approval(environment, "skill_load", NAME, f"/skills/{number}/SKILL.md", "sha256:0")
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(add, range(40)))
+        assert not any(pool.map(add, range(40)))
+
+    assert {one.path for one in read_approvals(environment)} == {f"/skills/{n}/SKILL.md" for n in range(40)}
+
+
+# Replay -----------------------------------------------------------------------------------------------
+
+
+def test_replay_takes_answers_from_the_journal_and_neither_reads_nor_writes_approvals(machine: Machine) -> None:
+    folder = remember(machine)
+    linking = machine.repo / ".agents/skills/linking"
+    shutil.copytree(folder, linking)
+    (linking / "SKILL.md").write_text("---\nname: linking\ndescription: D.\n---\nBody.\n")
+    (linking / "link").symlink_to("notes.md")
+    journal = machine.base / "run.jsonl"
+
+    def confirm(tool: str, name: str, reason: str) -> Any:
+        if tool == "skill_read":
+            raise RuntimeError("the window is gone")
+        return "remember"
+
+    with machine.shelf(trust="ask").session(journal=journal, confirm=confirm) as session:
+        assert session.call("skill_load", {"name": NAME}).ok
+        assert not session.call("skill_read", {"uri": f"skill://{NAME}/notes.md"}).ok
+        assert session.call("skill_load", {"name": "linking"}).ok
+    with machine.shelf(trust="ask").session(journal=journal) as session:
+        assert session.call("skill_load", {"name": NAME}).ok
+        assert not session.call("skill_load", {"name": "linking"}).ok
+    file_of(machine).unlink()
+
+    def again() -> Any:
+        return replay(journal, cwd=machine.repo, home=machine.home, env={}).differences
+
+    assert again() == ()
+    assert not file_of(machine).exists()
+    (folder / "more.md").write_text("new")
+    assert ["tree" in difference.detail for difference in again()] == [True, True]

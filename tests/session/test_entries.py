@@ -27,6 +27,7 @@ REMINDED = ["permission_decided", "skill_invoked"]
 READ = ["permission_decided", "skill_loaded", "override_proposed", "skill_read", "skill_invoked"]
 ACTIVATED = [*USED, "skill_activated"]
 MENTIONED = ["permission_decided", "skill_invoked"]
+RESUMED = ACTIVATED[1:]
 
 
 class Way(NamedTuple):
@@ -50,6 +51,7 @@ WAYS: dict[EntryName, Way] = {
     "activate": Way(lambda s: s.activate("deploy"), ACTIVATED, ACTIVATED, "activate"),
     "preload": Way(lambda s: s._conversation.preload("deploy"), USED, USED, "skill_load"),
     "mention": Way(lambda s: s.resolve_mentions("use $deploy"), MENTIONED, MENTIONED, None),
+    "resume": Way(lambda s: s.resume(s.skills[0].path), RESUMED, RESUMED, "resume"),
 }
 
 
@@ -105,8 +107,9 @@ def test_an_entry_leaves_its_events_in_order_and_the_second_time_reminds_only_wh
         assert (started["name"], started["mode"]) == (way.tool, steps.mode)
     if steps.event_tool is not None:
         assert way.tool == steps.event_tool
-    decided = payload_of(first[1])
-    assert (decided["tool"], decided["verdict"]) == (steps.rule, "allow")
+    if steps.permission != "none":
+        decided = payload_of(first[1])
+        assert (decided["tool"], decided["verdict"]) == (steps.rule, "allow")
     repeats = [event._asdict()["repeat"] for event in [*first, *second] if type_of(event) == "skill_invoked"]
     reminds = steps.text == "sent" and seen.session.profile.reload == "remind"
     assert repeats == [False, reminds]
@@ -149,11 +152,14 @@ def test_an_entry_of_the_user_reaches_what_an_author_keeps_from_models(machine: 
             assert steps.permission == "model"
         decided = [payload_of(event) for event in seen.since() if type_of(event) == "permission_decided"]
 
-    assert [decision["verdict"] for decision in decided] == ["deny" if steps.permission == "model" else "allow"]
+    verdicts = [] if steps.permission == "none" else ["deny" if steps.permission == "model" else "allow"]
+    assert [decision["verdict"] for decision in decided] == verdicts
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_what_a_rule_denies_is_refused_by_every_entry_but_one_that_shows(machine: Machine, entry: EntryName) -> None:
+def test_what_a_rule_denies_is_refused_by_every_entry_but_one_that_shows_or_finds_it_in_the_messages(
+    machine: Machine, entry: EntryName
+) -> None:
     way, steps = WAYS[entry], ENTRIES[entry]
     shelf = shelf_with(machine, way.profile)
 
@@ -166,8 +172,9 @@ def test_what_a_rule_denies_is_refused_by_every_entry_but_one_that_shows(machine
         snapshot = seen.session.snapshot()
 
     used = {"skill_loaded", "skill_invoked", "skill_activated"} & set(events)
-    assert bool(used) == (steps.permission == "show")
-    assert snapshot["active"] == []
+    assert bool(used) == (steps.permission in ("show", "none"))
+    # What is in the messages narrows the tools, whether or not it should be there.
+    assert bool(snapshot["active"]) == (steps.permission == "none")
     # A request counts although the policy denied it, except in a mention.
     assert snapshot["asked_for"] == (["deploy"] if steps.request == "before" else [])
 

@@ -41,6 +41,21 @@ def test_a_call_must_be_allowed_by_every_active_skill(machine: Machine) -> None:
     assert recorded == [["Read", "Grep"], ["Read"]]
 
 
+@pytest.mark.req("K-36", "K-10")
+def test_a_grant_by_name_is_not_for_an_untrusted_skill_that_the_user_let_in(machine: Machine) -> None:
+    put(machine.repo / ".agents/skills", "stranger", "allowed-tools: Bash\n")
+    put(machine.home / ".agents/skills", "friend", "allowed-tools: Bash\n")
+    policy = {"grant_from_skills": ["stranger", "friend"]}
+
+    verdicts = {}
+    for name in ("stranger", "friend"):
+        session = machine.shelf(trust="ask").session(policy, confirm=lambda *_: True)
+        assert session.call("skill_load", {"name": name}).ok
+        verdicts[name] = session.decide("Bash", {"command": "ls"}).verdict
+
+    assert verdicts == {"stranger": "confirm", "friend": "allow"}
+
+
 # Memory -------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -19,8 +20,8 @@ from support.trees import Machine
 
 from skillshelf import Session, SkillError
 
-LEFT_OUT = {"session", "ts_ms", "prev", "sum", "mode"}
-"""The members in which surfaces may differ."""
+LEFT_OUT = {"session", "ts_ms", "prev", "sum", "mode", "memory", "client"}
+"""The members in which surfaces may differ: also whom a session serves, and what remembers its texts."""
 
 
 class Act(NamedTuple):
@@ -225,3 +226,164 @@ def test_a_read_leaves_the_same_events_where_reading_is_how_a_skill_is_loaded(ma
     assert found == expected
     reached = "skill_loaded" if address == "skill://deploy" else "skill_read"
     assert [entry["type"] for entry in found if entry["type"] in ("skill_loaded", "skill_read")] == [reached]
+
+
+# Second loads -------------------------------------------------------------------------------------
+
+
+class Shown(NamedTuple):
+    """The texts of one conversation, and of the first load in another one."""
+
+    texts: list[str]
+    elsewhere: str
+
+
+Conversation = Callable[[Machine, Callable[[], None], Path], Shown]
+"""Load alpha, alpha and beta, compact, load alpha, edit it, load it, and load it in a second conversation."""
+
+
+def in_python(machine: Machine, edit: Callable[[], None], journal: Path) -> Shown:
+    """A session of a program."""
+    shelf = machine.shelf(trust="ask")
+    with shelf.session(journal=journal) as session, shelf.session(journal=journal) as other:
+        texts = [session.call("skill_load", {"name": name}).text for name in ("alpha", "alpha", "beta")]
+        session.compact()
+        texts.append(session.call("skill_load", {"name": "alpha"}).text)
+        edit()
+        texts.append(session.call("skill_load", {"name": "alpha"}).text)
+        return Shown(texts, other.call("skill_load", {"name": "alpha"}).text)
+
+
+def over_json_rpc(machine: Machine, edit: Callable[[], None], journal: Path) -> Shown:
+    """A session of the server of `skillshelf rpc`."""
+    with rpc_in_process(machine, started={"journal": str(journal)}) as client:
+        session, other = client.open(), client.open()
+
+        def load(name: str, of: str) -> str:
+            result = client.ask("session.call", session=of, tool="skill_load", arguments={"name": name})
+            return str(result["text"])
+
+        texts = [load(name, session) for name in ("alpha", "alpha", "beta")]
+        client.ask("session.compact", session=session)
+        texts.append(load("alpha", session))
+        edit()
+        texts.append(load("alpha", session))
+        return Shown(texts, load("alpha", other))
+
+
+def by_way_of(play: Callable[[Session, Player], None]) -> Conversation:
+    """A session that a framework uses in several runs."""
+
+    def conversation(machine: Machine, edit: Callable[[], None], journal: Path) -> Shown:
+        shelf = machine.shelf(trust="ask")
+
+        def run(session: Session, *names: str) -> list[str]:
+            player = Player(*(("skill_load", {"name": name}) for name in names))
+            play(session, player)
+            return player.answers
+
+        with shelf.session(journal=journal) as session, shelf.session(journal=journal) as other:
+            texts = run(session, "alpha", "alpha", "beta")
+            session.compact()
+            texts += run(session, "alpha")
+            edit()
+            texts += run(session, "alpha")
+            return Shown(texts, run(other, "alpha")[0])
+
+    return conversation
+
+
+def over_mcp(machine: Machine, edit: Callable[[], None], journal: Path) -> Shown:
+    """Two clients of the MCP server over HTTP, which knows of no compaction."""
+    from support.mcps import Client, run, serving, text_of
+
+    shown: list[Shown] = []
+
+    async def talk() -> None:
+        async with serving(machine, journal=journal, show_paths=True) as port:
+            url = f"http://127.0.0.1:{port}/mcp"
+            async with Client(url, mode="legacy") as client, Client(url, mode="legacy") as other:
+                texts = [await text_of(client, "skill_load", name=name) for name in ("alpha", "alpha", "beta", "alpha")]
+                edit()
+                texts.append(await text_of(client, "skill_load", name="alpha"))
+                shown.append(Shown(texts, await text_of(other, "skill_load", name="alpha")))
+
+    run(talk)
+    return shown[0]
+
+
+def on_the_command_line(machine: Machine, edit: Callable[[], None], journal: Path) -> Shown:
+    """The command `show`, once for each load; the last gets what the picker prints."""
+    from skillshelf.cli.picker.model import PickerModel
+    from skillshelf.cli.picker.plain import choose_plain
+
+    def show(name: str) -> str:
+        return machine.run("show", name, "--journal", str(journal)).stdout.removesuffix("\n")
+
+    texts = [show(name) for name in ("alpha", "alpha", "beta", "alpha")]
+    edit()
+    texts.append(show("alpha"))
+    with closing(PickerModel(machine.shelf)) as model:
+        row = choose_plain(model, StringIO("alpha\n1\n"), StringIO())
+    assert row
+    return Shown(texts, show(row.identifier))
+
+
+REMINDING: dict[str, Conversation] = {
+    "a session over JSON-RPC": over_json_rpc,
+    "pydantic-ai": by_way_of(PLAYS["pydantic-ai"]),
+    "LangChain": by_way_of(PLAYS["LangChain"]),
+    "OpenAI Agents SDK": by_way_of(PLAYS["OpenAI Agents SDK"]),
+}
+REPEATING: dict[str, Conversation] = {"MCP": over_mcp, "the command line": on_the_command_line}
+
+
+def written(machine: Machine) -> Callable[[], None]:
+    """Write two skills; return a function that edits the first, and edits it back."""
+    skill = put(machine.home / ".agents/skills", "alpha")
+    put(machine.home / ".agents/skills", "beta")
+    before = skill.read_bytes()
+
+    def edit() -> None:
+        skill.write_bytes(before + b"And one more line.\n" if skill.read_bytes() == before else before)
+
+    return edit
+
+
+@pytest.mark.slow
+@pytest.mark.req("C-74", "C-75", "C-76", "C-77", "C-116", "K-13")
+@pytest.mark.parametrize("surface", REMINDING)
+def test_a_second_load_is_the_same_reminder_in_python_over_rpc_and_in_the_adapters(
+    machine: Machine, surface: str
+) -> None:
+    edit = written(machine)
+    expected = in_python(machine, edit, machine.base / "python.jsonl")
+    edit()
+    found = REMINDING[surface](machine, edit, machine.base / "surface.jsonl")
+
+    assert found == expected
+    first, second, other, compacted, edited = found.texts
+    assert len(second) < len(first)
+    assert compacted == first
+    assert "And one more line." in edited
+    assert edited == found.elsewhere
+    assert "beta" in other
+
+
+@pytest.mark.slow
+@pytest.mark.req("C-75", "C-116", "K-13")
+@pytest.mark.parametrize("surface", REPEATING)
+def test_over_mcp_and_on_the_command_line_every_load_is_the_first_one_again(machine: Machine, surface: str) -> None:
+    """C-75, C-116 and, for second loads, K-13 diverge here: neither surface knows what a model still sees."""
+    edit = written(machine)
+    expected = in_python(machine, edit, machine.base / "python.jsonl")
+    edit()
+    journal = machine.base / "surface.jsonl"
+    found = REPEATING[surface](machine, edit, journal)
+
+    whole = [expected.texts[index] for index in (0, 0, 2, 3, 4)]
+    assert found == Shown(whole, expected.elsewhere)
+    kinds = [json.loads(line)["type"] for line in journal.read_text(encoding="utf-8").splitlines()]
+    assert kinds.count("skill_loaded") == 6
+    assert not {"context_compacted", "skill_deactivated"} & set(kinds)
+    assert kinds.count("session_started") == kinds.count("session_ended") == (2 if surface == "MCP" else 6)

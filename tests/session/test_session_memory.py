@@ -253,6 +253,7 @@ def test_the_offsets_of_a_cut_text_cover_it_exactly_once(machine: Machine, profi
     assert "the end" in parts[-1]
 
 
+@pytest.mark.req("C-115", "C-76")
 def test_a_cut_version_does_not_count_as_loaded_and_offset_0_gives_any_text_again(machine: Machine) -> None:
     put(machine, "deploy", "codelia", body="x" * 60_000)
     put(machine, "short", "codelia")

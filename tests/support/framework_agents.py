@@ -100,14 +100,12 @@ class _MicrosoftAgent:
 
         from skillshelf.adapters import agent_framework as adapter
 
-        @chat_middleware
         async def shorten(context: Any, call_next: Any) -> None:
             if trim:
                 texts = [n for n, message in enumerate(context.messages) if message.role == "user"]
                 context.messages = context.messages[texts[-1] :]
             await call_next()
 
-        @function_middleware
         async def note(context: Any, call_next: Any) -> None:
             self._sessions[context.session.session_id] = adapter.session_for(context)
             await call_next()
@@ -123,7 +121,7 @@ class _MicrosoftAgent:
         self._agent = Agent(
             OpenAIChatCompletionClient("m", api_key="none", base_url=f"{url}/v1"),
             "You are helpful.",
-            middleware=[shorten, note],
+            middleware=[chat_middleware(shorten), function_middleware(note)],
             **(with_functions if functions else with_class),
         )
 

@@ -96,7 +96,11 @@ async def client_of(
 
 @asynccontextmanager
 async def serving(
-    machine: Machine, limits: HttpLimits | None = None, journal: Path | None = None
+    machine: Machine,
+    limits: HttpLimits | None = None,
+    journal: Path | None = None,
+    *,
+    show_paths: bool = False,
 ) -> AsyncIterator[int]:
     """Run a server over HTTP in this process and yield its port; at the end it must stop."""
     skills = PublishedSkills(machine.shelf(trust="ask"), journal=journal)
@@ -104,7 +108,7 @@ async def serving(
     bound = bind(address)
     try:
         async with anyio.create_task_group() as group:
-            server = SkillServer(skills, show_paths=False)
+            server = SkillServer(skills, show_paths=show_paths)
             group.start_soon(serve_http, server, address, bound, limits or HttpLimits())
             yield bound.getsockname()[1]
             group.cancel_scope.cancel()

@@ -2,12 +2,15 @@
 
 It keeps no state: what it does next follows from the messages of the request alone, so any number of conversations can
 be held at once. The user's text is `use WORD WORD ...`; for each word the model makes one call: `bash` is the host's
-tool, every other word a skill to load. Its call ids are the same in every conversation.
+tool, every other word a skill to load. `both WORD WORD` makes it load them in
+one turn. In any other text the word `tea` makes it load that skill. Its call ids are the
+same in every conversation.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,12 +76,23 @@ def _turn(request: dict[str, Any]) -> Turn:
     return Turn(users, results, since, system)
 
 
-def _next(turn: Turn) -> tuple[str, dict[str, Any]] | None:
-    words = turn.users[-1].split()[1:]
+def _next(turn: Turn, tools: list[str]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the calls that the model makes now."""
+    words = turn.users[-1].split()
+    if words[0] != "both":
+        call = _one(turn, tools)
+        return [call] if call else []
+    return [] if turn.since else [("skill_load", {"name": word}) for word in words[1:]]
+
+
+def _one(turn: Turn, tools: list[str]) -> tuple[str, dict[str, Any]] | None:
+    words = turn.users[-1].split()[1:] if turn.users[-1].startswith("use ") else re.findall("tea", turn.users[-1])
     if len(turn.since) >= len(words):
         return None
     word = words[len(turn.since)]
-    return ("bash", {"command": "ls"}) if word == "bash" else ("skill_load", {"name": word})
+    if word == "bash":
+        return "bash", {"command": "ls"}
+    return ("read", {"path": f"skill://{word}"}) if "read" in tools else ("skill_load", {"name": word})
 
 
 @contextmanager
@@ -90,14 +104,14 @@ def model_loopback() -> Iterator[ModelLoopback]:
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             turn = _turn(request)
+            tools = [_name(tool) for tool in request.get("tools") or ()]
             with model.lock:
                 model.turns.append(turn)
-                model.tools.append([_name(tool) for tool in request.get("tools") or ()])
-            call = _next(turn)
-            number = f"call_{len(turn.results) + 1}"
+                model.tools.append(tools)
+            calls = [(f"call_{len(turn.results) + n}", *call) for n, call in enumerate(_next(turn, tools), 1)]
             make = {"messages": _anthropic, "chat/completions": _chat, "responses": _responses}
             kind = next(kind for kind in make if self.path.endswith(f"/{kind}"))
-            whole, events = make[kind](call, number)
+            whole, events = make[kind](calls)
             if request.get("stream"):
                 self._send("".join(events).encode(), "text/event-stream")
             else:
@@ -122,45 +136,41 @@ def _name(tool: dict[str, Any]) -> str:
 
 
 Answer = tuple[dict[str, Any], list[str]]
-Call = tuple[str, dict[str, Any]] | None
+Calls = list[tuple[str, str, dict[str, Any]]]
 
 
-def _anthropic(call: Call, number: str) -> Answer:
-    block: dict[str, Any] = {"type": "text", "text": "done"}
-    begun, piece = {**block, "text": ""}, {"type": "text_delta", "text": "done"}
-    if call is not None:
-        block = {"type": "tool_use", "id": number, "name": call[0], "input": call[1]}
-        begun, piece = {**block, "input": {}}, {"type": "input_json_delta", "partial_json": json.dumps(call[1])}
+def _anthropic(calls: Calls) -> Answer:
+    blocks: list[dict[str, Any]] = [
+        {"type": "tool_use", "id": number, "name": name, "input": given} for number, name, given in calls
+    ] or [{"type": "text", "text": "done"}]
     usage = {"input_tokens": 1, "output_tokens": 1}
-    stop = "tool_use" if call else "end_turn"
-    whole: dict[str, Any] = {
-        "id": "m",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": [block],
-        "usage": usage,
-    }
-    whole |= {"stop_reason": stop, "stop_sequence": None}
-    events: list[dict[str, Any]] = [
-        {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}},
-        {"type": "content_block_start", "index": 0, "content_block": begun},
-        {"type": "content_block_delta", "index": 0, "delta": piece},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None}, "usage": {"output_tokens": 1}},
-        {"type": "message_stop"},
-    ]
+    stop = "tool_use" if calls else "end_turn"
+    whole: dict[str, Any] = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": blocks}
+    whole |= {"stop_reason": stop, "stop_sequence": None, "usage": usage}
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}}]
+    for n, block in enumerate(blocks):
+        begun, piece = {**block, "text": ""}, {"type": "text_delta", "text": "done"}
+        if calls:
+            begun = {**block, "input": {}}
+            piece = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+        events += [
+            {"type": "content_block_start", "index": n, "content_block": begun},
+            {"type": "content_block_delta", "index": n, "delta": piece},
+            {"type": "content_block_stop", "index": n},
+        ]
+    end = {"stop_reason": stop, "stop_sequence": None}
+    events += [{"type": "message_delta", "delta": end, "usage": {"output_tokens": 1}}, {"type": "message_stop"}]
     return whole, [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
 
 
-def _chat(call: Call, number: str) -> Answer:
-    message: dict[str, Any] = {"role": "assistant", "content": "done"}
-    finish = "stop"
-    if call is not None:
-        function = {"name": call[0], "arguments": json.dumps(call[1])}
-        message = {"role": "assistant", "content": None}
-        message["tool_calls"] = [{"index": 0, "id": number, "type": "function", "function": function}]
-        finish = "tool_calls"
+def _chat(calls: Calls) -> Answer:
+    message: dict[str, Any] = {"role": "assistant", "content": None if calls else "done"}
+    if calls:
+        message["tool_calls"] = [
+            {"index": n, "id": number, "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+            for n, (number, name, given) in enumerate(calls)
+        ]
+    finish = "tool_calls" if calls else "stop"
     head = {"id": "c", "created": 1, "model": "m"}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     choice = {"index": 0, "message": message, "finish_reason": finish}
@@ -170,22 +180,25 @@ def _chat(call: Call, number: str) -> Answer:
     return whole, [*(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks), "data: [DONE]\n\n"]
 
 
-def _responses(call: Call, number: str) -> Answer:
+def _responses(calls: Calls) -> Answer:
     text = {"type": "output_text", "text": "done", "annotations": []}
-    item: dict[str, Any] = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [text]}
-    if call is not None:
-        item = {"type": "function_call", "id": "f", "call_id": number, "name": call[0], "status": "completed"}
-        item["arguments"] = json.dumps(call[1])
+    items: list[dict[str, Any]] = [
+        {"type": "function_call", "id": f"f{number}", "call_id": number, "name": name, "arguments": json.dumps(given)}
+        for number, name, given in calls
+    ] or [{"type": "message", "id": "m", "role": "assistant", "content": [text]}]
+    items = [{**item, "status": "completed"} for item in items]
     details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
     usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2, **details}
-    whole = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": "completed", "output": [item]}
+    whole = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": "completed", "output": items}
     whole |= {"usage": usage, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "error": None}
     whole |= {"incomplete_details": None, "instructions": None, "metadata": {}, "temperature": 1, "top_p": 1}
-    events: list[dict[str, Any]] = [
-        {"type": "response.created", "response": {**whole, "output": [], "status": "in_progress", "usage": None}},
-        {"type": "response.output_item.added", "output_index": 0, "item": item},
-        {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed", "response": whole},
-    ]
+    begun = {**whole, "output": [], "status": "in_progress", "usage": None}
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": begun}]
+    for n, item in enumerate(items):
+        events += [
+            {"type": "response.output_item.added", "output_index": n, "item": item},
+            {"type": "response.output_item.done", "output_index": n, "item": item},
+        ]
+    events.append({"type": "response.completed", "response": whole})
     lines = [{**event, "sequence_number": n} for n, event in enumerate(events)]
     return whole, [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in lines]

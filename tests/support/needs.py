@@ -23,13 +23,21 @@ needs_tmux = pytest.mark.skipif(
 )
 
 
+def is_absent(package: str) -> bool:
+    """Return True if a package, or a part of one such as `google.adk`, is not installed."""
+    try:
+        return find_spec(package) is None
+    except ModuleNotFoundError:
+        return True
+
+
 def needs(package: str) -> pytest.MarkDecorator:
     """Leave a test out where an optional package is missing, unless `SKILLSHELF_REQUIRE` names it."""
-    absent = package not in REQUIRED and find_spec(package) is None
+    absent = package not in REQUIRED and is_absent(package)
     return pytest.mark.skipif(absent, reason=f"{package} is not installed")
 
 
 def require(package: str) -> None:
     """Leave the running test out where an optional package is missing, unless `SKILLSHELF_REQUIRE` names it."""
-    if package not in REQUIRED and find_spec(package) is None:
+    if package not in REQUIRED and is_absent(package):
         pytest.skip(f"{package} is not installed")

@@ -1,8 +1,9 @@
 """A model on the loopback interface that follows a script in what the user says, in the form of three APIs.
 
-The APIs are those of Gemini, OpenAI (chat) and Anthropic. What it does next is a pure function of the messages it gets, so one server plays any number of conversations at once:
-`load NAME`, `read URI` and `search WORDS` in the last text of the user are the calls that it makes, one for each
-request, then it says `done`.
+The APIs are those of Gemini, OpenAI (chat) and Anthropic. What it does next is a pure function of the messages it gets,
+so one server plays any number of conversations at once: `load NAME`, `read URI` and `search WORDS` in the last text of
+the user are the calls that it makes, one for each request, then it says `done`. A question about tea makes it load
+`tea`.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class Heard(NamedTuple):
         last = max(n for n, (kind, _) in enumerate(self.items) if kind == "user")
         made = sum(kind == "result" for kind, _ in self.items[last:])
         words = [line.split(" ", 1) for line in self.asked.split("; ") if line.split(" ", 1)[0] in _TOOLS]
+        if "tea?" in self.asked:
+            words = [["load", "tea"]]
         if made >= len(words):
             return None
         tool, parameter = _TOOLS[words[made][0]]
@@ -73,25 +76,23 @@ def script_server() -> Iterator[ScriptServer]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            gemini = "generateContent" in self.path or "GenerateContent" in self.path
             if "/v1/messages" in self.path:
                 self._anthropic(request)
                 return
+            gemini = "GenerateContent" in self.path or "generateContent" in self.path
             heard = _gemini_heard(request) if gemini else _openai_heard(request)
             with lock:
                 script.heard.append(heard)
                 number = len(script.heard)
-            streams = "streamGenerateContent" in self.path or bool(request.get("stream"))
             if "fail" in heard.asked:
                 self._send(b'{"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT"}}', status=400)
                 return
-            pieces = list((_gemini_pieces if gemini else _openai_pieces)(heard, number, streams=streams))
+            streams = "streamGenerateContent" in self.path or bool(request.get("stream"))
+            pieces = (_gemini_pieces if gemini else _openai_pieces)(heard, number, streams=streams)
             if streams:
-                ends = [] if gemini else [b"data: [DONE]\n\n"]
-                lines = [f"data: {json.dumps(piece)}\r\n\r\n".encode() for piece in pieces]
-                self._send(b"".join([*lines, *ends]), kind="text/event-stream")
+                self._send(_lines(pieces, end="" if gemini else "data: [DONE]\n\n"), kind="text/event-stream")
             else:
-                self._send(json.dumps(pieces[-1]).encode())
+                self._send(json.dumps(list(pieces)[-1]).encode())
 
         def _anthropic(self, request: dict[str, Any]) -> None:
             heard = _anthropic_heard(request)
@@ -112,8 +113,7 @@ def script_server() -> Iterator[ScriptServer]:
         def do_GET(self) -> None:
             self.send_error(404)
 
-        def do_HEAD(self) -> None:
-            self.send_error(404)
+        do_HEAD = do_GET  # noqa: N815
 
         def _send(self, data: bytes, *, status: int = 200, kind: str = "application/json") -> None:
             self.send_response(status)
@@ -127,6 +127,10 @@ def script_server() -> Iterator[ScriptServer]:
 
     with serving(Handler) as script.url:
         yield script
+
+
+def _lines(pieces: Iterator[dict[str, Any]], *, end: str) -> bytes:
+    return "".join([*(f"data: {json.dumps(piece)}\r\n\r\n" for piece in pieces), end]).encode()
 
 
 # Gemini -------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Offer skills to agents of the Google ADK (extra `adk`): the tools, and the catalog as instructions."""
 
+import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from typing import Any
@@ -51,18 +52,18 @@ class AdkSkillToolset(BaseToolset):
     async def get_tools(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
         """Return the current tools of the conversation."""
         if readonly_context is None:
-            tools = self.conversations.current_tools()
+            tools = await asyncio.to_thread(self.conversations.current_tools)
         else:
             session = await self.conversations.asession_for(key=_key(readonly_context))
-            tools = self.conversations.tools(session)
+            tools = await asyncio.to_thread(self.conversations.tools, session)
         return [AdkSkillTool(self.conversations, tool) for tool in tools]
 
     async def process_llm_request(self, *, tool_context: ToolContext, llm_request: LlmRequest) -> None:
         """Add the catalog to the system instruction of the request."""
-        if self._instructions:
-            session = await self.conversations.asession_for(key=_key(tool_context))
-            if text := session.system_prompt():
-                llm_request.append_instructions([text])
+        if not self._instructions:
+            return
+        if text := await asyncio.to_thread(self.conversations.system_prompt, key=_key(tool_context)):
+            llm_request.append_instructions([text])
 
     async def close(self) -> None:
         """End the sessions of all conversations."""
@@ -122,7 +123,7 @@ def skill_instructions(target: Target, base: str = "", **options: Any) -> Callab
     conversations = conversations_of(target, **options)
 
     async def instruction(context: ReadonlyContext) -> str:
-        return (await conversations.asession_for(key=_key(context))).system_prompt(base)
+        return await asyncio.to_thread(conversations.system_prompt, base, key=_key(context))
 
     return instruction
 

@@ -120,6 +120,7 @@ class AgentSession:
         self._seen_acts = 0
         self._history: list[ModelMessage] = []
         self._turn = asyncio.Lock()
+        self._active_before: frozenset[str] = frozenset()
         self._was_aborted = False
 
     @classmethod
@@ -163,6 +164,8 @@ class AgentSession:
                 preload=preload,
                 keep=keep,
                 on_event=on_event,
+                # What the model has is in its messages: a turn may be aborted, and a history trimmed.
+                memory="messages",
             )
             return cls(configuration, session, registry, session.decide, permission)
 
@@ -207,10 +210,13 @@ class AgentSession:
         """Return the names of the active skills: loaded by the model, preloaded, or activated by the program."""
         if self.session is None:
             return []
-        await in_thread(self._follow_registry)
-        return list(self.session.active)
+        await in_thread(self.follow_registry)
+        if not self._turn.locked():
+            await in_thread(self._forget_aborted_turn)
+        session = self.session
+        return list(await in_thread(lambda: session.active))
 
-    def _follow_registry(self) -> None:
+    def follow_registry(self) -> None:
         """Repeat in this conversation what the program activated and deactivated in the registry."""
         if self.session is None or self._registry is None:
             return
@@ -264,7 +270,7 @@ class AgentSession:
             return str(result.output)
 
     def _abort(self) -> None:
-        """End a turn that failed or was cancelled."""
+        """End a turn that failed or was cancelled: what it loaded is not in the history."""
         self._was_aborted = True
 
     def _agent(self) -> "Agent[None, str]":
@@ -278,7 +284,10 @@ class AgentSession:
             return Agent(model, instructions=self.configuration.instructions, toolsets=others, retries=_RETRIES)
         # One text, not one for the agent and one for its tools: many models take a single system message.
         skills = SkillToolset(self.session, instructions=self._current_instructions)
-        return Agent(model, toolsets=[skills, *others], retries=_RETRIES)
+        own = {getattr(tool, "name", None) or getattr(tool, "__name__", "") for tool in self.configuration.tools}
+        # A tool of the user with the name of ours takes both calls; see `skill_text`.
+        offered = skills.filtered(lambda ctx, tool: tool.name not in own) if own else skills
+        return Agent(model, toolsets=[offered, *others], retries=_RETRIES)
 
     def _decided_toolsets(self) -> "list[AbstractToolset[None]]":
         """Return the tools of the configuration; each call of one is decided first."""
@@ -289,7 +298,15 @@ class AgentSession:
         for toolset in self.configuration.toolsets:
             given.append(toolset if isinstance(toolset, AbstractToolset) else DynamicToolset(toolset))
         kind = _decided_toolset_class()
-        return [kind(toolset, self.refusal_of) for toolset in given]
+        return [kind(toolset, self) for toolset in given]
+
+    async def skill_text(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
+        """Return the answer to a call of the user's `read` with a `skill://` address where ours has that name too."""
+        address = next((v for v in arguments.values() if isinstance(v, str) and v.startswith("skill://")), None)
+        if self.session is None or address is None or tool not in self.session.profile.tools:
+            return None
+        key = "uri" if tool == "skill_read" else "path"
+        return (await self.session.acall(tool, {key: address})).text
 
     async def refusal_of(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
         """Decide about a call of a tool that is not a skill tool; return what to tell the model if it is refused."""
@@ -320,17 +337,23 @@ class AgentSession:
         """Return the user's text for the model: a command is replaced by its skill, mentions are listed."""
         if self.session is None:
             return text
-        if self._was_aborted and self.session.active:
-            # Skills loaded in an aborted turn are not in the history; a reminder of them would be wrong.
-            self.session.compact()
-        self._was_aborted = False
-        self._follow_registry()
+        self._forget_aborted_turn()
+        self._active_before = frozenset(self.session.active)
+        self.follow_registry()
         result = self.session.command(text)
         if result is None:
             return self.session.resolve_mentions(text).text
         if result.error is not None:
             raise _error_of(text, result.error)
         return result.text
+
+    def _forget_aborted_turn(self) -> None:
+        """Deactivate what an aborted turn loaded; what the program activated stays."""
+        if self.session is None or not self._was_aborted:
+            return
+        for name in sorted({*self.session.active} - self._active_before - self._in_prompt.keys()):
+            self.session.deactivate(name)
+        self._was_aborted = False
 
     def _record_end(self) -> None:
         """Mark the skills that the model loaded as active, and record an incomplete answer."""
@@ -388,14 +411,21 @@ def _decided_toolset_class() -> "type[Any]":
 
     @dataclass
     class DecidedToolset(WrapperToolset[None]):
-        refusal_of: Callable[[str, Mapping[str, Any]], Awaitable[str | None]]
+        agent: AgentSession
 
         async def call_tool(
             self, name: str, tool_args: dict[str, Any], ctx: RunContext[None], tool: ToolsetTool[None]
         ) -> Any:
             # A refusal is an answer: the model can act on it, and it does not count as a retry.
-            refusal = await self.refusal_of(name, tool_args)
-            return refusal if refusal is not None else await super().call_tool(name, tool_args, ctx, tool)
+            answer = await self.agent.skill_text(name, tool_args)
+            if answer is None:
+                answer = await self.agent.refusal_of(name, tool_args)
+            if answer is not None:
+                return answer
+            result = await super().call_tool(name, tool_args, ctx, tool)
+            # The tool may have activated a skill in the registry; the next request has it.
+            await in_thread(self.agent.follow_registry)
+            return result
 
     return DecidedToolset
 

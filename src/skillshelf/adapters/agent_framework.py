@@ -1,5 +1,6 @@
 """Offer skills to agents of the Microsoft agent-framework (extra `agent-framework`): tools, and instructions."""
 
+import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
 from typing import Any
@@ -57,13 +58,15 @@ class SkillProvider(ContextProvider):
     async def before_run(self, *, agent: Any, session: AgentSession, context: SessionContext, state: Any) -> None:
         """Add the catalog, and tools that see the messages of this run."""
         own = await self.conversations.asession_for(key=_key(session))
-        if text := own.system_prompt(self._base):
+        if text := await asyncio.to_thread(own.system_prompt, self._base):
             context.extend_instructions(self.source_id, text)
         if self._tools:
             requests = _SentRequests()
             context.extend_middleware(self.source_id, requests)
-            tools = [SkillFunctionTool(self.conversations, tool, requests) for tool in self.conversations.tools(own)]
-            context.extend_tools(self.source_id, tools)
+            tools = await asyncio.to_thread(self.conversations.tools, own)
+            context.extend_tools(
+                self.source_id, [SkillFunctionTool(self.conversations, tool, requests) for tool in tools]
+            )
 
 
 class _SentRequests(ChatMiddleware):

@@ -1,5 +1,6 @@
 """Offer skills to the Claude Agent SDK (extra `claude`), in the process of the program: tools, and a system prompt."""
 
+import asyncio
 import copy
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
@@ -74,7 +75,7 @@ class ClaudeSkillServer:
     async def _list(self, context: Any, params: Any) -> ListToolsResult:
         tools = [
             McpTool(name=tool.name, description=tool.description, input_schema=copy.deepcopy(dict(tool.input_schema)))
-            for tool in self.conversations.current_tools()
+            for tool in await asyncio.to_thread(self.conversations.current_tools)
         ]
         return ListToolsResult(tools=tools)
 

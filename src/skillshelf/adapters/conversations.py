@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from skillshelf.catalog.load import digest_of, parse_address
+from skillshelf.catalog.load import SKILL_FILE, digest_of, parse_address
 from skillshelf.core.limits import CONVERSATION_IDLE_SECONDS, CONVERSATIONS_KEPT
 from skillshelf.core.text import path_text
 from skillshelf.errors import ConfigurationError, SkillError
@@ -146,15 +146,17 @@ class Conversations:
         scope: str = "",
         run: Hashable | None = None,
         items: Sequence[SeenItem] | None = None,
+        since: Sequence[SeenItem] | None = None,
     ) -> Session:
         """Return the session of a conversation.
 
         `key` identifies the conversation. Without one, its items do: a session whose items at its last call are the
         beginning of these, and whose results since then are among them; `scope` limits that to sessions of the same
         scope. `run` identifies one run of an agent; its first items decide. Without anything, it is a new session.
+        `since` are calls and results of the run in no certain order, where a framework shows only its first items.
         """
         with self._lease(key, scope, run, items, None) as kept:
-            return self._open(kept, items)
+            return self._open(kept, _joined(items, since))
 
     def call(
         self,
@@ -165,6 +167,7 @@ class Conversations:
         scope: str = "",
         run: Hashable | None = None,
         items: Sequence[SeenItem] | None = None,
+        since: Sequence[SeenItem] | None = None,
         call_id: str = "",
         visible: Set[str] | None = None,
     ) -> ToolResult:
@@ -175,9 +178,10 @@ class Conversations:
         """
         name = self.tool_name(tool)
         call = seen_call(call_id, tool, arguments)
-        with self._lease(key, scope, run, items, call) as kept:
-            seen = visible_digests(items) if visible is None else visible_digests(items) & visible
-            result = self._open(kept, items).call(name, arguments, visible=seen)
+        whole = _joined(items, since)
+        with self._lease(key, scope, run, items, call, in_items=since is None) as kept:
+            seen = visible_digests(whole) if visible is None else visible_digests(whole) & visible
+            result = self._open(kept, whole).call(name, arguments, visible=seen)
             self._answered(kept, call_id, result.text)
         if key is None and run is None and items is None:
             self._forget(kept)
@@ -187,7 +191,7 @@ class Conversations:
         """Return the system prompt of a conversation, composed now; without one it belongs to none."""
         session = self.session_for(**conversation)
         text = session.system_prompt(base)
-        if self._only is None and not conversation:
+        if self._only is None and not any(conversation.values()):
             self._end(session)
         return text
 
@@ -200,14 +204,17 @@ class Conversations:
         scope: str = "",
         run: Hashable | None = None,
         items: Sequence[SeenItem] | None = None,
+        since: Sequence[SeenItem] | None = None,
         call_id: str = "",
         visible: Set[str] | None = None,
     ) -> ToolResult:
         """Call a tool as `call` does, without blocking the event loop; `confirm` may be a coroutine function."""
         name = self.tool_name(tool)
-        with self._lease(key, scope, run, items, seen_call(call_id, tool, arguments)) as kept:
-            seen = visible_digests(items) if visible is None else visible_digests(items) & visible
-            session = await asyncio.to_thread(self._open, kept, items)
+        call = seen_call(call_id, tool, arguments)
+        whole = _joined(items, since)
+        with self._lease(key, scope, run, items, call, in_items=since is None) as kept:
+            seen = visible_digests(whole) if visible is None else visible_digests(whole) & visible
+            session = await asyncio.to_thread(self._open, kept, whole)
             result = await session.acall(name, arguments, visible=seen)
             await asyncio.to_thread(self._answered, kept, call_id, result.text)
         if key is None and run is None and items is None:
@@ -266,12 +273,14 @@ class Conversations:
         run: Hashable | None,
         items: Sequence[SeenItem] | None,
         call: SeenItem | None,
+        *,
+        in_items: bool = True,
     ) -> Iterator[_Kept]:
         """Find or make the entry of a conversation and keep it from being removed in the `with` block."""
         if self._only is not None:
             yield _Kept(None, None)
             return
-        whole = _with_call(items, call) if items is not None else None
+        whole = _with_call(items, call if in_items else None) if items is not None else None
         with self._lock:
             gone = self._take_idle()
             kept = self._find(key, scope, run, whole, call.id if call else "")
@@ -291,8 +300,8 @@ class Conversations:
             yield kept
         except BaseException:
             # The model gets no result of this call, so its messages will hold none.
-            if call is not None:
-                kept.given.pop(call.id, None)
+            with self._lock:
+                kept.given.pop(call.id if call else "", None)
             raise
         finally:
             with self._lock:
@@ -482,12 +491,21 @@ def visible_digests(items: Sequence[SeenItem] | None) -> set[str]:
     return {_digest(item.text) for item in items or () if item.kind == "result" and item.id in calls}
 
 
+def _joined(items: Sequence[SeenItem] | None, since: Sequence[SeenItem] | None) -> Sequence[SeenItem] | None:
+    return items if not since else [*(items or ()), *since]
+
+
 def _with_call(items: Sequence[SeenItem], call: SeenItem | None) -> list[SeenItem]:
     """Return the items with the call that is answered now, for callers that add the model's turn only afterwards."""
     if call is None:
         return list(items)
-    after = [item for item in items if item.kind == "call" and (item.id, item.name) == (call.id, call.name)]
-    return [*items] if after else [*items, call]
+    for item in reversed(items):
+        # Ids may come again in a later turn: a call that has its result is an earlier one.
+        if item.kind == "result" and item.id == call.id:
+            break
+        if item.kind == "call" and (item.id, item.name) == (call.id, call.name):
+            return list(items)
+    return [*items, call]
 
 
 def marks_of(scope: str, items: Sequence[SeenItem]) -> list[bytes]:
@@ -523,24 +541,31 @@ def _resume(session: Session, results: Iterable[SeenItem], calls: Mapping[str, S
 
 
 def _skill_path(session: Session, result: SeenItem, call: SeenItem | None) -> str | None:
-    """Return the path of the skill whose text this result is; None if it is anything else."""
-    if call is not None and call.name not in session.profile.tools:
+    """Return the path of the skill whose text this result is; None if it is anything else.
+
+    Only results of our own tools count, and a head only as the result of a load: any other text can be written by
+    someone who wants a skill to be active.
+    """
+    name = call.name if call is not None else result.name
+    # A framework or a server may have put a name of its own before that of the tool.
+    tools = [tool for tool in session.profile.tools if name == tool or ("_" in tool and name.endswith(tool))]
+    if not tools:
         return None
-    for head in _HEADS:
+    what = NAMES_OF_TOOLS[tools[0]]
+    for head in _HEADS if what == "skill_load" else ():
         if match := head.match(result.text):
             places = {path_text(place): skill.path for skill in session.skills for place in (skill.path, skill.dir)}
             return places.get(match["place"])
-    return None if call is None else _path_by_call(session, result.text, call)
+    return _path_by_call(session, result.text, what, call.text) if call is not None else None
 
 
-def _path_by_call(session: Session, text: str, call: SeenItem) -> str | None:
+def _path_by_call(session: Session, text: str, what: str, arguments: str) -> str | None:
     """Return the path of a skill whose text has no head of its own: by the call, if the text is the same today."""
     try:
-        given = json.loads(call.text)
-        what = NAMES_OF_TOOLS[call.name]
+        given = json.loads(arguments)
         if what == "skill_read":
             address = parse_address(str(given.get("uri") or given.get("path")))
-            name = address.name if not address.segments else ""
+            name = address.name if address.segments in ((), (SKILL_FILE,)) else ""
         else:
             name = str(given.get("name") or given.get("skillName") or "") if what == "skill_load" else ""
         if not name:

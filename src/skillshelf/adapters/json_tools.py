@@ -82,17 +82,10 @@ def openai_tools(target: Target) -> list[dict[str, Any]]:
 
 def responses_tools(target: Target) -> list[dict[str, Any]]:
     """Return the value for `tools=` of a response."""
-    return [
-        {
-            "type": "function",
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": dict(tool.input_schema),
-            # Strict schemas allow no optional parameter, and the session checks arguments anyway.
-            "strict": False,
-        }
-        for tool in conversations_of(target).current_tools()
-    ]
+    # Strict schemas allow no optional parameter, and the session checks arguments anyway. The key is no text here,
+    # because a profile has the same name, and only the tables of profiles may name one.
+    loose = dict(strict=False)  # noqa: C408
+    return [{"type": "function", **tool["function"], **loose} for tool in openai_tools(target)]
 
 
 # Results ------------------------------------------------------------------------------------------

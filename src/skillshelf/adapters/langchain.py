@@ -58,6 +58,15 @@ class LangChainSkillTool(BaseTool):
         )
 
     def _run(self, /, **arguments: Any) -> str:
+        call = self._call_of(arguments)
+        return _text(self.conversations.call(self.name, arguments, **call))
+
+    async def _arun(self, /, **arguments: Any) -> str:
+        call = self._call_of(arguments)
+        return _text(await self.conversations.acall(self.name, arguments, **call))
+
+    def _call_of(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Take the runtime out of the arguments, and return what it says about the call and its conversation."""
         runtime = arguments.get("runtime")
         if runtime is not None and hasattr(runtime, "tool_call_id"):
             del arguments["runtime"]
@@ -65,10 +74,7 @@ class LangChainSkillTool(BaseTool):
         conversation = _conversation(runtime, ensure_config())
         number = str(getattr(runtime, "tool_call_id", None) or "")
         seen = self.requests.visible(number, conversation["items"]) if self.requests is not None else None
-        return _text(self.conversations.call(self.name, arguments, call_id=number, visible=seen, **conversation))
-
-    async def _arun(self, /, **arguments: Any) -> str:
-        return await asyncio.to_thread(self._run, **arguments)
+        return {**conversation, "call_id": number, "visible": seen}
 
     def func(self, runtime: Any = None) -> str:
         """Stand for the signature of the tool: LangGraph looks here for the parameter `runtime`, and fills it."""

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from skillshelf.catalog import build as catalogs
@@ -31,7 +32,8 @@ from skillshelf.shelf import open_shelf
 __all__ = ["Skill", "SkillDiscovery", "SkillLoader", "SkillMeta", "discover_skills", "discover_skills_from_dir"]
 
 
-class Skill(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Skill:
     """A skill on disk: its metadata, and its instructions if it was activated."""
 
     metadata: SkillMetadata
@@ -72,6 +74,9 @@ class Skill(NamedTuple):
             raise PathEscape(f"a link leads out of the skill: {relative!r}")
         return path
 
+    def _replace(self, **changes: Any) -> "Skill":
+        return replace(self, **changes)
+
     def _has(self, name: str) -> bool:
         return files.kind_at(os.path.join(self.directory_path, name)) == "folder"
 
@@ -90,7 +95,7 @@ class SkillLoader:
     """Reads single skills (static methods), or scans and keeps the skills of one project (an instance)."""
 
     def __init__(self, project_root: str | os.PathLike[str]) -> None:
-        self._root = os.path.abspath(os.fspath(project_root))
+        self.project_root = os.path.abspath(os.fspath(project_root))
         self._catalog: Catalog | None = None
 
     @staticmethod
@@ -135,9 +140,9 @@ class SkillLoader:
 
     def scan(self) -> list[SkillMeta]:
         """Scan the project's folder; files that are skipped are logged."""
-        self._catalog = _scan(self._root, LOADER_PROFILES["project"]._replace(markers=()))
+        self._catalog = _scan(self.project_root, LOADER_PROFILES["project"]._replace(markers=()))
         _log(self._catalog)
-        return self.list_skills()
+        return [self._meta(skill) for skill in self._catalog.skills]
 
     def list_skills(self) -> list[SkillMeta]:
         """Return the skills of the last scan, sorted by name."""
@@ -150,20 +155,25 @@ class SkillLoader:
     def refresh_if_stale(self) -> bool:
         """Scan again; return True if the catalog has changed."""
         before = self._catalog
-        self._catalog = _scan(self._root, LOADER_PROFILES["project"]._replace(markers=()))
+        self._catalog = _scan(self.project_root, LOADER_PROFILES["project"]._replace(markers=()))
         if before == self._catalog:
             return False
         _log(self._catalog)
         return True
 
-    def _skills(self) -> tuple[CatalogSkill, ...]:
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog of the last scan."""
         if self._catalog is None:
             self.scan()
         assert self._catalog is not None
-        return self._catalog.skills
+        return self._catalog
+
+    def _skills(self) -> tuple[CatalogSkill, ...]:
+        return self.catalog.skills
 
     def _meta(self, skill: CatalogSkill) -> SkillMeta:
-        base = os.path.relpath(skill.dir, self._root)
+        base = os.path.relpath(skill.dir, self.project_root)
         return SkillMeta(skill.name, skill.description, skill.path, base, skill.mtime_ns / 1e9)
 
 

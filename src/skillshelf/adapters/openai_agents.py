@@ -37,7 +37,7 @@ def skill_instructions(
     conversations = conversations_of(target, **options)
 
     async def compose(context: RunContextWrapper[Any], agent: Agent[Any]) -> str:
-        return await asyncio.to_thread(conversations.system_prompt, base, items=_RUNS.items(context))
+        return await asyncio.to_thread(conversations.system_prompt, base, **_run_of(context).conversation())
 
     return compose
 
@@ -64,8 +64,9 @@ def session_for(run: Any, target: Target | None = None) -> Session:
         if not found:
             raise ConfigurationError("the agent of this run has no skills; name the shelf")
         target = found[0]
-    items = _RUNS.items(run) if isinstance(run, RunContextWrapper) else seen_items(run)
-    return conversations_of(target).session_for(items=items)
+    of_context = isinstance(run, RunContextWrapper)
+    conversation = _run_of(run).conversation() if of_context else {"items": seen_items(run)}
+    return conversations_of(target).session_for(**conversation)
 
 
 def task_tool(session: Session, start: Start) -> FunctionTool:
@@ -78,37 +79,33 @@ def task_tool(session: Session, start: Start) -> FunctionTool:
     return FunctionTool(tool.name, tool.description, dict(tool.input_schema), invoke, strict_json_schema=False)
 
 
-class _Runs:
-    """The skill calls and results of each run that is going on: a tool is given only the input of the run.
+class _Run:
+    """One run with one input, and the skill calls and results since: a tool is given only the input of the run."""
+
+    def __init__(self, given: tuple[SeenItem, ...]) -> None:
+        self.given = given
+        self.since: list[SeenItem] = []
+
+    def conversation(self) -> dict[str, Any]:
+        """Return what identifies the conversation of this run."""
+        return {"run": self, "items": self.given, "since": list(self.since)}
+
+
+_runs: dict[int, tuple[weakref.ref[Any], dict[tuple[SeenItem, ...], _Run]]] = {}
+_finding = threading.Lock()
+
+
+def _run_of(context: RunContextWrapper[Any]) -> _Run:
+    """Return the run of a context.
 
     All contexts of one run, and of the agents that it uses as tools, share one `usage`; the input tells them apart.
     """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._runs: dict[int, tuple[weakref.ref[Any], dict[tuple[SeenItem, ...], list[SeenItem]]]] = {}
-
-    def items(self, context: RunContextWrapper[Any]) -> list[SeenItem]:
-        """Return the input of a run, and the calls and results that this module saw since."""
-        given = tuple(seen_items(context.turn_input))
-        with self._lock:
-            return [*given, *self._since(context).get(given, ())]
-
-    def add(self, context: RunContextWrapper[Any], *items: SeenItem) -> None:
-        """Note a call and its result."""
-        given = tuple(seen_items(context.turn_input))
-        with self._lock:
-            self._since(context).setdefault(given, []).extend(items)
-
-    def _since(self, context: RunContextWrapper[Any]) -> dict[tuple[SeenItem, ...], list[SeenItem]]:
-        usage, number = context.usage, id(context.usage)
-        known = self._runs.get(number)
-        if known is None or known[0]() is not usage:
-            known = self._runs[number] = weakref.ref(usage, lambda _: self._runs.pop(number, None)), {}
-        return known[1]
-
-
-_RUNS = _Runs()
+    given, number = tuple(seen_items(context.turn_input)), id(context.usage)
+    with _finding:
+        known = _runs.get(number)
+        if known is None or known[0]() is not context.usage:
+            known = _runs[number] = weakref.ref(context.usage, lambda _: _runs.pop(number, None)), {}
+        return known[1].setdefault(given, _Run(given))
 
 
 class _SkillFunctionTool(FunctionTool):
@@ -125,11 +122,10 @@ def _function(conversations: Conversations, tool: Tool) -> FunctionTool:
         arguments = arguments_in(text)
         if arguments is None:
             return "Error: the arguments are not a JSON object; send them again"
-        number = context.tool_call_id
+        number, run = context.tool_call_id, _run_of(context)
         seen = frozenset[str]() if _is_filtered(context) else None
-        items = _RUNS.items(context)
-        result = await conversations.acall(tool.name, arguments, items=items, call_id=number, visible=seen)
-        _RUNS.add(context, seen_call(number, tool.name, arguments), seen_result(number, result.text))
+        result = await conversations.acall(tool.name, arguments, call_id=number, visible=seen, **run.conversation())
+        run.since += [seen_call(number, tool.name, arguments), seen_result(number, result.text)]
         return result.text
 
     async def is_offered(context: RunContextWrapper[Any], agent: Any) -> bool:

@@ -92,12 +92,16 @@ class SkillToolset(FunctionToolset[Any]):
             )
         return await super().get_tools(ctx)
 
+    async def answer(self, ctx: RunContext[Any], name: str, arguments: dict[str, Any]) -> str:
+        """Return the text that answers a call of a skill tool, for a tool of your own that passes calls on."""
+        conversation = _conversation(ctx)
+        result = await self.conversations.acall(name, arguments, call_id=ctx.tool_call_id or "", **conversation)
+        # An error is returned as text: the model can act on it, and it does not count as a retry.
+        return result.text
+
     def _function(self, name: str) -> Callable[..., Any]:
         async def call(ctx: RunContext[Any], **arguments: Any) -> str:
-            # An error is returned as text: the model can act on it, and it does not count as a retry.
-            conversation = _conversation(ctx)
-            result = await self.conversations.acall(name, arguments, call_id=ctx.tool_call_id or "", **conversation)
-            return result.text
+            return await self.answer(ctx, name, arguments)
 
         return call
 

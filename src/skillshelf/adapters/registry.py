@@ -2,21 +2,28 @@
 
 import threading
 from collections.abc import Container, Iterable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from skillshelf.adapters.loaders import Skill, SkillDiscovery, SkillLoader
 from skillshelf.catalog.build_context import registered_skill
 from skillshelf.catalog.prompt import available_skills_with_location
+from skillshelf.config.builtin_profiles import LOADER_PROFILES
 from skillshelf.config.profile import ToolName
 from skillshelf.core.text import attribute, escape_closing_tags
 from skillshelf.core.values import Catalog, Shadowed
 from skillshelf.errors import SkillNotFound
 from skillshelf.session.render import activated
-from skillshelf.shelf import Shelf
+from skillshelf.session.session import Session
+from skillshelf.session.tools import fixed_tools
+from skillshelf.shelf import Shelf, open_shelf
 
 __all__ = [
+    "LoaderBackedShelf",
     "RegistryBackedShelf",
+    "SkillEnvelope",
     "SkillRegistry",
+    "SkillResources",
     "SkillTool",
     "SkillToolOutput",
     "active_skills_prompt",
@@ -161,17 +168,26 @@ def active_skills_prompt(skills: Iterable[Skill]) -> str:
     )
 
 
-class SkillToolOutput(NamedTuple):
-    """The result of activating a skill; `str()` is the text for a model."""
+@dataclass(frozen=True, slots=True)
+class SkillResources:
+    """The folders that a skill has besides its instructions."""
 
-    skill_name: str
-    instructions: str
     has_scripts: bool
     has_references: bool
     has_assets: bool
 
+
+@dataclass(frozen=True, slots=True)
+class SkillToolOutput:
+    """The result of activating a skill; `str()` is the text for a model."""
+
+    skill_name: str
+    instructions: str
+    resources_available: SkillResources
+
     def __str__(self) -> str:
-        return activated(self.skill_name, self.instructions, self.has_scripts, self.has_references, self.has_assets)
+        has = self.resources_available
+        return activated(self.skill_name, self.instructions, has.has_scripts, has.has_references, has.has_assets)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -179,18 +195,32 @@ class SkillToolOutput(NamedTuple):
             "skillName": self.skill_name,
             "instructions": self.instructions,
             "resourcesAvailable": {
-                "hasScripts": self.has_scripts,
-                "hasReferences": self.has_references,
-                "hasAssets": self.has_assets,
+                "hasScripts": self.resources_available.has_scripts,
+                "hasReferences": self.resources_available.has_references,
+                "hasAssets": self.resources_available.has_assets,
             },
         }
 
 
-class SkillTool:
-    """The tool that activates a skill of a registry for a model."""
+class SkillEnvelope(dict[str, Any]):
+    """The response envelope of the tool of a project's loader; `str()` is the JSON text for a model."""
 
-    name = "activate_skill"
-    description = (
+    def __str__(self) -> str:
+        from json import dumps
+
+        return dumps(self, ensure_ascii=False)
+
+
+class SkillTool:
+    """The tool for a model that activates a skill of a registry, or loads one of a project's loader.
+
+    Over a registry it is called `activate_skill` and its result is a `SkillToolOutput`; over a `SkillLoader` it is
+    called `Skill` and its result is the response envelope. `session` serves the same skills by the same tool to the
+    adapters.
+    """
+
+    name: str = "activate_skill"
+    description: str = (
         "Activate a skill to load its full instructions. "
         "Use this when a skill from <available_skills> is relevant to the current task."
     )
@@ -201,15 +231,68 @@ class SkillTool:
         "additionalProperties": False,
     }
 
-    def __init__(self, registry: SkillRegistry) -> None:
-        self._registry = registry
+    def __init__(self, source: SkillRegistry | SkillLoader) -> None:
+        self._source = source
+        self._session: Session | None = None
+        if isinstance(source, SkillLoader):
+            (tool,) = fixed_tools(LOADER_PROFILES["project"])
+            self.name, self.description, self.parameters = tool
 
-    def call(self, skill_name: str) -> SkillToolOutput:
-        """Activate a skill, or raise what the registry raises."""
-        skill = self._registry.activate(skill_name)
-        return SkillToolOutput(
-            skill.id, skill.instructions or "", skill.has_scripts, skill.has_references, skill.has_assets
-        )
+    @property
+    def input_schema(self) -> Mapping[str, Any]:
+        """The JSON schema of the arguments; the same as `parameters`."""
+        return self.parameters
+
+    @property
+    def session(self) -> Session:
+        """The session of this tool, for `SkillToolset`, `skill_tools`, `openai_tools` and the other adapters."""
+        if self._session is None:
+            self._session = self._shelf().session()
+        return self._session
+
+    def _shelf(self) -> Shelf:
+        if isinstance(self._source, SkillLoader):
+            return LoaderBackedShelf(self._source)
+        base = open_shelf(profile=LOADER_PROFILES["registry"].name)
+        return RegistryBackedShelf(base, self._source, discovers=False)
+
+    def call(self, arguments: Mapping[str, Any] | str | None = None, /, **named: Any) -> Any:
+        """Perform a call with the arguments that `parameters` describes: a mapping, keywords, or the name alone.
+
+        Over a registry this raises what the registry raises; over a loader an error is in the envelope.
+        """
+        (key,) = self.parameters["required"]
+        given = dict(arguments) if isinstance(arguments, Mapping) else {} if arguments is None else {key: arguments}
+        given |= {"skillName" if name == "skill_name" else name: value for name, value in named.items()}
+        if isinstance(self._source, SkillLoader):
+            return SkillEnvelope(self.session.call(self.name, given).data)
+        if set(given) != {key} or not isinstance(given[key], str):
+            raise TypeError(f"{self.name} takes one argument, the text `{key}`, not {given!r}")
+        skill = self._source.activate(given[key])
+        has = SkillResources(skill.has_scripts, skill.has_references, skill.has_assets)
+        return SkillToolOutput(skill.id, skill.instructions or "", has)
+
+    def run(self, params: Mapping[str, Any]) -> Any:
+        """Perform a call with a mapping of arguments."""
+        return self.call(params)
+
+
+class LoaderBackedShelf(Shelf):
+    """A shelf whose catalog is that of a project's loader: refreshing one refreshes the other."""
+
+    def __init__(self, loader: SkillLoader) -> None:
+        base = open_shelf(loader.project_root, LOADER_PROFILES["project"].name, config={}, use_cache=False)
+        super().__init__(base.environment, base.profile, base.settings, base.trust, use_cache=False)
+        self._loader = loader
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog of the loader."""
+        return self._loader.catalog
+
+    def refresh(self) -> bool:
+        """Let the loader scan again; return True if anything changed."""
+        return self._loader.refresh_if_stale()
 
 
 class RegistryBackedShelf(Shelf):

@@ -24,6 +24,7 @@ from skillshelf.journal.events import (
     SkillRead,
     ToolStarted,
 )
+from skillshelf.session.render import agents_context, find_agents_md
 from skillshelf.shelf import Shelf
 
 __all__ = ["chat", "choose_model", "interrupted_waits"]
@@ -106,7 +107,7 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
     # Without this the framework prints an advertisement.
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
     name = choose_model(values["model"], os.environ)
-    configuration = AgentConfiguration(INSTRUCTIONS, usable_model(name))
+    configuration = AgentConfiguration(_instructions(shelf), usable_model(name))
     journal = os.path.abspath(values["journal"]) if values["journal"] else None
     talk = _Talk(quiet=values["json"])
     with asyncio.Runner() as runner, talk.interruptible():
@@ -136,6 +137,15 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
         answer = {"model": name, "answer": talk.answer, "cut": cut_off, "skills": talk.loaded, "journal": journal}
         write(as_json(answer))
     return status
+
+
+def _instructions(shelf: Shelf) -> str:
+    """Return the instructions of the agent, and the standing context that the profile has; the files are named."""
+    found = find_agents_md(shelf.environment.cwd) if shelf.profile.context_files == "agents-md" else []
+    if found:
+        note(f"in the prompt: {', '.join(visible(file.path) for file in found)}")
+    context = agents_context(shelf.environment.cwd) if found else ""
+    return "\n\n".join(part for part in (INSTRUCTIONS, context) if part)
 
 
 class _Talk:

@@ -16,7 +16,6 @@ from skillshelf.errors import (
     ConfigurationError,
     ResourceNotFound,
     SkillDirectoryNotFound,
-    SkillError,
 )
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ def show(values: Values) -> int:
         shown = session.load(None if by_path else wanted, path=wanted if by_path else None, arguments=arguments)
     if values["json"]:
         raw = {"text": shown.loaded.data.decode("utf-8")} if values["raw"] else {}
-        write(as_json({**shown.to_dict(), **_tree_of(shown.loaded.skill.real_dir), **raw}))
+        write(as_json({**shown.to_dict(), **raw}))
     else:
         if values["raw"]:
             write_data(shown.loaded.data)
@@ -144,17 +143,6 @@ def show(values: Values) -> int:
         for warning in shown.warnings:
             note(f"{warning.message} ({warning.path})")
     return DONE
-
-
-def _tree_of(folder: str) -> dict[str, str | None]:
-    """Return the digest of all files of a skill for JSON; no digest where it cannot be read."""
-    from skillshelf.catalog.tree import skill_tree
-
-    try:
-        tree = skill_tree(folder)
-    except SkillError:
-        return {"tree": None, "tree_problem": None}
-    return {"tree": tree.digest, "tree_problem": tree.problem}
 
 
 def digest(values: Values) -> int:
@@ -231,7 +219,8 @@ def _ask(tool: str, name: str, reason: str) -> bool:
 def _session(shelf: "Shelf", values: Values, **options: Any) -> Iterator["Session"]:
     """Open a session for one command, recorded in `--journal`; report at its end what could not be recorded."""
     journal = os.path.abspath(values["journal"]) if values["journal"] else None
-    session = shelf.session(journal=journal, keep=values["keep"], **options)
+    # A command is no conversation: every load is whole.
+    session = shelf.session(journal=journal, keep=values["keep"], memory="none", **options)
     try:
         with session:
             yield session
@@ -293,7 +282,7 @@ def _mcp_server() -> "Callable[[Shelf, Values], None]":
         if (error.name or "").startswith("skillshelf"):
             raise
         wanted = "pip install 'skillshelf[mcp]'"
-        raise ConfigurationError(f"this needs the package {error.name}; install it with: {wanted}") from None
+        raise ConfigurationError(f"mcp needs the extra mcp: run {wanted}") from None
     return serve
 
 

@@ -230,6 +230,7 @@ _OMP = Profile(
     catalog_form="skills-list",
     catalog_budget=(),
     catalog_condition="read-tool",
+    context_files="agents-md",
     tools=("read",),
     load_form="raw",
     loaded_text="file",

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from skillshelf.config.rules import RULES
 from skillshelf.core.limits import DESCRIPTION_SHOWN, WALK_DIRECTORIES
-from skillshelf.core.values import Grade, LinkRule, Severity
+from skillshelf.core.values import Grade, LinkRule, Scope, Severity
 
 __all__ = [
     "RULES",
@@ -138,7 +138,7 @@ class Profile(NamedTuple):
     boundary_env: str | None = None
     no_marker: Literal["cwd", "filesystem"] = "cwd"
     home_in_chain: Literal["user", "project", "skip"] = "user"
-    scope_labels: Mapping[str, str] = {}
+    scope_labels: Mapping[str, Scope] = {}
     env: tuple[str, ...] = ()
     nested: Literal["none", "on-use"] = "none"
     trust_file: str | None = None
@@ -221,6 +221,8 @@ class Profile(NamedTuple):
     empty_arguments: Literal["replace", "keep"] = "replace"
     mentions: Literal["dollar", "none"] = "none"
     commands: Literal["slash-skill", "none"] = "none"
+    # Standing context of the host
+    context_files: Literal["none", "agents-md"] = "none"
     # The effect of `allowed-tools` of active skills on the host's tools
     allowed_tools: Literal["ignore", "advise", "narrow"] = "ignore"
     # The form in which the answer "remember" is kept

@@ -1,6 +1,6 @@
 """Define the type of every `--json` output; the shipped JSON Schemas are generated from these types."""
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from skillshelf.core.values import FilterReason, Grade, Hidden, Scope, TreeProblem, VerdictName
 
@@ -39,7 +39,6 @@ __all__ = [
     "SearchResultForm",
     "SentForm",
     "ShadowedForm",
-    "ShowForm",
     "ShownForm",
     "SkillForm",
     "SkillUseForm",
@@ -80,7 +79,7 @@ class MetadataForm(TypedDict):
     id: str
     path: str
     dir: str
-    scope: Scope
+    scope: Scope | Literal[""]
     mtime_ms: int
     frontmatter: dict[str, Any]
 
@@ -155,7 +154,7 @@ class SearchForm(TypedDict):
 
 
 class ShownForm(TypedDict):
-    """A skill as a model would get it."""
+    """A skill as a model would get it, with the digest of all its files; `tree_problem` is there if it has one."""
 
     skill: SkillForm
     text: str
@@ -163,13 +162,8 @@ class ShownForm(TypedDict):
     files_truncated: bool
     digest: str
     warnings: list[DiagnosticForm]
-
-
-class ShowForm(ShownForm):
-    """A skill as a model would get it, with the digest of all its files, or null and the reason."""
-
     tree: str | None
-    tree_problem: TreeProblem | None
+    tree_problem: NotRequired[TreeProblem]
 
 
 class DigestForm(TypedDict):

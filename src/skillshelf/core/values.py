@@ -5,7 +5,7 @@ They are `NamedTuple`, not `dataclass`: importing `dataclasses` takes longer tha
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 __all__ = [
     "CacheEntry",
@@ -33,8 +33,8 @@ __all__ = [
     "tools_text",
 ]
 
-Scope = str
-"""`env`, `project`, `custom` or `user`, or the label a profile gives one of them."""
+Scope = Literal["repo", "project", "user", "custom", "env", "remote"]
+"""The labels of all profiles: a kind of root, or the label that a profile gives it; `remote` is for sources."""
 
 Severity = Literal["off", "info", "warn", "reject"]
 Hidden = Literal["disabled", "untrusted", "denied", "disable-model-invocation", "no-description"]
@@ -190,6 +190,27 @@ class CatalogSkill(NamedTuple):
         return self.path.rpartition("/")[0] or "/"
 
     @property
+    def file_path(self) -> str:
+        """The same as `path`, under the name of a document."""
+        return self.path
+
+    @property
+    def base_dir(self) -> str:
+        """The same as `dir`, under the name of a document."""
+        return self.dir
+
+    @property
+    def provider(self) -> str:
+        """The provider in a source such as `claude:user`; empty where the profile has no providers."""
+        provider, _, level = self.source.partition(":")
+        return provider if level in ("project", "user") else ""
+
+    @property
+    def level(self) -> str:
+        """The level of the provider, `project` or `user`; empty where the profile has no providers."""
+        return self.source.partition(":")[2] if self.provider else ""
+
+    @property
     def mtime_ms(self) -> int:
         """When SKILL.md was last written, never negative."""
         return max(0, self.mtime_ns // 1_000_000)
@@ -218,29 +239,79 @@ class CatalogSkill(NamedTuple):
         }
 
 
-class SkillMetadata(NamedTuple):
-    """The metadata of a skill: everything but its body."""
+class SkillMetadata:
+    """The metadata of a skill: everything but its body. It never changes, and is equal to another by its members."""
 
+    # Written out: a tuple would have a `count` and an `index`, and `dataclasses` is slow to import.
+    __slots__ = (
+        *("name", "description", "license", "compatibility", "metadata", "allowed_tools"),
+        *("id", "path", "dir", "scope", "mtime_ms", "frontmatter"),
+    )
     name: str
     description: str
-    license: str | None = None
-    compatibility: str | None = None
-    metadata: Mapping[str, str] | None = None
-    allowed_tools: str | None = None
-    id: str = ""
-    path: str = ""
-    dir: str = ""
-    scope: Scope = ""
-    mtime_ms: int = 0
-    frontmatter: Mapping[str, Any] = {}
+    license: str | None
+    compatibility: str | None
+    metadata: Mapping[str, str] | None
+    allowed_tools: str | None
+    id: str
+    path: str
+    dir: str
+    scope: Scope | Literal[""]
+    mtime_ms: int
+    frontmatter: Mapping[str, Any]
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        license: str | None = None,  # noqa: A002 - the names are those of the documents.
+        compatibility: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        allowed_tools: str | None = None,
+        id: str = "",  # noqa: A002
+        path: str = "",
+        dir: str = "",  # noqa: A002
+        scope: Scope | Literal[""] = "",
+        mtime_ms: int = 0,
+        frontmatter: Mapping[str, Any] = {},
+    ) -> None:
+        members = (name, description, license, compatibility, metadata, allowed_tools)
+        members += (id, path, dir, scope, mtime_ms, frontmatter)  # type: ignore[assignment]
+        for key, value in zip(self.__slots__, members, strict=True):
+            object.__setattr__(self, key, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{name!r} of a SkillMetadata cannot be changed")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{name!r} of a SkillMetadata cannot be removed")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SkillMetadata) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.description, self.path, self.mtime_ms))
+
+    def __repr__(self) -> str:
+        members = ", ".join(f"{key}={value!r}" for key, value in self.to_dict().items())
+        return f"SkillMetadata({members})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SkillMetadata, tuple(self.to_dict().values())
+
+    def _replace(self, **changes: Any) -> "SkillMetadata":
+        return SkillMetadata(**{**self.to_dict(), **changes})
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON value from which `from_dict` builds an equal one."""
-        return self._asdict()
+        return {key: getattr(self, key) for key in self.__slots__}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> "SkillMetadata":
-        """Return the metadata that `to_dict` wrote; raise TypeError for an unknown member."""
+        """Return the metadata that `to_dict` wrote; raise TypeError for an unknown member, ValueError for a scope."""
+        scopes = get_args(Scope)
+        if (scope := value.get("scope", "")) not in ("", *scopes):
+            raise ValueError(f"unknown scope {scope!r} (known: {', '.join(scopes)})")
         return cls(**value)
 
 

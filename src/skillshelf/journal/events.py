@@ -30,6 +30,7 @@ class SessionStarted(NamedTuple):
     subject: str | None = None
     per_request: bool = False
     memory: Literal["session", "messages", "none"] = "session"
+    tools: list[str] = []
 
 
 class SessionEnded(NamedTuple):
@@ -343,7 +344,8 @@ MEMBERS: Mapping[str, str] = {
     "timeout_ms": "the time limit of a script",
     "tool": "the tool in question, by the name that rules use; of `tool_decided` as the host calls it",
     "tool_id": "counts the calls of a session: `t1`, `t2`, …",
-    "tools": "the patterns that the skill may allow",
+    "tools": "the patterns that the skill may allow; of `session_started` the skill tools that the host added to those "
+    "of the profile",
     "truncated": "true if the output was cut",
     "tree": "the digest of all files of the skill (`skill-tree-v1`), if the decision is about them",
     "trust": "the skills that are visible to the model: `all`, `ask` or `user`",

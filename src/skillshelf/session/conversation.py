@@ -82,6 +82,10 @@ class SentSkill(NamedTuple):
     in_context: bool
     whole: bool = True
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form, in which a version that was sent whole needs no word about it."""
+        return {key: value for key, value in self._asdict().items() if key != "whole" or not value}
+
     def is_version(self, loaded: LoadedSkill, arguments: str) -> bool:
         """Return True if this version was sent; a changed time counts as much as a changed text."""
         return (self.mtime_ms, self.digest, self.arguments) == (loaded.mtime_ms, loaded.digest, arguments)
@@ -155,7 +159,7 @@ class SentTexts:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON value that `from_dict` reads."""
-        return {"loaded": [sent._asdict() for sent in self.skills.values()], "texts": dict(self._texts)}
+        return {"loaded": [sent.to_dict() for sent in self.skills.values()], "texts": dict(self._texts)}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> "SentTexts":
@@ -628,13 +632,15 @@ class Conversation:
             return None
         return effective_tools(self.permissions.policy, [_window(loaded) for loaded in active])
 
-    def is_skill_tool(self, tool: str) -> bool:
-        """Return True for a tool of ours, False for one of the host."""
+    def is_skill_tool(self, tool: str, given: Mapping[str, Any]) -> bool:
+        """Return True for a call of a tool of ours, False for one of the host; many hosts have a `read` too."""
+        if tool == "read" and not any(str(value).startswith("skill://") for value in given.values()):
+            return False
         return tool in (*self.profile.tools, "skill_load", "skill_read", "skill_run", "skill_search")
 
     def decide(self, tool: str, given: Mapping[str, Any]) -> Decision:
         """Return the policy's decision on a call of any tool."""
-        if not self.is_skill_tool(tool):
+        if not self.is_skill_tool(tool, given):
             return decide_tool(self.permissions.policy, tool, given, self._windows())
         rule = NAMES_OF_TOOLS[tool]
         if rule == "skill_search":

@@ -78,11 +78,15 @@ class AgentsMdFile(NamedTuple):
 
 
 def find_agents_md(cwd: str) -> list[AgentsMdFile]:
-    """Return the AGENTS.md files from a folder upward, nearest first, at most 20 steps; hidden folders are skipped."""
+    """Return the AGENTS.md files from a folder upward, nearest first, at most 20 steps.
+
+    A file in a hidden folder, or in any folder below one, is skipped.
+    """
     found = []
     folder = os.path.abspath(cwd)
     for depth in range(STEPS + 1):
-        if not os.path.basename(folder).startswith(".") and (text := _text(folder)) is not None:
+        is_hidden = any(segment.startswith(".") for segment in folder.split(os.sep))
+        if not is_hidden and (text := _text(folder)) is not None:
             found.append(AgentsMdFile(os.path.join(folder, FILE_NAME), depth, text))
         parent = os.path.dirname(folder)
         if parent == folder:

@@ -283,7 +283,10 @@ def _open_on_disk(started: SessionStarted, policy: Policy, options: _ReplayOptio
     settings = load_settings(environment, trust=options.trust)
     # Only the journal's own rules count: today's permissions say nothing about that day.
     settings = settings._replace(allow=(), deny=_common(settings, policy), grant_from_skills=())
-    return options.open_shelf(environment, find_profile(started.profile, settings.profiles), settings, started.trust)
+    profile = find_profile(started.profile, settings.profiles)
+    added: list[Any] = [tool for tool in started.tools if tool in NAMES_OF_TOOLS and tool not in profile.tools]
+    profile = profile._replace(tools=(*profile.tools, *added)) if added else profile
+    return options.open_shelf(environment, profile, settings, started.trust)
 
 
 def _common(settings: Settings, policy: Policy) -> tuple[PermissionRule, ...]:
@@ -315,7 +318,7 @@ def _refresh(session: Session, event: SkillCatalogUpdated) -> None:
 def _warn(session: Session, event: SkillWarning) -> None:
     # The model is not called again: a warning about its answer is taken from the journal.
     if event.kind == ANSWER_CUT:
-        session.warn(event.kind, event.detail)
+        session.record_event(event)
 
 
 def _decide(session: Session, event: ToolDecided) -> None:
@@ -331,7 +334,8 @@ _ACTS: Mapping[type, Callable[[Session, Any], object]] = {
     SkillDeactivated: lambda session, event: session.deactivate(event.name),
     ContextCompacted: lambda session, event: session.compact(),
     ResultDropped: lambda session, event: session.drop_result(event.tool_id, event.skills),
-    ToolAnswered: lambda session, event: session.record_answer(event.tool, event.verdict, event.by),
+    # A person is not asked again.
+    ToolAnswered: lambda session, event: session.record_event(event),
     SkillCatalogUpdated: _refresh,
     PromptComposed: lambda session, event: session.compose_prompt(event.base_digest, event.read_tool),
     ToolDecided: _decide,

@@ -11,7 +11,7 @@ from skillshelf.config.profile import Profile, SearchForm
 from skillshelf.core.limits import DESCRIPTION_SHOWN
 from skillshelf.core.text import attribute, cut, field, fold, path_text, plural, visible
 from skillshelf.core.values import CatalogSkill, Diagnostic
-from skillshelf.errors import ErrorCode
+from skillshelf.errors import ErrorCode, SkillError
 from skillshelf.session.render import Page, base_directory
 from skillshelf.session.tools import ToolError, ToolResult
 
@@ -161,7 +161,7 @@ class ShownSkill(NamedTuple):
     warnings: tuple[Diagnostic, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
+        """Return the JSON form, with the digest of all files of the skill as they are now."""
         return {
             "skill": self.loaded.skill.to_dict(),
             "text": self.text,
@@ -169,7 +169,19 @@ class ShownSkill(NamedTuple):
             "files_truncated": self.loaded.files_truncated,
             "digest": self.loaded.digest,
             "warnings": [warning.to_dict() for warning in self.warnings],
+            **_tree_of(self.loaded),
         }
+
+
+def _tree_of(loaded: LoadedSkill) -> dict[str, str | None]:
+    """Return the members about the tree of a skill; no digest where it cannot be read."""
+    from skillshelf.catalog.tree import skill_tree
+
+    try:
+        tree = skill_tree(loaded.skill.real_dir)
+    except SkillError:
+        return {"tree": None}
+    return {"tree": tree.digest, **({"tree_problem": tree.problem} if tree.problem else {})}
 
 
 def cut_result(text: str, ref: str, profile: Profile, rest: str = "") -> str:

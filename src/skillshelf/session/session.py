@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
 from skillshelf.catalog.prompt import LISTED_IN_TOOL, SYSTEM_RULES, CatalogText
+from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.profile import Profile
 from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import is_true_variable
@@ -104,6 +105,7 @@ class Session:
             preload=names,
             restored=restored,
             memory=memory,
+            tools=_added_tools(shelf),
             client=recording.client,
             subject=recording.subject,
             per_request=recording.per_request,
@@ -428,6 +430,13 @@ class Session:
                     self._conversation.recorder.record("skill_deactivated", name=name, path=path)
 
     @property
+    def loaded_versions(self) -> dict[str, int]:
+        """The loaded skills whose text is still in the context: their time of change (`mtime_ms`) by path."""
+        # Without the lock: one look at the dictionary, which must not wait for a running script.
+        sent = tuple(self._conversation.sent.skills.values())
+        return {skill.path: skill.mtime_ms for skill in sent if skill.in_context and skill.whole}
+
+    @property
     def effective_allowed_tools(self) -> tuple[str, ...] | None:
         """The patterns that the active skills leave of the host's tools; None if they narrow nothing."""
         with self._lock:
@@ -442,7 +451,7 @@ class Session:
         with self._lock:
             given = dict(arguments or {})
             decision = self._conversation.decide(tool, given)
-            if not self._conversation.is_skill_tool(tool):
+            if not self._conversation.is_skill_tool(tool, given):
                 self._conversation.recorder.tool_decided(tool, given, decision)
             return decision
 
@@ -485,7 +494,8 @@ class Session:
     def record_answer(self, tool: str, verdict: str, by: str) -> None:
         """Record the answer of a person about a tool of the host that the policy left to confirm."""
         with self._lock:
-            self._conversation.recorder.record("tool_answered", tool=tool, verdict=verdict, by=by)
+            if not self._conversation.recorder.closed:
+                self._conversation.recorder.record("tool_answered", tool=tool, verdict=verdict, by=by)
 
     def warn(self, kind: str, detail: str) -> None:
         """Record a warning of the host about this conversation."""
@@ -556,3 +566,10 @@ class Session:
 
 def _joined(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)
+
+
+def _added_tools(shelf: ShelfProtocol) -> list[str]:
+    """Return the tools that a host added to those of the profile."""
+    name = shelf.profile.name
+    known = shelf.settings.profiles.get(name) or SYSTEMS.get(name)
+    return [tool for tool in shelf.profile.tools if known is not None and tool not in known.tools]

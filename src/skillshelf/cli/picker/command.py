@@ -18,7 +18,10 @@ __all__ = ["pick"]
 
 
 def pick(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") -> int:
-    """Let a person choose a skill; print its name, or its folder with `path`."""
+    """Let a person choose a skill; print what identifies it: its name, or its path if several skills have the name.
+
+    With `path` print its folder.
+    """
     chosen, code = (_pick_plain if values["plain"] else _pick)(values, open_shelf)
     if chosen is None:
         return code
@@ -26,7 +29,7 @@ def pick(values: Mapping[str, Any], open_shelf: "Callable[[], Shelf]") -> int:
         write(as_json(chosen.skill.to_dict()))
     else:
         # A path is bytes: exact for the program that reads it.
-        write_data(os.fsencode(chosen.folder if values["path"] else chosen.name) + b"\n")
+        write_data(os.fsencode(chosen.folder if values["path"] else chosen.identifier) + b"\n")
     return DONE
 
 

@@ -1,6 +1,7 @@
 """Convert a catalog into the picker's rows, select rows, and describe one; nothing here draws."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -73,6 +74,13 @@ class SkillRow(NamedTuple):
     path: str
     skill: CatalogSkill | None = None
     warnings: tuple[Diagnostic, ...] = ()
+    has_namesake: bool = False
+
+    @property
+    def identifier(self) -> str:
+        """The name if it identifies the skill for the other commands, else the path of its SKILL.md."""
+        is_plain = self.name.isprintable() and self.name == self.name.strip() and not self.name.startswith(("-", "."))
+        return self.name if is_plain and "/" not in self.name and not self.has_namesake else self.path
 
     @property
     def folder(self) -> str:
@@ -111,6 +119,7 @@ def rows_of(catalog: Catalog, where: PathDisplay) -> list[SkillRow]:
     for warning in catalog.warnings:
         warned.setdefault(warning.path, []).append(warning)
     roots = [where.short(root.path) for root in catalog.roots]
+    names = Counter(skill.name for skill in catalog.skills)
     skills = [
         SkillRow(
             skill.name,
@@ -121,6 +130,7 @@ def rows_of(catalog: Catalog, where: PathDisplay) -> list[SkillRow]:
             skill.path,
             skill,
             tuple(warned.get(skill.path, ())),
+            names[skill.name] > 1,
         )
         for skill in catalog.skills
     ]

@@ -80,6 +80,7 @@ class _SentForm(TypedDict):
     arguments: str
     ref: str
     in_context: bool
+    whole: NotRequired[bool]
 
 
 class SnapshotForm(TypedDict):
@@ -153,18 +154,23 @@ def _list(runtime: Runtime, *, cwd: str = "", force_reload: bool = False) -> Any
 
 
 @_method("context.inspect", {"skills": NotRequired[_SkillsState]}, "shared")
-def _inspect(runtime: Runtime, *, include_skills: bool = True) -> Any:
-    """Return the kept catalog of the server's own folder, and the versions of skills that any session has loaded since
-    the server started.
+def _inspect(runtime: Runtime, *, session: str = "", include_skills: bool = False, cwd: str = "") -> Any:
+    """Return the state of a session, or of a folder: the kept catalog, and the versions of skills whose text is still
+    in the context of that session, or of any open session of that folder.
     """
+    if session and cwd:
+        raise ConfigurationError("name a session or cwd, not both: a session has its own folder")
+    inspected = [runtime.session(session)] if session else list(runtime.sessions.values())
     if not include_skills:
         return {}
-    shelf = runtime.shelf("")
-    versions = sorted(runtime.loaded_versions.copy().items())
+    shelf = inspected[0].shelf if session else runtime.shelf(cwd)
+    folder = shelf.environment.cwd
+    inspected = [one for one in inspected if one.shelf.environment.cwd == folder]
+    versions = sorted({version for one in inspected for version in one.loaded_versions.items()})
     state = {
         "enabled": shelf.settings.enabled,
         "root_dir": shelf.project_root,
-        "working_dir": shelf.environment.cwd,
+        "working_dir": folder,
         "catalog": shelf.catalog.to_dict(),
         "loaded_versions": [{"path": path, "mtime_ms": mtime_ms} for path, mtime_ms in versions],
     }
@@ -240,7 +246,7 @@ def _command(runtime: Runtime, *, session: str, text: str) -> Any:
     return None if result is None else _tool_result(result)
 
 
-@_method("session.mentions", {"text": str, "skills": list[str], "unknown": list[str]})
+@_method("session.mentions", {"text": str, "skills": list[str], "unknown": list[str], "ambiguous": list[str]})
 def _mentions(runtime: Runtime, *, session: str, text: str) -> Any:
     """Find the skills that a user's text mentions as `$name`."""
     return runtime.session(session).resolve_mentions(text)._asdict()
@@ -360,7 +366,7 @@ PARAMETERS: Mapping[str, str] = {
     "base": "the text that the system prompt begins with",
     "cwd": "the folder to search from; a relative path starts at the server's folder (default: the server's folder)",
     "force_reload": "read configuration and disk again (default: false)",
-    "include_skills": "include the skills (default: true)",
+    "include_skills": "include the skills (default: false)",
     "journal": "append events to this file (default: the file of `--journal`)",
     "limit": "the maximum number of results, at least 1",
     "name": "the name of a skill",

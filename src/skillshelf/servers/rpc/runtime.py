@@ -6,15 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from skillshelf.catalog.load import LoadedSkill
-from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Trust
 from skillshelf.core.limits import RPC_SHELVES
 from skillshelf.core.text import hidden_skills_note
-from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillError, SkillsDisabled
-from skillshelf.journal.events import SkillLoaded, payload_of, type_of
-from skillshelf.session.effects import real_effects
+from skillshelf.journal.events import payload_of, type_of
 from skillshelf.session.recorder import RecordingOptions
 from skillshelf.session.results import message_text
 from skillshelf.session.session import Session
@@ -69,12 +65,11 @@ class _ShelfSlot:
 
 
 class Runtime:
-    """The state between requests: catalogs by folder, open sessions, and the loaded versions of skills."""
+    """The state between requests: catalogs by folder, and open sessions."""
 
     def __init__(self, options: Options, client: ClientCallbacks) -> None:
         self.options = options
         self.sessions: dict[str, Session] = {}
-        self.loaded_versions: dict[str, int] = {}
         self._client = client
         self._requests = 0
         self._lock = threading.Lock()
@@ -128,21 +123,11 @@ class Runtime:
         def confirm(tool: str, skill: str, reason: str) -> bool | Literal["remember"]:
             return self._client.confirm(name, tool, skill, reason)
 
-        times: dict[str, int] = {}
-
-        def load(skill: CatalogSkill, profile: Profile) -> LoadedSkill:
-            loaded = effects.load(skill, profile)
-            times[skill.path] = loaded.mtime_ms
-            return loaded
-
         def on_event(event: "Event") -> None:
-            if isinstance(event, SkillLoaded):
-                self.loaded_versions[event.path] = times[event.path]
             self._client.on_event({"session": name, "type": type_of(event), **payload_of(event)})
 
-        effects = real_effects()
         recording = RecordingOptions(path, self.options.keep and path is not None, "never", on_event)
-        return {"policy": policy, "confirm": confirm, "recording": recording, "effects": effects._replace(load=load)}
+        return {"policy": policy, "confirm": confirm, "recording": recording}
 
     @contextmanager
     def short_session(self, cwd: str) -> Iterator[Session]:
