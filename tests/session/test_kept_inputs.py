@@ -136,6 +136,28 @@ def test_a_link_that_a_path_goes_through_is_resolved_as_it_was(machine: Machine,
     assert replayed(elsewhere(machine, tmp_path)).differences == ()
 
 
+def test_every_effect_whose_result_is_kept_can_be_given_back() -> None:
+    from skillshelf.session import inputs
+    from skillshelf.session.effects import Effects
+
+    assert set(inputs._RESULTS) | set(inputs._FROM_JOURNAL) == set(Effects._fields)
+
+
+@pytest.mark.parametrize("answer", [True, False, "remember"])
+def test_answers_about_an_untrusted_skill_are_repeated_without_its_files(
+    machine: Machine, tmp_path: Path, answer: Any
+) -> None:
+    put(machine.repo / ".agents/skills", "stranger")
+    shelf = machine.shelf(trust="ask")
+    with shelf.session(journal=machine.base / "run.jsonl", keep=True, confirm=lambda *_: answer) as session:
+        for _ in range(2):
+            session.call("skill_load", {"name": "stranger"})
+        session.call("skill_load", {"path": str(machine.repo / ".agents/skills/nothing")})
+        session.call("skill_load", {"name": "nonsense"})
+
+    assert replayed(elsewhere(machine, tmp_path)).differences == ()
+
+
 @pytest.mark.slow
 def test_a_script_that_ran_is_repeated_without_it(machine: Machine, tmp_path: Path) -> None:
     put(machine.home / ".agents/skills", "deploy")

@@ -24,15 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Effects", "ShelfProtocol", "find_script", "read_now", "real_effects"]
 
 
-class Answer(NamedTuple):
-    """What a person said yes to for good: a tool, a skill and its tree; `rule` is written besides, if there is one."""
-
-    tool: str
-    skill: CatalogSkill
-    tree: str
-    rule: PermissionRule | None
-
-
 class ShelfProtocol(Protocol):
     """The part of a shelf that a conversation uses; `skillshelf.Shelf` has it."""
 
@@ -83,6 +74,15 @@ class ShelfProtocol(Protocol):
 
     def refresh(self) -> bool:
         """Scan again and return True if anything changed."""
+
+
+class Answer(NamedTuple):
+    """What a person said yes to for good: a tool, a skill and its tree; `rule` is written besides, if there is one."""
+
+    tool: str
+    skill: CatalogSkill
+    tree: str
+    rule: PermissionRule | None
 
 
 class Effects(NamedTuple):

@@ -9,13 +9,12 @@ digest, and every document with its type.
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args, get_origin
 
 from skillshelf import errors
 from skillshelf.catalog.load import Listing, LoadedSkill, Resource, SkillFolder, digest_of, loaded_from
 from skillshelf.catalog.prompt import catalog_text
-from skillshelf.catalog.tree import SkillTree, TreeFile
+from skillshelf.catalog.tree import SkillTree
 from skillshelf.config.builtin_profiles import find_profile
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings, Trust
@@ -28,6 +27,7 @@ from skillshelf.errors import ConfigurationError, FileReadError, SkillError
 from skillshelf.session.effects import Effects, ShelfProtocol
 
 if TYPE_CHECKING:
+    from skillshelf.sandbox.run import Script
     from skillshelf.search.query import SearchReport
 
 __all__ = [
@@ -312,8 +312,7 @@ class KeptEffects:
             try:
                 if "error" in entry:
                     raise _error_from(entry["error"])
-                make: Callable[..., Any] = _RESULTS.get(name, _plain_result)
-                return make(self, entry["result"], *given)
+                return _RESULTS[name](self, entry["result"], *given)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise KeptInputError(f"the kept result of {name} is not valid: {error}") from None
 
@@ -332,10 +331,8 @@ class KeptEffects:
 
     def load(self, value: Mapping[str, Any], skill: CatalogSkill, profile: Profile) -> LoadedSkill:
         """Return a skill with the file and the list of files that were kept."""
-        if wrong := validate(value["folder"], SkillFolder):
-            raise ValueError(str(wrong))
+        folder = _checked(value["folder"], SkillFolder)
         data = self._kept.data(value["digest"], limit=SKILL_FILE_BYTES)
-        folder = _decoded(value["folder"], SkillFolder)
         return loaded_from(skill, data, int(value["mtime_ns"]), profile, folder=folder)
 
     def read(self, value: Mapping[str, Any], *given: Any) -> Resource:
@@ -353,29 +350,30 @@ class KeptEffects:
         notes, terms = tuple(value["notes"]), frozenset(value["terms"])
         return SearchReport(**{**value, "results": results, "notes": notes, "terms": terms})
 
+    def find_script(self, value: Mapping[str, Any], *given: Any) -> "Script":
+        """Return a script as it was found."""
+        from skillshelf.sandbox.run import Script
 
-def _tree_from(effects: KeptEffects, value: Mapping[str, Any], *given: Any) -> SkillTree:
-    listed = {path: TreeFile(**file) for path, file in value["listed"].items()}
-    return SkillTree(**{**value, "listed": listed})
-
-
-def _script_from(effects: KeptEffects, value: Mapping[str, Any], *given: Any) -> Any:
-    return SimpleNamespace(**{**value, "tree": _tree_from(effects, value["tree"])})
+        return cast("Script", _checked(value, Script))
 
 
-def _plain_result(effects: KeptEffects, value: Any, *given: Any) -> Any:
-    """Return a plain value, or an object with the members of a record."""
-    return SimpleNamespace(**value) if isinstance(value, dict) else value
+def _checked(value: Any, expected: Any) -> Any:
+    """Return a JSON value as one of its type; raise ValueError if it is none."""
+    if wrong := validate(value, expected):
+        raise ValueError(str(wrong))
+    return _decoded(value, expected)
 
 
 _RESULTS: Mapping[str, Callable[..., Any]] = {
     "load": KeptEffects.load,
     "read": KeptEffects.read,
     "search": KeptEffects.search,
-    "tree": _tree_from,
-    "find_script": _script_from,
+    "find_script": KeptEffects.find_script,
+    "tree": lambda effects, value, *given: _checked(value, SkillTree),
+    "real_path": lambda effects, value, *given: _checked(value, str),
+    "untrusted_roots": lambda effects, value, *given: _checked(value, list[str]),
 }
-"""How the result of an effect is made from what was kept; every other result is a plain value."""
+"""How the result of each effect is made from what was kept."""
 
 
 def _error_from(value: Mapping[str, Any]) -> SkillError:
