@@ -90,7 +90,7 @@ def test_a_whole_conversation_is_the_same_through_every_adapter(machine: Machine
     SURFACES[surface](shelf, machine.base / "surface.jsonl", found)
 
     search, typo, body, reference, denied, ran, again, mistake = found.answers
-    assert search.startswith("1. deploy ")
+    assert search.startswith("1 skill found:\n1. deploy ")
     assert typo == "Error: Skill not found: deplyo; did you mean deploy?\ndeploy"
     assert body.startswith('<skill_content name="deploy"')
     assert reference == "Past tense.\n"
