@@ -53,7 +53,9 @@ def once_no_then_yes() -> Callable[[str, str, str], bool]:
 def recorded(journal: Path) -> list[dict[str, Any]]:
     """The events, without what may differ between surfaces: how long a script took, and what remembers the texts."""
     records = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
-    return [{key: value for key, value in r.items() if key not in {*LEFT_OUT, "duration_ms", "memory"}} for r in records]
+    return [
+        {key: value for key, value in r.items() if key not in {*LEFT_OUT, "duration_ms", "memory"}} for r in records
+    ]
 
 
 Play = Callable[[Shelf, Path, Player], None]

@@ -207,9 +207,9 @@ class Permissions:
             return _Answered(denied, "failed", tree.digest, error)
         if answer is not True and answer != "remember":
             return _Answered(Decision("deny", None, reason), "user", tree.digest)
-        self._answers.add(question)
         if answer is True:
             return self._allow(Decision("allow", None, reason), "user", skill, tree)
+        self._answers.add(question)
         self._remember(question, skill, tree)
         return self._allow(Decision("allow", None, "the user confirmed this for good"), "remembered", skill, tree)
 
