@@ -257,7 +257,12 @@ def test_after_any_change_of_a_file_the_user_is_asked_again(machine: Machine, ch
 def test_a_plain_yes_counts_once_and_is_not_kept(machine: Machine) -> None:
     put(machine.repo / ".agents/skills")
     questions: list[Any] = []
-    session = machine.shelf(trust="ask").session(confirm=lambda *question: questions.append(question) is None)
+
+    def confirm(*question: str) -> bool:
+        questions.append(question)
+        return True
+
+    session = machine.shelf(trust="ask").session(confirm=confirm)
 
     assert [session.call("skill_load", {"name": NAME}).ok for _ in range(2)] == [True, True]
 
