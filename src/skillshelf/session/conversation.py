@@ -5,6 +5,7 @@ permission, loads it, records what happened and returns the result. `ENTRIES` sa
 """
 
 import os
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -323,7 +324,7 @@ class Conversation:
             return False
         by_author = skill.hidden == "disable-model-invocation"
         return skill.hidden is None or (
-            by_author and (permission != "model" or skill.name in self.permissions.requested)
+            by_author and (permission != "model" or skill.real_path in self.permissions.requested)
         )
 
     def _is_withheld(self, path: str) -> bool:
@@ -375,7 +376,7 @@ class Conversation:
         if steps.permission == "command" and not is_for_users(skill):
             raise PermissionDenied(f"{skill.name} is not meant to be invoked by a user")
         if steps.request == "before":
-            self.permissions.requested.add(skill.name)
+            self.permissions.requested[skill.real_path] = skill.name
         if steps.permission == "none":
             return True
         if steps.permission == "show":
@@ -386,7 +387,7 @@ class Conversation:
         else:
             self.permissions.require(steps.rule, skill, by_user=steps.permission != "model")
         if steps.request == "permitted":
-            self.permissions.requested.add(skill.name)
+            self.permissions.requested[skill.real_path] = skill.name
         return True
 
     def _load_and_record(
@@ -515,6 +516,13 @@ class Conversation:
             except SkillNotFound:
                 known = ", ".join(skill.name for skill in visible_to_model(self.skills)) or "none"
                 raise ConfigurationError(f"Unknown skill: {name}. Available: {known}") from None
+
+    def restore_requests(self, names: Iterable[str]) -> None:
+        """Take these names as those of the skills that the user asked for; one that several skills have is nobody's."""
+        wanted = set(names)
+        known = [skill for skill in self.skills if skill.name in wanted]
+        taken = Counter(skill.name for skill in known)
+        self.permissions.requested = {skill.real_path: skill.name for skill in known if taken[skill.name] == 1}
 
     def mark(self) -> ConversationMark:
         """Return what is sent and active now, for `drop_since`."""
