@@ -256,6 +256,7 @@ class Conversation:
             confirm,
             profile=shelf.profile,
             environment=shelf.environment,
+            project_root=lambda: shelf.project_root,
             recorder=self.recorder,
             effects=self.effects,
         )
@@ -293,11 +294,11 @@ class Conversation:
 
     @contextmanager
     def act(
-        self, tool: str, given: Mapping[str, Any], *, mode: "Mode", command: str | None = None
+        self, tool: str, given: Mapping[str, Any], *, mode: "Mode", command: str | None = None, host: bool = False
     ) -> Iterator[RunningCall]:
         """Record everything in the `with` block as one call of a tool."""
         self.require_open()
-        with self.recorder.act(tool, given, mode=mode, command=command) as act:
+        with self.recorder.act(tool, given, mode=mode, command=command, host=host) as act:
             yield act
 
     def resolve(
