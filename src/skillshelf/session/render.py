@@ -23,6 +23,7 @@ __all__ = [
     "as_follow_up",
     "base_directory",
     "find_agents_md",
+    "joined_agents_md",
     "page",
     "render",
     "render_preloaded",
@@ -97,7 +98,12 @@ def find_agents_md(cwd: str) -> list[AgentsMdFile]:
 
 def agents_context(cwd: str) -> str:
     """Return all AGENTS.md files as one text, the nearest last, because later text takes precedence."""
-    return "\n\n".join(file.text.strip() for file in reversed(find_agents_md(cwd)))
+    return joined_agents_md(find_agents_md(cwd))
+
+
+def joined_agents_md(found: Sequence[AgentsMdFile]) -> str:
+    """Return the files that `find_agents_md` found, or some of them, as one text."""
+    return "\n\n".join(file.text.strip() for file in reversed(found))
 
 
 def _text(folder: str) -> str | None:
