@@ -37,7 +37,8 @@ __all__ = [
 ]
 
 
-_ENTRY = re.compile(r"(?:\([^()]*\)|[^\s,])+")
+# Parentheses after a blank belong to the word before them: `Bash (npm *)` must not be read as all of `Bash`.
+_ENTRY = re.compile(r"(?:[^\s,(]|\([^()]*\)|\()(?:\s*\([^()]*\)|[^\s,])*")
 # A star stands for all tools, or after `server__` for the tools of a server.
 _PATTERN = re.compile(r"(\*|[A-Za-z_][\w.-]*|[A-Za-z_][\w.-]*__[\w.-]*\*)(?:\(([^()]*)\))?")
 # Characters that let a shell do more than start one program with plain arguments.
