@@ -12,6 +12,7 @@ from textwrap import dedent
 
 import pytest
 from requirements import REQUIREMENTS
+from support.needs import needs_checkout
 
 REPOSITORY = Path(__file__).parent.parent
 PAGE = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -68,7 +69,7 @@ def test_there_is_a_recipe_for_each_kind_of_addition() -> None:
     assert list(RECIPES) == ["add a host", "add a lint rule", "add a command", "add a requirement"]
 
 
-@pytest.mark.skipif(not (REPOSITORY / "src").exists(), reason="needs a checkout: the package is installed elsewhere")
+@needs_checkout
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_recipe_can_be_followed_again(recipe: str) -> None:
     """A recipe leaves the lines in place that the next reader looks for."""

@@ -11,6 +11,9 @@ import mutants
 import pytest
 from mutants import Mutant, problem_of, read_table
 from requirements import REQUIREMENTS, SYSTEMS
+from support.needs import needs_checkout
+
+pytestmark = needs_checkout
 
 ROWS = read_table()
 REPOSITORY = Path(__file__).parents[1]

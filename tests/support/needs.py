@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,10 @@ needs_sandbox = pytest.mark.skipif(_WHY is not None, reason=f"needs bwrap: {_WHY
 
 needs_tmux = pytest.mark.skipif(
     "tmux" not in REQUIRED and shutil.which("tmux") is None, reason="needs tmux: it is not installed"
+)
+
+needs_checkout = pytest.mark.skipif(
+    not (Path(__file__).parents[2] / "src").exists(), reason="needs a checkout: the package is installed elsewhere"
 )
 
 
