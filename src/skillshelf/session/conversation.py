@@ -572,6 +572,9 @@ class Conversation:
         if not segments or tuple(segments) == (SKILL_FILE,):
             return skill
         real = self.effects.real_path(os.path.join(skill.real_dir, *segments))
+        if not files.is_inside(real, skill.real_dir):
+            # A link that leads out of the skill, to another one too, is refused where the file is read.
+            return None
         return next((other for other in (skill, *self.skills) if other.real_path == real), None)
 
     def _read_instructions(
