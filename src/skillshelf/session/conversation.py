@@ -659,7 +659,11 @@ class Conversation:
             if rule == "skill_read":
                 skill = self.resolve(parse_address(str(given.get("uri") or given.get("path"))).name)
             else:
-                skill = self.resolve(given.get("name") or given.get("skillName"), given.get("path"))
+                # Arguments come from a model, and nothing has checked them before a decision.
+                named, path = given.get("name") or given.get("skillName"), given.get("path") or None
+                if not all(value is None or isinstance(value, str) for value in (named, path)):
+                    return Decision("deny", None, "the name and the path of a skill are texts")
+                skill = self.resolve(named, path)
         except SkillError as error:
             return Decision("deny", None, str(error))
         decision = self.permissions.preview(rule, skill)
