@@ -5,6 +5,7 @@ permission, loads it, records what happened and returns the result. `ENTRIES` sa
 """
 
 import os
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -260,6 +261,7 @@ class Conversation:
             confirm,
             profile=shelf.profile,
             environment=shelf.environment,
+            project_root=lambda: shelf.project_root,
             recorder=self.recorder,
             effects=self.effects,
         )
@@ -297,11 +299,11 @@ class Conversation:
 
     @contextmanager
     def act(
-        self, tool: str, given: Mapping[str, Any], *, mode: "Mode", command: str | None = None
+        self, tool: str, given: Mapping[str, Any], *, mode: "Mode", command: str | None = None, host: bool = False
     ) -> Iterator[RunningCall]:
         """Record everything in the `with` block as one call of a tool."""
         self.require_open()
-        with self.recorder.act(tool, given, mode=mode, command=command) as act:
+        with self.recorder.act(tool, given, mode=mode, command=command, host=host) as act:
             yield act
 
     def resolve(
@@ -328,7 +330,7 @@ class Conversation:
             return False
         by_author = skill.hidden == "disable-model-invocation"
         return skill.hidden is None or (
-            by_author and (permission != "model" or skill.name in self.permissions.requested)
+            by_author and (permission != "model" or skill.real_path in self.permissions.requested)
         )
 
     def _is_withheld(self, path: str) -> bool:
@@ -380,7 +382,7 @@ class Conversation:
         if steps.permission == "command" and not is_for_users(skill):
             raise PermissionDenied(f"{skill.name} is not meant to be invoked by a user")
         if steps.request == "before":
-            self.permissions.requested.add(skill.name)
+            self.permissions.requested[skill.real_path] = skill.name
         if steps.permission == "none":
             return True
         if steps.permission == "show":
@@ -391,7 +393,7 @@ class Conversation:
         else:
             self.permissions.require(steps.rule, skill, by_user=steps.permission != "model")
         if steps.request == "permitted":
-            self.permissions.requested.add(skill.name)
+            self.permissions.requested[skill.real_path] = skill.name
         return True
 
     def _load_and_record(
@@ -522,6 +524,13 @@ class Conversation:
             except SkillNotFound:
                 known = ", ".join(skill.name for skill in visible_to_model(self.skills)) or "none"
                 raise ConfigurationError(f"Unknown skill: {name}. Available: {known}") from None
+
+    def restore_requests(self, names: Iterable[str]) -> None:
+        """Take these names as those of the skills that the user asked for; one that several skills have is nobody's."""
+        wanted = set(names)
+        known = [skill for skill in self.skills if skill.name in wanted]
+        taken = Counter(skill.name for skill in known)
+        self.permissions.requested = {skill.real_path: skill.name for skill in known if taken[skill.name] == 1}
 
     def mark(self) -> ConversationMark:
         """Return what is sent and active now, for `drop_since`."""

@@ -1,12 +1,13 @@
 """Permissions: decide by the rules, ask the user where they say so, remember answers and record decisions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from skillshelf.catalog.build_context import hidden_by_author
 from skillshelf.catalog.tree import PROBLEMS, SkillTree
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import InvalidRule, PermissionRule, parse_rule
-from skillshelf.core.environment import Environment, find_repository
+from skillshelf.core.environment import Environment
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import PermissionDenied, SkillError
 from skillshelf.session.effects import Answer, Effects
@@ -49,14 +50,17 @@ class Permissions:
         *,
         profile: Profile,
         environment: Environment,
+        project_root: Callable[[], str],
         recorder: Recorder,
         effects: Effects,
     ) -> None:
         self.policy = policy
         self.confirm = confirm
-        self.requested: set[str] = set()
+        self.requested: dict[str, str] = {}
+        """The skills that the user asked for, by real path, with their names."""
         self._profile = profile
         self._environment = environment
+        self._project_root = project_root
         self._recorder = recorder
         self._effects = effects
         self._answers: set[_Question] = set()
@@ -116,6 +120,7 @@ class Permissions:
         for kind, detail in self._warnings:
             name, where = (skill.name, skill.path) if skill else (None, None)
             self._recorder.record("skill_warning", kind=kind, detail=detail, name=name, path=where)
+            self._warned.add(detail)
         if decision.verdict != "allow":
             reason = decision.reason if by in ("disabled", "author") else f"may not be used: {decision.reason}"
             how = _how_to_allow(path, skill, by)
@@ -123,9 +128,18 @@ class Permissions:
 
     def verify(self, skill: CatalogSkill, path: str, digest: str) -> None:
         """Raise PermissionDenied if a file that was just read is not one of those that the last decision is about."""
-        if self._approved is None or self._approved[0] != skill.real_path or not self._approved[1].listed:
+        if self._approved is None or self._approved[0] != skill.real_path:
             return
-        listed = self._approved[1].listed
+        approved = self._approved[1]
+        if approved.digest is None and approved.version is not None:
+            if self._tree(skill).version != approved.version:
+                raise PermissionDenied(
+                    f"{skill.name} may not be used: its files are not as they were approved; try again"
+                )
+            return
+        listed = approved.listed
+        if not listed:
+            return
         known = listed.get(path)
         is_folder = known is None and any(other.startswith(f"{path}/") for other in listed)
         if not is_folder and (known is None or digest != f"sha256:{known.sha256}"):
@@ -175,7 +189,8 @@ class Permissions:
         """Return a refusal that no rule can override: a disabled skill, or one that models may not invoke."""
         if not skill.enabled:
             return Decision("deny", None, "is disabled"), "disabled"
-        if skill.hidden == "disable-model-invocation" and not (by_user or skill.name in self.requested):
+        by_author = hidden_by_author(skill.frontmatter, self._profile) == "disable-model-invocation"
+        if by_author and not (by_user or skill.real_path in self.requested):
             return Decision("deny", None, "may only be invoked by the user"), "author"
         return None
 
@@ -207,9 +222,9 @@ class Permissions:
             return _Answered(denied, "failed", tree.digest, error)
         if answer is not True and answer != "remember":
             return _Answered(Decision("deny", None, reason), "user", tree.digest)
-        self._answers.add(question)
         if answer is True:
             return self._allow(Decision("allow", None, reason), "user", skill, tree)
+        self._answers.add(question)
         self._remember(question, skill, tree)
         return self._allow(Decision("allow", None, "the user confirmed this for good"), "remembered", skill, tree)
 
@@ -219,21 +234,22 @@ class Permissions:
 
     def _question(self, tool: str, skill: CatalogSkill, script: "Script | None") -> "tuple[_Question, SkillTree]":
         """Return what is asked, with the files of the skill as they are on disk now."""
-        if script is not None:
-            tree = script.tree
-        else:
-            try:
-                tree = self._effects.tree(skill)
-            except SkillError:
-                tree = SkillTree(None, None, 0, 0, None)
+        tree = script.tree if script is not None else self._tree(skill)
         return _Question(tool, skill.real_path, script.path if script else None, tree.version), tree
+
+    def _tree(self, skill: CatalogSkill) -> SkillTree:
+        """Return the files of a skill as they are on disk now; without a version if they cannot be read."""
+        try:
+            return self._effects.tree(skill)
+        except SkillError:
+            return SkillTree(None, None, 0, 0, None)
 
     def _approvals(self, tool: str, skill: CatalogSkill) -> "Sequence[Approval]":
         """Return the approvals of a tool for a skill, whatever its files were; none if they cannot be read."""
         try:
             return self._effects.approvals(self._environment, tool, skill)
         except SkillError as error:
-            self._warn_once("approvals", str(error))
+            self._warn_once(APPROVALS_UNREADABLE, str(error))
             return ()
 
     def _is_approved(self, question: "_Question", skill: CatalogSkill) -> bool:
@@ -267,7 +283,7 @@ class Permissions:
         rule = rule_without_effect(self.policy, self._names(tool), skill)
         if rule is None:
             return ""
-        folder = find_repository(self._environment.cwd, self._profile.markers) or self._environment.cwd
+        folder = self._project_root()
         self._warn_once(
             "rule-untrusted",
             f'`{rule}` counts for trusted skills only, and {skill.path} is not one; answer "remember" when you are '
@@ -276,11 +292,11 @@ class Permissions:
         return f" ({rule} counts for trusted skills only; to trust this project: skillshelf trust {folder})"
 
     def _warn_once(self, kind: str, detail: str) -> None:
-        if detail not in self._warned:
-            self._warned.add(detail)
+        if detail not in self._warned and (kind, detail) not in self._warnings:
             self._warnings.append((kind, detail))
 
 
+APPROVALS_UNREADABLE = "approvals"
 NOT_ASKED = "not-asked"
 NOT_REMEMBERED = "not-remembered"
 SESSION_ONLY = "the answer holds for this session only: "

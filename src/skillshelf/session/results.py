@@ -103,9 +103,14 @@ _MESSAGE_CHARS = 1000
 
 
 def clean(value: Any) -> Any:
-    """Return the value with lone surrogates replaced, because they cannot be encoded."""
+    """Return the value with lone surrogates replaced, because they cannot be encoded.
+
+    A number that portable JSON cannot hold is its text, as in the event of the call.
+    """
     if isinstance(value, list | tuple):
         return [clean(item) for item in value]
+    if isinstance(value, int | float) and not abs(value) < 2**63:
+        return str(value)
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
@@ -310,8 +315,13 @@ def in_envelope(
 
 
 def recorded_text(result: ToolResult) -> str:
-    """Return the text of an envelope with `time_ms` as 0, so that equal calls have equal texts in the journal."""
-    return _as_text({**result.data, "stats": {"time_ms": 0}})
+    """Return the text of an envelope with `time_ms` as 0, so that equal calls have equal texts in the journal.
+
+    The parameters are sorted by name, as they are in the event of the call.
+    """
+    context = result.data["context"]
+    params = json.loads(json.dumps(context["params_input"], sort_keys=True))
+    return _as_text({**result.data, "stats": {"time_ms": 0}, "context": {**context, "params_input": params}})
 
 
 def _as_text(envelope: Mapping[str, Any]) -> str:
