@@ -119,7 +119,8 @@ def test_odd_arguments_for_a_skill_are_no_mistake(machine: Machine, text: str) -
 )
 def test_any_text_is_a_query(machine: Machine, query: str) -> None:
     put(machine, "deploy")
-    result = machine.shelf().session().call("skill_search", {"query": query, "limit": 10**30})
+    # A larger number than portable JSON can hold is no number.
+    result = machine.shelf().session().call("skill_search", {"query": query, "limit": 10**18})
     assert result.error is None or (result.error.code, query.strip()) == ("invalid_params", "")
 
 
