@@ -157,6 +157,7 @@ NOTED: list[str] = []
         ({}, lambda *asked: False, "no rule matches this tool, and the user refused it", ("deny", "user")),
         ({}, lambda *asked: "yes", "no rule matches this tool, and the user refused it", ("deny", "user")),
         ({}, lambda *asked: True, None, ("allow", "user")),
+        ({}, lambda *asked: 1 / 0, "no rule matches this tool, and asking the user failed", ("deny", "failed")),
         ({"policy": {"deny": [{"tool": "note"}]}}, lambda *asked: True, "a rule denies it", None),
         ({"policy": {"allow": [{"tool": "note"}]}}, lambda *asked: False, None, None),
         ({"policy": "read-only"}, lambda *asked: True, "the policy read-only allows a tool only by a rule", None),

@@ -496,3 +496,4 @@ def test_a_skill_directory_has_a_real_file_and_a_tilde_is_the_home(
         "nowhere": False,
     }
     assert is_skill("~/good") is True
+    assert is_skill("no\0path") is False

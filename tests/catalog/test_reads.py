@@ -352,6 +352,20 @@ def test_a_link_that_leaves_the_skill_or_never_ends_is_refused(machine: Machine,
 
 
 @pytest.mark.req("O-55")
+@pytest.mark.req("O-55")
+@pytest.mark.parametrize("target", ["../other/SKILL.md", "../other"])
+def test_no_link_leads_a_model_to_the_instructions_of_another_skill(machine: Machine, target: str) -> None:
+    folder = write_skill(machine.repo / ".agents/skills", "deploy").parent
+    write_skill(machine.repo / ".agents/skills", "other")
+    (folder / "link").symlink_to(target)
+    session = machine.shelf().session()
+    path = "link" if target.endswith(".md") else "link/SKILL.md"
+    result = session.call("skill_read", {"uri": f"skill://deploy/{path}"})
+
+    assert (result.ok, session.active) == (False, ())
+    assert "not a regular file" in result.text
+
+
 def test_a_listing_has_the_links_that_can_be_read_and_a_dead_one_is_missing(machine: Machine) -> None:
     with_links(machine, ".agents/skills")
     shelf = machine.shelf()

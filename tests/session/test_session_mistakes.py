@@ -119,7 +119,8 @@ def test_odd_arguments_for_a_skill_are_no_mistake(machine: Machine, text: str) -
 )
 def test_any_text_is_a_query(machine: Machine, query: str) -> None:
     put(machine, "deploy")
-    result = machine.shelf().session().call("skill_search", {"query": query, "limit": 10**30})
+    # A larger number than portable JSON can hold is no number.
+    result = machine.shelf().session().call("skill_search", {"query": query, "limit": 10**18})
     assert result.error is None or (result.error.code, query.strip()) == ("invalid_params", "")
 
 
@@ -136,3 +137,12 @@ def test_a_typo_gets_the_names_it_may_have_meant(machine: Machine) -> None:
     assert error.message == "Skill not found: release-note; did you mean release-notes?"
     assert hidden is not None
     assert hidden.candidates == ()
+
+
+@pytest.mark.parametrize("tool", ["skill_load", "skill_run", "skill_read"])
+@pytest.mark.parametrize("value", [["deploy"], {"a": 1}, 3, 1.5, True])
+@pytest.mark.parametrize("key", ["name", "path", "uri", "script"])
+def test_a_decision_about_arguments_of_another_type_is_no(machine: Machine, tool: str, value: Any, key: str) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+
+    assert machine.shelf().session().decide(tool, {key: value}).verdict == "deny"

@@ -64,7 +64,8 @@ class AgentConfiguration(NamedTuple):
     `model` is any model that pydantic-ai accepts: a name such as `anthropic:claude-sonnet-4-5`, or a model object.
     `tools` are functions or tools of pydantic-ai, or names of skill tools that the profile does not offer, such as
     `skill_read`; `toolsets`, `model_settings` and `usage_limits` are those of pydantic-ai. Every call of a tool is
-    decided by the policy; `permission` is asked where the policy says `confirm`, and without it nothing is allowed.
+    decided by the policy; `permission` is asked where the policy says `confirm`. Without it, or if it raises, such a
+    call is denied.
     """
 
     instructions: str
@@ -312,14 +313,12 @@ class AgentSession:
         """Decide about a call of a tool that is not a skill tool; return what to tell the model if it is refused."""
         decision = await in_thread(lambda: self._decide(tool, arguments))
         if decision.verdict == "confirm":
-            is_allowed = self._permission is not None and await _answer(self._permission, tool, arguments, decision)
-            by = "user" if self._permission is not None else "nobody"
+            is_allowed, by = await _answer(self._permission, tool, arguments, decision)
             if self.session is not None:
                 await in_thread(lambda: self._record_answer(tool, by, is_allowed=is_allowed))
             if is_allowed:
                 return None
-            who = "the user refused it" if by == "user" else "there is no way to ask the user"
-            decision = decision._replace(verdict="deny", reason=f"{decision.reason}, and {who}")
+            decision = decision._replace(verdict="deny", reason=f"{decision.reason}, and {_REFUSALS[by]}")
         if decision.verdict == "allow":
             return None
         return f"Error: {tool} may not be used: {decision.reason}"
@@ -372,10 +371,24 @@ class AgentSession:
 _Decide = Callable[[str, Mapping[str, Any]], Decision]
 
 
-async def _answer(permission: Permission, tool: str, arguments: Mapping[str, Any], decision: Decision) -> bool:
-    """Return True if the delegate allows a call."""
-    answer = await in_thread(lambda: permission(tool, arguments, decision.reason))
-    return (await answer if isawaitable(answer) else answer) is True
+_REFUSALS = {
+    "user": "the user refused it",
+    "nobody": "there is no way to ask the user",
+    "failed": "asking the user failed",
+}
+
+
+async def _answer(
+    permission: Permission | None, tool: str, arguments: Mapping[str, Any], decision: Decision
+) -> tuple[bool, str]:
+    """Return True if the delegate allows a call, and who answered; one that fails has decided nothing."""
+    if permission is None:
+        return False, "nobody"
+    try:
+        answer = await in_thread(lambda: permission(tool, arguments, decision.reason))
+        return (await answer if isawaitable(answer) else answer) is True, "user"
+    except Exception:
+        return False, "failed"
 
 
 def _permission_of(confirm: AnyConfirm | None) -> Permission | None:

@@ -213,7 +213,7 @@ class SkillDiscovery:
     def is_skill_directory(path: str | os.PathLike[str]) -> bool:
         """Return True if the folder contains a SKILL.md; a link counts if it leads to a file."""
         file = os.path.join(os.path.expanduser(os.fspath(path)), SKILL_FILE)
-        return files.kind_at(files.real_path(file)) == "file"
+        return "\0" not in file and files.kind_at(files.real_path(file)) == "file"
 
 
 def discover_skills(

@@ -581,6 +581,9 @@ class Conversation:
         if not segments or tuple(segments) == (SKILL_FILE,):
             return skill
         real = self.effects.real_path(os.path.join(skill.real_dir, *segments))
+        if not files.is_inside(real, skill.real_dir):
+            # A link that leads out of the skill, to another one too, is refused where the file is read.
+            return None
         return next((other for other in (skill, *self.skills) if other.real_path == real), None)
 
     def _read_instructions(
@@ -665,7 +668,11 @@ class Conversation:
             if rule == "skill_read":
                 skill = self.resolve(parse_address(str(given.get("uri") or given.get("path"))).name)
             else:
-                skill = self.resolve(given.get("name") or given.get("skillName"), given.get("path"))
+                # Arguments come from a model, and nothing has checked them before a decision.
+                named, path = given.get("name") or given.get("skillName"), given.get("path") or None
+                if not all(value is None or isinstance(value, str) for value in (named, path)):
+                    return Decision("deny", None, "the name and the path of a skill are texts")
+                skill = self.resolve(named, path)
         except SkillError as error:
             return Decision("deny", None, str(error))
         decision = self.permissions.preview(rule, skill)
