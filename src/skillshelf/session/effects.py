@@ -15,13 +15,14 @@ from skillshelf.config.settings import PermissionRule, Settings, Trust
 from skillshelf.core import files
 from skillshelf.core.environment import Environment
 from skillshelf.core.values import Catalog, CatalogSkill
+from skillshelf.errors import SkillError
 
 if TYPE_CHECKING:
     from skillshelf.config.approvals import Approval
     from skillshelf.sandbox.run import Run, Script
     from skillshelf.search.query import SearchReport
 
-__all__ = ["Answer", "Effects", "ShelfProtocol", "find_script", "read_now", "real_effects"]
+__all__ = ["Answer", "Effects", "RuleNotWritten", "ShelfProtocol", "find_script", "read_now", "real_effects"]
 
 
 class ShelfProtocol(Protocol):
@@ -74,6 +75,10 @@ class ShelfProtocol(Protocol):
 
     def refresh(self) -> bool:
         """Scan again and return True if anything changed."""
+
+
+class RuleNotWritten(SkillError):
+    """The rule that belongs to an answer could not be written; the answer itself is kept."""
 
 
 class Answer(NamedTuple):
@@ -176,4 +181,7 @@ def _remember(environment: Environment, answer: Answer) -> None:
     if answer.rule is not None:
         from skillshelf.config.settings_edit import add_rule
 
-        add_rule(environment, answer.rule.tool, answer.rule.skill_name)
+        try:
+            add_rule(environment, answer.rule.tool, answer.rule.skill_name)
+        except SkillError as error:
+            raise RuleNotWritten(str(error)) from None

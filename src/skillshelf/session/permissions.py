@@ -10,7 +10,7 @@ from skillshelf.config.settings import InvalidRule, PermissionRule, parse_rule
 from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import PermissionDenied, SkillError
-from skillshelf.session.effects import Answer, Effects
+from skillshelf.session.effects import Answer, Effects, RuleNotWritten
 from skillshelf.session.policy import Confirm, Decision, Policy, decide, rule_without_effect
 from skillshelf.session.recorder import Recorder
 
@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from skillshelf.journal.events import By
     from skillshelf.sandbox.run import Script
 
-__all__ = ["NAMES_OF_TOOLS", "NOT_ASKED", "NOT_REMEMBERED", "SESSION_ONLY", "AnswerFailed", "Permissions"]
+__all__ = [
+    "NAMES_OF_TOOLS",
+    "NOT_ASKED",
+    "NOT_REMEMBERED",
+    "NO_RULE",
+    "SESSION_ONLY",
+    "UNUSABLE",
+    "AnswerFailed",
+    "Permissions",
+]
 
 NAMES_OF_TOOLS: Mapping[str, str] = {
     "skill_load": "skill_load",
@@ -246,7 +255,7 @@ class Permissions:
         try:
             return self._effects.approvals(self._environment, tool, skill)
         except SkillError as error:
-            self._warn_once("approvals", str(error))
+            self._warn_once(UNUSABLE, str(error))
             return ()
 
     def _is_approved(self, question: "_Question", skill: CatalogSkill) -> bool:
@@ -263,6 +272,8 @@ class Permissions:
             self._effects.remember(
                 self._environment, Answer(question.tool, skill, tree.digest, self._rule(question, skill))
             )
+        except RuleNotWritten as error:
+            self._warnings.append((NO_RULE, str(error)))
         except SkillError as error:
             self._warnings.append((NOT_REMEMBERED, f"{SESSION_ONLY}{error}"))
 
@@ -296,6 +307,8 @@ class Permissions:
 
 NOT_ASKED = "not-asked"
 NOT_REMEMBERED = "not-remembered"
+NO_RULE = "rule-not-written"
+UNUSABLE = "approvals"
 SESSION_ONLY = "the answer holds for this session only: "
 _NOBODY = "{}, and there is no way to ask the user"
 

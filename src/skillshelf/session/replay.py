@@ -54,9 +54,17 @@ from skillshelf.journal.events import (
 )
 from skillshelf.journal.state import SessionState, state_of
 from skillshelf.session.conversation import ShelfProtocol
-from skillshelf.session.effects import Effects, find_script, read_now, real_effects
+from skillshelf.session.effects import Effects, RuleNotWritten, find_script, read_now, real_effects
 from skillshelf.session.inputs import KeptContents, KeptEffects, KeptInputError, KeptShelf
-from skillshelf.session.permissions import NAMES_OF_TOOLS, NOT_ASKED, NOT_REMEMBERED, SESSION_ONLY, AnswerFailed
+from skillshelf.session.permissions import (
+    NAMES_OF_TOOLS,
+    NO_RULE,
+    NOT_ASKED,
+    NOT_REMEMBERED,
+    SESSION_ONLY,
+    UNUSABLE,
+    AnswerFailed,
+)
 from skillshelf.session.policy import Policy, make_policy
 from skillshelf.session.recorder import RecordingOptions
 from skillshelf.session.session import Session
@@ -503,8 +511,13 @@ class _RecordedEffects:
 
     def approvals(self, environment: Environment, tool: str, skill: CatalogSkill) -> Sequence[Approval]:
         """Return the approval that the recorded decision rests on; those of today say nothing about that day."""
+        if detail := self._warning(UNUSABLE):
+            raise SkillError(detail)
         event = self._decision()
         if event is None or (event.tool, event.path, event.by) != (tool, skill.path, "remembered") or not event.tree:
+            return ()
+        if self._warning(NOT_REMEMBERED) or self._warning(NO_RULE):
+            # There was none yet: the answer to this question was to become one.
             return ()
         return (Approval(tool, skill.name, skill.real_path, event.tree, None, ""),)
 
@@ -512,6 +525,8 @@ class _RecordedEffects:
         """Write nothing; fail as it failed then."""
         if detail := self._warning(NOT_REMEMBERED):
             raise SkillError(detail.removeprefix(SESSION_ONLY))
+        if detail := self._warning(NO_RULE):
+            raise RuleNotWritten(detail)
 
     def load(self, skill: CatalogSkill, profile: Profile) -> LoadedSkill:
         """Load the skill from its kept content, or else from disk."""
