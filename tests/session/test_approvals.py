@@ -592,3 +592,20 @@ def test_a_full_file_of_approvals_takes_no_more_and_stays_readable(
 
     assert file_of(machine).read_bytes() == before
     assert can_load(machine)
+
+
+def test_the_file_of_approvals_is_read_once_for_all_skills_of_a_list_of_tools(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two", "three"):
+        write_skill(machine.repo / ".agents/skills", name)
+    reads: list[int] = []
+
+    def count(environment: Any) -> list[Any]:
+        reads.append(1)
+        return []
+
+    monkeypatch.setattr("skillshelf.config.approvals.read_approvals", count)
+    machine.shelf().session().tools()
+
+    assert len(reads) == 1

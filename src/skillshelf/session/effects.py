@@ -102,7 +102,7 @@ class Effects(NamedTuple):
     run: "Callable[..., Run]"
     artifact: Callable[[str], dict[str, Any]]
     tree: Callable[[CatalogSkill], SkillTree]
-    approvals: "Callable[[Environment, str, CatalogSkill], Sequence[Approval]]"
+    approvals: "Callable[[Environment, str, Sequence[CatalogSkill]], Sequence[Approval]]"
     remember: Callable[[Environment, Answer], None]
 
 
@@ -168,10 +168,11 @@ def _tree(skill: CatalogSkill) -> SkillTree:
     return SkillTree(None, "link" if tree.digest else tree.problem, tree.files, tree.size, version)
 
 
-def _approvals(environment: Environment, tool: str, skill: CatalogSkill) -> "Sequence[Approval]":
+def _approvals(environment: Environment, tool: str, skills: Sequence[CatalogSkill]) -> "Sequence[Approval]":
     from skillshelf.config.approvals import read_approvals
 
-    return [one for one in read_approvals(environment) if (one.tool, one.path) == (tool, skill.real_path)]
+    paths = {skill.real_path for skill in skills}
+    return [one for one in read_approvals(environment) if one.tool == tool and one.path in paths]
 
 
 def _remember(environment: Environment, answer: Answer) -> None:

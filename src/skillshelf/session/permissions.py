@@ -103,7 +103,7 @@ class Permissions:
 
     def may_confirm(self, tool: str, skills: Sequence[CatalogSkill]) -> bool:
         """Return True if there is a user to ask, or an approval of one of these skills."""
-        return self.confirm is not None or any(self._approvals(tool, skill) for skill in skills)
+        return self.confirm is not None or bool(self._approvals(tool, *skills))
 
     def require(
         self,
@@ -250,10 +250,10 @@ class Permissions:
         except SkillError:
             return SkillTree(None, None, 0, 0, None)
 
-    def _approvals(self, tool: str, skill: CatalogSkill) -> "Sequence[Approval]":
-        """Return the approvals of a tool for a skill, whatever its files were; none if they cannot be read."""
+    def _approvals(self, tool: str, *skills: CatalogSkill) -> "Sequence[Approval]":
+        """Return the approvals of a tool for skills, whatever their files were; none if they cannot be read."""
         try:
-            return self._effects.approvals(self._environment, tool, skill)
+            return self._effects.approvals(self._environment, tool, skills)
         except SkillError as error:
             self._warn_once(UNUSABLE, str(error))
             return ()

@@ -509,17 +509,18 @@ class _RecordedEffects:
         found = find_script(skill_dir, script)
         return found._replace(tree=self._kept_tree() or found.tree)
 
-    def approvals(self, environment: Environment, tool: str, skill: CatalogSkill) -> Sequence[Approval]:
+    def approvals(self, environment: Environment, tool: str, skills: Sequence[CatalogSkill]) -> Sequence[Approval]:
         """Return the approval that the recorded decision rests on; those of today say nothing about that day."""
         if detail := self._warning(UNUSABLE):
             raise SkillError(detail)
         event = self._decision()
-        if event is None or (event.tool, event.path, event.by) != (tool, skill.path, "remembered") or not event.tree:
+        if event is None or (event.tool, event.by) != (tool, "remembered") or not event.tree:
             return ()
         if self._warning(NOT_REMEMBERED) or self._warning(NO_RULE):
             # There was none yet: the answer to this question was to become one.
             return ()
-        return (Approval(tool, skill.name, skill.real_path, event.tree, None, ""),)
+        about = (skill for skill in skills if skill.path == event.path)
+        return [Approval(tool, skill.name, skill.real_path, event.tree, None, "") for skill in about]
 
     def remember(self, environment: Environment, answer: object) -> None:
         """Write nothing; fail as it failed then."""
