@@ -414,6 +414,18 @@ def test_trust_lists_approvals_and_takes_them_back(machine: Machine) -> None:
     assert machine.run_json("trust", "--list") == []
 
 
+def test_a_folder_is_no_longer_trusted_even_if_the_approvals_cannot_be_used(machine: Machine) -> None:
+    file_of(machine).parent.mkdir(parents=True)
+    file_of(machine).write_text("damaged")
+    assert machine.run("trust", ".").returncode == 0
+
+    done = machine.run("trust", ".", "--remove")
+
+    assert (done.returncode, "no longer trusted" in done.stdout) == (0, True)
+    assert "nothing in it counts" in done.stderr
+    assert machine.run("trust", "--list").stdout == "No folder is trusted.\n"
+
+
 def test_digest_prints_the_tree_and_show_has_it(machine: Machine) -> None:
     folder = put(machine.home / ".agents/skills")
     tree = skill_tree(str(folder))
