@@ -80,6 +80,27 @@ def test_the_environment_does_not_change_a_byte(machine: Machine, words: tuple[s
     assert "日本" in expected
 
 
+@pytest.mark.slow
+@pytest.mark.req("K-44")
+@pytest.mark.parametrize("words", [("digest",), ("show", "--json")], ids=["digest", "show"])
+def test_the_locale_does_not_change_the_digest_and_the_files_of_a_skill(
+    machine: Machine, words: tuple[str, ...]
+) -> None:
+    folder = machine.repo / ".agents/skills/beta"
+    build(machine.base, ["repo/.agents/skills/beta/SKILL.md"])
+    (folder / "größe.md").write_text("x")
+    (folder / "日本.md").write_text("y")
+    answers = set()
+
+    for environment in ("as it is", "locale C without any UTF-8"):
+        machine.env = dict(ENVIRONMENTS[environment])
+        done = machine.run(*words, str(folder))
+        assert (done.returncode, done.stderr) == (0, ""), environment
+        answers.add(done.stdout)
+
+    assert len(answers) == 1
+
+
 @pytest.mark.req("K-44", "K-45")
 @pytest.mark.parametrize("profile", ["standard", "strict", "codelia", "swiftagent", "mycodeagent", "rip", "omp"])
 def test_the_order_in_which_things_were_made_does_not_change_the_catalog(machine: Machine, profile: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support.trees import Machine, write_skill
 
-from skillshelf import Policy, Session, open_shelf, replay
+from skillshelf import Policy, Session, SkillError, open_shelf, replay
 from skillshelf.catalog.tree import skill_tree
 from skillshelf.config.approvals import add_approval, approvals_path, read_approvals
 from skillshelf.config.settings import PermissionRule
@@ -430,6 +430,18 @@ def test_trust_lists_approvals_and_takes_them_back(machine: Machine) -> None:
     assert machine.run_json("trust", "--list") == []
 
 
+def test_a_folder_is_no_longer_trusted_even_if_the_approvals_cannot_be_used(machine: Machine) -> None:
+    file_of(machine).parent.mkdir(parents=True)
+    file_of(machine).write_text("damaged")
+    assert machine.run("trust", ".").returncode == 0
+
+    done = machine.run("trust", ".", "--remove")
+
+    assert (done.returncode, "no longer trusted" in done.stdout) == (0, True)
+    assert "nothing in it counts" in done.stderr
+    assert machine.run("trust", "--list").stdout == "No folder is trusted.\n"
+
+
 def test_digest_prints_the_tree_and_show_has_it(machine: Machine) -> None:
     folder = put(machine.home / ".agents/skills")
     tree = skill_tree(str(folder))
@@ -556,3 +568,72 @@ def test_a_yes_to_a_skill_whose_file_is_a_link_ends_when_what_it_leads_to_change
 
     assert len(questions) == 2
     assert "it holds a link" in questions[0]
+
+
+def test_an_approval_is_kept_and_said_to_be_kept_if_only_its_rule_cannot_be_written(machine: Machine) -> None:
+    put(machine.repo / ".agents/skills")
+    events: list[Any] = []
+
+    def confirm(*_: str) -> Any:
+        config = machine.home / ".config/skillshelf"
+        config.parent.mkdir(parents=True)
+        config.write_text("not a folder")
+        return "remember"
+
+    shelf = machine.shelf("codelia", trust="ask")
+    journal = machine.base / "run.jsonl"
+    with shelf.session(confirm=confirm, on_event=events.append, journal=journal) as session:
+        assert session.call("skill_load", {"name": NAME}).ok
+
+    (warning,) = [event for event in events if isinstance(event, SkillWarning)]
+    assert (warning.kind, "this session only" in warning.detail) == ("rule-not-written", False)
+    (machine.home / ".config/skillshelf").unlink()
+    assert machine.shelf("codelia", trust="ask").session().call("skill_load", {"name": NAME}).ok
+    assert replay(journal, cwd=machine.repo, home=machine.home, env={}).differences == ()
+
+
+@pytest.mark.req("K-59")
+@pytest.mark.parametrize("answer", [True, "remember", False])
+def test_a_session_beside_a_damaged_file_of_approvals_replays_without_a_difference(
+    machine: Machine, answer: Any
+) -> None:
+    put(machine.repo / ".agents/skills")
+    file_of(machine).parent.mkdir(parents=True)
+    file_of(machine).write_text("damaged")
+    journal = machine.base / "run.jsonl"
+    with machine.shelf(trust="ask").session(confirm=lambda *_: answer, journal=journal) as session:
+        assert [session.call("skill_load", {"name": NAME}).ok for _ in range(2)] == [bool(answer)] * 2
+
+    assert replay(journal, cwd=machine.repo, home=machine.home, env={}).differences == ()
+
+
+def test_a_full_file_of_approvals_takes_no_more_and_stays_readable(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember(machine)
+    before = file_of(machine).read_bytes()
+    monkeypatch.setattr("skillshelf.config.approvals.APPROVALS_BYTES", len(before))
+    environment = make_environment(cwd=str(machine.repo), home=str(machine.home), env={})
+
+    with pytest.raises(SkillError, match="is full; take some back: skillshelf trust --remove PATH"):
+        add_approval(environment, "skill_load", NAME, "/other/SKILL.md", "sha256:0")
+
+    assert file_of(machine).read_bytes() == before
+    assert can_load(machine)
+
+
+def test_the_file_of_approvals_is_read_once_for_all_skills_of_a_list_of_tools(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two", "three"):
+        write_skill(machine.repo / ".agents/skills", name)
+    reads: list[int] = []
+
+    def count(environment: Any) -> list[Any]:
+        reads.append(1)
+        return []
+
+    monkeypatch.setattr("skillshelf.config.approvals.read_approvals", count)
+    machine.shelf().session().tools()
+
+    assert len(reads) == 1

@@ -184,7 +184,7 @@ class _Walk:
     def _named(self, folder: int, only: Mapping[str, Collection[str]], frame: _WalkFrame) -> list[tuple[str, bool]]:
         """Return those of the names in `only` that exist in a folder, each with whether it is a folder."""
         found = []
-        for name in sorted(only.get(frame.path, ()), key=os.fsencode):
+        for name in sorted(only.get(frame.path, ()), key=files.path_bytes):
             try:
                 found.append((name, files.kind_of(files.stat_at(folder, name).st_mode) == "folder"))
             except FileNotFoundError:

@@ -384,11 +384,11 @@ def list_files(skill: CatalogSkill, *, most: int, most_bytes: int | None) -> Lis
             found, complete = here.files(LISTED_ENTRIES)
     except OSError:
         return Listing((), 0, True)
-    paths = sorted((path for path in found if path != SKILL_FILE), key=os.fsencode)
+    paths = sorted((path for path in found if path != SKILL_FILE), key=files.path_bytes)
     kept: list[str] = []
     used = 0
     for path in paths[:most]:
-        used += len(os.fsencode(path)) + 1
+        used += len(files.path_bytes(path)) + 1
         if most_bytes is not None and used > most_bytes:
             break
         kept.append(path)

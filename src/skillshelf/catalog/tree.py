@@ -5,7 +5,6 @@ path, `<m> <size> <sha256> <path>` and one newline; `m` is `x` if the owner may 
 that holds something a text like this cannot describe on every machine has no digest, and `problem` says why.
 """
 
-import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -87,7 +86,7 @@ def manifest_of(listed: Mapping[str, TreeFile]) -> str:
     """Return the text whose SHA-256 is the digest of these files."""
     lines = [
         f"{'x' if file.executable else '-'} {file.size} {file.sha256} {path}\n"
-        for path, file in sorted(listed.items(), key=lambda entry: os.fsencode(entry[0]))
+        for path, file in sorted(listed.items(), key=lambda entry: files.path_bytes(entry[0]))
     ]
     return "".join([_FIRST_LINE, *lines])
 

@@ -105,6 +105,17 @@ def _is_at(approval: "Approval", path: str) -> bool:
     return approval.path is not None and files.is_inside(approval.path, path)
 
 
+def _take_back(environment: "Environment", path: str) -> "list[Approval]":
+    """Take back the approvals at or below a real path; a file of approvals that cannot be used is named."""
+    from skillshelf.config.approvals import UnusableApprovals, remove_approvals
+
+    try:
+        return remove_approvals(environment, lambda one: _is_at(one, path))
+    except UnusableApprovals as error:
+        note(str(error))
+        return []
+
+
 def _list_trust(environment: "Environment", *, wants_json: bool) -> int:
     """Print the trusted folders, then the approvals; a file of approvals that cannot be used is named."""
     from skillshelf.config.approvals import UnusableApprovals, read_approvals
@@ -129,7 +140,6 @@ def _list_trust(environment: "Environment", *, wants_json: bool) -> int:
 
 def trust(values: Values) -> int:
     """Trust a folder and everything below it, stop trusting it, or list the trusted folders."""
-    from skillshelf.config.approvals import remove_approvals
     from skillshelf.config.settings_edit import change_list, listed
     from skillshelf.core import files
     from skillshelf.core.environment import expand
@@ -151,7 +161,7 @@ def trust(values: Values) -> int:
         return folders if folder in folders else [*folders, folder]
 
     path, changed = change_list(environment, "trust", "folders", change)
-    taken_back = remove_approvals(environment, lambda one: _is_at(one, real(folder))) if values["remove"] else []
+    taken_back = _take_back(environment, real(folder)) if values["remove"] else []
     for other in listed(environment, "trust", "folders") if values["remove"] else ():
         if files.is_inside(real(folder), real(other)):
             note(f"{folder} is still trusted, with {other}; to end that: skillshelf trust {other} --remove")

@@ -133,7 +133,10 @@ def _change(environment: Environment, change: Callable[[list[Approval]], list[Ap
             after = change(before)
             if after != before:
                 value = {"version": _VERSION, "approvals": [one._asdict() for one in after]}
-                replace_file(path, (json.dumps(value, indent=2) + "\n").encode(), mode=0o600)
+                data = (json.dumps(value, indent=2) + "\n").encode()
+                if len(data) > APPROVALS_BYTES and len(after) > len(before):
+                    raise SkillError(f"{path} is full; take some back: skillshelf trust --remove PATH")
+                replace_file(path, data, mode=0o600)
     except OSError as error:
         raise SkillError(f"{path} cannot be written: {(error.strerror or type(error).__name__).lower()}") from None
     return [one for one in (*before, *after) if (one in before) != (one in after)]

@@ -38,6 +38,7 @@ __all__ = [
     "open_folder",
     "open_folder_at",
     "open_to_read",
+    "path_bytes",
     "read_file",
     "read_head",
     "real_path",
@@ -77,7 +78,12 @@ def from_system(path: str) -> str:
 
 def to_system(path: str) -> str | bytes:
     """Return a path as Python's own functions take it."""
-    return path if _UTF8 else path.encode("utf-8", "surrogateescape")
+    return path if _UTF8 else path_bytes(path)
+
+
+def path_bytes(path: str) -> bytes:
+    """Return the bytes of a path on disk, by which paths are sorted and measured in every locale."""
+    return path.encode("utf-8", "surrogateescape")
 
 
 class Head(NamedTuple):

@@ -113,7 +113,7 @@ def _position(item: Found, index: int, found: Sequence[Found], profile: Profile)
         root = getattr(other, "root", None)
         if root is None or root < index:
             continue
-        is_later = os.fsencode(other.path) > os.fsencode(item.path)
+        is_later = files.path_bytes(other.path) > files.path_bytes(item.path)
         if root > index or is_later == (profile.folder_order == "sorted"):
             return position
     return len(found)

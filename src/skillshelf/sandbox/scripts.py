@@ -308,7 +308,7 @@ def produced_files(paths: RunFolder) -> Listing:
     """Return the regular files in the work folder; links are neither followed nor listed."""
     with files.Folder(paths.work) as work:
         found, complete = work.files(LISTED_ENTRIES)
-    names = sorted(found, key=os.fsencode)
+    names = sorted(found, key=files.path_bytes)
     return Listing(tuple(names[:LISTED_CHILDREN]), len(names), not complete or len(names) > LISTED_CHILDREN)
 
 

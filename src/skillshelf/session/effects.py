@@ -15,13 +15,14 @@ from skillshelf.config.settings import PermissionRule, Settings, Trust
 from skillshelf.core import files
 from skillshelf.core.environment import Environment
 from skillshelf.core.values import Catalog, CatalogSkill
+from skillshelf.errors import SkillError
 
 if TYPE_CHECKING:
     from skillshelf.config.approvals import Approval
     from skillshelf.sandbox.run import Run, Script
     from skillshelf.search.query import SearchReport
 
-__all__ = ["Answer", "Effects", "ShelfProtocol", "find_script", "read_now", "real_effects"]
+__all__ = ["Answer", "Effects", "RuleNotWritten", "ShelfProtocol", "find_script", "read_now", "real_effects"]
 
 
 class ShelfProtocol(Protocol):
@@ -76,6 +77,10 @@ class ShelfProtocol(Protocol):
         """Scan again and return True if anything changed."""
 
 
+class RuleNotWritten(SkillError):
+    """The rule that belongs to an answer could not be written; the answer itself is kept."""
+
+
 class Answer(NamedTuple):
     """What a person said yes to for good: a tool, a skill and its tree; `rule` is written besides, if there is one."""
 
@@ -97,7 +102,7 @@ class Effects(NamedTuple):
     run: "Callable[..., Run]"
     artifact: Callable[[str], dict[str, Any]]
     tree: Callable[[CatalogSkill], SkillTree]
-    approvals: "Callable[[Environment, str, CatalogSkill], Sequence[Approval]]"
+    approvals: "Callable[[Environment, str, Sequence[CatalogSkill]], Sequence[Approval]]"
     remember: Callable[[Environment, Answer], None]
 
 
@@ -163,10 +168,11 @@ def _tree(skill: CatalogSkill) -> SkillTree:
     return SkillTree(None, "link" if tree.digest else tree.problem, tree.files, tree.size, version)
 
 
-def _approvals(environment: Environment, tool: str, skill: CatalogSkill) -> "Sequence[Approval]":
+def _approvals(environment: Environment, tool: str, skills: Sequence[CatalogSkill]) -> "Sequence[Approval]":
     from skillshelf.config.approvals import read_approvals
 
-    return [one for one in read_approvals(environment) if (one.tool, one.path) == (tool, skill.real_path)]
+    paths = {skill.real_path for skill in skills}
+    return [one for one in read_approvals(environment) if one.tool == tool and one.path in paths]
 
 
 def _remember(environment: Environment, answer: Answer) -> None:
@@ -176,4 +182,7 @@ def _remember(environment: Environment, answer: Answer) -> None:
     if answer.rule is not None:
         from skillshelf.config.settings_edit import add_rule
 
-        add_rule(environment, answer.rule.tool, answer.rule.skill_name)
+        try:
+            add_rule(environment, answer.rule.tool, answer.rule.skill_name)
+        except SkillError as error:
+            raise RuleNotWritten(str(error)) from None

@@ -10,7 +10,7 @@ from skillshelf.config.settings import InvalidRule, PermissionRule, parse_rule
 from skillshelf.core.environment import Environment
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import PermissionDenied, SkillError
-from skillshelf.session.effects import Answer, Effects
+from skillshelf.session.effects import Answer, Effects, RuleNotWritten
 from skillshelf.session.policy import Confirm, Decision, Policy, decide, rule_without_effect
 from skillshelf.session.recorder import Recorder
 
@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from skillshelf.journal.events import By
     from skillshelf.sandbox.run import Script
 
-__all__ = ["NAMES_OF_TOOLS", "NOT_ASKED", "NOT_REMEMBERED", "SESSION_ONLY", "AnswerFailed", "Permissions"]
+__all__ = [
+    "APPROVALS_UNREADABLE",
+    "NAMES_OF_TOOLS",
+    "NOT_ASKED",
+    "NOT_REMEMBERED",
+    "NO_RULE",
+    "SESSION_ONLY",
+    "AnswerFailed",
+    "Permissions",
+]
 
 NAMES_OF_TOOLS: Mapping[str, str] = {
     "skill_load": "skill_load",
@@ -96,7 +105,7 @@ class Permissions:
 
     def may_confirm(self, tool: str, skills: Sequence[CatalogSkill]) -> bool:
         """Return True if there is a user to ask, or an approval of one of these skills."""
-        return self.confirm is not None or any(self._approvals(tool, skill) for skill in skills)
+        return self.confirm is not None or bool(self._approvals(tool, *skills))
 
     def require(
         self,
@@ -244,10 +253,10 @@ class Permissions:
         except SkillError:
             return SkillTree(None, None, 0, 0, None)
 
-    def _approvals(self, tool: str, skill: CatalogSkill) -> "Sequence[Approval]":
-        """Return the approvals of a tool for a skill, whatever its files were; none if they cannot be read."""
+    def _approvals(self, tool: str, *skills: CatalogSkill) -> "Sequence[Approval]":
+        """Return the approvals of a tool for skills, whatever their files were; none if they cannot be read."""
         try:
-            return self._effects.approvals(self._environment, tool, skill)
+            return self._effects.approvals(self._environment, tool, skills)
         except SkillError as error:
             self._warn_once(APPROVALS_UNREADABLE, str(error))
             return ()
@@ -266,6 +275,8 @@ class Permissions:
             self._effects.remember(
                 self._environment, Answer(question.tool, skill, tree.digest, self._rule(question, skill))
             )
+        except RuleNotWritten as error:
+            self._warnings.append((NO_RULE, str(error)))
         except SkillError as error:
             self._warnings.append((NOT_REMEMBERED, f"{SESSION_ONLY}{error}"))
 
@@ -299,6 +310,7 @@ class Permissions:
 APPROVALS_UNREADABLE = "approvals"
 NOT_ASKED = "not-asked"
 NOT_REMEMBERED = "not-remembered"
+NO_RULE = "rule-not-written"
 SESSION_ONLY = "the answer holds for this session only: "
 _NOBODY = "{}, and there is no way to ask the user"
 

@@ -54,11 +54,12 @@ from skillshelf.journal.events import (
 )
 from skillshelf.journal.state import SessionState, state_of
 from skillshelf.session.conversation import ShelfProtocol
-from skillshelf.session.effects import Effects, find_script, read_now, real_effects
+from skillshelf.session.effects import Effects, RuleNotWritten, find_script, read_now, real_effects
 from skillshelf.session.inputs import KeptContents, KeptEffects, KeptInputError, KeptShelf
 from skillshelf.session.permissions import (
     APPROVALS_UNREADABLE,
     NAMES_OF_TOOLS,
+    NO_RULE,
     NOT_ASKED,
     NOT_REMEMBERED,
     SESSION_ONLY,
@@ -510,19 +511,25 @@ class _RecordedEffects:
         found = find_script(skill_dir, script)
         return found._replace(tree=self._kept_tree() or found.tree)
 
-    def approvals(self, environment: Environment, tool: str, skill: CatalogSkill) -> Sequence[Approval]:
+    def approvals(self, environment: Environment, tool: str, skills: Sequence[CatalogSkill]) -> Sequence[Approval]:
         """Return the approval that the recorded decision rests on; those of today say nothing about that day."""
         if detail := self._warning(APPROVALS_UNREADABLE):
             raise SkillError(detail)
         event = self._decision()
-        if event is None or (event.tool, event.path, event.by) != (tool, skill.path, "remembered") or not event.tree:
+        if event is None or (event.tool, event.by) != (tool, "remembered") or not event.tree:
             return ()
-        return (Approval(tool, skill.name, skill.real_path, event.tree, None, ""),)
+        if self._warning(NOT_REMEMBERED) or self._warning(NO_RULE):
+            # There was none yet: the answer to this question was to become one.
+            return ()
+        about = (skill for skill in skills if skill.path == event.path)
+        return [Approval(tool, skill.name, skill.real_path, event.tree, None, "") for skill in about]
 
     def remember(self, environment: Environment, answer: object) -> None:
         """Write nothing; fail as it failed then."""
         if detail := self._warning(NOT_REMEMBERED):
             raise SkillError(detail.removeprefix(SESSION_ONLY))
+        if detail := self._warning(NO_RULE):
+            raise RuleNotWritten(detail)
 
     def load(self, skill: CatalogSkill, profile: Profile) -> LoadedSkill:
         """Load the skill from its kept content, or else from disk."""

@@ -1,6 +1,5 @@
 """The skills that the MCP server publishes: their addresses and entries, as the policy of the server leaves them."""
 
-import os
 import threading
 import time
 from collections import Counter
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 
 from skillshelf.catalog.load import parse_address
 from skillshelf.catalog.prompt import visible_to_model
+from skillshelf.core import files
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError
 from skillshelf.servers.mcp.client_sessions import ClientSession, ClientSessions
@@ -121,7 +121,7 @@ class PublishedSkills:
 
     def uri_in(self, skill: CatalogSkill, path: str) -> str:
         """Return the address of a file of a skill."""
-        return address(*self.base_of(skill), *os.fsencode(path).decode("utf-8", "replace").split("/"))
+        return address(*self.base_of(skill), *files.path_bytes(path).decode("utf-8", "replace").split("/"))
 
     def locate(self, uri: str) -> SkillTarget | None:
         """Return the target of a canonical address, or None."""
