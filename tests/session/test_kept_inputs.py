@@ -330,3 +330,30 @@ def test_the_project_that_a_user_is_told_to_trust_is_the_one_of_that_day(machine
         assert str(below) not in session.call("skill_load", {"name": "deploy"}).text
 
     assert replayed(elsewhere(machine, tmp_path)).differences == ()
+
+
+@pytest.mark.parametrize("value", [["x"], None, True, 5])
+def test_a_kept_answer_of_a_search_with_a_wrong_type_is_said_in_one_line(machine: Machine, value: object) -> None:
+    from skillshelf.catalog.load import digest_of
+
+    put(machine.repo / ".agents/skills", "deploy")
+    path = machine.base / "run.jsonl"
+    with machine.shelf().session(journal=path, keep=True) as session:
+        session.call("skill_search", {"query": "deploy"})
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    end = next(event for event in events if event["type"] == "tool_ended")
+    folder = machine.base / "run.jsonl.d/sha256"
+    document = json.loads((folder / end["inputs"].removeprefix("sha256:")).read_text())
+    document["effects"][0]["result"]["query"] = value
+    data = json.dumps(document).encode()
+    end["inputs"] = digest_of(data)
+    (folder / digest_of(data).removeprefix("sha256:")).write_bytes(data)
+    path.unlink()
+    journal = Journal(str(path), session="x")
+    for event in events:
+        journal.append(event["type"], {key: item for key, item in event.items() if key not in RESERVED})
+    journal.close()
+
+    (difference,) = replayed(path).differences
+
+    assert "the kept result of search is not valid: query must be" in difference.detail

@@ -91,6 +91,26 @@ class CallInputs(NamedTuple):
     effects: tuple[Mapping[str, Any], ...]
 
 
+class _KeptResult(NamedTuple):
+    """A result of a search, with the path of its skill."""
+
+    score: float | int
+    reason: str
+    skill: str
+
+
+class _KeptReport(NamedTuple):
+    """A report of a search, as it is kept."""
+
+    query: str
+    count: int  # type: ignore[assignment]  # as in the report itself
+    truncated: bool
+    results: tuple[_KeptResult, ...]
+    notes: tuple[str, ...]
+    terms: tuple[str, ...]
+    total: int | None
+
+
 # Documents ----------------------------------------------------------------------------------------
 
 
@@ -359,10 +379,10 @@ class KeptEffects:
         """Return the answer of a search, with the skills of the catalog."""
         from skillshelf.search.query import SearchReport, SearchResult
 
+        kept: _KeptReport = _checked(value, _KeptReport)
         skills = {skill.path: skill for skill in self._catalog().skills}
-        results = tuple(SearchResult(**{**one, "skill": skills[one["skill"]]}) for one in value["results"])
-        notes, terms = tuple(value["notes"]), frozenset(value["terms"])
-        return SearchReport(**{**value, "results": results, "notes": notes, "terms": terms})
+        results = tuple(SearchResult(**{**one._asdict(), "skill": skills[one.skill]}) for one in kept.results)
+        return SearchReport(**{**kept._asdict(), "results": results, "terms": frozenset(kept.terms)})
 
     def find_script(self, value: Mapping[str, Any], *given: Any) -> "Script":
         """Return a script as it was found."""
