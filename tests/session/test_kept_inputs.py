@@ -357,3 +357,29 @@ def test_a_kept_answer_of_a_search_with_a_wrong_type_is_said_in_one_line(machine
     (difference,) = replayed(path).differences
 
     assert "the kept result of search is not valid: query must be" in difference.detail
+
+
+@pytest.mark.req("K-59")
+def test_sessions_that_keep_the_same_contents_at_once_lose_none(machine: Machine, tmp_path: Path) -> None:
+    from threading import Barrier, Thread
+
+    put(machine.repo / ".agents/skills", "deploy")
+    shelf = machine.shelf()
+    shelf.refresh()
+    start = Barrier(8)
+    problems: list[str | None] = []
+
+    def converse() -> None:
+        start.wait()
+        with shelf.session(journal=machine.base / "run.jsonl", keep=True) as session:
+            session.call("skill_load", {"name": "deploy"})
+        problems.append(session.journal_problem)
+
+    threads = [Thread(target=converse) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert problems == [None] * 8
+    assert replayed(elsewhere(machine, tmp_path)).differences == ()
