@@ -383,3 +383,24 @@ def test_sessions_that_keep_the_same_contents_at_once_lose_none(machine: Machine
 
     assert problems == [None] * 8
     assert replayed(elsewhere(machine, tmp_path)).differences == ()
+
+
+@pytest.mark.req("K-59")
+def test_a_call_uses_one_catalog_while_another_session_refreshes_the_shelf(machine: Machine, tmp_path: Path) -> None:
+    file = put(machine.repo / ".agents/skills", "deploy")
+    shelf = machine.shelf()
+
+    def refresh(event: object) -> None:
+        if type(event).__name__ in ("ToolStarted", "SkillMentioned"):
+            file.write_text(file.read_text() + "More.\n")
+            put(machine.repo / ".agents/skills", f"skill-{file.stat().st_size}")
+            shelf.refresh()
+
+    with shelf.session(journal=machine.base / "run.jsonl", keep=True, on_event=refresh) as session:
+        for _ in range(2):
+            session.call("skill_load", {"name": "deploy"})
+            session.resolve_mentions("use $deploy")
+            session.system_prompt("You are helpful.")
+        session.load("deploy")
+
+    assert replayed(elsewhere(machine, tmp_path)).differences == ()

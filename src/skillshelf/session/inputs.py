@@ -181,8 +181,8 @@ _SETTINGS = ("enabled", "switched_off_by", "commands", "default_limit", "max_lim
 _BUDGETS = ("max_entries", "max_bytes", "max_tokens", "max_chars")
 
 
-def shelf_inputs(shelf: ShelfProtocol) -> ShelfInputs:
-    """Return the inputs of a session from its shelf."""
+def shelf_inputs(shelf: ShelfProtocol, catalog: Catalog) -> ShelfInputs:
+    """Return the inputs of a session from its shelf and the catalog that it uses."""
     profile, settings, environment = shelf.profile, shelf.settings, shelf.environment
     variables = (*profile.env, profile.markers_env, profile.boundary_env, profile.budget_env, profile.refresh_env)
     return ShelfInputs(
@@ -193,8 +193,8 @@ def shelf_inputs(shelf: ShelfProtocol) -> ShelfInputs:
         profile=None if _is_built_in(profile) else profile,
         settings=Settings(**{name: getattr(settings, name) for name in (*_SETTINGS, *_BUDGETS)}),
         max_chars=shelf.settings_in_force.max_chars,
-        catalog=shelf.catalog,
-        rejected={e.path: e.name for e in shelf.catalog.errors if isinstance(e, RejectedFile) and e.name is not None},
+        catalog=catalog,
+        rejected={e.path: e.name for e in catalog.errors if isinstance(e, RejectedFile) and e.name is not None},
     )
 
 
