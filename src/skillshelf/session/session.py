@@ -335,7 +335,8 @@ class Session:
         self, entry: EntryName, given: Mapping[str, Any], *, tool: str = "", command: str | None = None
     ) -> AbstractContextManager[RunningCall]:
         steps = ENTRIES[entry]
-        is_host = entry in ("load_for_model", "read_for_model")
+        # A file that a host reads leaves the same events as one that a model reads.
+        is_host = entry == "load_for_model" or (entry == "read_for_model" and self._loads(given))
         return self._conversation.act(steps.event_tool or tool, given, mode=steps.mode, command=command, host=is_host)
 
     def load(
@@ -379,6 +380,13 @@ class Session:
             resource, ref = self._conversation.read_file(entry, uri, path=path, limit=limit)
             act.text = partial(resource_text, self._conversation, resource, ref)
             return resource
+
+    def _loads(self, given: Mapping[str, Any]) -> bool:
+        """Return True if a read with these parameters is how the profile loads a skill."""
+        try:
+            return is_load(parse_address(str(given.get("uri") or given.get("path"))), self.profile)
+        except SkillError:
+            return False
 
     def _selected(self, uri: str, path: str | None) -> dict[str, str]:
         """Return the parameter with the path of the skill, if the name in the address does not say which one."""
