@@ -232,26 +232,42 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.req("K-10")
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("answer", [True, "remember"])
-def test_after_any_change_of_a_file_the_user_is_asked_again(machine: Machine, change: str, answer: Any) -> None:
+def test_after_any_change_of_a_file_the_user_is_asked_again(machine: Machine, change: str) -> None:
     folder = put(machine.repo / ".agents/skills")
     questions: list[Any] = []
 
     def confirm(*question: str) -> Any:
         questions.append(question)
-        return answer
+        return "remember"
 
     session = machine.shelf(trust="ask").session(confirm=confirm)
     for _ in range(3):
         assert session.call("skill_load", {"name": NAME}).ok
     assert len(questions) == 1
-    assert can_load(machine) is (answer == "remember")
+    assert can_load(machine)
 
     CHANGES[change](folder)
 
     assert not can_load(machine)
     assert session.call("skill_load", {"name": NAME}).ok
     assert len(questions) == 2
+
+
+@pytest.mark.req("K-10")
+def test_a_plain_yes_counts_once_and_is_not_kept(machine: Machine) -> None:
+    put(machine.repo / ".agents/skills")
+    questions: list[Any] = []
+
+    def confirm(*question: str) -> bool:
+        questions.append(question)
+        return True
+
+    session = machine.shelf(trust="ask").session(confirm=confirm)
+
+    assert [session.call("skill_load", {"name": NAME}).ok for _ in range(2)] == [True, True]
+
+    assert len(questions) == 2
+    assert not can_load(machine)
 
 
 @pytest.mark.req("K-10")
@@ -487,3 +503,56 @@ def test_replay_takes_answers_from_the_journal_and_neither_reads_nor_writes_appr
     assert not file_of(machine).exists()
     (folder / "more.md").write_text("new")
     assert ["tree" in difference.detail for difference in again()] == [True, True]
+
+
+# Between the question and the use -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("link", [False, True])
+@pytest.mark.parametrize(
+    ("tool", "given", "file"),
+    [
+        ("skill_load", {"name": NAME}, "SKILL.md"),
+        ("skill_read", {"uri": f"skill://{NAME}"}, "SKILL.md"),
+        ("skill_read", {"uri": f"skill://{NAME}/notes.md"}, "notes.md"),
+    ],
+)
+def test_a_file_that_is_swapped_while_the_user_is_asked_is_not_given_to_the_model(
+    machine: Machine, tool: str, given: dict[str, Any], file: str, link: bool
+) -> None:
+    folder = put(machine.repo / ".agents/skills")
+    if link:
+        (folder / "link.md").symlink_to("notes.md")
+
+    def confirm(*_: str) -> bool:
+        (folder / file).write_text(f"---\nname: {NAME}\ndescription: Other.\n---\nEVIL\n")
+        return True
+
+    result = machine.shelf(trust="ask").session(confirm=confirm).call(tool, given)
+
+    assert (result.ok, "EVIL" in result.text) == (False, False)
+
+
+@pytest.mark.parametrize("target", ["../../../shared.md", ".git/shared.md"])
+def test_a_yes_to_a_skill_whose_file_is_a_link_ends_when_what_it_leads_to_changes(
+    machine: Machine, target: str
+) -> None:
+    folder = put(machine.repo / ".agents/skills")
+    shared = folder / target
+    shared.parent.mkdir(exist_ok=True)
+    (folder / "SKILL.md").rename(shared)
+    (folder / "SKILL.md").symlink_to(target)
+    questions: list[str] = []
+
+    def confirm(tool: str, name: str, reason: str) -> bool:
+        questions.append(reason)
+        return True
+
+    session = machine.shelf(trust="ask").session(confirm=confirm)
+    for text in ("One.", "Other text.", None):
+        if text is not None:
+            shared.write_text(f"---\nname: {NAME}\ndescription: x\n---\n{text}\n")
+        assert session.call("skill_load", {"name": NAME}).ok
+
+    assert len(questions) == 2
+    assert "it holds a link" in questions[0]

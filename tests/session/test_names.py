@@ -11,6 +11,7 @@ from skillshelf import AmbiguousSkill, ConfigurationError, Session, SkillNotFoun
 from skillshelf.session.tools import ToolResult
 
 SKILLS = ".agents/skills"
+FOR_USERS = "---\nname: foo\ndescription: For users.\ndisable-model-invocation: true\n---\nBody.\n"
 BROKEN = "---\nname: mended\ndescription: [\n---\nBody.\n"
 
 
@@ -217,6 +218,61 @@ def test_a_loser_of_an_untrusted_winner_does_not_tell_a_model_where_that_is(mach
         session.load(path=str(loser))
 
     assert (entry.by, str(winner) in str(told.value), str(winner) in str(shown.value)) == (str(winner), False, True)
+
+
+@pytest.mark.parametrize("trust", ["ask", "user"])
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize(
+    ("profile", "theirs", "mine"),
+    [
+        ("standard", SKILLS, SKILLS),
+        ("strict", SKILLS, SKILLS),
+        ("codelia", SKILLS, SKILLS),
+        ("swiftagent", ".agent/skills", ".agent/skills"),
+        ("rip", SKILLS, SKILLS),
+    ],
+)
+def test_no_clone_takes_a_skill_from_the_user_by_its_name_or_by_a_link_to_it(
+    machine: Machine, profile: str, theirs: str, mine: str, linked: bool, trust: Any
+) -> None:
+    own = write_skill(machine.home / mine, "foo")
+    if linked:
+        (machine.repo / theirs).mkdir(parents=True)
+        (machine.repo / theirs / "foo").symlink_to(own.parent)
+    else:
+        write_skill(machine.repo / theirs, "foo")
+    session = machine.shelf(profile, trust=trust).session()
+
+    assert session.load("foo", for_model=True).loaded.skill.path == str(own)
+    assert "foo" in session.catalog_text().text
+
+
+def test_a_request_of_the_user_is_about_the_skill_and_not_about_its_name(machine: Machine) -> None:
+    mine = write_skill(machine.home / SKILLS, "foo")
+    other = write_skill(machine.repo / SKILLS, "foo", FOR_USERS)
+    session = machine.shelf("codelia").session()
+    session.activate(path=str(mine))
+
+    assert code_of(session.call("skill_load", {"path": str(other)})) == "denied"
+    again = Session.restore(session.snapshot(), machine.shelf("codelia"))
+    assert code_of(again.call("skill_load", {"path": str(other)})) == "denied"
+
+
+@pytest.mark.parametrize("profile", ["standard", "codelia", "rip"])
+def test_what_only_a_user_may_invoke_stays_so_in_a_project_that_is_not_trusted(machine: Machine, profile: str) -> None:
+    write_skill(machine.repo / SKILLS, "foo", FOR_USERS)
+    questions: list[tuple[str, ...]] = []
+
+    def confirm(*question: str) -> bool:
+        questions.append(question)
+        return True
+
+    session = machine.shelf(profile, trust="ask").session(confirm=confirm)
+
+    assert code_of(session.call("skill_load", {"name": "foo"})) == "denied"
+    assert questions == []
+    session.activate("foo")
+    assert session.call("skill_load", {"name": "foo"}).ok
 
 
 def test_the_name_of_a_root_is_not_the_name_of_what_is_broken_in_it(machine: Machine) -> None:

@@ -271,7 +271,8 @@ def _resolve_names(skills: Sequence[CatalogSkill], context: BuildContext) -> lis
         if len(same_name) == 1:
             kept.append(same_name[0])
             continue
-        winners = RESOLVERS[profile.collision](_eligible(same_name, profile))
+        eligible = same_name if profile.collision == "keep-all" else _eligible(same_name, profile)
+        winners = RESOLVERS[profile.collision](eligible)
         kept.extend(winners)
         for loser in same_name:
             if not any(loser is winner for winner in winners):
@@ -282,12 +283,13 @@ def _resolve_names(skills: Sequence[CatalogSkill], context: BuildContext) -> lis
 
 
 def _eligible(skills: Sequence[CatalogSkill], profile: Profile) -> Sequence[CatalogSkill]:
-    """Return the skills that may win a name: one that is untrusted, disabled or denied never shadows one that is not.
+    """Return the skills that may win a name or a file.
 
-    A skill that only its author hides from models stays eligible. If all are hidden, trusted skills come first:
-    a project that disables a skill of the user must not get its name, and with it the rules for that name.
+    One that is untrusted, disabled or denied never shadows one that is not. A skill that only its author hides from
+    models stays eligible. If all are hidden, trusted skills come first: a project that disables a skill of the user
+    must not get its name, and with it the rules for that name.
     """
-    if profile.filter_order == "after-collisions" or profile.collision == "keep-all":
+    if profile.filter_order == "after-collisions":
         return skills
     shown = [skill for skill in skills if skill.hidden in (None, "disable-model-invocation")]
     return shown or [skill for skill in skills if skill.trusted] or skills

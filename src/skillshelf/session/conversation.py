@@ -5,6 +5,7 @@ permission, loads it, records what happened and returns the result. `ENTRIES` sa
 """
 
 import os
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -103,6 +104,11 @@ class SentTexts:
         """Return the entry of this version if it was sent and is still in the context."""
         sent = self.skills.get(loaded.skill.path)
         return sent if sent and sent.in_context and sent.whole and sent.is_version(loaded, arguments) else None
+
+    def has_other_text(self, loaded: LoadedSkill) -> bool:
+        """Return True if another text of this skill is in the context, so that a page of this one does not fit it."""
+        sent = self.skills.get(loaded.skill.path)
+        return sent is not None and sent.in_context and sent.digest != loaded.digest
 
     def keep(self, loaded: LoadedSkill, arguments: str, text: str) -> str:
         """Keep the text of a version and return its reference, which is the same for the same version."""
@@ -345,7 +351,7 @@ class Conversation:
             return False
         by_author = skill.hidden == "disable-model-invocation"
         return skill.hidden is None or (
-            by_author and (permission != "model" or skill.name in self.permissions.requested)
+            by_author and (permission != "model" or skill.real_path in self.permissions.requested)
         )
 
     def _is_withheld(self, path: str) -> bool:
@@ -397,7 +403,7 @@ class Conversation:
         if steps.permission == "command" and not is_for_users(skill):
             raise PermissionDenied(f"{skill.name} is not meant to be invoked by a user")
         if steps.request == "before":
-            self.permissions.requested.add(skill.name)
+            self.permissions.requested[skill.real_path] = skill.name
         if steps.permission == "none":
             return True
         if steps.permission == "show":
@@ -408,7 +414,7 @@ class Conversation:
         else:
             self.permissions.require(steps.rule, skill, by_user=steps.permission != "model")
         if steps.request == "permitted":
-            self.permissions.requested.add(skill.name)
+            self.permissions.requested[skill.real_path] = skill.name
         return True
 
     def _load_and_record(
@@ -422,10 +428,12 @@ class Conversation:
         warnings = (*loaded.warnings, *rendered.warnings)
         self._warn(warnings if steps.text == "sent" else loaded.warnings)
         sent = None
+        if offset and self.sent.has_other_text(loaded):
+            raise ConfigurationError(f"{skill.name} changed since its beginning was sent; load it again with offset=0")
         if steps.text == "sent" and offset is None:
             sent = self._in_context(loaded, arguments, rendered.text)
         ref = sent.ref if sent else self._keep_text(steps, loaded, arguments, rendered.text)
-        part = page(rendered, loaded, ref or "", self.profile, offset or 0)
+        part = page(rendered, loaded, ref or "", self.profile, offset or 0, with_arguments=bool(arguments))
         if sent is None:
             self._record_load(loaded, warnings)
         if steps.text == "sent" and sent is None:
@@ -434,7 +442,7 @@ class Conversation:
         if ref is None:
             return UsedSkill(skill, loaded, warnings)
         if sent is not None:
-            result = reminder_result(loaded, ref, self.profile)
+            result = reminder_result(loaded, ref, self.profile, with_arguments=bool(arguments))
         else:
             result = load_result(loaded, part, ref, self.profile, root=self.shelf.project_root)
         return UsedSkill(skill, loaded, warnings, with_warnings(result, warnings))
@@ -537,6 +545,13 @@ class Conversation:
             except SkillNotFound:
                 known = ", ".join(skill.name for skill in visible_to_model(self.skills)) or "none"
                 raise ConfigurationError(f"Unknown skill: {name}. Available: {known}") from None
+
+    def restore_requests(self, names: Iterable[str]) -> None:
+        """Take these names as those of the skills that the user asked for; one that several skills have is nobody's."""
+        wanted = set(names)
+        known = [skill for skill in self.skills if skill.name in wanted]
+        taken = Counter(skill.name for skill in known)
+        self.permissions.requested = {skill.real_path: skill.name for skill in known if taken[skill.name] == 1}
 
     def mark(self) -> ConversationMark:
         """Return what is sent and active now, for `drop_since`."""

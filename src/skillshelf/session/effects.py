@@ -155,7 +155,12 @@ def _artifact(path: str) -> dict[str, Any]:
 
 
 def _tree(skill: CatalogSkill) -> SkillTree:
-    return skill_tree(skill.real_dir)
+    tree = skill_tree(skill.real_dir)
+    if skill.real_path.removeprefix(f"{skill.real_dir}/") in tree.listed:
+        return tree
+    # Its SKILL.md may be a link to a file that the folder does not hold.
+    version = f"{tree.version} {files.stamp_at(skill.real_path)}" if tree.version is not None else None
+    return SkillTree(None, "link" if tree.digest else tree.problem, tree.files, tree.size, version)
 
 
 def _approvals(environment: Environment, tool: str, skill: CatalogSkill) -> "Sequence[Approval]":

@@ -38,8 +38,8 @@ class EntrySteps(NamedTuple):
                    does too, but ignores `disable-model-invocation`. `command` is `user`, and refuses
                    `user-invocable: false` first. `show` refuses nothing. `mention` refuses only what a rule denies, and
                    skips it without an error. `none` decides nothing.
-    request        When the name counts as requested by the user, which overrides `disable-model-invocation` for later
-                   loads: `before` the decision, only if `permitted`, or `never`.
+    request        When the skill counts as requested by the user, which overrides `disable-model-invocation` for its
+                   later loads: `before` the decision, only if `permitted`, or `never`.
     render         `result` is the text of a tool result, `command` the follow-up message where the profile has one,
                    `none` is no text. A mention is not even loaded (`unloaded`).
     text           `sent` puts the text into the context: the same version again is only a reminder (if the profile

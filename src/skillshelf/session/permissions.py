@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from skillshelf.catalog.build_context import hidden_by_author
 from skillshelf.catalog.tree import PROBLEMS, SkillTree
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import InvalidRule, PermissionRule, parse_rule
@@ -55,7 +56,8 @@ class Permissions:
     ) -> None:
         self.policy = policy
         self.confirm = confirm
-        self.requested: set[str] = set()
+        self.requested: dict[str, str] = {}
+        """The skills that the user asked for, by real path, with their names."""
         self._profile = profile
         self._environment = environment
         self._project_root = project_root
@@ -126,9 +128,18 @@ class Permissions:
 
     def verify(self, skill: CatalogSkill, path: str, digest: str) -> None:
         """Raise PermissionDenied if a file that was just read is not one of those that the last decision is about."""
-        if self._approved is None or self._approved[0] != skill.real_path or not self._approved[1].listed:
+        if self._approved is None or self._approved[0] != skill.real_path:
             return
-        listed = self._approved[1].listed
+        approved = self._approved[1]
+        if approved.digest is None and approved.version is not None:
+            if self._tree(skill).version != approved.version:
+                raise PermissionDenied(
+                    f"{skill.name} may not be used: its files are not as they were approved; try again"
+                )
+            return
+        listed = approved.listed
+        if not listed:
+            return
         known = listed.get(path)
         is_folder = known is None and any(other.startswith(f"{path}/") for other in listed)
         if not is_folder and (known is None or digest != f"sha256:{known.sha256}"):
@@ -178,7 +189,8 @@ class Permissions:
         """Return a refusal that no rule can override: a disabled skill, or one that models may not invoke."""
         if not skill.enabled:
             return Decision("deny", None, "is disabled"), "disabled"
-        if skill.hidden == "disable-model-invocation" and not (by_user or skill.name in self.requested):
+        by_author = hidden_by_author(skill.frontmatter, self._profile) == "disable-model-invocation"
+        if by_author and not (by_user or skill.real_path in self.requested):
             return Decision("deny", None, "may only be invoked by the user"), "author"
         return None
 
@@ -210,9 +222,9 @@ class Permissions:
             return _Answered(denied, "failed", tree.digest, error)
         if answer is not True and answer != "remember":
             return _Answered(Decision("deny", None, reason), "user", tree.digest)
-        self._answers.add(question)
         if answer is True:
             return self._allow(Decision("allow", None, reason), "user", skill, tree)
+        self._answers.add(question)
         self._remember(question, skill, tree)
         return self._allow(Decision("allow", None, "the user confirmed this for good"), "remembered", skill, tree)
 
@@ -222,14 +234,15 @@ class Permissions:
 
     def _question(self, tool: str, skill: CatalogSkill, script: "Script | None") -> "tuple[_Question, SkillTree]":
         """Return what is asked, with the files of the skill as they are on disk now."""
-        if script is not None:
-            tree = script.tree
-        else:
-            try:
-                tree = self._effects.tree(skill)
-            except SkillError:
-                tree = SkillTree(None, None, 0, 0, None)
+        tree = script.tree if script is not None else self._tree(skill)
         return _Question(tool, skill.real_path, script.path if script else None, tree.version), tree
+
+    def _tree(self, skill: CatalogSkill) -> SkillTree:
+        """Return the files of a skill as they are on disk now; without a version if they cannot be read."""
+        try:
+            return self._effects.tree(skill)
+        except SkillError:
+            return SkillTree(None, None, 0, 0, None)
 
     def _approvals(self, tool: str, skill: CatalogSkill) -> "Sequence[Approval]":
         """Return the approvals of a tool for a skill, whatever its files were; none if they cannot be read."""

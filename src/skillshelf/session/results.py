@@ -12,7 +12,7 @@ from skillshelf.core.limits import DESCRIPTION_SHOWN
 from skillshelf.core.text import attribute, cut, field, fold, path_text, plural, visible
 from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import ErrorCode, SkillError
-from skillshelf.session.render import Page, base_directory
+from skillshelf.session.render import Page, base_directory, load_again
 from skillshelf.session.tools import ToolError, ToolResult
 
 if TYPE_CHECKING:
@@ -141,9 +141,10 @@ def _load_data(loaded: LoadedSkill, ref: str, *, already_loaded: bool) -> dict[s
     }
 
 
-def reminder_result(loaded: LoadedSkill, ref: str, profile: Profile) -> ToolResult:
+def reminder_result(loaded: LoadedSkill, ref: str, profile: Profile, *, with_arguments: bool = False) -> ToolResult:
     """Return the result of a load whose text is already in the context."""
-    again = " For its text again: skill_load with offset=0." if "skill_load" in profile.tools else ""
+    call = load_again(0, with_arguments=with_arguments)
+    again = f" For its text again: {call}." if "skill_load" in profile.tools else ""
     text = (
         f'<skill_context_reminder name="{attribute(loaded.skill.name)}" path="{path_text(loaded.skill.path)}" '
         f'ref="{attribute(ref)}">This skill is already loaded and has not changed.{again}</skill_context_reminder>'

@@ -557,7 +557,7 @@ class Session:
                 session.activate(path=path)
             except SkillError as error:
                 session.changes += (f"no longer active: {path}: {error}",)
-        session._conversation.permissions.requested = set(snapshot["asked_for"])
+        session._conversation.restore_requests(snapshot["asked_for"])
         return session
 
     # Results --------------------------------------------------------------------------------------

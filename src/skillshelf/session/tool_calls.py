@@ -188,7 +188,7 @@ def take_snapshot(conversation: Conversation) -> dict[str, Any]:
         "profile": conversation.profile.name,
         "active": sorted(conversation.active),
         "preloaded": [loaded.skill.name for loaded in conversation.preloaded],
-        "asked_for": sorted(conversation.permissions.requested),
+        "asked_for": sorted(set(conversation.permissions.requested.values())),
         **conversation.sent.to_dict(),
     }
 

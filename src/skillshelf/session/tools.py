@@ -103,7 +103,7 @@ def tools_of(
     without: Container[str] = (),
 ) -> list[Tool]:
     """Return the tools of the profile; none if no skill is visible to the model or requested by the user."""
-    usable = [*visible_to_model(skills), *(skill for skill in skills if skill.hidden and skill.name in requested)]
+    usable = [*visible_to_model(skills), *(skill for skill in skills if skill.hidden and skill.real_path in requested)]
     if not usable:
         return []
     catalog = prompt if profile.catalog_place == "tool" else ""
