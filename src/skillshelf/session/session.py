@@ -239,6 +239,7 @@ class Session:
         with `memory="messages"`.
         """
         given = {key: clean(value) for key, value in arguments.items()} if isinstance(arguments, Mapping) else {}
+        recorded = given if arguments is None or isinstance(arguments, Mapping) else arguments
         started = time.perf_counter()
         cause: SkillError | None = None
         with self._lock, self._conversation.one_catalog():
@@ -246,7 +247,7 @@ class Session:
                 return failure("failed", "this session was closed")
             self._conversation.record_catalog()
             self._conversation.visible = visible
-            with self._conversation.recorder.act(tool, {} if arguments is None else arguments, mode="auto") as act:
+            with self._conversation.recorder.act(tool, recorded, mode="auto") as act:
                 try:
                     if arguments is None or isinstance(arguments, Mapping):
                         act.result = self._call(tool, given, act)
