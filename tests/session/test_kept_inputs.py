@@ -330,3 +330,77 @@ def test_the_project_that_a_user_is_told_to_trust_is_the_one_of_that_day(machine
         assert str(below) not in session.call("skill_load", {"name": "deploy"}).text
 
     assert replayed(elsewhere(machine, tmp_path)).differences == ()
+
+
+@pytest.mark.parametrize("value", [["x"], None, True, 5])
+def test_a_kept_answer_of_a_search_with_a_wrong_type_is_said_in_one_line(machine: Machine, value: object) -> None:
+    from skillshelf.catalog.load import digest_of
+
+    put(machine.repo / ".agents/skills", "deploy")
+    path = machine.base / "run.jsonl"
+    with machine.shelf().session(journal=path, keep=True) as session:
+        session.call("skill_search", {"query": "deploy"})
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    end = next(event for event in events if event["type"] == "tool_ended")
+    folder = machine.base / "run.jsonl.d/sha256"
+    document = json.loads((folder / end["inputs"].removeprefix("sha256:")).read_text())
+    document["effects"][0]["result"]["query"] = value
+    data = json.dumps(document).encode()
+    end["inputs"] = digest_of(data)
+    (folder / digest_of(data).removeprefix("sha256:")).write_bytes(data)
+    path.unlink()
+    journal = Journal(str(path), session="x")
+    for event in events:
+        journal.append(event["type"], {key: item for key, item in event.items() if key not in RESERVED})
+    journal.close()
+
+    (difference,) = replayed(path).differences
+
+    assert "the kept result of search is not valid: query must be" in difference.detail
+
+
+@pytest.mark.req("K-59")
+def test_sessions_that_keep_the_same_contents_at_once_lose_none(machine: Machine, tmp_path: Path) -> None:
+    from threading import Barrier, Thread
+
+    put(machine.repo / ".agents/skills", "deploy")
+    shelf = machine.shelf()
+    shelf.refresh()
+    start = Barrier(8)
+    problems: list[str | None] = []
+
+    def converse() -> None:
+        start.wait()
+        with shelf.session(journal=machine.base / "run.jsonl", keep=True) as session:
+            session.call("skill_load", {"name": "deploy"})
+        problems.append(session.journal_problem)
+
+    threads = [Thread(target=converse) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert problems == [None] * 8
+    assert replayed(elsewhere(machine, tmp_path)).differences == ()
+
+
+@pytest.mark.req("K-59")
+def test_a_call_uses_one_catalog_while_another_session_refreshes_the_shelf(machine: Machine, tmp_path: Path) -> None:
+    file = put(machine.repo / ".agents/skills", "deploy")
+    shelf = machine.shelf()
+
+    def refresh(event: object) -> None:
+        if type(event).__name__ in ("ToolStarted", "SkillMentioned"):
+            file.write_text(file.read_text() + "More.\n")
+            put(machine.repo / ".agents/skills", f"skill-{file.stat().st_size}")
+            shelf.refresh()
+
+    with shelf.session(journal=machine.base / "run.jsonl", keep=True, on_event=refresh) as session:
+        for _ in range(2):
+            session.call("skill_load", {"name": "deploy"})
+            session.resolve_mentions("use $deploy")
+            session.system_prompt("You are helpful.")
+        session.load("deploy")
+
+    assert replayed(elsewhere(machine, tmp_path)).differences == ()

@@ -800,3 +800,16 @@ def test_approvals_that_could_not_be_read_are_warned_of_again(machine: Machine) 
     assert '"kind":"approvals"' in path.read_text()
     file.unlink()
     assert again(machine, path).differences == ()
+
+
+@pytest.mark.req("K-59")
+def test_a_skill_that_a_host_reads_where_reading_is_loading_replays_equal(machine: Machine) -> None:
+    put(machine.repo / ".omp/skills", "deploy")
+    path = machine.base / "run.jsonl"
+    with machine.shelf("omp").session(journal=path) as session:
+        session.call("read", {"path": "skill://deploy"})
+        session.read("skill://deploy", for_model=True)
+        session.read("skill://deploy/SKILL.md", for_model=True)
+        session.call("read", {"path": "skill://deploy"})
+
+    assert again(machine, path).differences == ()

@@ -144,7 +144,8 @@ def replace_file(path: str, data: bytes, *, mode: int = 0o600) -> None:
     """Replace the bytes of a file atomically; `mode` is used for a new file."""
     target = real_path(path)
     before = os.stat(to_system(target)) if kind_at(target) else None
-    temporary = f"{target}.{os.getpid()}.new"
+    # Two threads may write the same file, and a process that was killed may have had the same number.
+    temporary = f"{target}.{os.getpid()}-{os.urandom(4).hex()}.new"
     descriptor = os.open(to_system(temporary), _CREATE, mode)
     try:
         try:

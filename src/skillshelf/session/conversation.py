@@ -16,7 +16,7 @@ from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_mode
 from skillshelf.core import files
 from skillshelf.core.limits import OUTPUT_BLOCK, RESOURCE_BYTES
 from skillshelf.core.text import fold, is_false
-from skillshelf.core.values import CatalogSkill, Diagnostic
+from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.errors import (
     AmbiguousSkill,
     ConfigurationError,
@@ -248,6 +248,7 @@ class Conversation:
         self.shelf = shelf
         self.memory = memory
         self.visible: Container[str] = ()
+        self._catalog: Catalog | None = None
         self.profile = shelf.profile
         self.sent = SentTexts()
         self.active: dict[str, LoadedSkill] = {}
@@ -269,9 +270,23 @@ class Conversation:
         self.listed = {skill.name: skill for skill in sorted(self.skills, key=lambda skill: skill.hidden is None)}
 
     @property
+    def catalog(self) -> Catalog:
+        """The catalog of the shelf; within `one_catalog` the one that was last recorded."""
+        return self.shelf.catalog if self._catalog is None else self._catalog
+
+    @contextmanager
+    def one_catalog(self) -> Iterator[None]:
+        """Use one catalog in the `with` block, since other sessions may refresh the shelf meanwhile."""
+        before, self._catalog = self._catalog, self.shelf.catalog
+        try:
+            yield
+        finally:
+            self._catalog = before
+
+    @property
     def skills(self) -> Sequence[CatalogSkill]:
         """The skills of the shelf, hidden ones included."""
-        found = self.shelf.catalog.skills
+        found = self.catalog.skills
         if set(self.permissions.policy.deny) <= set(self.shelf.settings.deny):
             return found
         return tuple(
@@ -289,7 +304,12 @@ class Conversation:
 
     def record_catalog(self) -> None:
         """Record the catalog if it changed since it was last recorded."""
-        self.recorder.catalog_updated(self.shelf, lambda: self.catalog_text().text)
+        if self._catalog is not None:
+            self._catalog = self.shelf.catalog
+            self.recorder.catalog_updated(self.shelf, self._catalog, lambda: self.catalog_text().text)
+            return
+        with self.one_catalog():
+            self.record_catalog()
 
     def require_open(self) -> None:
         """Raise if the session is closed; otherwise record the catalog if it changed."""
@@ -302,9 +322,10 @@ class Conversation:
         self, tool: str, given: Mapping[str, Any], *, mode: "Mode", command: str | None = None, host: bool = False
     ) -> Iterator[RunningCall]:
         """Record everything in the `with` block as one call of a tool."""
-        self.require_open()
-        with self.recorder.act(tool, given, mode=mode, command=command, host=host) as act:
-            yield act
+        with self.one_catalog():
+            self.require_open()
+            with self.recorder.act(tool, given, mode=mode, command=command, host=host) as act:
+                yield act
 
     def resolve(
         self, name: str | None, path: str | None = None, *, permission: PermissionStep = "model"
@@ -319,7 +340,7 @@ class Conversation:
             path=path,
             cwd=self.shelf.environment.cwd,
             may_have=None if is_shown else lambda skill: self._may_have(skill, permission),
-            catalog=self.shelf.catalog,
+            catalog=self.catalog,
             real_path=self.effects.real_path,
             withheld=(lambda path: False) if is_shown else self._is_withheld,
         )

@@ -91,6 +91,26 @@ class CallInputs(NamedTuple):
     effects: tuple[Mapping[str, Any], ...]
 
 
+class _KeptResult(NamedTuple):
+    """A result of a search, with the path of its skill."""
+
+    score: float | int
+    reason: str
+    skill: str
+
+
+class _KeptReport(NamedTuple):
+    """A report of a search, as it is kept."""
+
+    query: str
+    count: int  # type: ignore[assignment]  # as in the report itself
+    truncated: bool
+    results: tuple[_KeptResult, ...]
+    notes: tuple[str, ...]
+    terms: tuple[str, ...]
+    total: int | None
+
+
 # Documents ----------------------------------------------------------------------------------------
 
 
@@ -161,8 +181,8 @@ _SETTINGS = ("enabled", "switched_off_by", "commands", "default_limit", "max_lim
 _BUDGETS = ("max_entries", "max_bytes", "max_tokens", "max_chars")
 
 
-def shelf_inputs(shelf: ShelfProtocol) -> ShelfInputs:
-    """Return the inputs of a session from its shelf."""
+def shelf_inputs(shelf: ShelfProtocol, catalog: Catalog) -> ShelfInputs:
+    """Return the inputs of a session from its shelf and the catalog that it uses."""
     profile, settings, environment = shelf.profile, shelf.settings, shelf.environment
     variables = (*profile.env, profile.markers_env, profile.boundary_env, profile.budget_env, profile.refresh_env)
     return ShelfInputs(
@@ -173,8 +193,8 @@ def shelf_inputs(shelf: ShelfProtocol) -> ShelfInputs:
         profile=None if _is_built_in(profile) else profile,
         settings=Settings(**{name: getattr(settings, name) for name in (*_SETTINGS, *_BUDGETS)}),
         max_chars=shelf.settings_in_force.max_chars,
-        catalog=shelf.catalog,
-        rejected={e.path: e.name for e in shelf.catalog.errors if isinstance(e, RejectedFile) and e.name is not None},
+        catalog=catalog,
+        rejected={e.path: e.name for e in catalog.errors if isinstance(e, RejectedFile) and e.name is not None},
     )
 
 
@@ -359,10 +379,10 @@ class KeptEffects:
         """Return the answer of a search, with the skills of the catalog."""
         from skillshelf.search.query import SearchReport, SearchResult
 
+        kept: _KeptReport = _checked(value, _KeptReport)
         skills = {skill.path: skill for skill in self._catalog().skills}
-        results = tuple(SearchResult(**{**one, "skill": skills[one["skill"]]}) for one in value["results"])
-        notes, terms = tuple(value["notes"]), frozenset(value["terms"])
-        return SearchReport(**{**value, "results": results, "notes": notes, "terms": terms})
+        results = tuple(SearchResult(**{**one._asdict(), "skill": skills[one.skill]}) for one in kept.results)
+        return SearchReport(**{**kept._asdict(), "results": results, "terms": frozenset(kept.terms)})
 
     def find_script(self, value: Mapping[str, Any], *given: Any) -> "Script":
         """Return a script as it was found."""

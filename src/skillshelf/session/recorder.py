@@ -137,9 +137,8 @@ class Recorder:
         if policy.name == "full-auto":
             self.emit(PolicyWidened("full-auto", "what would need confirmation is allowed without asking"))
 
-    def catalog_updated(self, shelf: ShelfProtocol, text: Callable[[], str]) -> None:
-        """Record the catalog of the shelf if it is not the one that was last recorded, and keep it."""
-        catalog = shelf.catalog
+    def catalog_updated(self, shelf: ShelfProtocol, catalog: Catalog, text: Callable[[], str]) -> None:
+        """Record a catalog of the shelf if it is not the one that was last recorded, and keep it."""
         if not self.on or catalog == self._catalog:
             return
         from skillshelf.journal.events import MORE_WARNINGS, SkillCatalogUpdated, SkillWarning
@@ -152,7 +151,7 @@ class Recorder:
             for loser in catalog.shadowed
             if not loser.same_file
         ]
-        inputs = self._keep_shelf(shelf)
+        inputs = self._keep_shelf(shelf, catalog)
         self.emit(SkillCatalogUpdated(len(catalog.skills), roots, digest_of(prompt), collisions, inputs))
         found = [*catalog.errors, *catalog.warnings]
         names = {skill.path: skill.name for skill in catalog.skills} if found else {}
@@ -341,13 +340,13 @@ class Recorder:
 
         return self._keep(as_document(CallInputs(KEPT_VERSION, tuple(effects))))
 
-    def _keep_shelf(self, shelf: ShelfProtocol) -> str | None:
+    def _keep_shelf(self, shelf: ShelfProtocol, catalog: Catalog) -> str | None:
         """Keep the catalog and the configuration, and return the digest of their document."""
         if self._store is None:
             return None
         from skillshelf.session.inputs import as_document, shelf_inputs
 
-        return self._keep(as_document(shelf_inputs(shelf)))
+        return self._keep(as_document(shelf_inputs(shelf, catalog)))
 
     def _keep(self, data: bytes) -> str | None:
         """Store a content in the folder by the journal and return its digest, or None if that failed."""

@@ -4,6 +4,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.catalog.load import LoadedSkill
@@ -105,11 +106,13 @@ _MESSAGE_CHARS = 1000
 def clean(value: Any) -> Any:
     """Return the value with lone surrogates replaced, because they cannot be encoded.
 
-    A number that portable JSON cannot hold is its text, as in the event of the call.
+    A number that portable JSON cannot hold is the nearest one, or text, so that an event can hold what was given.
     """
     if isinstance(value, list | tuple):
         return [clean(item) for item in value]
-    if isinstance(value, int | float) and not abs(value) < 2**63:
+    if isinstance(value, int) and abs(value) >= 2**63:
+        return 2**63 - 1 if value > 0 else 1 - 2**63
+    if isinstance(value, float) and not isfinite(value):
         return str(value)
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 

@@ -96,22 +96,22 @@ class Session:
         self._conversation = Conversation(shelf, rules, synchronous(confirm), recording, effects, memory)
         self._conversation.warnings += _setting_warnings(shelf)
         names = list(preload)
-        self._conversation.recorder.started(
-            shelf.catalog,
-            rules,
-            profile=shelf.profile.name,
-            cwd=shelf.environment.cwd,
-            trust=shelf.trust,
-            preload=names,
-            restored=restored,
-            memory=memory,
-            tools=_added_tools(shelf),
-            client=recording.client,
-            subject=recording.subject,
-            per_request=recording.per_request,
-        )
-        self._conversation.record_catalog()
-        with ExitStack() as on_error:
+        with self._conversation.one_catalog(), ExitStack() as on_error:
+            self._conversation.recorder.started(
+                self._conversation.catalog,
+                rules,
+                profile=shelf.profile.name,
+                cwd=shelf.environment.cwd,
+                trust=shelf.trust,
+                preload=names,
+                restored=restored,
+                memory=memory,
+                tools=_added_tools(shelf),
+                client=recording.client,
+                subject=recording.subject,
+                per_request=recording.per_request,
+            )
+            self._conversation.record_catalog()
             on_error.callback(self.close)
             for name in names:
                 self._conversation.preload(name)
@@ -187,7 +187,14 @@ class Session:
 
     def compose_prompt(self, base_digest: str, read_tool: bool = True) -> str:
         """Return our part of the system prompt and record it; `base_digest` stands for what the host gave."""
+        with self._conversation.one_catalog():
+            return self._compose_prompt(base_digest, read_tool=read_tool)
+
+    def _compose_prompt(self, base_digest: str, *, read_tool: bool) -> str:
         parts = []
+        recorder = self._conversation.recorder
+        if not recorder.closed:
+            self._conversation.record_catalog()
         preloaded = self._conversation.preloaded
         lists_skills = not preloaded and read_tool
         catalog = CatalogText("", 0, 0, truncated=False)
@@ -201,9 +208,6 @@ class Session:
         if preloaded:
             parts.append(render_preloaded(preloaded).text)
         text = _joined(*parts)
-        recorder = self._conversation.recorder
-        if not recorder.closed:
-            self._conversation.record_catalog()
         recorder.prompt_composed(text, catalog.entries, catalog.omitted, base_digest, read_tool=read_tool)
         return text
 
@@ -235,14 +239,15 @@ class Session:
         with `memory="messages"`.
         """
         given = {key: clean(value) for key, value in arguments.items()} if isinstance(arguments, Mapping) else {}
+        recorded = given if arguments is None or isinstance(arguments, Mapping) else arguments
         started = time.perf_counter()
         cause: SkillError | None = None
-        with self._lock:
+        with self._lock, self._conversation.one_catalog():
             if self._conversation.recorder.closed:
                 return failure("failed", "this session was closed")
             self._conversation.record_catalog()
             self._conversation.visible = visible
-            with self._conversation.recorder.act(tool, {} if arguments is None else arguments, mode="auto") as act:
+            with self._conversation.recorder.act(tool, recorded, mode="auto") as act:
                 try:
                     if arguments is None or isinstance(arguments, Mapping):
                         act.result = self._call(tool, given, act)
@@ -331,7 +336,8 @@ class Session:
         self, entry: EntryName, given: Mapping[str, Any], *, tool: str = "", command: str | None = None
     ) -> AbstractContextManager[RunningCall]:
         steps = ENTRIES[entry]
-        is_host = entry in ("load_for_model", "read_for_model")
+        # A file that a host reads leaves the same events as one that a model reads.
+        is_host = entry == "load_for_model" or (entry == "read_for_model" and self._loads(given))
         return self._conversation.act(steps.event_tool or tool, given, mode=steps.mode, command=command, host=is_host)
 
     def load(
@@ -376,6 +382,13 @@ class Session:
             act.text = partial(resource_text, self._conversation, resource, ref)
             return resource
 
+    def _loads(self, given: Mapping[str, Any]) -> bool:
+        """Return True if a read with these parameters is how the profile loads a skill."""
+        try:
+            return is_load(parse_address(str(given.get("uri") or given.get("path"))), self.profile)
+        except SkillError:
+            return False
+
     def _selected(self, uri: str, path: str | None) -> dict[str, str]:
         """Return the parameter with the path of the skill, if the name in the address does not say which one."""
         if path is None:
@@ -409,7 +422,7 @@ class Session:
         names = mentioned_names(text)
         if self.profile.mentions == "none" or not names:
             return Mentions(text, (), ())
-        with self._lock:
+        with self._lock, self._conversation.one_catalog():
             return resolve_mentions(text, names, self._conversation)
 
     # Activation -----------------------------------------------------------------------------------
