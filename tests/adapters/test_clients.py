@@ -314,6 +314,34 @@ def test_an_agent_as_a_tool_with_the_same_input_is_a_conversation_of_its_own(mac
     assert active == [(), ("narrow", "tea")]
 
 
+def test_tools_of_the_agents_sdk_name_the_skills_that_there_are_in_each_run(machine: Machine) -> None:
+    agents = pytest.importorskip("agents")
+    from skillshelf.adapters.openai_agents import skill_tools
+
+    shelf = shelf_with_skills(machine)
+    agent = agents.Agent("agent", tools=skill_tools(shelf))
+    write_skill(machine.home / ".agents/skills", "tea")
+    shelf.refresh()
+
+    offered = asyncio.run(agent.get_all_tools(agents.RunContextWrapper(None)))
+    schemas = {tool.name: tool.params_json_schema["properties"] for tool in offered}
+    assert schemas["skill_load"]["name"]["enum"] == ["narrow", "tea"]
+
+
+def test_tools_that_are_listed_once_name_no_skills_and_are_there_before_the_first(machine: Machine) -> None:
+    pytest.importorskip("langchain_core")
+    from skillshelf.adapters.langchain import skill_tools
+
+    shelf = machine.shelf()
+    before = {tool.name: tool for target in (shelf, shelf.session()) for tool in skill_tools(target)}
+    write_skill(machine.home / ".agents/skills", "tea")
+    shelf.refresh()
+
+    assert "# tea" in before["skill_load"].invoke({"name": "tea"})
+    after = {tool.name: tool for tool in skill_tools(shelf)}
+    assert "enum" not in json.dumps(after["skill_load"].args_schema)
+
+
 def test_langchain_gives_no_session_of_other_conversations_for_a_shelf(machine: Machine) -> None:
     pytest.importorskip("langchain_core")
     from skillshelf import ConfigurationError

@@ -245,10 +245,16 @@ class Conversations:
             return self.tools(session)
 
     def fixed_tools(self) -> list[Tool]:
-        """Return the tools for a framework that takes a list once: the current ones, or else those of the profile."""
-        if (current := self.current_tools()) or self._shelf is None:
-            return current
-        return [tool._replace(name=self.prefix + tool.name) for tool in fixed_tools(self._shelf.profile)]
+        """Return the tools for a framework that takes a list once: without the names of skills, which may change.
+
+        They are the current ones, or else those of the profile.
+        """
+        target = self._only or self._shelf
+        assert target is not None
+        fixed = {self.prefix + tool.name: tool for tool in fixed_tools(target.profile)}
+        if current := self.current_tools():
+            return [tool._replace(input_schema=fixed[tool.name].input_schema) for tool in current]
+        return [tool._replace(name=name) for name, tool in fixed.items()]
 
     def tool_name(self, name: str) -> str:
         """Return the name of a tool without the prefix."""

@@ -115,14 +115,14 @@ class SkillTaskTool(BaseTool):
 
 
 def skill_tools(target: Shelf | Session | Conversations, **options: Any) -> ConversationTools[BaseTool]:
-    """Return the current tools, for `bind_tools` or an agent.
+    """Return the tools, for `bind_tools` or an agent; without a skill those of the profile, for skills to come.
 
     With a shelf each conversation has a session of its own, and `options` are those of `shelf.session`; a session is
     one conversation. `prefix` is put before the names of the tools. Called outside a graph, a tool sees no messages
     and always sends the text.
     """
     conversations = own_conversations(target, **options)
-    tools = [LangChainSkillTool(conversations, tool) for tool in conversations.current_tools()]
+    tools = [LangChainSkillTool(conversations, tool) for tool in conversations.fixed_tools()]
     return ConversationTools(tools, lambda run: session_for(run, conversations))
 
 

@@ -169,9 +169,14 @@ def _function(conversations: Conversations, tool: Tool) -> FunctionTool:
     async def is_offered(context: RunContextWrapper[Any], agent: Any) -> bool:
         _started(context, agent)
         current = await asyncio.to_thread(conversations.current_tools)
-        return any(one.name == tool.name for one in current)
+        for one in current:
+            if one.name == tool.name:
+                # The SDK looks at these after it asked: they name the skills that there are now.
+                made.description, made.params_json_schema = one.description, dict(one.input_schema)
+                return True
+        return False
 
-    function = _SkillFunctionTool(
+    made = _SkillFunctionTool(
         tool.name,
         tool.description,
         dict(tool.input_schema),
@@ -180,8 +185,8 @@ def _function(conversations: Conversations, tool: Tool) -> FunctionTool:
         strict_json_schema=False,
         is_enabled=is_offered,
     )
-    _CONVERSATIONS[function] = conversations
-    return function
+    _CONVERSATIONS[made] = conversations
+    return made
 
 
 def _is_filtered(context: ToolContext[Any]) -> bool:
