@@ -444,3 +444,17 @@ def test_conversations_that_are_given_take_no_options(machine: Machine) -> None:
     conversations = Conversations(shelf_with_skills(machine))
     with pytest.raises(ConfigurationError, match="options already: policy"):
         conversations_of(conversations, policy="read-only")
+
+
+def test_a_turn_stays_one_conversation_when_the_result_of_another_tool_comes_first(machine: Machine) -> None:
+    conversations = Conversations(shelf_with_skills(machine, "tea"), policy=POLICY)
+    names = {"c1": "narrow", "c3": "tea"}
+    calls = [seen_call(number, "skill_load", {"name": name}) for number, name in names.items()]
+    items = [*seen_text("user", "Go."), calls[0], seen_call("c2", "Read", {}), calls[1]]
+    texts = [conversations.call("skill_load", {"name": "narrow"}, items=items, call_id="c1").text]
+    items.append(seen_result("c2", "read"))
+
+    assert conversations.session_for(items=items).decide("Bash", {"command": "ls"}).verdict == "deny"
+    texts.append(conversations.call("skill_load", {"name": "tea"}, items=items, call_id="c3").text)
+    items += [seen_result(number, text) for number, text in zip(names, texts, strict=True)]
+    assert conversations.session_for(items=items).active == ("narrow", "tea")

@@ -99,11 +99,13 @@ class _Kept:
         answers = [item for item in rest if item.kind == "result"]
         if not self.given:
             return self.run is None
-        if answers:
-            seen = {item.id for item in answers} | {_digest(item.text) for item in answers}
-            return all(entry in seen for entry in self.given)
-        # The same turn: another of its calls. A call that was answered before is of another conversation.
-        return self.run is None and call_id not in self.given and all(item.kind == "call" for item in rest)
+        seen = {item.id for item in answers} | {_digest(item.text) for item in answers}
+        if answers and all(entry in seen for entry in self.given):
+            return True
+        # The same turn: another of its calls, with results of others. A call that was answered before is of another
+        # conversation.
+        same_turn = all(item.kind == ("result" if answers else "call") for item in rest)
+        return same_turn and self.run is None and call_id not in self.given
 
 
 class Conversations:
