@@ -328,6 +328,17 @@ def test_tools_of_the_agents_sdk_name_the_skills_that_there_are_in_each_run(mach
     assert schemas["skill_load"]["name"]["enum"] == ["narrow", "tea"]
 
 
+def test_a_session_of_the_agents_sdk_is_found_by_the_shelf_and_the_options_of_its_tools(machine: Machine) -> None:
+    pytest.importorskip("agents")
+    from skillshelf.adapters.openai_agents import session_for, skill_tools
+
+    shelf = shelf_with_skills(machine)
+    tools = skill_tools(shelf, policy=POLICY)
+    said = [{"role": "user", "content": "hello"}]
+    assert session_for(said, shelf, policy=POLICY) is tools.session_for(said)
+    assert session_for(said, shelf) is not tools.session_for(said)
+
+
 def test_tools_that_are_listed_once_name_no_skills_and_are_there_before_the_first(machine: Machine) -> None:
     pytest.importorskip("langchain_core")
     from skillshelf.adapters.langchain import skill_tools

@@ -54,10 +54,11 @@ def skill_tools(target: Target, **options: Any) -> ConversationTools[FunctionToo
     return ConversationTools(tools, lambda run: session_for(run, conversations))
 
 
-def session_for(run: Any, target: Target | None = None) -> Session:
+def session_for(run: Any, target: Target | None = None, **options: Any) -> Session:
     """Return the session of a conversation: of a run context, or of a list of input items.
 
-    The context of a tool call knows its agent, and the agent its skills; anything else needs the target.
+    The context of a tool call knows its agent, and the agent its skills; anything else needs the target, and a shelf
+    the same options as `skill_tools`.
     """
     if target is None:
         tools = getattr(getattr(run, "agent", None), "tools", ())
@@ -67,7 +68,7 @@ def session_for(run: Any, target: Target | None = None) -> Session:
         target = found[0]
     of_context = isinstance(run, RunContextWrapper)
     conversation = _run_of(run).conversation() if of_context else {"items": seen_items(run)}
-    return conversations_of(target).session_for(**conversation)
+    return conversations_of(target, **options).session_for(**conversation)
 
 
 def task_tool(session: Session, start: Start) -> FunctionTool:
