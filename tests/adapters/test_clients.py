@@ -223,6 +223,151 @@ def test_an_input_filter_of_the_agents_sdk_brings_the_text_again(machine: Machin
     assert all("# tea" in text for text in model.last("use  tea tea").since)
 
 
+class _Scripted:
+    """A model of the Agents SDK that makes one call after the other, and keeps the results that it was sent."""
+
+    def __init__(self, *calls: tuple[str, dict[str, Any]]) -> None:
+        self.calls = list(calls)
+        self.results: list[str] = []
+
+    def model(self) -> Any:
+        """Return it as the SDK wants it."""
+        from agents import ModelResponse, Usage
+        from agents.models.interface import Model
+        from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+        script = self
+
+        class Scripted(Model):
+            async def get_response(self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: A002
+                given = [] if isinstance(input, str) else input
+                script.results = [item["output"] for item in given if item.get("type") == "function_call_output"]
+                output: Any
+                if script.calls:
+                    name, arguments = script.calls.pop(0)
+                    output = ResponseFunctionToolCall(
+                        type="function_call",
+                        call_id=f"{id(script)}-{len(script.calls)}",
+                        name=name,
+                        arguments=json.dumps(arguments),
+                    )
+                else:
+                    said = ResponseOutputText(type="output_text", text="done", annotations=[])
+                    output = ResponseOutputMessage(
+                        id="m", type="message", role="assistant", status="completed", content=[said]
+                    )
+                return ModelResponse(output=[output], usage=Usage(), response_id=None)
+
+            def stream_response(self, *args: Any, **kwargs: Any) -> Any:
+                raise NotImplementedError
+
+        return Scripted()
+
+
+LOAD_TEA = ("skill_load", {"name": "tea"})
+
+
+def test_an_agent_that_gets_a_filtered_history_by_a_handoff_gets_the_text(machine: Machine) -> None:
+    agents = pytest.importorskip("agents")
+    from agents.extensions.handoff_filters import remove_all_tools
+
+    from skillshelf.adapters.openai_agents import skill_instructions, skill_tools
+
+    shelf = shelf_with_skills(machine, "tea")
+    common = {"instructions": skill_instructions(shelf), "tools": skill_tools(shelf)}
+    second = _Scripted(LOAD_TEA)
+    taker = agents.Agent("taker", model=second.model(), **common)
+    handoffs = [agents.handoff(taker, input_filter=remove_all_tools)]
+    giver = agents.Agent(
+        "giver", model=_Scripted(LOAD_TEA, ("transfer_to_taker", {})).model(), handoffs=handoffs, **common
+    )
+    asyncio.run(agents.Runner.run(giver, "tea", run_config=agents.RunConfig(tracing_disabled=True)))
+
+    [text] = second.results
+    assert "# tea" in text
+
+
+def test_an_agent_as_a_tool_with_the_same_input_is_a_conversation_of_its_own(machine: Machine) -> None:
+    agents = pytest.importorskip("agents")
+    from agents.tool_context import ToolContext
+
+    from skillshelf.adapters.openai_agents import skill_instructions, skill_tools
+
+    shelf = shelf_with_skills(machine, "tea")
+    tools = skill_tools(shelf)
+    active: list[Any] = []
+
+    async def look(ctx: ToolContext[Any]) -> str:
+        active.append(tools.session_for(ctx).active)
+        return "seen"
+
+    look.__annotations__.update(ctx=ToolContext[Any])
+    common: dict[str, Any] = {"instructions": skill_instructions(shelf), "tools": [*tools, agents.function_tool(look)]}
+    inner = _Scripted(("look", {}), LOAD_TEA)
+    asked = agents.Agent("asked", model=inner.model(), **common)
+    common["tools"] = [*common["tools"], asked.as_tool("ask", "Ask.")]
+    outer = _Scripted(("skill_load", {"name": "narrow"}), LOAD_TEA, ("ask", {"input": "hi"}), ("look", {}))
+    agent = agents.Agent("agent", model=outer.model(), **common)
+    asyncio.run(agents.Runner.run(agent, "hi", run_config=agents.RunConfig(tracing_disabled=True)))
+
+    assert "# tea" in inner.results[-1]
+    assert active == [(), ("narrow", "tea")]
+
+
+def test_tools_of_the_agents_sdk_name_the_skills_that_there_are_in_each_run(machine: Machine) -> None:
+    agents = pytest.importorskip("agents")
+    from skillshelf.adapters.openai_agents import skill_tools
+
+    shelf = shelf_with_skills(machine)
+    agent = agents.Agent("agent", tools=skill_tools(shelf))
+    write_skill(machine.home / ".agents/skills", "tea")
+    shelf.refresh()
+
+    offered = asyncio.run(agent.get_all_tools(agents.RunContextWrapper(None)))
+    schemas = {tool.name: tool.params_json_schema["properties"] for tool in offered}
+    assert schemas["skill_load"]["name"]["enum"] == ["narrow", "tea"]
+
+
+def test_a_session_of_the_agents_sdk_is_found_by_the_shelf_and_the_options_of_its_tools(machine: Machine) -> None:
+    pytest.importorskip("agents")
+    from skillshelf.adapters.openai_agents import session_for, skill_tools
+
+    shelf = shelf_with_skills(machine)
+    tools = skill_tools(shelf, policy=POLICY)
+    said = [{"role": "user", "content": "hello"}]
+    assert session_for(said, shelf, policy=POLICY) is tools.session_for(said)
+    assert session_for(said, shelf) is not tools.session_for(said)
+
+
+def test_tools_that_are_listed_once_name_no_skills_and_are_there_before_the_first(machine: Machine) -> None:
+    pytest.importorskip("langchain_core")
+    from skillshelf.adapters.langchain import skill_tools
+
+    shelf = machine.shelf()
+    before = {tool.name: tool for target in (shelf, shelf.session()) for tool in skill_tools(target)}
+    write_skill(machine.home / ".agents/skills", "tea")
+    shelf.refresh()
+
+    assert "# tea" in before["skill_load"].invoke({"name": "tea"})
+    after = {tool.name: tool for tool in skill_tools(shelf)}
+    assert "enum" not in json.dumps(after["skill_load"].args_schema)
+
+
+def test_langchain_gives_no_session_of_other_conversations_for_a_shelf(machine: Machine) -> None:
+    pytest.importorskip("langchain_core")
+    from skillshelf import ConfigurationError
+    from skillshelf.adapters.langchain import session_for, skill_tools
+
+    shelf = shelf_with_skills(machine)
+    tools = skill_tools(shelf)
+    load = next(tool for tool in tools if tool.name == "skill_load")
+    load.invoke({"name": "narrow"}, {"configurable": {"thread_id": "one"}})
+
+    assert tools.session_for("one").active == ("narrow",)
+    with pytest.raises(ConfigurationError, match="several agents"):
+        session_for("one", shelf)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("client", ["pydantic-ai", "langchain", "openai-agents"])
 def test_the_tools_may_have_a_prefix_so_that_an_agent_can_have_a_tool_of_the_same_name(
     machine: Machine, model: ModelLoopback, client: str

@@ -387,3 +387,74 @@ def test_the_journal_of_conversations_replays_without_a_difference(machine: Mach
     assert verify(str(journal)).problems == ()
     # Each list that was trimmed is a conversation of its own, because nothing proves whose it was.
     assert len(sessions_in(journal)) == 5
+
+
+def test_a_result_belongs_to_the_call_before_it_where_ids_come_again(machine: Machine) -> None:
+    shelf = shelf_with_skills(machine, "tea")
+    chat = Chat(Conversations(shelf), "Read.")
+    text = chat.load("narrow", "call_0")
+    chat.items += [seen_call("call_0", "Bash", {"command": "ls"}), seen_result("call_0", "SKILL.md")]
+
+    restarted = Conversations(machine.shelf(), policy=POLICY).session_for(items=chat.items)
+    assert restarted.decide("Bash", {"command": "ls"}).verdict == "deny"
+    # A text that another tool brought stays one of another tool, whatever is called by its id later.
+    fetched = [seen_call("call_0", "fetch", {}), seen_result("call_0", text)]
+    later = [*fetched, seen_call("call_0", "skill_load", {"name": "tea"})]
+    assert Conversations(machine.shelf()).session_for(items=later).active == ()
+
+
+def test_results_without_ids_belong_to_calls_of_their_tool(machine: Machine) -> None:
+    text = shelf_with_skills(machine).session().call("skill_load", {"name": "narrow"}).text
+    calls = [seen_call(None, "skill_load", {"name": "narrow"}), seen_call(None, "fetch", {})]
+    items = [*calls, seen_result(None, text, "skill_load"), seen_result(None, "page", "fetch")]
+    assert Conversations(machine.shelf()).session_for(items=items).active == ("narrow",)
+    swapped = [*calls, seen_result(None, "Error", "skill_load"), seen_result(None, text, "fetch")]
+    assert Conversations(machine.shelf()).session_for(items=swapped).active == ()
+
+
+def test_a_text_whose_call_was_trimmed_away_does_not_count_though_its_id_comes_again(machine: Machine) -> None:
+    conversations = Conversations(shelf_with_skills(machine, "tea"))
+    text = conversations.call("skill_load", {"name": "tea"}, key=1, call_id="call_0").text
+    items = [seen_result("call_0", text), seen_call("call_0", "skill_load", {"name": "tea"})]
+    assert conversations.call("skill_load", {"name": "tea"}, key=1, items=items, call_id="call_0").text == text
+
+
+def test_a_file_that_was_read_and_then_changed_is_still_active_after_a_restart(machine: Machine) -> None:
+    shelf = shelf_with_skills(machine)
+    arguments = {"uri": "skill://narrow"}
+    seen = [
+        seen_call("c1", "skill_read", arguments),
+        seen_result("c1", shelf.session().call("skill_read", arguments).text),
+    ]
+    write_skill(machine.home / ".agents/skills", "narrow", NARROW + "And write nothing.\n")
+    assert Conversations(machine.shelf()).session_for(items=seen).active == ("narrow",)
+
+
+def test_memory_none_repeats_every_text_and_keeps_conversations_apart(machine: Machine) -> None:
+    conversations = Conversations(shelf_with_skills(machine, "tea"), memory="none", policy=POLICY)
+    one, two = Chat(conversations, "One."), Chat(conversations, "Two.")
+    assert one.load("narrow", "c1") == one.load("narrow", "c2")
+    two.load("tea", "c1")
+    assert (one.verdict(), two.verdict()) == ("deny", "allow")
+    with pytest.raises(ConfigurationError, match="only a session remembers"):
+        Conversations(machine.shelf(), memory="session")
+
+
+def test_conversations_that_are_given_take_no_options(machine: Machine) -> None:
+    conversations = Conversations(shelf_with_skills(machine))
+    with pytest.raises(ConfigurationError, match="options already: policy"):
+        conversations_of(conversations, policy="read-only")
+
+
+def test_a_turn_stays_one_conversation_when_the_result_of_another_tool_comes_first(machine: Machine) -> None:
+    conversations = Conversations(shelf_with_skills(machine, "tea"), policy=POLICY)
+    names = {"c1": "narrow", "c3": "tea"}
+    calls = [seen_call(number, "skill_load", {"name": name}) for number, name in names.items()]
+    items = [*seen_text("user", "Go."), calls[0], seen_call("c2", "Read", {}), calls[1]]
+    texts = [conversations.call("skill_load", {"name": "narrow"}, items=items, call_id="c1").text]
+    items.append(seen_result("c2", "read"))
+
+    assert conversations.session_for(items=items).decide("Bash", {"command": "ls"}).verdict == "deny"
+    texts.append(conversations.call("skill_load", {"name": "tea"}, items=items, call_id="c3").text)
+    items += [seen_result(number, text) for number, text in zip(names, texts, strict=True)]
+    assert conversations.session_for(items=items).active == ("narrow", "tea")

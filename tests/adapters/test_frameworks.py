@@ -68,7 +68,9 @@ def test_every_conversation_of_one_agent_gets_the_text(
     assert second.results == first.results
     assert all("You are helpful." in heard.system for heard in model.heard)
     assert all(heard.system.count("<name>tea</name>") == 1 for heard in model.heard)
-    assert all(heard.tools["skill_load"]["properties"]["name"]["enum"] == ["tea"] for heard in model.heard)
+    # Functions of agent-framework are listed once, so they name no skills: there may be others later.
+    named = [["tea"]] if not functions or "adk" in type(agent).__name__.lower() else [None]
+    assert [heard.tools["skill_load"]["properties"]["name"].get("enum") for heard in model.heard] == named * 4
     assert agent.session_for("one") is not agent.session_for("two")
     assert "".join(agent.pieces()) == ("done" if stream else "")
 

@@ -6,11 +6,12 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from skillshelf.catalog.document import parse
 from skillshelf.catalog.load import SKILL_FILE, digest_of, parse_address
 from skillshelf.core.limits import CONVERSATION_IDLE_SECONDS, CONVERSATIONS_KEPT
 from skillshelf.core.text import path_text
@@ -29,6 +30,7 @@ __all__ = [
     "Target",
     "conversations_of",
     "marks_of",
+    "own_conversations",
     "seen_call",
     "seen_result",
     "seen_text",
@@ -97,11 +99,13 @@ class _Kept:
         answers = [item for item in rest if item.kind == "result"]
         if not self.given:
             return self.run is None
-        if answers:
-            seen = {item.id for item in answers} | {_digest(item.text) for item in answers}
-            return all(entry in seen for entry in self.given)
-        # The same turn: another of its calls. A call that was answered before is of another conversation.
-        return self.run is None and call_id not in self.given and all(item.kind == "call" for item in rest)
+        seen = {item.id for item in answers} | {_digest(item.text) for item in answers}
+        if answers and all(entry in seen for entry in self.given):
+            return True
+        # The same turn: another of its calls, with results of others. A call that was answered before is of another
+        # conversation.
+        same_turn = all(item.kind == ("result" if answers else "call") for item in rest)
+        return same_turn and self.run is None and call_id not in self.given
 
 
 class Conversations:
@@ -125,6 +129,10 @@ class Conversations:
     ) -> None:
         if isinstance(target, Session) and options:
             raise ConfigurationError(f"a session has its options already: {', '.join(sorted(options))}")
+        if options.get("memory", "none") not in ("messages", "none"):
+            raise ConfigurationError(
+                "memory of conversations is `messages` or `none`: only a session remembers by itself"
+            )
         self.prefix = prefix
         self._shelf = target if isinstance(target, Shelf) else None
         self._only = target if isinstance(target, Session) else None
@@ -239,10 +247,16 @@ class Conversations:
             return self.tools(session)
 
     def fixed_tools(self) -> list[Tool]:
-        """Return the tools for a framework that takes a list once: the current ones, or else those of the profile."""
-        if (current := self.current_tools()) or self._shelf is None:
-            return current
-        return [tool._replace(name=self.prefix + tool.name) for tool in fixed_tools(self._shelf.profile)]
+        """Return the tools for a framework that takes a list once: without the names of skills, which may change.
+
+        They are the current ones, or else those of the profile.
+        """
+        target = self._only or self._shelf
+        assert target is not None
+        fixed = {self.prefix + tool.name: tool for tool in fixed_tools(target.profile)}
+        if current := self.current_tools():
+            return [tool._replace(input_schema=fixed[tool.name].input_schema) for tool in current]
+        return [tool._replace(name=name) for name, tool in fixed.items()]
 
     def tool_name(self, name: str) -> str:
         """Return the name of a tool without the prefix."""
@@ -370,14 +384,14 @@ class Conversations:
             if kept.session is None:
                 assert self._shelf is not None
                 try:
-                    kept.session = self._shelf.session(**{**self._options, "memory": "messages"})
+                    kept.session = self._shelf.session(**{"memory": "messages", **self._options})
                 except BaseException:
                     with self._lock:
                         self._remove(kept)
                     raise
             new = [item for item in items or () if item.kind == "result" and _digest(item.text) not in kept.known]
             if new:
-                _resume(kept.session, new, _calls(items or (), self.prefix))
+                _resume(kept.session, _with_calls(new, items or (), self.prefix))
                 kept.known |= {_digest(item.text) for item in new}
             return kept.session
 
@@ -440,10 +454,8 @@ _attaching = threading.Lock()
 
 def conversations_of(target: Target, **options: Any) -> Conversations:
     """Return the conversations of a target with these options; those of a shelf live as long as the shelf."""
-    if isinstance(target, Conversations):
-        return target
-    if isinstance(target, Session):
-        return Conversations(target, **options)
+    if not isinstance(target, Shelf):
+        return own_conversations(target, **options)
     with _attaching:
         attached: Any = target.attachments.setdefault(_ATTACHED, [])
         for known, conversations in attached:
@@ -451,6 +463,15 @@ def conversations_of(target: Target, **options: Any) -> Conversations:
                 return conversations  # type: ignore[no-any-return]
         attached.append((options, Conversations(target, **options)))
         return attached[-1][1]  # type: ignore[no-any-return]
+
+
+def own_conversations(target: Target, **options: Any) -> Conversations:
+    """Return new conversations of a target with these options; conversations that are given have theirs already."""
+    if not isinstance(target, Conversations):
+        return Conversations(target, **options)
+    if options:
+        raise ConfigurationError(f"conversations have their options already: {', '.join(sorted(options))}")
+    return target
 
 
 ToolT = TypeVar("ToolT")
@@ -487,8 +508,26 @@ def _digest(text: str) -> str:
 def visible_digests(items: Sequence[SeenItem] | None) -> set[str]:
     """Return the digests of the results that a model sees with these items."""
     # A result whose call was trimmed away is not sent to the model.
-    calls = {item.id for item in items or () if item.kind == "call"}
-    return {_digest(item.text) for item in items or () if item.kind == "result" and item.id in calls}
+    return {_digest(result.text) for result, call in _pairs(items or ()) if call is not None}
+
+
+def _pairs(items: Iterable[SeenItem]) -> Iterator[tuple[SeenItem, SeenItem | None]]:
+    """Return each result with the call that it answers; None if that is not there.
+
+    Ids may come again in a later turn, and some services have none: a result answers the oldest call of its id, and of
+    its tool where it names one, that has no result yet.
+    """
+    waiting: dict[str, list[SeenItem]] = {}
+    for item in items:
+        calls = waiting.setdefault(item.id, [])
+        if item.kind == "call":
+            calls.append(item)
+        elif item.kind == "result":
+            named = [call for call in calls if item.name in ("", call.name)]
+            call = next(iter(named or (calls if item.id else ())), None)
+            if call is not None:
+                calls.remove(call)
+            yield item, call
 
 
 def _joined(items: Sequence[SeenItem] | None, since: Sequence[SeenItem] | None) -> Sequence[SeenItem] | None:
@@ -526,13 +565,21 @@ _HEADS = (
 )
 
 
-def _calls(items: Iterable[SeenItem], prefix: str) -> dict[str, SeenItem]:
-    return {item.id: item._replace(name=item.name.removeprefix(prefix)) for item in items if item.kind == "call"}
+def _with_calls(
+    results: Iterable[SeenItem], items: Iterable[SeenItem], prefix: str
+) -> list[tuple[SeenItem, SeenItem | None]]:
+    """Return results with the calls that they answer among the items, without the prefix of their tools."""
+    wanted = {id(item) for item in results}
+    return [
+        (result, call and call._replace(name=call.name.removeprefix(prefix)))
+        for result, call in _pairs(items)
+        if id(result) in wanted
+    ]
 
 
-def _resume(session: Session, results: Iterable[SeenItem], calls: Mapping[str, SeenItem]) -> None:
+def _resume(session: Session, results: Iterable[tuple[SeenItem, SeenItem | None]]) -> None:
     """Make the skills active whose texts are among the results, so that a new session never allows more tools."""
-    paths = {path for item in results if (path := _skill_path(session, item, calls.get(item.id)))}
+    paths = {path for result, call in results if (path := _skill_path(session, result, call))}
     for path in sorted(paths - set(session.snapshot()["active"])):
         try:
             session.resume(path)
@@ -560,7 +607,7 @@ def _skill_path(session: Session, result: SeenItem, call: SeenItem | None) -> st
 
 
 def _path_by_call(session: Session, text: str, what: str, arguments: str) -> str | None:
-    """Return the path of a skill whose text has no head of its own: by the call, if the text is the same today."""
+    """Return the path of a skill whose text has no head of its own: by the call, if text or file is the same."""
     try:
         given = json.loads(arguments)
         if what == "skill_read":
@@ -571,10 +618,17 @@ def _path_by_call(session: Session, text: str, what: str, arguments: str) -> str
         if not name:
             return None
         loaded = session.shelf.load(name)
-        whole = render(loaded, session.profile, str(given.get("args") or ""), root=session.shelf.project_root).text
+        arguments = str(given.get("args") or "")
+        whole = render(loaded, session.profile, arguments, root=session.shelf.project_root).text
     except (SkillError, ValueError, AttributeError):
         return None
-    return loaded.skill.path if text in (whole, loaded.content) or _in_envelope(text, whole) else None
+    same = text in (whole, loaded.content) or _in_envelope(text, whole)
+    return loaded.skill.path if same or (what == "skill_read" and _is_file_of(text, loaded.skill.name)) else None
+
+
+def _is_file_of(text: str, name: str) -> bool:
+    """Return True for a SKILL.md of this name, also an earlier version of the file."""
+    return parse(text.encode("utf-8", "replace"), whole=True).fields.get("name") == name
 
 
 def _in_envelope(text: str, whole: str) -> bool:

@@ -16,6 +16,7 @@ from skillshelf.adapters.conversations import (
     ConversationTools,
     SeenItem,
     marks_of,
+    own_conversations,
     seen_call,
     seen_result,
     seen_text,
@@ -114,28 +115,32 @@ class SkillTaskTool(BaseTool):
 
 
 def skill_tools(target: Shelf | Session | Conversations, **options: Any) -> ConversationTools[BaseTool]:
-    """Return the current tools, for `bind_tools` or an agent.
+    """Return the tools, for `bind_tools` or an agent; without a skill those of the profile, for skills to come.
 
     With a shelf each conversation has a session of its own, and `options` are those of `shelf.session`; a session is
     one conversation. `prefix` is put before the names of the tools. Called outside a graph, a tool sees no messages
     and always sends the text.
     """
-    conversations = target if isinstance(target, Conversations) else Conversations(target, **options)
-    tools = [LangChainSkillTool(conversations, tool) for tool in conversations.current_tools()]
+    conversations = own_conversations(target, **options)
+    tools = [LangChainSkillTool(conversations, tool) for tool in conversations.fixed_tools()]
     return ConversationTools(tools, lambda run: session_for(run, conversations))
 
 
-def session_for(run: Any, target: Shelf | Session | Conversations | None = None) -> Session:
+def session_for(run: Any, target: Session | Conversations | None = None) -> Session:
     """Return the session of a conversation: of the runtime of a tool, a thread id, a config or a list of messages.
 
-    The runtime of a tool knows the other tools, and they their skills; anything else needs the target.
+    The runtime of a tool knows the other tools, and they their skills; anything else needs the target, or `session_for`
+    of what `skill_tools` or `SkillMiddleware` returned.
     """
     if target is None:
         found = [tool for tool in getattr(run, "tools", ()) if isinstance(tool, LangChainSkillTool)]
         if not found:
             raise ConfigurationError("this run has no skill tools; name the target")
         target = found[0].conversations
-    conversations = target if isinstance(target, Conversations) else Conversations(target)
+    if isinstance(target, Shelf):
+        # Two agents with one shelf have conversations of their own, which may have the same thread ids.
+        raise ConfigurationError("a shelf may have several agents; use `session_for` of the middleware or of the tools")
+    conversations = own_conversations(target)
     if isinstance(run, str):
         return conversations.session_for(key=(run, ""))
     if isinstance(run, Mapping):
@@ -155,7 +160,7 @@ class SkillMiddleware(AgentMiddleware):  # type: ignore[misc, type-arg, unused-i
         if AgentMiddleware is object:
             raise ConfigurationError("SkillMiddleware needs the package langchain: pip install 'skillshelf[langchain]'")
         super().__init__()
-        self.conversations = target if isinstance(target, Conversations) else Conversations(target, **options)
+        self.conversations = own_conversations(target, **options)
         self._requests = _Requests()
         self.tools = [
             LangChainSkillTool(self.conversations, tool, self._requests) for tool in self.conversations.fixed_tools()

@@ -17,6 +17,7 @@ from skillshelf.adapters.conversations import (
     conversations_of,
     seen_call,
     seen_result,
+    visible_digests,
 )
 from skillshelf.adapters.json_tools import Start, arguments_in, run_task, seen_items
 from skillshelf.adapters.json_tools import task_tool as task_schema
@@ -37,7 +38,7 @@ def skill_instructions(
     conversations = conversations_of(target, **options)
 
     async def compose(context: RunContextWrapper[Any], agent: Agent[Any]) -> str:
-        return await asyncio.to_thread(conversations.system_prompt, base, **_run_of(context).conversation())
+        return await asyncio.to_thread(conversations.system_prompt, base, **_started(context, agent).conversation())
 
     return compose
 
@@ -53,10 +54,11 @@ def skill_tools(target: Target, **options: Any) -> ConversationTools[FunctionToo
     return ConversationTools(tools, lambda run: session_for(run, conversations))
 
 
-def session_for(run: Any, target: Target | None = None) -> Session:
+def session_for(run: Any, target: Target | None = None, **options: Any) -> Session:
     """Return the session of a conversation: of a run context, or of a list of input items.
 
-    The context of a tool call knows its agent, and the agent its skills; anything else needs the target.
+    The context of a tool call knows its agent, and the agent its skills; anything else needs the target, and a shelf
+    the same options as `skill_tools`.
     """
     if target is None:
         tools = getattr(getattr(run, "agent", None), "tools", ())
@@ -66,7 +68,7 @@ def session_for(run: Any, target: Target | None = None) -> Session:
         target = found[0]
     of_context = isinstance(run, RunContextWrapper)
     conversation = _run_of(run).conversation() if of_context else {"items": seen_items(run)}
-    return conversations_of(target).session_for(**conversation)
+    return conversations_of(target, **options).session_for(**conversation)
 
 
 def task_tool(session: Session, start: Start) -> FunctionTool:
@@ -84,28 +86,65 @@ class _Run:
 
     def __init__(self, given: tuple[SeenItem, ...]) -> None:
         self.given = given
-        self.since: list[SeenItem] = []
+        self._since: list[tuple[SeenItem, object]] = []
 
     def conversation(self) -> dict[str, Any]:
         """Return what identifies the conversation of this run."""
-        return {"run": self, "items": self.given, "since": list(self.since)}
+        return {"run": self, "items": self.given, "since": [item for item, _ in self._since]}
+
+    def add(self, agent: object, *items: SeenItem) -> None:
+        """Note a call of an agent, and its result."""
+        self._since += [(item, agent) for item in items]
+
+    def visible(self, agent: Any) -> set[str]:
+        """Return the digests of the results that the model of an agent sees.
+
+        Where agents hand over to each other, what is left of earlier results cannot be seen.
+        """
+        stays = agent is not None and not getattr(agent, "handoffs", ())
+        return visible_digests([*self.given, *(item for item, other in self._since if stays and other is agent)])
 
 
-_runs: dict[int, tuple[weakref.ref[Any], dict[tuple[SeenItem, ...], _Run]]] = {}
+class _RunsOfUsage:
+    """The runs that share one `usage`: a run, and those of the agents that it uses as tools."""
+
+    def __init__(self, usage: Any, forget: Callable[[Any], object]) -> None:
+        self.usage = weakref.ref(usage, forget)
+        self.runs: dict[tuple[tuple[SeenItem, ...], object], _Run] = {}
+        # Each run has one context for its agents, and tools are given copies of it: the agent leads from one to the
+        # other. The input alone does not, since a model can hand on what it was given to the letter.
+        self.names: weakref.WeakKeyDictionary[RunContextWrapper[Any], object] = weakref.WeakKeyDictionary()
+        self.by_agent: dict[tuple[tuple[SeenItem, ...], int], object] = {}
+
+
+_runs: dict[int, _RunsOfUsage] = {}
 _finding = threading.Lock()
 
 
-def _run_of(context: RunContextWrapper[Any]) -> _Run:
-    """Return the run of a context.
-
-    All contexts of one run, and of the agents that it uses as tools, share one `usage`; the input tells them apart.
-    """
-    given, number = tuple(seen_items(context.turn_input)), id(context.usage)
+def _started(context: RunContextWrapper[Any], agent: object) -> _Run:
+    """Return the run of a context that the SDK made for the run itself, before a request of an agent."""
+    given = tuple(seen_items(context.turn_input))
     with _finding:
-        known = _runs.get(number)
-        if known is None or known[0]() is not context.usage:
-            known = _runs[number] = weakref.ref(context.usage, lambda _: _runs.pop(number, None)), {}
-        return known[1].setdefault(given, _Run(given))
+        known = _runs_with(context)
+        name = known.by_agent[given, id(agent)] = known.names.setdefault(context, object())
+        return known.runs.setdefault((given, name), _Run(given))
+
+
+def _run_of(context: RunContextWrapper[Any]) -> _Run:
+    """Return the run of a context that a tool or a hook is given."""
+    given = tuple(seen_items(context.turn_input))
+    with _finding:
+        known = _runs_with(context)
+        name = known.by_agent.get((given, id(getattr(context, "agent", None)))) or known.names.get(context)
+        return known.runs.setdefault((given, name), _Run(given))
+
+
+def _runs_with(context: RunContextWrapper[Any]) -> _RunsOfUsage:
+    number = id(context.usage)
+    known = _runs.get(number)
+    if known is None or known.usage() is not context.usage:
+        known = _runs[number] = _RunsOfUsage(context.usage, lambda _: _runs.pop(number, None))
+    return known
 
 
 class _SkillFunctionTool(FunctionTool):
@@ -123,16 +162,22 @@ def _function(conversations: Conversations, tool: Tool) -> FunctionTool:
         if arguments is None:
             return "Error: the arguments are not a JSON object; send them again"
         number, run = context.tool_call_id, _run_of(context)
-        seen = frozenset[str]() if _is_filtered(context) else None
+        seen = set[str]() if _is_filtered(context) else run.visible(context.agent)
         result = await conversations.acall(tool.name, arguments, call_id=number, visible=seen, **run.conversation())
-        run.since += [seen_call(number, tool.name, arguments), seen_result(number, result.text)]
+        run.add(context.agent, seen_call(number, tool.name, arguments), seen_result(number, result.text))
         return result.text
 
     async def is_offered(context: RunContextWrapper[Any], agent: Any) -> bool:
+        _started(context, agent)
         current = await asyncio.to_thread(conversations.current_tools)
-        return any(one.name == tool.name for one in current)
+        for one in current:
+            if one.name == tool.name:
+                # The SDK looks at these after it asked: they name the skills that there are now.
+                made.description, made.params_json_schema = one.description, dict(one.input_schema)
+                return True
+        return False
 
-    function = _SkillFunctionTool(
+    made = _SkillFunctionTool(
         tool.name,
         tool.description,
         dict(tool.input_schema),
@@ -141,8 +186,8 @@ def _function(conversations: Conversations, tool: Tool) -> FunctionTool:
         strict_json_schema=False,
         is_enabled=is_offered,
     )
-    _CONVERSATIONS[function] = conversations
-    return function
+    _CONVERSATIONS[made] = conversations
+    return made
 
 
 def _is_filtered(context: ToolContext[Any]) -> bool:

@@ -17,7 +17,14 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
 
-from skillshelf.adapters.conversations import Conversations, SeenItem, seen_call, seen_result, seen_text
+from skillshelf.adapters.conversations import (
+    Conversations,
+    SeenItem,
+    own_conversations,
+    seen_call,
+    seen_result,
+    seen_text,
+)
 from skillshelf.adapters.json_tools import Start, run_task
 from skillshelf.adapters.json_tools import task_tool as task_schema
 from skillshelf.session.session import Session
@@ -46,9 +53,7 @@ class SkillToolset(FunctionToolset[Any]):
         super().__init__(id=id)
         self._compose = instructions
         self._run: str | None = None
-        self.conversations = (
-            target if isinstance(target, Conversations) else Conversations(target, prefix=prefix, **options)
-        )
+        self.conversations = own_conversations(target, **({"prefix": prefix} if prefix else {}), **options)
         # Only where the program holds the session itself.
         self.session = target if isinstance(target, Session) else None
 
