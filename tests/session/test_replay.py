@@ -813,3 +813,10 @@ def test_a_skill_that_a_host_reads_where_reading_is_loading_replays_equal(machin
         session.call("read", {"path": "skill://deploy"})
 
     assert again(machine, path).differences == ()
+
+
+def test_the_name_of_a_tool_that_cannot_be_encoded_is_recorded_as_it_is_answered(machine: Machine) -> None:
+    prepare(machine)
+    path, _ = recorded(machine, lambda session: session.call("\ud800", {}))
+
+    assert again(machine, path).differences == ()

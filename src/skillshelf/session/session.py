@@ -238,6 +238,7 @@ class Session:
         `visible` are the digests of the tool results that the model still sees; they count if the session was opened
         with `memory="messages"`.
         """
+        tool = clean(tool)
         given = {key: clean(value) for key, value in arguments.items()} if isinstance(arguments, Mapping) else {}
         recorded = given if arguments is None or isinstance(arguments, Mapping) else arguments
         started = time.perf_counter()
