@@ -77,7 +77,8 @@ def test_one_invalid_skill_does_not_end_a_pool_of_processes(tmp_path: Path) -> N
     (tmp_path / "empty").mkdir()
     outcomes: dict[str, str] = {}
 
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+    # Forked: a spawned pool leaves a process that tracks its resources until the tests end.
+    with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
         for name in ("bad", "worse", "empty", "good", "nowhere"):
             try:
                 outcomes[name] = pool.submit(validated, str(tmp_path / name)).result(60)

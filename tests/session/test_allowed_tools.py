@@ -53,7 +53,7 @@ def test_two_active_skills_leave_what_both_allow(
     assert session.effective_allowed_tools == effective
 
 
-@pytest.mark.parametrize("value", ["Ba*", "Bash(git * log)", "**", "Read(src/**)"])
+@pytest.mark.parametrize("value", ["Ba*", "Bash(git * log)", "**", "Read(src/**)", "Bash (npm *)"])
 def test_an_entry_that_is_no_pattern_allows_nothing_and_is_said(machine: Machine, value: str) -> None:
     path = put(machine.repo / ".agents/skills", "one", f"allowed-tools: ['{value}', Read]\n")
     events: list[Any] = []

@@ -232,26 +232,42 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.req("K-10")
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("answer", [True, "remember"])
-def test_after_any_change_of_a_file_the_user_is_asked_again(machine: Machine, change: str, answer: Any) -> None:
+def test_after_any_change_of_a_file_the_user_is_asked_again(machine: Machine, change: str) -> None:
     folder = put(machine.repo / ".agents/skills")
     questions: list[Any] = []
 
     def confirm(*question: str) -> Any:
         questions.append(question)
-        return answer
+        return "remember"
 
     session = machine.shelf(trust="ask").session(confirm=confirm)
     for _ in range(3):
         assert session.call("skill_load", {"name": NAME}).ok
     assert len(questions) == 1
-    assert can_load(machine) is (answer == "remember")
+    assert can_load(machine)
 
     CHANGES[change](folder)
 
     assert not can_load(machine)
     assert session.call("skill_load", {"name": NAME}).ok
     assert len(questions) == 2
+
+
+@pytest.mark.req("K-10")
+def test_a_plain_yes_counts_once_and_is_not_kept(machine: Machine) -> None:
+    put(machine.repo / ".agents/skills")
+    questions: list[Any] = []
+
+    def confirm(*question: str) -> bool:
+        questions.append(question)
+        return True
+
+    session = machine.shelf(trust="ask").session(confirm=confirm)
+
+    assert [session.call("skill_load", {"name": NAME}).ok for _ in range(2)] == [True, True]
+
+    assert len(questions) == 2
+    assert not can_load(machine)
 
 
 @pytest.mark.req("K-10")
@@ -540,9 +556,9 @@ def test_a_yes_to_a_skill_whose_file_is_a_link_ends_when_what_it_leads_to_change
     (folder / "SKILL.md").symlink_to(target)
     questions: list[str] = []
 
-    def confirm(tool: str, name: str, reason: str) -> bool:
+    def confirm(tool: str, name: str, reason: str) -> Any:
         questions.append(reason)
-        return True
+        return "remember"
 
     session = machine.shelf(trust="ask").session(confirm=confirm)
     for text in ("One.", "Other text.", None):

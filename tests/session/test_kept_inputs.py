@@ -305,3 +305,28 @@ def test_a_document_that_is_not_what_it_should_be_is_said_in_one_line(
 
     assert words in difference.detail
     assert "\n" not in difference.detail
+
+
+@pytest.mark.req("K-59", "M-61")
+def test_a_rejected_file_is_still_known_by_its_own_name(machine: Machine, tmp_path: Path) -> None:
+    file = put(machine.repo / ".agents/skills", "deploy")
+    file.parent.rename(file.parent.with_name("other"))
+    with machine.shelf("strict").session(journal=machine.base / "run.jsonl", keep=True) as session:
+        result = session.call("skill_load", {"name": "deploy"})
+    assert result.error is not None
+    assert result.error.code == "failed"
+
+    assert replayed(elsewhere(machine, tmp_path)).differences == ()
+
+
+@pytest.mark.req("K-59")
+def test_the_project_that_a_user_is_told_to_trust_is_the_one_of_that_day(machine: Machine, tmp_path: Path) -> None:
+    put(machine.repo / ".agents/skills", "deploy")
+    below = machine.repo / "below"
+    below.mkdir()
+    shelf = skillshelf.open_shelf(below, home=machine.home, env={}, trust="ask")
+    policy = {"allow": [{"tool": "skill_load", "skill_name": "deploy"}]}
+    with shelf.session(journal=machine.base / "run.jsonl", keep=True, policy=policy) as session:
+        assert str(below) not in session.call("skill_load", {"name": "deploy"}).text
+
+    assert replayed(elsewhere(machine, tmp_path)).differences == ()

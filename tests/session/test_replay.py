@@ -690,3 +690,113 @@ def test_the_command_exits_with_1_and_shows_the_difference(machine: Machine) -> 
     assert [line.split()[0] for line in lines[2:]] == ["digest", "journal", "here"]
     Draft202012Validator(SCHEMAS["log-replay"]).validate(json.loads(form.stdout))
     assert machine.run("log", "replay", str(machine.base / "nothing")).returncode == 3
+
+
+# Calls that are repeated as they were made ---------------------------------------------------------
+
+
+@pytest.mark.req("K-59")
+@pytest.mark.parametrize("given", [[], "", 0, False, [1], {"name": 10**30}, {"name": "review", "offset": 10**30}])
+def test_arguments_that_are_no_object_or_too_large_are_recorded_as_they_were_given(
+    machine: Machine, given: object
+) -> None:
+    prepare(machine)
+    path, _ = recorded(machine, lambda session: session.call("skill_load", given))
+
+    assert again(machine, path).differences == ()
+
+
+@pytest.mark.req("K-59")
+def test_a_skill_that_a_host_passes_on_twice_replays_equal(machine: Machine) -> None:
+    prepare(machine)
+
+    def act(session: Session) -> None:
+        session.load("deploy", for_model=True)
+        session.load("deploy", for_model=True)
+        assert not session.call("skill_load", {"name": "deploy"}).data["already_loaded"]
+        session.load("deploy", for_model=True)
+
+    path, _ = recorded(machine, act)
+
+    assert again(machine, path).differences == ()
+
+
+@pytest.mark.req("K-59", "C-50")
+def test_a_file_of_one_of_two_skills_of_a_name_that_a_host_reads_replays_equal(machine: Machine) -> None:
+    files = [put(base / ".agents/skills", "twin") for base in (machine.home, machine.repo)]
+    path = machine.base / "run.jsonl"
+    with machine.shelf("codelia").session(journal=path) as session:
+        for file in files:
+            for uri in ("skill://twin", "skill://twin/SKILL.md", "skill://twin/scripts/hello.sh"):
+                session.read(uri, path=str(file), for_model=True)
+                session.read(uri, path=str(file))
+
+    assert again(machine, path).differences == ()
+
+
+@pytest.mark.req("K-59", "C-50")
+def test_one_of_two_active_skills_of_a_name_is_deactivated_alone(machine: Machine) -> None:
+    files = [put(base / ".agents/skills", "twin") for base in (machine.home, machine.repo)]
+    path = machine.base / "run.jsonl"
+    with machine.shelf("codelia").session(journal=path) as session:
+        for file in files:
+            session.call("skill_load", {"path": str(file)})
+        session.deactivate("twin", path=str(files[1]))
+        assert session.snapshot()["active"] == [str(files[0])]
+
+    found = again(machine, path)
+
+    assert found.differences == ()
+    assert found.state.active == (str(files[0]),)
+
+
+@pytest.mark.req("K-59")
+def test_a_call_with_an_absolute_path_is_repeated_where_the_project_moved_to(machine: Machine) -> None:
+    folder = put(machine.repo / ".agents/skills", "deploy").parent
+    path = machine.base / "run.jsonl"
+    with machine.shelf().session(journal=path) as session:
+        assert session.call("skill_load", {"path": str(folder)}).ok
+        session.call("skill_load", {"path": str(folder / "nothing")})
+        session.deactivate("deploy")
+        session.resume(str(folder / "SKILL.md"))
+    machine.repo.rename(machine.base / "moved")
+
+    assert again(machine, path, cwd=machine.base / "moved").differences == ()
+
+
+@pytest.mark.req("K-59")
+def test_the_order_of_the_parameters_in_an_envelope_is_no_difference(machine: Machine) -> None:
+    put(machine.repo / "skills", "deploy")
+    path = machine.base / "run.jsonl"
+    with machine.shelf("mycodeagent").session(journal=path) as session:
+        assert session.call("Skill", {"name": "deploy", "args": "now"}).ok
+        session.call("Skill", {"name": {"z": 1, "a": 2}})
+
+    assert again(machine, path).differences == ()
+
+
+@pytest.mark.req("K-59")
+def test_a_warning_of_a_host_is_taken_from_the_journal(machine: Machine) -> None:
+    prepare(machine)
+    path, _ = recorded(machine, lambda session: session.warn("budget", "the answer was expensive"))
+
+    assert again(machine, path).differences == ()
+
+
+@pytest.mark.req("K-59")
+def test_approvals_that_could_not_be_read_are_warned_of_again(machine: Machine) -> None:
+    prepare(machine)
+    file = machine.home / ".local/state/skillshelf/approvals.json"
+    file.parent.mkdir(parents=True)
+    file.write_text("{broken")
+
+    def act(session: Session) -> None:
+        session.tools()
+        session.decide("skill_load", {"name": "stranger"})
+        session.call("skill_load", {"name": "stranger"})
+
+    path, _ = recorded(machine, act)
+
+    assert '"kind":"approvals"' in path.read_text()
+    file.unlink()
+    assert again(machine, path).differences == ()

@@ -270,6 +270,34 @@ def test_a_cut_version_does_not_count_as_loaded_and_offset_0_gives_any_text_agai
     assert "offset" not in again.data
 
 
+def test_the_rest_of_a_text_with_arguments_is_asked_for_with_the_same_arguments(machine: Machine) -> None:
+    put(machine, "deploy", body="".join(f"{number} $ARGUMENTS\n" for number in range(30_000)))
+    put(machine, "short", body="On $ARGUMENTS.")
+    session = machine.shelf().session()
+    first = session.call("skill_load", {"name": "deploy", "args": "stage"})
+    short = [session.call("skill_load", {"name": "short", "args": "stage"}) for _ in range(2)]
+
+    assert f"skill_load with offset={first.data['next_offset']} and the same args]" in first.text
+    assert "skill_load with offset=0 and the same args." in short[1].text
+    assert "same args" not in session.call("skill_load", {"name": "deploy"}).text
+
+
+def test_a_page_of_a_file_that_changed_after_the_page_before_is_refused(machine: Machine) -> None:
+    file = put(machine, "deploy", "codelia", body="x" * 60_000)
+    session = machine.shelf("codelia").session()
+    first = load(session)
+    file.write_text(file.read_text().replace("xxxx", "y", 1))
+    rest = {"name": "deploy", "offset": first.data["next_offset"]}
+    refused = session.call("skill_load", rest)
+    again = session.call("skill_load", {"name": "deploy", "offset": 0})
+
+    assert refused.error is not None
+    assert refused.error.code == "invalid_params"
+    assert "changed since its beginning was sent; load it again with offset=0" in refused.text
+    assert "yxxx" in again.text
+    assert session.call("skill_load", {"name": "deploy", "offset": again.data["next_offset"]}).ok
+
+
 @pytest.mark.parametrize("offset", [-1, 10_000_000, "0", 1.5, True])
 def test_an_offset_is_a_place_in_the_text(machine: Machine, offset: Any) -> None:
     put(machine, "deploy")

@@ -571,7 +571,7 @@ def _path_by_call(session: Session, text: str, what: str, arguments: str) -> str
         if not name:
             return None
         loaded = session.shelf.load(name)
-        whole = render(loaded, session.profile, str(given.get("args") or "")).text
+        whole = render(loaded, session.profile, str(given.get("args") or ""), root=session.shelf.project_root).text
     except (SkillError, ValueError, AttributeError):
         return None
     return loaded.skill.path if text in (whole, loaded.content) or _in_envelope(text, whole) else None

@@ -52,6 +52,9 @@ class SkillCatalogUpdated(NamedTuple):
 ANSWER_CUT = "answer-cut"
 """The kind of a warning about an incomplete answer."""
 
+MORE_WARNINGS = "more-warnings"
+"""The kind of a warning that stands for those of a catalog that are not listed."""
+
 
 class SkillWarning(NamedTuple):
     """A warning for the user: a name collision with both candidates, or an invalid skill."""
@@ -80,6 +83,7 @@ class ToolStarted(NamedTuple):
     mode: Mode
     timeout_ms: int | None = None
     command: str | None = None
+    host: bool = False
 
 
 class PermissionDecided(NamedTuple):
@@ -311,6 +315,7 @@ MEMBERS: Mapping[str, str] = {
     "exit_code": "the exit status of a script; 0 for any other tool",
     "folder_digest": "in journals of 0.1: SHA-256 over all files below `scripts/`; `tree` replaces it",
     "frontmatter": "every field of the frontmatter, unknown ones included",
+    "host": "true if a host made the call and passes the text on to its model",
     "inputs": "SHA-256 of the document with the inputs, in the folder by the journal, if they are kept: the catalog "
     "and the configuration, or the results of reads and searches of a call",
     "key": "the field of the frontmatter",

@@ -105,6 +105,11 @@ class SentTexts:
         sent = self.skills.get(loaded.skill.path)
         return sent if sent and sent.in_context and sent.whole and sent.is_version(loaded, arguments) else None
 
+    def has_other_text(self, loaded: LoadedSkill) -> bool:
+        """Return True if another text of this skill is in the context, so that a page of this one does not fit it."""
+        sent = self.skills.get(loaded.skill.path)
+        return sent is not None and sent.in_context and sent.digest != loaded.digest
+
     def keep(self, loaded: LoadedSkill, arguments: str, text: str) -> str:
         """Keep the text of a version and return its reference, which is the same for the same version."""
         sent = self.skills.get(loaded.skill.path)
@@ -256,6 +261,7 @@ class Conversation:
             confirm,
             profile=shelf.profile,
             environment=shelf.environment,
+            project_root=lambda: shelf.project_root,
             recorder=self.recorder,
             effects=self.effects,
         )
@@ -293,11 +299,11 @@ class Conversation:
 
     @contextmanager
     def act(
-        self, tool: str, given: Mapping[str, Any], *, mode: "Mode", command: str | None = None
+        self, tool: str, given: Mapping[str, Any], *, mode: "Mode", command: str | None = None, host: bool = False
     ) -> Iterator[RunningCall]:
         """Record everything in the `with` block as one call of a tool."""
         self.require_open()
-        with self.recorder.act(tool, given, mode=mode, command=command) as act:
+        with self.recorder.act(tool, given, mode=mode, command=command, host=host) as act:
             yield act
 
     def resolve(
@@ -401,10 +407,12 @@ class Conversation:
         warnings = (*loaded.warnings, *rendered.warnings)
         self._warn(warnings if steps.text == "sent" else loaded.warnings)
         sent = None
+        if offset and self.sent.has_other_text(loaded):
+            raise ConfigurationError(f"{skill.name} changed since its beginning was sent; load it again with offset=0")
         if steps.text == "sent" and offset is None:
             sent = self._in_context(loaded, arguments, rendered.text)
         ref = sent.ref if sent else self._keep_text(steps, loaded, arguments, rendered.text)
-        part = page(rendered, loaded, ref or "", self.profile, offset or 0)
+        part = page(rendered, loaded, ref or "", self.profile, offset or 0, with_arguments=bool(arguments))
         if sent is None:
             self._record_load(loaded, warnings)
         if steps.text == "sent" and sent is None:
@@ -413,7 +421,7 @@ class Conversation:
         if ref is None:
             return UsedSkill(skill, loaded, warnings)
         if sent is not None:
-            result = reminder_result(loaded, ref, self.profile)
+            result = reminder_result(loaded, ref, self.profile, with_arguments=bool(arguments))
         else:
             result = load_result(loaded, part, ref, self.profile, root=self.shelf.project_root)
         return UsedSkill(skill, loaded, warnings, with_warnings(result, warnings))

@@ -22,7 +22,7 @@ from skillshelf.core.disk_writes import kept_content
 from skillshelf.core.environment import Environment
 from skillshelf.core.limits import KEPT_DOCUMENT_BYTES, RESOURCE_BYTES, SKILL_FILE_BYTES
 from skillshelf.core.validation import members_of, validate
-from skillshelf.core.values import Catalog, CatalogSkill
+from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, RejectedFile
 from skillshelf.errors import ConfigurationError, FileReadError, SkillError
 from skillshelf.session.effects import Effects, ShelfProtocol
 
@@ -57,8 +57,9 @@ class KeptInputError(SkillError):
 class ShelfInputs(NamedTuple):
     """The catalog of a session, and the part of its configuration that decides what a model gets.
 
-    `profile` is missing for one that is part of this program, `env` has only variables that the profile reads, and
-    `max_chars` is the budget with the variable of the profile.
+    `profile` is missing for one that is part of this program, `env` has only variables that the profile reads,
+    `max_chars` is the budget with the variable of the profile, and `rejected` has the names that rejected files give
+    themselves, by path.
     """
 
     version: int
@@ -69,6 +70,18 @@ class ShelfInputs(NamedTuple):
     settings: Settings
     max_chars: int
     catalog: Catalog
+    rejected: Mapping[str, str] = {}
+
+    def known_catalog(self) -> Catalog:
+        """Return the catalog with the names of rejected files."""
+        return self.catalog._replace(errors=tuple(map(self._error, self.catalog.errors)))
+
+    def _error(self, error: Diagnostic) -> Diagnostic:
+        if error.path not in self.rejected:
+            return error
+        known = RejectedFile(*error)
+        known.name = self.rejected[error.path]
+        return known
 
 
 class CallInputs(NamedTuple):
@@ -161,6 +174,7 @@ def shelf_inputs(shelf: ShelfProtocol) -> ShelfInputs:
         settings=Settings(**{name: getattr(settings, name) for name in (*_SETTINGS, *_BUDGETS)}),
         max_chars=shelf.settings_in_force.max_chars,
         catalog=shelf.catalog,
+        rejected={e.path: e.name for e in shelf.catalog.errors if isinstance(e, RejectedFile) and e.name is not None},
     )
 
 
@@ -249,7 +263,7 @@ class KeptShelf:
         self._kept = kept
         self._upcoming = upcoming
         inputs: ShelfInputs = kept.document(first, ShelfInputs)
-        self.catalog = inputs.catalog
+        self.catalog = inputs.known_catalog()
         self.profile = inputs.profile or find_profile(profile)
         self.environment = Environment(cwd, inputs.home, inputs.env)
         self.settings = inputs.settings
@@ -275,7 +289,7 @@ class KeptShelf:
         if digest is None:
             return False
         before = self.catalog
-        self.catalog = self._kept.document(digest, ShelfInputs).catalog
+        self.catalog = self._kept.document(digest, ShelfInputs).known_catalog()
         return before != self.catalog
 
 

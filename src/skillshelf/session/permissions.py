@@ -1,13 +1,13 @@
 """Permissions: decide by the rules, ask the user where they say so, remember answers and record decisions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf.catalog.build_context import hidden_by_author
 from skillshelf.catalog.tree import PROBLEMS, SkillTree
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import InvalidRule, PermissionRule, parse_rule
-from skillshelf.core.environment import Environment, find_repository
+from skillshelf.core.environment import Environment
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import PermissionDenied, SkillError
 from skillshelf.session.effects import Answer, Effects, RuleNotWritten
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from skillshelf.sandbox.run import Script
 
 __all__ = [
+    "APPROVALS_UNREADABLE",
     "NAMES_OF_TOOLS",
     "NOT_ASKED",
     "NOT_REMEMBERED",
     "NO_RULE",
     "SESSION_ONLY",
-    "UNUSABLE",
     "AnswerFailed",
     "Permissions",
 ]
@@ -59,6 +59,7 @@ class Permissions:
         *,
         profile: Profile,
         environment: Environment,
+        project_root: Callable[[], str],
         recorder: Recorder,
         effects: Effects,
     ) -> None:
@@ -68,6 +69,7 @@ class Permissions:
         """The skills that the user asked for, by real path, with their names."""
         self._profile = profile
         self._environment = environment
+        self._project_root = project_root
         self._recorder = recorder
         self._effects = effects
         self._answers: set[_Question] = set()
@@ -127,6 +129,7 @@ class Permissions:
         for kind, detail in self._warnings:
             name, where = (skill.name, skill.path) if skill else (None, None)
             self._recorder.record("skill_warning", kind=kind, detail=detail, name=name, path=where)
+            self._warned.add(detail)
         if decision.verdict != "allow":
             reason = decision.reason if by in ("disabled", "author") else f"may not be used: {decision.reason}"
             how = _how_to_allow(path, skill, by)
@@ -228,9 +231,9 @@ class Permissions:
             return _Answered(denied, "failed", tree.digest, error)
         if answer is not True and answer != "remember":
             return _Answered(Decision("deny", None, reason), "user", tree.digest)
-        self._answers.add(question)
         if answer is True:
             return self._allow(Decision("allow", None, reason), "user", skill, tree)
+        self._answers.add(question)
         self._remember(question, skill, tree)
         return self._allow(Decision("allow", None, "the user confirmed this for good"), "remembered", skill, tree)
 
@@ -255,7 +258,7 @@ class Permissions:
         try:
             return self._effects.approvals(self._environment, tool, skills)
         except SkillError as error:
-            self._warn_once(UNUSABLE, str(error))
+            self._warn_once(APPROVALS_UNREADABLE, str(error))
             return ()
 
     def _is_approved(self, question: "_Question", skill: CatalogSkill) -> bool:
@@ -291,7 +294,7 @@ class Permissions:
         rule = rule_without_effect(self.policy, self._names(tool), skill)
         if rule is None:
             return ""
-        folder = find_repository(self._environment.cwd, self._profile.markers) or self._environment.cwd
+        folder = self._project_root()
         self._warn_once(
             "rule-untrusted",
             f'`{rule}` counts for trusted skills only, and {skill.path} is not one; answer "remember" when you are '
@@ -300,15 +303,14 @@ class Permissions:
         return f" ({rule} counts for trusted skills only; to trust this project: skillshelf trust {folder})"
 
     def _warn_once(self, kind: str, detail: str) -> None:
-        if detail not in self._warned:
-            self._warned.add(detail)
+        if detail not in self._warned and (kind, detail) not in self._warnings:
             self._warnings.append((kind, detail))
 
 
+APPROVALS_UNREADABLE = "approvals"
 NOT_ASKED = "not-asked"
 NOT_REMEMBERED = "not-remembered"
 NO_RULE = "rule-not-written"
-UNUSABLE = "approvals"
 SESSION_ONLY = "the answer holds for this session only: "
 _NOBODY = "{}, and there is no way to ask the user"
 

@@ -37,7 +37,8 @@ __all__ = [
 ]
 
 
-_ENTRY = re.compile(r"(?:\([^()]*\)|[^\s,])+")
+# Parentheses after a blank belong to the word before them: `Bash (npm *)` must not be read as all of `Bash`.
+_ENTRY = re.compile(r"(?:[^\s,(]|\([^()]*\)|\()(?:\s*\([^()]*\)|[^\s,])*")
 # A star stands for all tools, or after `server__` for the tools of a server.
 _PATTERN = re.compile(r"(\*|[A-Za-z_][\w.-]*|[A-Za-z_][\w.-]*__[\w.-]*\*)(?:\(([^()]*)\))?")
 # Characters that let a shell do more than start one program with plain arguments.
@@ -164,8 +165,9 @@ def common(lists: Sequence[Sequence[ToolPattern]]) -> tuple[ToolPattern, ...]:
 Verdict = Literal["allow", "deny", "confirm"]
 PolicyName = Literal["default", "read-only", "full-auto"]
 Confirm = Callable[[str, str, str], "bool | Literal['remember']"]
-"""Ask the user about a tool, a skill's name and a reason. True allows it in this session until a file of the skill
-changes; `"remember"` does so for good; anything else denies. If it raises, nothing is decided: the call is denied."""
+"""Ask the user about a tool, a skill's name and a reason. True allows it once; `"remember"` allows it until a file
+of the skill changes, in later sessions too; anything else denies. If it raises, nothing is decided, and the call is
+denied."""
 
 
 class Decision(NamedTuple):

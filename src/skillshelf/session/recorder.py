@@ -142,7 +142,7 @@ class Recorder:
         catalog = shelf.catalog
         if not self.on or catalog == self._catalog:
             return
-        from skillshelf.journal.events import SkillCatalogUpdated, SkillWarning
+        from skillshelf.journal.events import MORE_WARNINGS, SkillCatalogUpdated, SkillWarning
 
         self._catalog = catalog
         prompt = self._as_recorded(text()).encode()
@@ -161,7 +161,7 @@ class Recorder:
             self.emit(SkillWarning(diagnostic.rule, diagnostic.message, names.get(diagnostic.path), diagnostic.path))
         if len(found) > WARNINGS_TOLD:
             rest = f"{len(found) - WARNINGS_TOLD} more are not listed; run `skillshelf list --all` to see them"
-            self.emit(SkillWarning("more-warnings", rest))
+            self.emit(SkillWarning(MORE_WARNINGS, rest))
 
     def ended(self) -> None:
         """Record the end of the session and close the journal; nothing is recorded after this."""
@@ -182,7 +182,9 @@ class Recorder:
         return f"t{self._calls}"
 
     @contextmanager
-    def act(self, name: str, args: Any, *, mode: "Mode", command: str | None = None) -> Iterator[RunningCall]:
+    def act(
+        self, name: str, args: Any, *, mode: "Mode", command: str | None = None, host: bool = False
+    ) -> Iterator[RunningCall]:
         """Record the `with` block as one call that starts, and ends or fails."""
         self._calls += 1
         self.mode = mode
@@ -192,7 +194,7 @@ class Recorder:
             return
         from skillshelf.journal.events import ToolEnded, ToolFailed, ToolStarted, plain
 
-        self.emit(ToolStarted(act.tool_id, name, plain(args), mode, command=command))
+        self.emit(ToolStarted(act.tool_id, name, plain(args), mode, command=command, host=host))
         self._inputs = []
         try:
             yield act

@@ -23,6 +23,8 @@ __all__ = [
     "as_follow_up",
     "base_directory",
     "find_agents_md",
+    "joined_agents_md",
+    "load_again",
     "page",
     "render",
     "render_preloaded",
@@ -97,7 +99,12 @@ def find_agents_md(cwd: str) -> list[AgentsMdFile]:
 
 def agents_context(cwd: str) -> str:
     """Return all AGENTS.md files as one text, the nearest last, because later text takes precedence."""
-    return "\n\n".join(file.text.strip() for file in reversed(find_agents_md(cwd)))
+    return joined_agents_md(find_agents_md(cwd))
+
+
+def joined_agents_md(found: Sequence[AgentsMdFile]) -> str:
+    """Return the files that `find_agents_md` found, or some of them, as one text."""
+    return "\n\n".join(file.text.strip() for file in reversed(found))
 
 
 def _text(folder: str) -> str | None:
@@ -228,7 +235,15 @@ FORMS: Mapping[LoadForm, _Form] = {
 }
 
 
-def page(rendered: Rendered, loaded: LoadedSkill, ref: str, profile: Profile, offset: int = 0) -> "Page":
+def page(
+    rendered: Rendered,
+    loaded: LoadedSkill,
+    ref: str,
+    profile: Profile,
+    offset: int = 0,
+    *,
+    with_arguments: bool = False,
+) -> "Page":
     """Return the text from an offset, in characters of its body, within the limit of a tool result.
 
     A text is cut only where the model has a tool that gives the rest. The frame is on every page; of a list of files
@@ -242,11 +257,11 @@ def page(rendered: Rendered, loaded: LoadedSkill, ref: str, profile: Profile, of
         return Page(rendered.text, whole=True, offset=0, next_offset=None)
     listed = _first(loaded.files, rendered.frame, profile.result_bytes // 2)
     truncated = loaded.files_truncated or len(listed) < len(loaded.files)
-    taken = _size(rendered.frame(_mark(ref, length), listed, truncated))
+    taken = _size(rendered.frame(_mark(ref, length, with_arguments), listed, truncated))
     rest = rendered.body[offset:].encode("utf-8", "surrogatepass")
     part = rest[: max(profile.result_bytes - taken, 4)].decode("utf-8", "ignore")
     end = offset + len(part)
-    marked = part + _mark(ref, end) if end < length else part
+    marked = part + _mark(ref, end, with_arguments) if end < length else part
     return Page(rendered.frame(marked, listed, truncated), False, offset, end if end < length else None)
 
 
@@ -259,8 +274,13 @@ class Page(NamedTuple):
     next_offset: int | None
 
 
-def _mark(ref: str, offset: int) -> str:
-    return f"\n[cut; ref={ref}; the rest: skill_load with offset={offset}]"
+def _mark(ref: str, offset: int, with_arguments: bool) -> str:
+    return f"\n[cut; ref={ref}; the rest: {load_again(offset, with_arguments=with_arguments)}]"
+
+
+def load_again(offset: int, *, with_arguments: bool) -> str:
+    """Return the call that gives a text from an offset; offsets count characters of the text with its arguments."""
+    return f"skill_load with offset={offset}" + (" and the same args" if with_arguments else "")
 
 
 def _first(paths: Sequence[str], frame: Frame, most: int) -> Sequence[str]:

@@ -23,7 +23,7 @@ from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ConfigurationError, FileReadError, SkillError
 from skillshelf.journal import file as journal
 from skillshelf.journal.events import (
-    ANSWER_CUT,
+    MORE_WARNINGS,
     ContextCompacted,
     Event,
     NotAnEvent,
@@ -57,12 +57,12 @@ from skillshelf.session.conversation import ShelfProtocol
 from skillshelf.session.effects import Effects, RuleNotWritten, find_script, read_now, real_effects
 from skillshelf.session.inputs import KeptContents, KeptEffects, KeptInputError, KeptShelf
 from skillshelf.session.permissions import (
+    APPROVALS_UNREADABLE,
     NAMES_OF_TOOLS,
     NO_RULE,
     NOT_ASKED,
     NOT_REMEMBERED,
     SESSION_ONLY,
-    UNUSABLE,
     AnswerFailed,
 )
 from skillshelf.session.policy import Policy, make_policy
@@ -246,7 +246,7 @@ def _repeat(name: str, recorded: Sequence[_RecordedEvent], options: _ReplayOptio
         before = len(produced)
         if session is not None:
             try:
-                _act(session, entry.event, [later.event for later in recorded[compared:]])
+                _act(session, entry.event, [later.event for later in recorded[compared:]], paths)
             except KeptInputError as error:
                 return Difference(entry.line, name, str(error), _to_dict(entry.event))
         if len(produced) == before:
@@ -301,11 +301,14 @@ def _common(settings: Settings, policy: Policy) -> tuple[PermissionRule, ...]:
     return tuple(rule for rule in settings.deny if rule in policy.deny)
 
 
-def _act(session: Session, event: Event, later: Sequence[Event]) -> None:
+def _act(session: Session, event: Event, later: Sequence[Event], paths: "_PathMapping") -> None:
     """Repeat the act of an event; errors are events too, and are compared as such."""
     try:
         if isinstance(event, ToolStarted):
-            _call(session, event, _until_end(later))
+            _call(session, event._replace(args=paths.to_local(event.args)), _until_end(later))
+        elif isinstance(event, SkillDeactivated):
+            # Of several skills of one name the others may stay active.
+            session.deactivate(event.name, path=paths.to_local(event.path))
         elif (repeat := _ACTS.get(type(event))) is not None:
             repeat(session, event)
     except KeptInputError:
@@ -324,8 +327,8 @@ def _refresh(session: Session, event: SkillCatalogUpdated) -> None:
 
 
 def _warn(session: Session, event: SkillWarning) -> None:
-    # The model is not called again: a warning about its answer is taken from the journal.
-    if event.kind == ANSWER_CUT:
+    # A host is not here to warn again. Warnings about skills have a path, and those of the catalog come with it.
+    if event.path is None and event.kind != MORE_WARNINGS:
         session.record_event(event)
 
 
@@ -339,7 +342,6 @@ def _decide(session: Session, event: ToolDecided) -> None:
 
 _ACTS: Mapping[type, Callable[[Session, Any], object]] = {
     SkillMentioned: _mention,
-    SkillDeactivated: lambda session, event: session.deactivate(event.name),
     ContextCompacted: lambda session, event: session.compact(),
     ResultDropped: lambda session, event: session.drop_result(event.tool_id, event.skills),
     # A person is not asked again.
@@ -370,7 +372,7 @@ def _call(session: Session, event: ToolStarted, later: Sequence[Event]) -> None:
     for_model = event.mode == "auto"
     ended = next((one for one in later if isinstance(one, ToolEnded | ToolFailed)), None)
     is_cut = len(later) == 1
-    if for_model and (is_cut or _is_of_model(session.profile, event, ended)):
+    if for_model and not event.host and (is_cut or _is_of_model(session.profile, event, ended)):
         # What the model still saw is not in the journal; that it was reminded is.
         reminded = any(isinstance(one, SkillInvoked) and one.repeat for one in later)
         session.call(event.name, event.args, visible=_EveryText() if reminded else ())
@@ -389,7 +391,7 @@ def _call(session: Session, event: ToolStarted, later: Sequence[Event]) -> None:
     elif what == "skill_load":
         session.load(name, path=path, arguments=texts.get("args", ""), for_model=for_model)
     elif what == "skill_read":
-        session.read(texts.get("uri") or path or "", for_model=for_model)
+        session.read(texts.get("uri") or path or "", path=texts.get("skill_path"), for_model=for_model)
     elif what == "skill_search":
         limit = given.get("limit")
         session.search(
@@ -511,7 +513,7 @@ class _RecordedEffects:
 
     def approvals(self, environment: Environment, tool: str, skills: Sequence[CatalogSkill]) -> Sequence[Approval]:
         """Return the approval that the recorded decision rests on; those of today say nothing about that day."""
-        if detail := self._warning(UNUSABLE):
+        if detail := self._warning(APPROVALS_UNREADABLE):
             raise SkillError(detail)
         event = self._decision()
         if event is None or (event.tool, event.by) != (tool, "remembered") or not event.tree:
@@ -611,6 +613,10 @@ class _PathMapping(NamedTuple):
         if isinstance(value, list):
             return [self.to_recorded(item) for item in value]
         return value
+
+    def to_local(self, value: Any) -> Any:
+        """Return the value with every recorded path replaced by the local one."""
+        return _PathMapping(self.recorded, self.local).to_recorded(value)
 
 
 def _to_dict(event: Event) -> dict[str, Any]:

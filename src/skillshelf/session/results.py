@@ -12,7 +12,7 @@ from skillshelf.core.limits import DESCRIPTION_SHOWN
 from skillshelf.core.text import attribute, cut, field, fold, path_text, plural, visible
 from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import ErrorCode, SkillError
-from skillshelf.session.render import Page, base_directory
+from skillshelf.session.render import Page, base_directory, load_again
 from skillshelf.session.tools import ToolError, ToolResult
 
 if TYPE_CHECKING:
@@ -103,9 +103,14 @@ _MESSAGE_CHARS = 1000
 
 
 def clean(value: Any) -> Any:
-    """Return the value with lone surrogates replaced, because they cannot be encoded."""
+    """Return the value with lone surrogates replaced, because they cannot be encoded.
+
+    A number that portable JSON cannot hold is its text, as in the event of the call.
+    """
     if isinstance(value, list | tuple):
         return [clean(item) for item in value]
+    if isinstance(value, int | float) and not abs(value) < 2**63:
+        return str(value)
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
@@ -136,9 +141,10 @@ def _load_data(loaded: LoadedSkill, ref: str, *, already_loaded: bool) -> dict[s
     }
 
 
-def reminder_result(loaded: LoadedSkill, ref: str, profile: Profile) -> ToolResult:
+def reminder_result(loaded: LoadedSkill, ref: str, profile: Profile, *, with_arguments: bool = False) -> ToolResult:
     """Return the result of a load whose text is already in the context."""
-    again = " For its text again: skill_load with offset=0." if "skill_load" in profile.tools else ""
+    call = load_again(0, with_arguments=with_arguments)
+    again = f" For its text again: {call}." if "skill_load" in profile.tools else ""
     text = (
         f'<skill_context_reminder name="{attribute(loaded.skill.name)}" path="{path_text(loaded.skill.path)}" '
         f'ref="{attribute(ref)}">This skill is already loaded and has not changed.{again}</skill_context_reminder>'
@@ -309,8 +315,13 @@ def in_envelope(
 
 
 def recorded_text(result: ToolResult) -> str:
-    """Return the text of an envelope with `time_ms` as 0, so that equal calls have equal texts in the journal."""
-    return _as_text({**result.data, "stats": {"time_ms": 0}})
+    """Return the text of an envelope with `time_ms` as 0, so that equal calls have equal texts in the journal.
+
+    The parameters are sorted by name, as they are in the event of the call.
+    """
+    context = result.data["context"]
+    params = json.loads(json.dumps(context["params_input"], sort_keys=True))
+    return _as_text({**result.data, "stats": {"time_ms": 0}, "context": {**context, "params_input": params}})
 
 
 def _as_text(envelope: Mapping[str, Any]) -> str:

@@ -242,7 +242,7 @@ class Session:
                 return failure("failed", "this session was closed")
             self._conversation.record_catalog()
             self._conversation.visible = visible
-            with self._conversation.recorder.act(tool, arguments or {}, mode="auto") as act:
+            with self._conversation.recorder.act(tool, {} if arguments is None else arguments, mode="auto") as act:
                 try:
                     if arguments is None or isinstance(arguments, Mapping):
                         act.result = self._call(tool, given, act)
@@ -331,7 +331,8 @@ class Session:
         self, entry: EntryName, given: Mapping[str, Any], *, tool: str = "", command: str | None = None
     ) -> AbstractContextManager[RunningCall]:
         steps = ENTRIES[entry]
-        return self._conversation.act(steps.event_tool or tool, given, mode=steps.mode, command=command)
+        is_host = entry in ("load_for_model", "read_for_model")
+        return self._conversation.act(steps.event_tool or tool, given, mode=steps.mode, command=command, host=is_host)
 
     def load(
         self, name: str | None = None, *, path: str | None = None, arguments: str = "", for_model: bool = False
@@ -364,7 +365,7 @@ class Session:
         """
         tool, key = ("read", "path") if "read" in self.profile.tools else ("skill_read", "uri")
         entry: EntryName = "read_for_model" if for_model else "read"
-        with self._lock, self._act(entry, {key: uri}, tool=tool) as act:
+        with self._lock, self._act(entry, {key: uri, **self._selected(uri, path)}, tool=tool) as act:
             address = parse_address(uri)
             if is_load(address, self.profile):
                 used = self._conversation.use_one(entry, address.name, path)
@@ -374,6 +375,16 @@ class Session:
             resource, ref = self._conversation.read_file(entry, uri, path=path, limit=limit)
             act.text = partial(resource_text, self._conversation, resource, ref)
             return resource
+
+    def _selected(self, uri: str, path: str | None) -> dict[str, str]:
+        """Return the parameter with the path of the skill, if the name in the address does not say which one."""
+        if path is None:
+            return {}
+        try:
+            name = parse_address(uri).name
+        except SkillError:
+            return {}
+        return {} if [skill.path for skill in self.skills if skill.name == name] == [path] else {"skill_path": path}
 
     def search(self, query: str, *, limit: int | None = None, scope: str | None = None) -> "SearchReport":
         """Return the skills visible to the model that match a query; errors are raised."""
@@ -421,13 +432,13 @@ class Session:
         with self._lock, self._act("resume", {"path": path}):
             self._conversation.use_one("resume", path=path)
 
-    def deactivate(self, name: str) -> None:
-        """Make a skill inactive, so that its `allowed-tools` no longer count."""
+    def deactivate(self, name: str, *, path: str | None = None) -> None:
+        """Make a skill inactive, so that its `allowed-tools` no longer count; `path` selects one of several."""
         with self._lock:
-            for path, loaded in list(self._conversation.active.items()):
-                if loaded.skill.name == name:
-                    del self._conversation.active[path]
-                    self._conversation.recorder.record("skill_deactivated", name=name, path=path)
+            for active, loaded in list(self._conversation.active.items()):
+                if loaded.skill.name == name and path in (None, active):
+                    del self._conversation.active[active]
+                    self._conversation.recorder.record("skill_deactivated", name=name, path=active)
 
     @property
     def loaded_versions(self) -> dict[str, int]:
@@ -526,7 +537,7 @@ class Session:
         session.changes += tuple(differences(session._conversation))
         for loaded in list(session._conversation.active.values()):
             if loaded.skill.path not in snapshot["active"]:
-                session.deactivate(loaded.skill.name)
+                session.deactivate(loaded.skill.name, path=loaded.skill.path)
         for path in snapshot["active"]:
             if path in session._conversation.active:
                 continue

@@ -348,7 +348,7 @@ TO_CLIENT: Mapping[str, Method] = {
     "confirm": Method(
         _typed_dict({"session": str, "tool": str, "name": str, "reason": str}),
         bool | Literal["remember"],
-        'Ask the user. `true` allows it in this session, `"remember"` for good, both for these files of this skill; '
+        'Ask the user. `true` allows it once, `"remember"` for good, as long as the files of this skill are the same; '
         "anything else, an error, or no answer in time denies it.",
     ),
     "event": Method(
