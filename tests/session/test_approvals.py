@@ -556,9 +556,9 @@ def test_a_yes_to_a_skill_whose_file_is_a_link_ends_when_what_it_leads_to_change
     (folder / "SKILL.md").symlink_to(target)
     questions: list[str] = []
 
-    def confirm(tool: str, name: str, reason: str) -> bool:
+    def confirm(tool: str, name: str, reason: str) -> Any:
         questions.append(reason)
-        return True
+        return "remember"
 
     session = machine.shelf(trust="ask").session(confirm=confirm)
     for text in ("One.", "Other text.", None):
