@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,15 @@ def recorded(journal: Path) -> list[dict[str, Any]]:
     ]
 
 
+def naming(schema: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The schema of a tool that names these skills, or none."""
+    known = {key: dict(value) for key, value in schema["properties"].items()}
+    if "name" in known:
+        known["name"].pop("enum", None)
+        known["name"] |= {"enum": list(names)} if names else {}
+    return {**schema, "properties": known}
+
+
 Play = Callable[[Shelf, Path, Player], None]
 
 
@@ -103,5 +112,7 @@ def test_a_whole_conversation_is_the_same_through_every_adapter(machine: Machine
     assert found.answers == expected.answers
     assert "<name>deploy</name>" in found.instructions[0]
     assert set(found.instructions) == set(expected.instructions)
-    assert found.tools[0] == expected.tools[0]
+    # LangChain's tools are listed once, before the run: a name that comes later must not be refused by their schema.
+    names = () if surface == "LangChain" else ("deploy", "review")
+    assert found.tools[0] == {tool: naming(schema, names) for tool, schema in expected.tools[0].items()}
     assert recorded(machine.base / "surface.jsonl") == recorded(machine.base / "plain.jsonl")
