@@ -16,6 +16,7 @@ from support.trees import FIXTURES, Machine, write_skill
 
 import skillshelf
 from skillshelf import SkillLoader, SkillMetadata, SkillRegistry, SkillTool
+from skillshelf.adapters.json_tools import openai_result, openai_tools
 
 VALID = FIXTURES / "valid-skill"
 
@@ -113,13 +114,13 @@ def test_plain_clients_offer_and_call_the_tool_by_its_session(tool: SkillTool) -
     from skillshelf.adapters.json_tools import anthropic_result, anthropic_tools, openai_result, openai_tools
 
     text = str(tool.call(CALL))
-    (offered,) = anthropic_tools(tool.session)
+    (offered,) = anthropic_tools(tool)
     assert (offered["name"], [*offered["input_schema"]["properties"]]) == ("activate_skill", ["skillName"])
     block = {"type": "tool_use", "id": "1", "name": "activate_skill", "input": CALL}
-    assert anthropic_result(tool.session, block)["content"] == text
-    assert openai_tools(tool.session)[0]["function"]["name"] == "activate_skill"
+    assert anthropic_result(tool, block)["content"] == text
+    assert openai_tools(tool)[0]["function"]["name"] == "activate_skill"
     call = {"id": "1", "type": "function", "function": {"name": "activate_skill", "arguments": json.dumps(CALL)}}
-    assert openai_result(tool.session, call)["content"] == text
+    assert openai_result(tool, call)["content"] == text
 
 
 @needs("pydantic_ai")
@@ -129,7 +130,7 @@ def test_pydantic_ai_offers_and_calls_the_tool(tool: SkillTool) -> None:
     from skillshelf.adapters.pydantic_ai import SkillToolset
 
     player = Player(("activate_skill", CALL))
-    asyncio.run(Agent(player.pydantic_ai(), toolsets=[SkillToolset(tool.session)]).run("Go."))
+    asyncio.run(Agent(player.pydantic_ai(), toolsets=[SkillToolset(tool)]).run("Go."))
 
     assert player.answers == [str(tool.call(CALL))]
 
@@ -139,9 +140,9 @@ def test_langchain_and_the_agents_sdk_offer_and_call_the_tool(tool: SkillTool) -
     require("agents")
     from skillshelf.adapters import langchain, openai_agents
 
-    (made,) = langchain.skill_tools(tool.session)
+    (made,) = langchain.skill_tools(tool)
     assert made.invoke(CALL) == str(tool.call(CALL))
-    assert [function.name for function in openai_agents.skill_tools(tool.session)] == ["activate_skill"]
+    assert [function.name for function in openai_agents.skill_tools(tool)] == ["activate_skill"]
 
 
 # Values -------------------------------------------------------------------------------------------
@@ -200,3 +201,14 @@ def test_a_skill_has_file_path_base_dir_provider_and_level_as_the_document_has_t
     ]
     (other,) = [skill for skill in machine.catalog("standard").skills if skill.name == "deploy"]
     assert (other.provider, other.level) == ("", "")
+
+
+@pytest.mark.req("S-94")
+def test_the_functions_for_plain_clients_take_the_tool_like_a_shelf(tool: SkillTool) -> None:
+    call = {"id": "c1", "function": {"name": "activate_skill", "arguments": '{"skillName": "valid-skill"}'}}
+
+    assert [entry["function"]["name"] for entry in openai_tools(tool)] == ["activate_skill"]
+    assert openai_result(tool, call, [])["content"].startswith("# Skill Activated: valid-skill")
+    assert openai_result(tool, {"id": "c2", "type": "custom", "custom": {"name": "x"}}, [])["content"].startswith(
+        "Error"
+    )

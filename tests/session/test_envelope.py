@@ -466,3 +466,13 @@ def test_the_next_step_fits_the_error(machine: Machine) -> None:
     assert "ask the user to allow it" in texts["denied"]
     assert "correct it" in texts["broken"]
     assert "parameters" in texts["args"]
+
+
+def test_arguments_that_json_cannot_hold_are_an_error_in_the_envelope(machine: Machine) -> None:
+    project(machine)
+
+    for given in ({"name": b"code-review"}, {"name": object()}, {1: "code-review", "name": "code-review"}):
+        result = session(machine).call("Skill", given)
+
+        assert result.error is not None
+        assert json.loads(result.text)["error"]["code"] == "INVALID_PARAM"

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from skillshelf.adapters.registry import SkillTool
 from skillshelf.catalog.document import parse
 from skillshelf.catalog.load import SKILL_FILE, digest_of, parse_address
 from skillshelf.core.limits import CONVERSATION_IDLE_SECONDS, CONVERSATIONS_KEPT
@@ -444,9 +445,9 @@ def _close(gone: Iterable[_Kept]) -> None:
             kept.session.close()
 
 
-Target = Shelf | Session | Conversations
-"""What adapters take: a shelf, whose conversations get a session each; one session, for one conversation; or
-conversations with options of their own."""
+Target = Shelf | Session | Conversations | SkillTool
+"""What adapters take: a shelf or a `SkillTool`, whose conversations get a session each; one session, for one
+conversation; or conversations with options of their own."""
 
 _ATTACHED = "conversations"
 _attaching = threading.Lock()
@@ -454,6 +455,8 @@ _attaching = threading.Lock()
 
 def conversations_of(target: Target, **options: Any) -> Conversations:
     """Return the conversations of a target with these options; those of a shelf live as long as the shelf."""
+    if isinstance(target, SkillTool):
+        target = target.shelf
     if not isinstance(target, Shelf):
         return own_conversations(target, **options)
     with _attaching:
@@ -468,7 +471,7 @@ def conversations_of(target: Target, **options: Any) -> Conversations:
 def own_conversations(target: Target, **options: Any) -> Conversations:
     """Return new conversations of a target with these options; conversations that are given have theirs already."""
     if not isinstance(target, Conversations):
-        return Conversations(target, **options)
+        return Conversations(target.shelf if isinstance(target, SkillTool) else target, **options)
     if options:
         raise ConfigurationError(f"conversations have their options already: {', '.join(sorted(options))}")
     return target

@@ -102,6 +102,9 @@ def anthropic_result(target: Target, block: Any, messages: Messages | None = Non
 def openai_result(target: Target, call: Any, messages: Messages | None = None) -> dict[str, Any]:
     """Return the `tool` message that answers a tool call; arguments must be a JSON object, else it is an error."""
     function = _member(call, "function")
+    if function is None:
+        text = "Error: only calls of functions are answered here"
+        return {"role": "tool", "tool_call_id": _member(call, "id"), "content": text}
     text = _call_text(target, _member(function, "name"), _member(function, "arguments"), _member(call, "id"), messages)
     return {"role": "tool", "tool_call_id": _member(call, "id"), "content": text}
 

@@ -15,6 +15,7 @@ from skillshelf.adapters.conversations import (
     Conversations,
     ConversationTools,
     SeenItem,
+    Target,
     marks_of,
     own_conversations,
     seen_call,
@@ -114,7 +115,7 @@ class SkillTaskTool(BaseTool):
         return _text(await run_task(self.session, arguments, self.start))
 
 
-def skill_tools(target: Shelf | Session | Conversations, **options: Any) -> ConversationTools[BaseTool]:
+def skill_tools(target: Target, **options: Any) -> ConversationTools[BaseTool]:
     """Return the tools, for `bind_tools` or an agent; without a skill those of the profile, for skills to come.
 
     With a shelf each conversation has a session of its own, and `options` are those of `shelf.session`; a session is
@@ -156,7 +157,7 @@ class SkillMiddleware(AgentMiddleware):  # type: ignore[misc, type-arg, unused-i
     The prompt is composed for each request. Put it last, so that it sees the messages as the others leave them.
     """
 
-    def __init__(self, target: Shelf | Session | Conversations, **options: Any) -> None:
+    def __init__(self, target: Target, **options: Any) -> None:
         if AgentMiddleware is object:
             raise ConfigurationError("SkillMiddleware needs the package langchain: pip install 'skillshelf[langchain]'")
         super().__init__()

@@ -18,8 +18,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
 
 from skillshelf.adapters.conversations import (
-    Conversations,
     SeenItem,
+    Target,
     own_conversations,
     seen_call,
     seen_result,
@@ -28,7 +28,6 @@ from skillshelf.adapters.conversations import (
 from skillshelf.adapters.json_tools import Start, run_task
 from skillshelf.adapters.json_tools import task_tool as task_schema
 from skillshelf.session.session import Session
-from skillshelf.shelf import Shelf
 
 __all__ = ["SkillToolset", "task_tool"]
 
@@ -43,7 +42,7 @@ class SkillToolset(FunctionToolset[Any]):
 
     def __init__(
         self,
-        target: Shelf | Session | Conversations,
+        target: Target,
         *,
         id: str = "skills",  # noqa: A002
         instructions: Callable[[], str] | None = None,

@@ -215,8 +215,7 @@ class SkillTool:
     """The tool for a model that activates a skill of a registry, or loads one of a project's loader.
 
     Over a registry it is called `activate_skill` and its result is a `SkillToolOutput`; over a `SkillLoader` it is
-    called `Skill` and its result is the response envelope. `session` serves the same skills by the same tool to the
-    adapters.
+    called `Skill` and its result is the response envelope. Adapters take it like a shelf.
     """
 
     name: str = "activate_skill"
@@ -233,6 +232,7 @@ class SkillTool:
 
     def __init__(self, source: SkillRegistry | SkillLoader) -> None:
         self._source = source
+        self._shelf: Shelf | None = None
         self._session: Session | None = None
         if isinstance(source, SkillLoader):
             (tool,) = fixed_tools(LOADER_PROFILES["project"])
@@ -244,17 +244,22 @@ class SkillTool:
         return self.parameters
 
     @property
-    def session(self) -> Session:
-        """The session of this tool, for `SkillToolset`, `skill_tools`, `openai_tools` and the other adapters."""
-        if self._session is None:
-            self._session = self._shelf().session()
-        return self._session
+    def shelf(self) -> Shelf:
+        """The shelf with the skills of this tool, which adapters use."""
+        if self._shelf is None:
+            if isinstance(self._source, SkillLoader):
+                self._shelf = LoaderBackedShelf(self._source)
+            else:
+                base = open_shelf(profile=LOADER_PROFILES["registry"].name)
+                self._shelf = RegistryBackedShelf(base, self._source, discovers=False)
+        return self._shelf
 
-    def _shelf(self) -> Shelf:
-        if isinstance(self._source, SkillLoader):
-            return LoaderBackedShelf(self._source)
-        base = open_shelf(profile=LOADER_PROFILES["registry"].name)
-        return RegistryBackedShelf(base, self._source, discovers=False)
+    @property
+    def session(self) -> Session:
+        """One session on that shelf, for one conversation."""
+        if self._session is None:
+            self._session = self.shelf.session()
+        return self._session
 
     def call(self, arguments: Mapping[str, Any] | str | None = None, /, **named: Any) -> Any:
         """Perform a call with the arguments that `parameters` describes: a mapping, keywords, or the name alone.

@@ -300,7 +300,11 @@ def in_envelope(
 
     `cause` is the machine's error behind a failed result; it decides the code of the envelope.
     """
+    from skillshelf.journal.events import plain
+
     here = os.path.relpath(cwd, root)
+    # A program may pass what JSON cannot hold.
+    given = plain(dict(given))
     if result.error is not None:
         code = _ENVELOPE_CODES[result.error.code]
         if cause is not None:
