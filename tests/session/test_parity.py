@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pytest
+from support.needs import require
 from support.players import PLAYS, Player, play_agent_session
 from support.policies import put
 from support.rpcclient import rpc_in_process
@@ -295,6 +296,7 @@ def by_way_of(play: Callable[[Session, Player], None]) -> Conversation:
 
 def over_mcp(machine: Machine, edit: Callable[[], None], journal: Path) -> Shown:
     """Two clients of the MCP server over HTTP, which knows of no compaction."""
+    require("mcp")
     from mcp import Client
     from support.mcps import run, serving, text_of
 
