@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from skillshelf.catalog.load import LoadedSkill, Resource
     from skillshelf.search.query import Finder, Scorer, SearchReport
     from skillshelf.search.rank import IndexSnapshot
-    from skillshelf.session.conversation import Memory
     from skillshelf.session.policy import Policy
     from skillshelf.session.recorder import OnEvent
     from skillshelf.session.replay import Replay
+    from skillshelf.session.sent_texts import Memory
     from skillshelf.session.session import Session
     from skillshelf.session.threads import AnyConfirm
 

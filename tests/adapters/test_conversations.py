@@ -12,14 +12,8 @@ from support.trees import Machine, write_skill
 
 import skillshelf
 from skillshelf import ConfigurationError, Shelf
-from skillshelf.adapters.conversations import (
-    Conversations,
-    SeenItem,
-    conversations_of,
-    seen_call,
-    seen_result,
-    seen_text,
-)
+from skillshelf.adapters.conversations import Conversations, conversations_of
+from skillshelf.adapters.messages import SeenItem, seen_call, seen_result, seen_text
 from skillshelf.journal.file import verify
 
 NARROW = "---\nname: narrow\ndescription: Reads only.\nallowed-tools: Read\n---\n# narrow\nOnly read.\n"

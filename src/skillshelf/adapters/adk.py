@@ -13,16 +13,8 @@ from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
-from skillshelf.adapters.conversations import (
-    Conversations,
-    ConversationTools,
-    SeenItem,
-    Target,
-    conversations_of,
-    seen_call,
-    seen_result,
-    seen_text,
-)
+from skillshelf.adapters.conversations import Conversations, ConversationTools, Target, conversations_of
+from skillshelf.adapters.messages import SeenItem, seen_call, seen_result, seen_text
 from skillshelf.errors import ConfigurationError
 from skillshelf.session.session import Session
 from skillshelf.session.tools import Tool

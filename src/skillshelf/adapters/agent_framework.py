@@ -17,17 +17,8 @@ from agent_framework import (
     included_messages,
 )
 
-from skillshelf.adapters.conversations import (
-    Conversations,
-    ConversationTools,
-    SameObject,
-    SeenItem,
-    Target,
-    conversations_of,
-    seen_call,
-    seen_result,
-    seen_text,
-)
+from skillshelf.adapters.conversations import Conversations, ConversationTools, SameObject, Target, conversations_of
+from skillshelf.adapters.messages import SeenItem, seen_call, seen_result, seen_text
 from skillshelf.errors import ConfigurationError
 from skillshelf.session.session import Session
 from skillshelf.session.tools import Tool

@@ -1,24 +1,27 @@
 """Give each conversation of an agent its own session: by a key of the framework, or by the value of its messages."""
 
 import asyncio
-import json
-import re
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
-from hashlib import sha256
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
+from skillshelf.adapters.messages import (
+    SeenItem,
+    joined,
+    marks_of,
+    result_digest,
+    resume_skills,
+    seen_call,
+    visible_digests,
+    with_call,
+    with_calls,
+)
 from skillshelf.adapters.registry import SkillTool
-from skillshelf.catalog.document import parse
-from skillshelf.catalog.load import SKILL_FILE, digest_of, parse_address
 from skillshelf.core.limits import CONVERSATION_IDLE_SECONDS, CONVERSATIONS_KEPT
-from skillshelf.core.text import path_text
-from skillshelf.errors import ConfigurationError, SkillError
-from skillshelf.session.permissions import NAMES_OF_TOOLS
-from skillshelf.session.render import render
+from skillshelf.errors import ConfigurationError
 from skillshelf.session.session import Session
 from skillshelf.session.tools import Tool, ToolResult, fixed_tools
 from skillshelf.shelf import Shelf
@@ -27,54 +30,10 @@ __all__ = [
     "ConversationTools",
     "Conversations",
     "SameObject",
-    "SeenItem",
     "Target",
     "conversations_of",
-    "marks_of",
     "own_conversations",
-    "seen_call",
-    "seen_result",
-    "seen_text",
-    "visible_digests",
 ]
-
-
-class SeenItem(NamedTuple):
-    """One item of a conversation by value: a text of a role, a call of a tool, or the result of one.
-
-    A message of a framework becomes one item or several. Whatever else it carries does not count, so that the
-    dictionaries of an API and the objects of its package give the same items.
-    """
-
-    kind: Literal["text", "call", "result"]
-    text: str
-    role: str = ""
-    id: str = ""
-    name: str = ""
-
-
-def seen_text(role: str, text: str) -> list[SeenItem]:
-    """Return a text of a role as items: none if it is empty, and none for the system prompt, which may change."""
-    return [SeenItem("text", text, role)] if text and role not in ("system", "developer") else []
-
-
-def seen_call(id: str | None, name: str, arguments: Any) -> SeenItem:  # noqa: A002 - it is called so everywhere.
-    """Return a call of a tool as an item; arguments count by their value, not by their spelling as JSON."""
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments or "{}")
-        except (ValueError, RecursionError):
-            return SeenItem("call", arguments, id=id or "", name=name)
-    return SeenItem("call", _canonical(arguments or {}), id=id or "", name=name)
-
-
-def seen_result(id: str | None, text: str, name: str | None = None) -> SeenItem:  # noqa: A002
-    """Return the result of a tool call as an item; `name` is the name of the tool where the message has it."""
-    return SeenItem("result", text, id=id or "", name=name or "")
-
-
-def _canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, default=str)
 
 
 class _Kept:
@@ -100,7 +59,7 @@ class _Kept:
         answers = [item for item in rest if item.kind == "result"]
         if not self.given:
             return self.run is None
-        seen = {item.id for item in answers} | {_digest(item.text) for item in answers}
+        seen = {item.id for item in answers} | {result_digest(item.text) for item in answers}
         if answers and all(entry in seen for entry in self.given):
             return True
         # The same turn: another of its calls, with results of others. A call that was answered before is of another
@@ -165,7 +124,7 @@ class Conversations:
         `since` are calls and results of the run in no certain order, where a framework shows only its first items.
         """
         with self._lease(key, scope, run, items, None) as kept:
-            return self._open(kept, _joined(items, since))
+            return self._open(kept, joined(items, since))
 
     def call(
         self,
@@ -187,7 +146,7 @@ class Conversations:
         """
         name = self.tool_name(tool)
         call = seen_call(call_id, tool, arguments)
-        whole = _joined(items, since)
+        whole = joined(items, since)
         with self._lease(key, scope, run, items, call, in_items=since is None) as kept:
             seen = visible_digests(whole) if visible is None else visible_digests(whole) & visible
             result = self._open(kept, whole).call(name, arguments, visible=seen)
@@ -220,7 +179,7 @@ class Conversations:
         """Call a tool as `call` does, without blocking the event loop; `confirm` may be a coroutine function."""
         name = self.tool_name(tool)
         call = seen_call(call_id, tool, arguments)
-        whole = _joined(items, since)
+        whole = joined(items, since)
         with self._lease(key, scope, run, items, call, in_items=since is None) as kept:
             seen = visible_digests(whole) if visible is None else visible_digests(whole) & visible
             session = await asyncio.to_thread(self._open, kept, whole)
@@ -295,7 +254,7 @@ class Conversations:
         if self._only is not None:
             yield _Kept(None, None)
             return
-        whole = _with_call(items, call if in_items else None) if items is not None else None
+        whole = with_call(items, call if in_items else None) if items is not None else None
         with self._lock:
             gone = self._take_idle()
             kept = self._find(key, scope, run, whole, call.id if call else "")
@@ -357,7 +316,7 @@ class Conversations:
         if not items:
             return
         answered = {item.id for item in items if item.kind == "result"}
-        answered |= {_digest(item.text) for item in items if item.kind == "result"}
+        answered |= {result_digest(item.text) for item in items if item.kind == "result"}
         kept.given = {entry: text for entry, text in kept.given.items() if entry not in answered}
         kept.mark = marks_of(scope, items)[-1]
         self._by_mark.setdefault(kept.mark, []).append(kept)
@@ -390,14 +349,14 @@ class Conversations:
                     with self._lock:
                         self._remove(kept)
                     raise
-            new = [item for item in items or () if item.kind == "result" and _digest(item.text) not in kept.known]
+            new = [item for item in items or () if item.kind == "result" and result_digest(item.text) not in kept.known]
             if new:
-                _resume(kept.session, _with_calls(new, items or (), self.prefix))
-                kept.known |= {_digest(item.text) for item in new}
+                resume_skills(kept.session, with_calls(new, items or (), self.prefix))
+                kept.known |= {result_digest(item.text) for item in new}
             return kept.session
 
     def _answered(self, kept: _Kept, call_id: str, text: str) -> None:
-        digest = _digest(text)
+        digest = result_digest(text)
         with self._lock:
             kept.given.pop(call_id, None)
             kept.given[call_id or digest] = digest
@@ -446,7 +405,7 @@ def _close(gone: Iterable[_Kept]) -> None:
 
 
 Target = Shelf | Session | Conversations | SkillTool
-"""What adapters take: a shelf or a `SkillTool`, whose conversations get a session each; one session, for one
+"""The values that adapters take: a shelf or a `SkillTool`, whose conversations get a session each; one session, for one
 conversation; or conversations with options of their own."""
 
 _ATTACHED = "conversations"
@@ -499,143 +458,3 @@ class SameObject:
 
     def __hash__(self) -> int:
         return id(self.value)
-
-
-# Values of messages -------------------------------------------------------------------------------
-
-
-def _digest(text: str) -> str:
-    return digest_of(text.encode("utf-8", "surrogatepass"))
-
-
-def visible_digests(items: Sequence[SeenItem] | None) -> set[str]:
-    """Return the digests of the results that a model sees with these items."""
-    # A result whose call was trimmed away is not sent to the model.
-    return {_digest(result.text) for result, call in _pairs(items or ()) if call is not None}
-
-
-def _pairs(items: Iterable[SeenItem]) -> Iterator[tuple[SeenItem, SeenItem | None]]:
-    """Return each result with the call that it answers; None if that is not there.
-
-    Ids may come again in a later turn, and some services have none: a result answers the oldest call of its id, and of
-    its tool where it names one, that has no result yet.
-    """
-    waiting: dict[str, list[SeenItem]] = {}
-    for item in items:
-        calls = waiting.setdefault(item.id, [])
-        if item.kind == "call":
-            calls.append(item)
-        elif item.kind == "result":
-            named = [call for call in calls if item.name in ("", call.name)]
-            call = next(iter(named or (calls if item.id else ())), None)
-            if call is not None:
-                calls.remove(call)
-            yield item, call
-
-
-def _joined(items: Sequence[SeenItem] | None, since: Sequence[SeenItem] | None) -> Sequence[SeenItem] | None:
-    return items if not since else [*(items or ()), *since]
-
-
-def _with_call(items: Sequence[SeenItem], call: SeenItem | None) -> list[SeenItem]:
-    """Return the items with the call that is answered now, for callers that add the model's turn only afterwards."""
-    if call is None:
-        return list(items)
-    for item in reversed(items):
-        # Ids may come again in a later turn: a call that has its result is an earlier one.
-        if item.kind == "result" and item.id == call.id:
-            break
-        if item.kind == "call" and (item.id, item.name) == (call.id, call.name):
-            return list(items)
-    return [*items, call]
-
-
-def marks_of(scope: str, items: Sequence[SeenItem]) -> list[bytes]:
-    """Return one digest for each beginning of the items; the first is that of no items."""
-    marks = [sha256(scope.encode("utf-8", "surrogatepass")).digest()]
-    for item in items:
-        # The tool of a result is in its call; only some frameworks repeat it.
-        value = item._replace(name="") if item.kind == "result" else item
-        marks.append(sha256(marks[-1] + json.dumps(value).encode()).digest())
-    return marks
-
-
-# Skills that the messages hold --------------------------------------------------------------------
-
-_HEADS = (
-    re.compile(r'<skill_content name="[^"\n]*" directory="(?P<place>[^"\n]*)" digest="[^"\n]*">\n'),
-    re.compile(r'<skill_context name="[^"\n]*" path="(?P<place>[^"\n]*)">\n'),
-)
-
-
-def _with_calls(
-    results: Iterable[SeenItem], items: Iterable[SeenItem], prefix: str
-) -> list[tuple[SeenItem, SeenItem | None]]:
-    """Return results with the calls that they answer among the items, without the prefix of their tools."""
-    wanted = {id(item) for item in results}
-    return [
-        (result, call and call._replace(name=call.name.removeprefix(prefix)))
-        for result, call in _pairs(items)
-        if id(result) in wanted
-    ]
-
-
-def _resume(session: Session, results: Iterable[tuple[SeenItem, SeenItem | None]]) -> None:
-    """Make the skills active whose texts are among the results, so that a new session never allows more tools."""
-    paths = {path for result, call in results if (path := _skill_path(session, result, call))}
-    for path in sorted(paths - set(session.snapshot()["active"])):
-        try:
-            session.resume(path)
-        except SkillError as error:
-            session.warn("not-resumed", f"a skill in the messages cannot be made active: {error}")
-
-
-def _skill_path(session: Session, result: SeenItem, call: SeenItem | None) -> str | None:
-    """Return the path of the skill whose text this result is; None if it is anything else.
-
-    Only results of our own tools count, and a head only as the result of a load: any other text can be written by
-    someone who wants a skill to be active.
-    """
-    name = call.name if call is not None else result.name
-    # A framework or a server may have put a name of its own before that of the tool.
-    tools = [tool for tool in session.profile.tools if name == tool or ("_" in tool and name.endswith(tool))]
-    if not tools:
-        return None
-    what = NAMES_OF_TOOLS[tools[0]]
-    for head in _HEADS if what == "skill_load" else ():
-        if match := head.match(result.text):
-            places = {path_text(place): skill.path for skill in session.skills for place in (skill.path, skill.dir)}
-            return places.get(match["place"])
-    return _path_by_call(session, result.text, what, call.text) if call is not None else None
-
-
-def _path_by_call(session: Session, text: str, what: str, arguments: str) -> str | None:
-    """Return the path of a skill whose text has no head of its own: by the call, if text or file is the same."""
-    try:
-        given = json.loads(arguments)
-        if what == "skill_read":
-            address = parse_address(str(given.get("uri") or given.get("path")))
-            name = address.name if address.segments in ((), (SKILL_FILE,)) else ""
-        else:
-            name = str(given.get("name") or given.get("skillName") or "") if what == "skill_load" else ""
-        if not name:
-            return None
-        loaded = session.shelf.load(name)
-        arguments = str(given.get("args") or "")
-        whole = render(loaded, session.profile, arguments, root=session.shelf.project_root).text
-    except (SkillError, ValueError, AttributeError):
-        return None
-    same = text in (whole, loaded.content) or _in_envelope(text, whole)
-    return loaded.skill.path if same or (what == "skill_read" and _is_file_of(text, loaded.skill.name)) else None
-
-
-def _is_file_of(text: str, name: str) -> bool:
-    """Return True for a SKILL.md of this name, also an earlier version of the file."""
-    return parse(text.encode("utf-8", "replace"), whole=True).fields.get("name") == name
-
-
-def _in_envelope(text: str, whole: str) -> bool:
-    try:
-        return bool(json.loads(text)["data"]["content"] == whole)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return False

@@ -11,15 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from inspect import isawaitable
 from typing import Any
 
-from skillshelf.adapters.conversations import (
-    Conversations,
-    SeenItem,
-    Target,
-    conversations_of,
-    seen_call,
-    seen_result,
-    seen_text,
-)
+from skillshelf.adapters.conversations import Conversations, Target, conversations_of
+from skillshelf.adapters.messages import SeenItem, seen_call, seen_result, seen_text
 from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.errors import SkillError, kind_of
 from skillshelf.session.results import clean, failure
@@ -170,7 +163,7 @@ def _seen(message: Any) -> Iterator[SeenItem]:
 
 _TEXTS = ("text", "input_text", "output_text")
 _LEFT_OUT = ("reasoning", "thinking", "redacted_thinking")
-"""What a model says to itself: programs send it back or not, as they like."""
+"""The items that a model writes for itself: programs send them back or not, as they like."""
 
 
 def _blocks(role: str, content: Any) -> Iterator[SeenItem]:

@@ -11,19 +11,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.runnables.config import ensure_config
 from langchain_core.tools import BaseTool, ToolException
 
-from skillshelf.adapters.conversations import (
-    Conversations,
-    ConversationTools,
-    SeenItem,
-    Target,
-    marks_of,
-    own_conversations,
-    seen_call,
-    seen_result,
-    seen_text,
-    visible_digests,
-)
+from skillshelf.adapters.conversations import Conversations, ConversationTools, Target, own_conversations
 from skillshelf.adapters.json_tools import Start, run_task, task_tool
+from skillshelf.adapters.messages import SeenItem, marks_of, seen_call, seen_result, seen_text, visible_digests
 from skillshelf.core.limits import CONVERSATIONS_KEPT
 from skillshelf.errors import ConfigurationError
 from skillshelf.session.session import Session

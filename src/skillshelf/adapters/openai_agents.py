@@ -9,18 +9,10 @@ from typing import Any
 from agents import Agent, FunctionTool, RunContextWrapper
 from agents.tool_context import ToolContext
 
-from skillshelf.adapters.conversations import (
-    Conversations,
-    ConversationTools,
-    SeenItem,
-    Target,
-    conversations_of,
-    seen_call,
-    seen_result,
-    visible_digests,
-)
+from skillshelf.adapters.conversations import Conversations, ConversationTools, Target, conversations_of
 from skillshelf.adapters.json_tools import Start, arguments_in, run_task, seen_items
 from skillshelf.adapters.json_tools import task_tool as task_schema
+from skillshelf.adapters.messages import SeenItem, seen_call, seen_result, visible_digests
 from skillshelf.errors import ConfigurationError
 from skillshelf.session.session import Session
 from skillshelf.session.tools import Tool

@@ -17,16 +17,10 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.toolsets import FunctionToolset, ToolsetTool
 
-from skillshelf.adapters.conversations import (
-    SeenItem,
-    Target,
-    own_conversations,
-    seen_call,
-    seen_result,
-    seen_text,
-)
+from skillshelf.adapters.conversations import Target, own_conversations
 from skillshelf.adapters.json_tools import Start, run_task
 from skillshelf.adapters.json_tools import task_tool as task_schema
+from skillshelf.adapters.messages import SeenItem, seen_call, seen_result, seen_text
 from skillshelf.session.session import Session
 
 __all__ = ["SkillToolset", "task_tool"]

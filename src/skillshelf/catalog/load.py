@@ -462,7 +462,7 @@ class LoadedSkill(NamedTuple):
 
 
 class SkillFolder(NamedTuple):
-    """What lies beside a SKILL.md, as far as a load shows it."""
+    """The files beside a SKILL.md, as far as a load shows them."""
 
     listing: Listing
     has_scripts: bool

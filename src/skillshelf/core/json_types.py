@@ -177,7 +177,7 @@ class DigestForm(TypedDict):
 
 
 class ApprovalForm(TypedDict):
-    """What a person approved for good."""
+    """A thing that a person approved for good."""
 
     tool: str
     name: str

@@ -82,7 +82,7 @@ class RuleNotWritten(SkillError):
 
 
 class Answer(NamedTuple):
-    """What a person said yes to for good: a tool, a skill and its tree; `rule` is written besides, if there is one."""
+    """An answer for good: a tool, a skill and its tree; `rule` is written besides, if there is one."""
 
     tool: str
     skill: CatalogSkill

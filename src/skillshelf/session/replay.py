@@ -416,7 +416,7 @@ def _is_of_model(profile: Profile, event: ToolStarted, ended: ToolEnded | ToolFa
 
 
 _LATER_EVENTS = (SkillLoaded, SkillInvoked, OverrideProposed, PolicyWidened)
-"""What activating a skill or reading its SKILL.md leaves since version 0.2, and did not leave all of before."""
+"""The events of an activation, or of a read of SKILL.md, that version 0.1 did not leave."""
 
 
 class _RecordedEffects:

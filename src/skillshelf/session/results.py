@@ -237,7 +237,7 @@ _NEXT_STEPS: Mapping[str, str] = {
     "EXECUTION_ERROR": "Check that the file can be read, and try again",
     "CONFLICT": "Use the path of one of them, or ask the user which one is meant",
 }
-"""What to do after each error; the protocol requires a message that names a next step."""
+"""The next step after each error, which the protocol requires in a message."""
 
 
 def search_result(report: "SearchReport", profile: Profile, *, nothing: str) -> ToolResult:

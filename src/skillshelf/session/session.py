@@ -14,15 +14,7 @@ from skillshelf.core.limits import RESOURCE_BYTES
 from skillshelf.core.text import is_true_variable
 from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import FileReadError, SkillError
-from skillshelf.session.conversation import (
-    Conversation,
-    ConversationMark,
-    Memory,
-    Proposal,
-    SentTexts,
-    ShelfProtocol,
-    is_for_users,
-)
+from skillshelf.session.conversation import Conversation, Proposal, ShelfProtocol, is_for_users
 from skillshelf.session.effects import Effects
 from skillshelf.session.entries import ENTRIES, EntryName
 from skillshelf.session.permissions import NAMES_OF_TOOLS
@@ -30,6 +22,7 @@ from skillshelf.session.policy import Decision, Policy, can_run, make_policy
 from skillshelf.session.recorder import RecordingOptions, RunningCall
 from skillshelf.session.render import render_preloaded
 from skillshelf.session.results import ShownSkill, clean, failure, in_envelope, recorded_text
+from skillshelf.session.sent_texts import ConversationMark, Memory, SentTexts
 from skillshelf.session.threads import AnyConfirm, SessionLock, in_thread, synchronous
 from skillshelf.session.tool_calls import (
     CALLS,
