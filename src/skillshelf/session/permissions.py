@@ -316,7 +316,7 @@ _NOBODY = "{}, and there is no way to ask the user"
 
 
 class _Question(NamedTuple):
-    """A question to the user; a yes counts for exactly this. Without a version it counts once."""
+    """A question to the user; "remember" counts for exactly this, and only once if there is no version."""
 
     tool: str
     path: str
