@@ -29,7 +29,7 @@ ADAPTERS = {
     "openai-agents": ("from agents import Agent, FunctionTool", "import skillshelf.adapters.openai_agents"),
     "mcp": (
         "import mcp, mcp_types, anyio, watchfiles; from mcp.server.lowlevel import Server; import mcp.server.stdio",
-        "import skillshelf.servers.mcp.command, skillshelf.servers.mcp.server, skillshelf.servers.mcp.command",
+        "import skillshelf.servers.mcp.command, skillshelf.servers.mcp.server, skillshelf.servers.mcp.event_loop",
     ),
     "tui": (
         "import asyncio; from rich.segment import Segment; from textual.app import App; from textual.screen import "

@@ -22,13 +22,26 @@ class Run(NamedTuple):
     cpu: float | None
     process_wall: float
     process_cpu: float
+    is_partial: bool = False
+    """True if the command said that it did not look at everything."""
 
 
 class Failed(Exception):
     """Why a run gave no figures."""
 
 
-def run(command: list[str], home: Path, *, cap: float, env: dict[str, str] | None = None) -> Run:
+ANSWERED = frozenset({0})
+"""The exit codes of a command that answered, unless it says otherwise."""
+
+
+def run(
+    command: list[str],
+    home: Path,
+    *,
+    cap: float,
+    codes: frozenset[int] = ANSWERED,
+    env: dict[str, str] | None = None,
+) -> Run:
     """Run a command in an empty home and stop it after `cap` seconds."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.perf_counter()
@@ -43,21 +56,26 @@ def run(command: list[str], home: Path, *, cap: float, env: dict[str, str] | Non
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         err.seek(0)
-        if child.returncode:
-            raise Failed(_reason(child.returncode, err.read(), cap, wall))
+        errors = err.read()
+        if child.returncode not in codes:
+            raise Failed(_reason(child.returncode, errors, cap, wall))
         said = _said(out.read())
     cpu = usage.ru_utime + usage.ru_stime
-    return Run(said.get("listed"), said.get("wall_ms"), said.get("cpu_ms"), wall * 1e3, cpu * 1e3)
+    is_partial = b"not everything was scanned" in errors
+    return Run(said.get("listed"), said.get("wall_ms"), said.get("cpu_ms"), wall * 1e3, cpu * 1e3, is_partial)
 
 
-def run_for_peak(command: list[str], home: Path, program: Path, *, cap: float) -> tuple[Run, float]:
+def run_for_peak(
+    command: list[str], home: Path, program: Path, *, cap: float, codes: frozenset[int] = ANSWERED
+) -> tuple[Run, float]:
     """The same by way of `peak.c`, with the peak memory in MiB."""
     with tempfile.NamedTemporaryFile("r") as file:
-        once = run([str(program), file.name, *command], home, cap=cap)
+        once = run([str(program), file.name, *command], home, cap=cap, codes=codes)
         return once, int(file.read()) / 1024
 
 
 def _environment(home: Path) -> dict[str, str]:
+    # Nothing is inherited: with PYTHONDONTWRITEBYTECODE each start would compile what it imports.
     return {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
 
 
@@ -73,8 +91,8 @@ def _said(output: bytes) -> dict[str, Any]:
     last = output.rstrip().rpartition(b"\n")[2]
     if last.startswith(b'{"listed"'):
         return dict(json.loads(last))
-    if output.startswith(b"{"):
-        return {"listed": len(json.loads(output).get("skills", ()))} if b'"skills"' in output else {}
+    if output.startswith(b"{") and b'"skills"' in output:
+        return {"listed": len(json.loads(output)["skills"])}
     counted = re.search(rb"^([\d,]+) skills? \(", output, re.MULTILINE)
     return {"listed": int(counted[1].replace(b",", b""))} if counted else {}
 

@@ -1,59 +1,65 @@
-"""Skills listed by us, by the peers and by the floor, in one interleaved run.
+"""Measure skillshelf, the peers and the floor in one interleaved run, and write docs/benchmarks.md.
 
-    python bench/scan.py                            all peers, 1,000, 10,000 and 50,000 skills
-    python bench/scan.py --peers none --sizes 1000  ours and the floor only
-    python bench/scan.py --write docs/benchmarks.md
+    python bench/scan.py --real FOLDER              all rows, on copies of the skills in FOLDER and on synthetic ones
+    python bench/scan.py --peers none --sizes 1000  ours and the floor only, on synthetic skills
+    python bench/scan.py --real FOLDER --write docs/benchmarks.md
     python bench/scan.py --profile-ours             where our own time goes
 
 Every run is a fresh process. Each round runs every row once (a quick row up to five times), so that a busy moment of
-the machine hits all of them; the minimum counts. The first round is there to warm the page cache and our own cache,
-and to read the peak memory; it counts like the others.
+the machine hits all of them; the minimum counts. Caches and index are made before the first round. The first round also
+warms the page cache and reads the peak memory; it counts like the others.
 """
 
 import argparse
+import compileall
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from environments import PARSERS, PEERS, Unavailable, python_of, set_up
 from measure import Failed, Run, count_allocations, count_calls, run, run_for_peak
 from report import Counts, Report, goals_table, page, profile_table, whole_report
-from rows import START, Row, Tree, compile_c, make_tree, our_rows, peer_rows
+from rows import PREPARATION, Place, Row, Tree, compile_c, make_trees, our_rows, peer_rows
 
 import skillshelf
 
 BENCH = Path(__file__).parent
 QUICK_RUNS, QUICK_MS = 5, 500.0
 SLOW_MS, SLOW_RUNS = 10_000.0, 2
+PREPARATION_CAPS = 10
+"""The time for the making of caches and index, in caps: it is not measured, but without it nothing is warm."""
+SIZES = [1_000, 3_000, 10_000, 17_700, 50_000]
 WAYS = {"PyYAML": {"CSafeLoader": "pyyaml-c", "safe_load": "pyyaml"}, "ruamel.yaml": {"safe": "ruamel"}}
 """The ways to call a parser, by the names `parsing.py` has for them."""
 
 
 class Results(NamedTuple):
-    """By size and row: the runs, the peak memory in MiB, and why there are none."""
+    """By tree and row: the runs, the peak memory in MiB, and why there are none."""
 
-    runs: dict[tuple[int, str], list[Run]]
-    peaks: dict[tuple[int, str], float]
-    notes: dict[tuple[int, str], str]
+    runs: dict[tuple[Place, str], list[Run]]
+    peaks: dict[tuple[Place, str], float]
+    notes: dict[tuple[Place, str], str]
 
 
-def measure_size(rows: Sequence[Row], tree: Tree, results: Results, *, rounds: int, cap: float, peak: Path) -> None:
-    """All rounds over all rows at one size, put into the results."""
+def measure_tree(rows: Sequence[Row], tree: Tree, results: Results, *, rounds: int, cap: float, peak: Path) -> None:
+    """All rounds over all rows on one tree, put into the results."""
     for row in rows:
         if reason := row.reason or _too_slow(row, tree, results, cap):
-            results.notes[tree.size, row.name] = reason
+            results.notes[tree.place, row.name] = reason
     for number in range(rounds):
         for row in rows:
-            key = (tree.size, row.name)
+            key = (tree.place, row.name)
             if key in results.notes or _is_done(results.runs.get(key, [])):
                 continue
-            print(f"{tree.size:>7} skills, round {number + 1}/{rounds}: {row.name}", file=sys.stderr)
+            _tell(f"{tree.size:>7} {tree.kind} skills, round {number + 1}/{rounds}: {row.name}")
             try:
                 if number == 0:
                     results.runs[key], results.peaks[key] = _first_run(row, tree, peak, cap)
@@ -63,10 +69,32 @@ def measure_size(rows: Sequence[Row], tree: Tree, results: Results, *, rounds: i
                 results.notes[key] = f"not measured: {problem}"
 
 
+def rows_at(rows: Sequence[Row], tree: Tree, earlier: Results) -> list[Row]:
+    """Return the rows that are measured on a tree, without those that are measured once and were."""
+    known = {name for _, name in (*earlier.runs, *earlier.notes)}
+    return [row for row in rows if tree.size not in row.skip and not (row.once and row.name in known)]
+
+
+def prepare(tree: Tree, *, cap: float) -> None:
+    """Make the caches and the index of a tree; the rows that need them fail by themselves if this does."""
+    for command in PREPARATION:
+        words = command(tree)
+        _tell(f"{tree.size:>7} {tree.kind} skills, preparing: {words[1]}")
+        with tempfile.TemporaryDirectory() as home:
+            try:
+                run(words, Path(home), cap=PREPARATION_CAPS * cap)
+            except Failed as problem:
+                _tell(f"not prepared: {problem}")
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
 def _first_run(row: Row, tree: Tree, peak: Path, cap: float) -> tuple[list[Run], float]:
     assert row.command
     with tempfile.TemporaryDirectory() as home:
-        once, memory = run_for_peak(row.command(tree), Path(home), peak, cap=cap)
+        once, memory = run_for_peak(row.command(tree), Path(home), peak, cap=cap, codes=row.codes)
     return [once], memory
 
 
@@ -77,7 +105,7 @@ def _runs(row: Row, tree: Tree, cap: float) -> list[Run]:
     runs: list[Run] = []
     while len(runs) < QUICK_RUNS and sum(each.process_wall for each in runs) < QUICK_MS:
         with tempfile.TemporaryDirectory() as home:
-            runs.append(run(command, Path(home), cap=cap))
+            runs.append(run(command, Path(home), cap=cap, codes=row.codes))
     return runs
 
 
@@ -87,7 +115,11 @@ def _is_done(runs: Sequence[Run]) -> bool:
 
 def _too_slow(row: Row, tree: Tree, earlier: Results, cap: float) -> str:
     """Why a row is not tried at this size: its time at a smaller one says it would be stopped."""
-    known = [(size, runs) for (size, name), runs in earlier.runs.items() if name == row.name and size < tree.size]
+    known = [
+        (size, runs)
+        for ((kind, size), name), runs in earlier.runs.items()
+        if (kind, name) == (tree.kind, row.name) and size < tree.size
+    ]
     if not known:
         return ""
     size, runs = max(known, key=lambda entry: entry[0])
@@ -102,9 +134,9 @@ def count_all(rows: Iterable[Row], small: Tree, large: Tree, library: Path | Non
     """System calls and allocations of the listings, for each skill."""
     counts = []
     for row in rows:
-        if row.command is None or row.name == START or row.name.startswith("`"):
+        if row.command is None or not row.is_counted:
             continue
-        print(f"counting: {row.name}", file=sys.stderr)
+        _tell(f"counting: {row.name}")
         commands = row.command(small), row.command(large)
         more = large.size - small.size
         calls = _for_each(more, commands, partial(count_calls, cap=2 * cap))
@@ -156,10 +188,19 @@ def _answer(python: str, script: str, *words: str) -> Any:
 def profiles(trees: Iterable[Tree]) -> list[tuple[str, Any]]:
     """The profile of a cold and of a warm listing of each tree."""
     return [
-        (f"{tree.size:,} skills, {state}", _answer(sys.executable, "stages.py", str(tree.home), state))
+        (f"{tree.size:,} {tree.kind} skills, {state}", _answer(sys.executable, "stages.py", str(tree.home), state))
         for tree in trees
         for state in ("cold", "warm")
     ]
+
+
+def compile_ours() -> None:
+    """Compile our sources, or end: a start that has to compile what it imports takes several times as long."""
+    package = os.path.dirname(skillshelf.__file__)
+    for folder in (package, str(BENCH)):
+        compileall.compile_dir(folder, quiet=2)
+    if not os.path.exists(cache_from_source(skillshelf.__file__)):
+        sys.exit(f"{package} cannot be compiled; run `python -m compileall` there as a user who may write to it")
 
 
 def main() -> None:
@@ -167,32 +208,52 @@ def main() -> None:
     options = _options()
     names = _peer_names(options.peers)
     folder: Path = options.environments.resolve()
-    trees = [make_tree(folder, size) for size in options.sizes]
+    compile_ours()
+    trees = make_trees(folder, options.sizes, options.real)
+    profiled = [tree for tree in trees if tree.kind == trees[0].kind][:3]
     if options.profile_ours:
-        print("\n\n".join(profile_table(title, found, functions=True) for title, found in profiles(trees)))
+        print("\n\n".join(profile_table(title, found, functions=True) for title, found in profiles(profiled)))
         return
-    print(f"measuring {os.path.dirname(skillshelf.__file__)}", file=sys.stderr)
+    _tell(f"measuring {os.path.dirname(skillshelf.__file__)}")
+    began, load = time.monotonic(), os.getloadavg()[2]
     rows = [*our_rows(folder), *peer_rows(folder, names)]
     results = Results({}, {}, {})
     peak = compile_c("peak.c", folder / "peak")
-    for tree in trees:
-        measure_size(rows, tree, results, rounds=options.rounds, cap=options.cap, peak=peak)
-    library = _allocation_counter(folder)
     report = Report(
-        sizes=options.sizes,
-        rows=[row.name for row in rows],
+        places=[tree.place for tree in trees],
+        rows=rows,
         runs=results.runs,
         peaks=results.peaks,
         notes=results.notes,
-        counts=count_all(rows, make_tree(folder, 1), trees[0], library, cap=options.cap),
-        parsing=parse_all(trees[0], folder, peers=names != []),
-        profiles=profiles(trees[:2]),
         folder=folder,
-        has_cache=(trees[0].home / ".cache" / "skillshelf").exists(),
+        load=(load, load),
+        words=" ".join(_told(sys.argv[1:])),
+    )
+    for tree in trees:
+        prepare(tree, cap=options.cap)
+        here = rows_at(rows, tree, results)
+        measure_tree(here, tree, results, rounds=options.rounds, cap=options.cap, peak=peak)
+        if options.write:
+            # What was measured in hours is kept if the run is stopped; the page says that it is not complete.
+            options.write.write_text(page(report), encoding="utf-8")
+    # Counted and parsed are the synthetic skills: all have frontmatter, and the same one with each version of the tree.
+    small, plain = make_trees(folder, [1, options.sizes[0]], None)
+    report = report._replace(
+        counts=count_all(rows, small, plain, _allocation_counter(folder), cap=options.cap),
+        parsing=parse_all(plain, folder, peers=names != []),
+        profiles=profiles(profiled[:1]),
+        load=(load, os.getloadavg()[2]),
+        minutes=(time.monotonic() - began) / 60,
     )
     print(goals_table(report), whole_report(report), sep="\n\n")
     if options.write:
         options.write.write_text(page(report), encoding="utf-8")
+
+
+def _told(words: Sequence[str]) -> Iterable[str]:
+    """Return the options of this run without the paths of this machine."""
+    for before, word in zip(["", *words], words, strict=False):
+        yield {"--real": "FOLDER", "--environments": "DIR", "--write": "docs/benchmarks.md"}.get(before, word)
 
 
 def _peer_names(wish: str) -> list[str] | None:
@@ -222,8 +283,8 @@ def _sizes(text: str) -> list[int]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
-    sizes = [1_000, 10_000, 50_000]
-    parser.add_argument("--sizes", type=_sizes, default=sizes, help="numbers of skills with commas between them")
+    parser.add_argument("--sizes", type=_sizes, default=SIZES, help="numbers of skills with commas between them")
+    parser.add_argument("--real", type=Path, metavar="FOLDER", help="also measure copies of the SKILL.md files in it")
     parser.add_argument("--peers", default="all", help="all, none, or names with commas between them")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cap", type=float, default=60, help="seconds after which a run is stopped")

@@ -1,11 +1,19 @@
-"""Makes trees of realistic skills: sizes, fields and words as in public collections, from a fixed seed.
+"""Makes trees of skills: synthetic ones from a fixed seed, or copies of a folder of real ones.
 
-`python bench/trees.py FOLDER COUNT` writes COUNT skills below FOLDER.
+`python bench/trees.py FOLDER COUNT [REAL]` writes COUNT skills below FOLDER: copies of those below REAL if it is given.
 """
 
 import random
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+NAME = re.compile(
+    rb"""(\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(?:(?!---)[^\n]*\n)*?name:[ \t]*)(["']?)([^\r\n"'#]+?)(\2[ \t]*\r?\n)"""
+)
+"""The frontmatter up to a name on one line, its quote, the name, and the rest of the line."""
+NAME_BYTES = 64
 
 VERBS = [
     "Draft",
@@ -86,5 +94,38 @@ def skill_text(name: str, dice: random.Random) -> str:
     return "\n".join([*lines, "---", "", f"# {name}", "", *body])
 
 
+def real_files(source: Path) -> list[Path]:
+    """Return every SKILL.md below a folder, sorted by path."""
+    return sorted(path for path in source.rglob("SKILL.md") if path.is_file())
+
+
+def write_real_tree(root: Path, count: int, files: Sequence[Path]) -> None:
+    """Copy real skills as often as `count` needs, each with a number behind its name and the name of its folder.
+
+    A smaller tree takes files from all parts of the collection. A file without a name on one line is copied as it is.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        source = files[number * len(files) // count if count < len(files) else number % len(files)]
+        folder = root / numbered(source.parent.name.encode(), number).decode("utf-8", "ignore")
+        folder.mkdir(exist_ok=True)
+        text = NAME.sub(
+            lambda found, number=number: found[1] + found[2] + numbered(found[3], number) + found[4],
+            source.read_bytes(),
+            count=1,
+        )
+        (folder / "SKILL.md").write_bytes(text)
+
+
+def numbered(name: bytes, number: int) -> bytes:
+    """Return a name with a number behind it, cut so that it is not too long because of the number."""
+    end = b"-%05d" % number
+    kept = name[: NAME_BYTES - len(end)] if len(name) <= NAME_BYTES else name
+    return kept.decode("utf-8", "ignore").rstrip("-").encode() + end
+
+
 if __name__ == "__main__":
-    write_tree(Path(sys.argv[1]), int(sys.argv[2]))
+    if sys.argv[3:]:
+        write_real_tree(Path(sys.argv[1]), int(sys.argv[2]), real_files(Path(sys.argv[3])))
+    else:
+        write_tree(Path(sys.argv[1]), int(sys.argv[2]))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 from support.trees import Machine
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
 _NUMBERS = itertools.count(1)
 
+# A checkout may be read-only: nothing is kept in it. The same examples everywhere, unless a run asks for more of them.
+settings.register_profile(
+    "skillshelf", database=None, deadline=None, derandomize="SKILLSHELF_EXAMPLES" not in os.environ
+)
+settings.load_profile("skillshelf")
 
 _PROCESS_EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.system"}
 _RUNNING: list[pytest.Item] = []
@@ -64,10 +70,14 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
 
 @pytest.fixture
 def reachable_machine() -> Iterator[Machine]:
-    """A machine in a folder that every user may pass through."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        os.chmod(folder, 0o755)
-        yield Machine(Path(os.path.realpath(folder)))
+    """A machine that every user may read and a script may be granted, wherever TMPDIR is and whatever the umask."""
+    before = os.umask(0o022)
+    try:
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            os.chmod(folder, 0o755)
+            yield Machine(Path(os.path.realpath(folder)))
+    finally:
+        os.umask(before)
 
 
 @pytest.fixture

@@ -182,9 +182,9 @@ CODELIA = (
     tested("C-86", "The output metadata of `skill_load` is `skill_id`, `name`, `path`, `dir`, `mtime_ms`"),
     # Permissions and path safety
     tested("C-87", 'Rules of `permissions.allow` and `permissions.deny` with `tool: "skill_load"` may carry `skill_name`'),
-    tested("C-88", "`skill_name` matches exactly and is lowercase kebab-case"),
+    divergent("C-88", "`skill_name` matches exactly and is lowercase kebab-case", "to the letter for an allow rule of `codelia`; a deny rule means every spelling of a name, since case and compatibility forms must not get around it, and may hold any name that the catalog can hold"),
     divergent("C-89", "Rules are evaluated in the order deny, allow, confirm", "to the letter with `trust=\"all\"`; under `ask` and `user` an allow rule does not reach an untrusted skill, which is confirmed: anybody can take a name"),
-    divergent("C-90", "A `skill_load` rule without `skill_name` matches every skill", "to the letter with `trust=\"all\"` and for every deny rule; under `ask` and `user` an allow rule matches every trusted skill"),
+    divergent("C-90", "A `skill_load` rule without `skill_name` matches every skill", "to the letter with `trust=\"all\"` and for every deny rule but those of an untrusted project, which match that project's skills; under `ask` and `user` an allow rule matches every trusted skill"),
     divergent("C-91", 'Remembering a confirmation stores `{"tool":"skill_load","skill_name":"<name>"}`', "`codelia` stores it besides an approval of path and files; what opens an untrusted skill is the approval, since a rule for a name would open every clone that has it"),
     tested("C-92", "Only paths registered in the catalog can be loaded"),
     tested("C-93", "Neither `..` nor a symlink leads outside the skill directory"),
@@ -592,10 +592,10 @@ OMP = (
     tested("O-25", "`claude-plugins`, `agents`, `codex` have priority 70, in this order"),
     tested("O-26", "The dedup key is the name, and the first item wins"),
     # Toggles and filters
-    tested("O-27", "Toggles: `enableCodexUser`, `enableClaudeUser`, `enableClaudeProject`, `enablePiUser`, `enablePiProject`"),
-    tested("O-28", "`ignoredSkills` are glob patterns on the name that exclude"),
-    tested("O-29", "`includeSkills` is a glob allowlist on the name; empty means all"),
-    tested("O-30", "The filter order is source enabled, not ignored, included"),
+    divergent("O-27", "Toggles: `enableCodexUser`, `enableClaudeUser`, `enableClaudeProject`, `enablePiUser`, `enablePiProject`", "to the letter in the user's file, and in a project's with `trust=\"all\"` or in a trusted folder; the file of an untrusted project turns no source off or on"),
+    divergent("O-28", "`ignoredSkills` are glob patterns on the name that exclude", "to the letter in the user's file, and in a project's with `trust=\"all\"` or in a trusted folder; the file of an untrusted project leaves out skills of that project only"),
+    divergent("O-29", "`includeSkills` is a glob allowlist on the name; empty means all", "to the letter in the user's file, and in a project's with `trust=\"all\"` or in a trusted folder; the file of an untrusted project includes and excludes nothing"),
+    divergent("O-30", "The filter order is source enabled, not ignored, included", "to the letter in the user's file, and in a project's with `trust=\"all\"` or in a trusted folder; of the file of an untrusted project only `ignoredSkills` counts, for its own skills"),
     tested("O-31", "Other providers (`agents`, `claude-plugins`, ...) are enabled if and only if any of the five toggles is on"),
     # Collisions
     tested("O-32", "The capability layer already keeps the first of each name"),

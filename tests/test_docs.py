@@ -204,4 +204,3 @@ def test_the_readme_stays_short_and_continuous_integration_runs_its_test_command
     assert len(readme.splitlines()) <= 120
     assert "-m pytest" in readme
     assert "README.md" in script
-    assert "SKILLSHELF_REQUIRE=bwrap,tmux" in script

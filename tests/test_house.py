@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
+import io
+import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -252,6 +256,56 @@ def test_the_check_of_file_calls_sees_every_form_of_opening() -> None:
 
     assert len(file_calls(tree)) == 5
     assert file_calls(tree_of(PACKAGE / "core" / "files.py"))
+
+
+# Patterns -----------------------------------------------------------------------------------------
+
+
+def texts_of(tree: ast.Module) -> Iterator[str | bytes]:
+    """Every text of a module; where one is put together, with a letter for each part that is put in."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values)
+
+
+def is_possessive(text: str | bytes) -> bool:
+    """Return True for a pattern that never gives back what it took: `a*+`, `a?+`, `(?>a)`."""
+    for flags in (0, re.VERBOSE):
+        try:
+            # Shows the parsed pattern, as far as there is one; a text that is no pattern raises.
+            with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()) as shown:
+                warnings.simplefilter("ignore")
+                re.compile(text, flags | re.DEBUG)
+        except (re.error, OverflowError, RecursionError):
+            continue
+        if re.search(r"^ *(?:POSSESSIVE_REPEAT|ATOMIC_GROUP)", shown.getvalue(), re.MULTILINE):
+            return True
+    return False
+
+
+def test_no_pattern_needs_what_the_oldest_python_gets_wrong() -> None:
+    """Python 3.11.2 does not match optional groups in possessive ones; `check --fix` did nothing there."""
+    marks = re.compile(r"[*+?}]\+|\(\?>")
+    offenders = [
+        f"{name_of(path)}: {text!r}"
+        for path in MODULES
+        for text in texts_of(tree_of(path))
+        if marks.search(text if isinstance(text, str) else text.decode("latin-1")) and is_possessive(text)
+    ]
+
+    assert offenders == []
+
+
+@pytest.mark.parametrize("text", ["a*+", "(?:a|b){2}+", "(?x) (?: a ?+ )", b"[a]++", "a(?=(?>b))", "x\n*+ # (verbose"])
+def test_the_check_of_patterns_sees_every_form(text: str | bytes) -> None:
+    assert is_possessive(text)
+
+
+@pytest.mark.parametrize("text", ["[*+]+", "C\\++", "+++ a", "a+?", "("])
+def test_the_check_of_patterns_lets_others_pass(text: str) -> None:
+    assert not is_possessive(text)
 
 
 def test_the_package_ships_its_types_and_the_schemas_made_from_them(tmp_path: Path) -> None:

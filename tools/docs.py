@@ -42,7 +42,8 @@ def render(text: str) -> str:
     start = _SCRATCH.search(text)
     if start is None:
         return _STEP.sub(lambda step: _step(step, run_in_repository), text)
-    with tempfile.TemporaryDirectory() as folder:
+    # Not where TMPDIR says: the pages show numbers of bytes and tokens, which the length of the path changes.
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         home = Path(os.path.realpath(folder))
         if start[1]:
             shutil.copytree(REPOSITORY / start[1], home / "shop")
@@ -63,10 +64,17 @@ def _step(step: re.Match[str], run: Callable[[list[str]], str], folder: Path | N
 
 
 def run_in_repository(words: list[str]) -> str:
-    """Return the output of a command that runs in the repository with an empty home folder."""
+    """Return the output of a command that runs in a repository like this one with an empty home folder."""
     assert words[0] == "skillshelf", words
-    with tempfile.TemporaryDirectory() as home:
-        return _cut(_output(words, REPOSITORY, home).replace(str(REPOSITORY), "~/skillshelf"))
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        # A copy of what the pages speak of: a checkout may be read-only, and then nothing in it can be fixed.
+        copy = Path(os.path.realpath(folder), "skillshelf")
+        for name in ("tests/fixtures", ".agents"):
+            shutil.copytree(REPOSITORY / name, copy / name, symlinks=True)
+        (copy / ".git").mkdir()
+        home = Path(folder, "home")
+        home.mkdir()
+        return _cut(_output(words, copy, str(home)).replace(str(copy), "~/skillshelf"))
 
 
 def run_in_scratch(words: list[str], home: Path) -> str:

@@ -209,6 +209,8 @@ def _in_child(slot: _Slot, job: _Job) -> None:
     sys.path.insert(0, str(slot.source))
     os.environ["PYTHONPATH"] = str(slot.source)
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(slot.folder / "hypothesis")
+    # The options of whoever started this are for other runs; some are of plugins that are off here.
+    os.environ.pop("PYTEST_ADDOPTS", None)
     found = importlib.util.find_spec("skillshelf")
     assert found is not None
     assert Path(found.origin or "").is_relative_to(slot.source), found.origin

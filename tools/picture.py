@@ -22,8 +22,13 @@ async def draw() -> str:
         app = Picker(model)
         async with app.run_test(size=(100, 30)) as pilot:
             await pilot.press("ctrl+p", "down", "down")
-            while "not by" not in "".join(app.query_one(Pane).render_line(y).text for y in range(12)):
-                await pilot.pause(0.1)
+            # What is asked in threads has arrived when no worker is left and the pane is as it was a moment ago.
+            before, shown = "", ""
+            while not ("not by" in shown and shown == before):
+                before = shown
+                await app.workers.wait_for_complete()
+                await pilot.pause(0.2)
+                shown = "".join(app.query_one(Pane).render_line(y).text for y in range(16))
             picture = app.export_screenshot(title="skillshelf pick")
             await pilot.press("escape")
         picture = picture.replace(str(machine.base), SHOWN_AS)

@@ -6,11 +6,8 @@ python bench/mcp/corpus.py skills.tar.xz [--sample 200]
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,29 +20,6 @@ from fixtures import command, corpus
 from mcp import Client, StdioServerParameters
 
 FIRST_PAGE_SECONDS, READ_MS = 3.0, 5.0
-
-
-def cpu_seconds(base: Path, *words: str) -> float | None:
-    """Return the processor time of a server until its first page, which other work on the machine hardly affects."""
-    stat = Path("/proc/self/stat")
-    if not stat.exists():
-        return None
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    request = {"jsonrpc": "2.0", "id": 1, "method": "skills/list", "params": {"_meta": meta}}
-    with subprocess.Popen(
-        command(base, *words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as server:
-        assert server.stdin
-        assert server.stdout
-        server.stdin.write(json.dumps(request).encode() + b"\n")
-        server.stdin.flush()
-        server.stdout.readline()
-        fields = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
-        server.kill()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def measured(base: Path, mode: str, sample: int) -> bool:
@@ -83,12 +57,6 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         base = corpus(given.archive, Path(folder))
         good = [anyio.run(measured, base, mode, given.sample) for mode in ("legacy", "2026-07-28")]
-        for words in (["--no-cache"], []):
-            used = [seconds for _ in range(4) if (seconds := cpu_seconds(base, *words)) is not None]
-            if used:
-                print(
-                    f"{' '.join(words) or 'with the cache'}: {min(used):.2f} s of processor time until the first page"
-                )
     if given.modules:
         with tempfile.TemporaryDirectory() as folder:
             base = corpus(given.archive, Path(folder), most=given.sample)

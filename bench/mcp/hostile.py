@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from fixtures import command, fixture, http_server
 
-from skillshelf.core.limits import SILENT_SECONDS
+from skillshelf.core.limits import CLIENT_SESSIONS, SILENT_SECONDS, UNFINISHED_AT_ONCE
 
 CODES = {-32700, -32600, -32601, -32602, -32603, -32000, -32001, -32020, -32021, -32022}
 PATHS = (
@@ -52,7 +52,7 @@ METHODS = (
 )
 VALUES = (None, True, -1, 2**70, 1e308, "", "x" * 5000, [], {}, [[]], {"uri": 1}, {"cursor": 5}, {"cursor": "nonsense"})
 
-SESSIONS, HALVES = 400, 700
+SESSIONS, HALVES = CLIENT_SESSIONS + 100, UNFINISHED_AT_ONCE + 200
 """More than the limits of the server."""
 
 Maker = Callable[[random.Random], bytes]

@@ -4,7 +4,9 @@ Importing this package loads nothing else: each public name is imported when it 
 """
 
 import sys
-from typing import TYPE_CHECKING, Any
+
+# Not from `typing`: `python -m skillshelf` runs this before the working directory is taken off the import path.
+TYPE_CHECKING = False
 
 if sys.platform == "win32":
     raise ImportError("skillshelf does not support Windows; install and run it inside WSL")
@@ -61,6 +63,8 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = ["__version__", *sorted(_MODULE_OF)]
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from skillshelf.adapters.agent import AgentConfiguration as AgentConfiguration
     from skillshelf.adapters.agent import AgentSession as AgentSession
     from skillshelf.adapters.loaders import *  # noqa: F403  # its __all__ is the names of the seeds
@@ -97,7 +101,7 @@ if TYPE_CHECKING:
     from skillshelf.shelf import replay as replay
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'skillshelf' has no attribute {name!r}")
     from importlib import import_module

@@ -2,27 +2,25 @@
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from skillshelf.catalog import build as catalogs
-from skillshelf.catalog.build_context import CacheEntries
-from skillshelf.catalog.cache import Cache
-from skillshelf.catalog.discovery import Found, discover
-from skillshelf.catalog.search_roots import Roots, resolve_roots
+from skillshelf.catalog.scan import Scanner
+from skillshelf.catalog.search_roots import resolve_roots
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.profile import Profile, scopes_of
 from skillshelf.config.settings import Settings, Trust, load_settings
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, find_repository, make_environment, user_cache_folder
 from skillshelf.core.limits import RESOURCE_BYTES
-from skillshelf.core.values import CacheEntry, Catalog, CatalogSkill
-from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillsDisabled
+from skillshelf.core.values import Catalog, CatalogSkill
+from skillshelf.errors import ConfigurationError, FileReadError, SkillDirectoryNotFound, SkillsDisabled
 
 if TYPE_CHECKING:
     from typing import TextIO
 
+    from skillshelf.catalog.discovery import Found
+    from skillshelf.catalog.held_back import HeldBack
     from skillshelf.catalog.load import LoadedSkill, Resource
     from skillshelf.search.query import Finder, Scorer, SearchReport
     from skillshelf.search.rank import IndexSnapshot
@@ -40,7 +38,8 @@ class Shelf:
     """The skills of one environment, as one profile sees them.
 
     Methods import what they need when they are called, so that listing does not import what only a session uses. If
-    `progress` is a terminal, slow work shows its progress there.
+    `progress` is a terminal, slow work shows its progress there. `indexing` is how many skills the search index has to
+    add and how many it has added, while it does that.
     """
 
     def __init__(
@@ -60,12 +59,12 @@ class Shelf:
         self.cache = user_cache_folder(environment) if use_cache else None
         self.scorer = scorer
         self.progress: TextIO | None = None
+        self.indexing: tuple[int, int] | None = None
         # What adapters keep for as long as the shelf lives.
         self.attachments: dict[str, object] = {}
         self._catalog: Catalog | None = None
-        self._cache = Cache(self.cache, profile) if use_cache else None
+        self._scanner = Scanner(self.cache, profile, settings) if use_cache else None
         self._finder: tuple[Catalog, Finder] | None = None
-        self._last_scan: tuple[Catalog, int, CacheEntries] | None = None
         self._lock = threading.RLock()
 
     @property
@@ -78,34 +77,34 @@ class Shelf:
     def scan(self, *, account: bool = False) -> Catalog:
         """Scan the roots; `account` also lists the files inside skills and in skipped folders."""
         roots = resolve_roots(self.profile, self.environment, self.settings, trust=self.trust)
-        if not self.settings.enabled:
-            return catalogs.empty(roots, self.profile, self.settings)
-        if self._cache is None:
-            found = self._watched(discover(roots.roots, self.profile, repository=roots.repository, account=account))
-            return catalogs.build(found, roots, self.profile, self.settings)
-        return self._scan_with(self._cache, roots, account=account)
+        if self.settings.enabled and self._scanner is not None:
+            return self._scanner.scan(roots, watch=self._watched, account=account)
+        from skillshelf.catalog.build import build, empty
+        from skillshelf.catalog.discovery import discover
 
-    def _watched(self, found: Iterator[Found]) -> Iterator[Found]:
+        if not self.settings.enabled:
+            return empty(roots, self.profile, self.settings)
+        found = self._watched(discover(roots.roots, self.profile, repository=roots.repository, account=account))
+        return build(found, roots, self.profile, self.settings)
+
+    def _watched(self, found: "Iterator[Found]") -> "Iterator[Found]":
         if self.progress is None or not self.progress.isatty():
             return found
         from skillshelf.core.console import watched
 
         return watched(found, "Reading skills", self.progress)
 
-    def _scan_with(self, cache: Cache, roots: Roots, *, account: bool) -> Catalog:
-        now = time.time_ns()
-        entries_of_roots: list[dict[str, CacheEntry]] = [{} for _ in roots.roots]
-        found = discover(roots.roots, self.profile, repository=roots.repository, account=account, cached=cache.entries)
-        catalog = catalogs.build(self._watched(found), roots, self.profile, self.settings, entries_of_roots)
-        for root, entries in zip(roots.roots, entries_of_roots, strict=True):
-            cache.keep(root, entries, scanned_at_ns=now)
-        self._last_scan = catalog, now, entries_of_roots
-        return catalog
-
     @property
     def project_root(self) -> str:
         """The repository root by the profile's markers, or the working directory."""
         return find_repository(self.environment.cwd, self.profile.markers) or self.environment.cwd
+
+    @property
+    def held_back(self) -> "HeldBack":
+        """The count of what models are not told: skills of an untrusted project, and what its own file takes away."""
+        from skillshelf.catalog.held_back import held_back
+
+        return held_back(self.catalog, self.settings, self.project_root)
 
     @property
     def settings_in_force(self) -> Settings:
@@ -146,6 +145,11 @@ class Shelf:
         with self._lock:
             return finder().search(query, limit=most, keep=wanted, scorer=scorer, notes=notes)
 
+    def prepare_search(self) -> None:
+        """Open the search index of the catalog, which otherwise the first search does; searches wait meanwhile."""
+        with self._lock:
+            self._current_finder().prepare()
+
     def _current_finder(self) -> "Finder":
         """Return the finder of the current catalog; a new scan makes a new one."""
         from skillshelf.search.query import Finder
@@ -158,15 +162,23 @@ class Shelf:
 
                 roots = [root.path for root in catalog.roots]
                 folder = folder_for(self.cache, roots, self.profile.name) if self.cache else None
-                seen = self._last_scan if self._last_scan and self._last_scan[0] is catalog else None
-                look = ScanStamps(*seen[1:]) if seen else None
-                return open_index(catalog.skills, folder, scan=look, stream=self.progress)
+                # Read once: another thread may scan meanwhile.
+                last = self._scanner.last if self._scanner else None
+                is_known = last is not None and last.catalog is catalog
+                look = ScanStamps(last.at_ns, last.entries, last.generation) if last and is_known else None
+                try:
+                    return open_index(catalog.skills, folder, scan=look, stream=self.progress, report=self._indexed)
+                finally:
+                    self.indexing = None
 
             scopes = scopes_of(self.profile)
             ranking = self.profile.ranking
             finder = Finder(catalog.skills, cwd=self.environment.cwd, scopes=scopes, ranking=ranking, open_index=opened)
             self._finder = catalog, finder
         return self._finder[1]
+
+    def _indexed(self, total: int, done: int) -> None:
+        self.indexing = total, done
 
     def load(self, name: str | None = None, *, path: str | os.PathLike[str] | None = None) -> "LoadedSkill":
         """Load a skill by name or path; a path wins. The file is always read from disk."""
@@ -175,7 +187,14 @@ class Shelf:
         if not self.settings.enabled:
             raise SkillsDisabled
         catalog = self.catalog
-        found = resolve(catalog.skills, name=name, path=_text(path), cwd=self.environment.cwd, catalog=catalog)
+        found = resolve(
+            catalog.skills,
+            name=name,
+            path=_text(path),
+            cwd=self.environment.cwd,
+            catalog=catalog,
+            names=self.profile.collision_key,
+        )
         return load(found, self.profile)
 
     def read(self, uri: str, *, limit: int = RESOURCE_BYTES) -> "Resource":
@@ -228,7 +247,11 @@ class Shelf:
         """Scan again and return True if anything changed since the last scan."""
         before = self.catalog
         self._catalog = self.scan()
-        return before != self._catalog
+        try:
+            return before != self._catalog
+        except FileReadError:
+            # The file of the old catalog was damaged, and the disk is another one.
+            return True
 
 
 def open_shelf(
@@ -258,6 +281,8 @@ def open_shelf(
         raise SkillDirectoryNotFound(environment.cwd)
     settings = load_settings(environment, trust=trust)
     chosen = find_profile(profile or settings.profile or DEFAULT_PROFILE, settings.profiles)
+    if settings.odd_allow and chosen.rule_names == "kebab-case":
+        raise ConfigurationError(settings.odd_allow[0])
     return Shelf(environment, chosen, settings, trust, use_cache=use_cache, scorer=scorer)
 
 

@@ -77,7 +77,10 @@ PIECES += ["\ud800", "%ff", " ", ":", "@"]
 @st.composite
 def mutated_addresses(draw: st.DrawFn) -> str:
     """An honest address or an attack after a few cuts, insertions and encodings."""
-    honest = [f"skill://deploy/{quote(name)}" for name in FILES] + ["skill://deploy/references", "skill://deploy"]
+    honest = [f"skill://deploy/{quote(os.fsencode(name))}" for name in FILES] + [
+        "skill://deploy/references",
+        "skill://deploy",
+    ]
     attacks = [attack for attack in ATTACKS if len(attack) < 200]
     text = draw(st.sampled_from(honest) | st.sampled_from(attacks))
     for _ in range(draw(st.integers(1, 3))):

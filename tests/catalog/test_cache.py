@@ -31,7 +31,9 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache that is used even for a single file, and for a file that has just changed."""
     monkeypatch.setattr("skillshelf.catalog.cache.CACHE_FROM", 1)
     monkeypatch.setattr("skillshelf.catalog.discovery.CACHE_FROM", 1)
+    monkeypatch.setattr("skillshelf.catalog.scan.CACHE_FROM", 1)
     monkeypatch.setattr("skillshelf.catalog.cache.SETTLED_NS", 0)
+    monkeypatch.setattr("skillshelf.catalog.disk_state.SETTLED_NS", 0)
 
 
 @pytest.fixture
@@ -86,14 +88,18 @@ class Edits:
 
     def __init__(self, machine: Machine, dice: random.Random) -> None:
         self.root = machine.repo / ".agents" / "skills"
+        self.home = machine.home / ".agents" / "skills"
         self.outside = machine.base / "outside"
         self.dice = dice
         for name in NAMES:
             write_skill(self.root, os.path.basename(name), folder=name)
+        for name in NAMES[2:]:
+            write_skill(self.home, os.path.basename(name), folder=name)
         write_skill(self.outside, "a", "---\nname: a\ndescription: From outside.\n---\n")
 
     def file(self) -> Path:
-        return self.root / self.dice.choice(NAMES) / "SKILL.md"
+        root = self.home if self.dice.random() < 0.3 else self.root
+        return root / self.dice.choice(NAMES) / "SKILL.md"
 
     def content(self) -> None:
         path = self.file()
@@ -174,6 +180,46 @@ class Edits:
         if path.is_dir():
             write_skill(path, "inner")
 
+    def group_to_link(self) -> None:
+        """Replace a folder of skills by a link to itself elsewhere: no file of a skill changes."""
+        here = self.file().parents[1]
+        if here.name == "group" and here.is_dir() and not here.is_symlink():
+            away = here.parents[1] / f"moved{self.dice.randrange(10**9)}"
+            here.rename(away)
+            here.symlink_to(away)
+
+    def other_target(self) -> None:
+        """Let a link of an earlier step lead to another skill, or nowhere."""
+        links = [path for path in sorted(self.root.rglob("*")) if path.is_symlink()]
+        if links:
+            link = self.dice.choice(links)
+            link.unlink()
+            link.symlink_to(self.dice.choice([self.outside / "a", self.root / "a", self.root.parent / "nothing"]))
+
+    def behind_a_link(self) -> None:
+        """Change a folder that a link may lead to, without a change in any root."""
+        for folder in (self.outside, self.root.parent / "inside"):
+            for path in sorted(folder.glob("moved*")) if folder.is_dir() else ():
+                if self.dice.random() < 0.5:
+                    path.rename(path.with_name(f"moved{self.dice.randrange(10**9)}"))
+                elif (path / "SKILL.md").is_file():
+                    (path / "SKILL.md").rename(path / "Skill.md")
+
+    def same_inode(self) -> None:
+        """Remove a file and write one of the same size at once, which often gets the number of the first."""
+        path = self.file()
+        if path.is_file() and not path.is_symlink():
+            text = path.read_bytes()
+            path.unlink()
+            path.write_bytes(text[::-1] if self.dice.random() < 0.2 else text.replace(b"e", b"i"))
+
+    def near_miss(self) -> None:
+        path = self.file().with_name(self.dice.choice(["Skill.md", "skill.md", "skills.md"]))
+        if path.exists():
+            path.unlink()
+        elif path.parent.is_dir():
+            path.write_text("---\nname: x\n---\n")
+
     STEPS: tuple[Callable[[Edits], None], ...] = (
         content,
         content,
@@ -189,6 +235,11 @@ class Edits:
         folder_permission,
         delete,
         inner,
+        group_to_link,
+        other_target,
+        behind_a_link,
+        same_inode,
+        near_miss,
     )
 
     def step(self) -> str:
@@ -196,14 +247,15 @@ class Edits:
         act = self.dice.choice(self.STEPS)
         try:
             act(self)
-        except PermissionError:
-            return f"{act.__name__} (not allowed)"
+        except OSError:
+            return f"{act.__name__} (not possible)"
         return act.__name__
 
     def close(self) -> None:
         """Restore the permissions of every folder, so that it can be removed."""
-        for folder, _, _ in os.walk(self.root):
-            os.chmod(folder, 0o755)
+        for root in (self.root, self.home):
+            for folder, _, _ in os.walk(root):
+                os.chmod(folder, 0o755)
 
 
 @pytest.mark.req("S-129")
@@ -230,6 +282,7 @@ def test_the_random_edits_reach_every_outcome_and_the_cache_is_used_among_them(m
     with counting_reads() as read:
         for seed in range(3):
             shutil.rmtree(machine.repo / ".agents", ignore_errors=True)
+            shutil.rmtree(machine.home / ".agents", ignore_errors=True)
             shutil.rmtree(machine.base / "outside", ignore_errors=True)
             edits = Edits(machine, random.Random(seed))
             for _ in range(12):

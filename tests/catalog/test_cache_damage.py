@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import marshal
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from support.trees import Machine, write_skill
@@ -75,6 +78,51 @@ def test_a_cache_with_a_damaged_format_gives_a_right_listing_and_is_rebuilt(
 
 
 @pytest.mark.slow
+def rewrite_row(machine: Machine, change: Callable[[Any], Any]) -> None:
+    """Change what a row says, and write the checksum that fits."""
+    with sqlite3.connect(cache_file(machine)) as connection:
+        for root, reading, row in connection.execute("SELECT root, reading, data FROM roots").fetchall():
+            data = marshal.dumps(change(marshal.loads(row[4:])))
+            new = crc32(data).to_bytes(4, "big") + data
+            connection.execute("UPDATE roots SET data = ? WHERE root = ? AND reading = ?", (new, root, reading))
+    connection.close()
+
+
+def each(change: Callable[[tuple[Any, ...]], Any]) -> Callable[[Any], Any]:
+    return lambda entries: {path: change(entry) for path, entry in entries.items()}
+
+
+SHAPES: dict[str, Callable[[Any], Any]] = {
+    "no map": lambda entries: [*entries],
+    "a number": lambda entries: 7,
+    "nothing": lambda entries: None,
+    "a member less": each(lambda entry: entry[:5]),
+    "a member more": each(lambda entry: (*entry, 1)),
+    "entries that are texts": each(lambda entry: "text"),
+    "entries of six letters": each(lambda entry: "abcdef"),
+    "a stamp that is text": each(lambda entry: ("text", *entry[1:])),
+    "a short stamp": each(lambda entry: (entry[0][:2], *entry[1:])),
+    "a name that is a number": each(lambda entry: (*entry[:2], 7, *entry[3:])),
+    "fields that are a list": each(lambda entry: (*entry[:4], [1], entry[5])),
+    "keys that are numbers": each(lambda entry: (*entry[:4], {1: 2, "a": 3}, entry[5])),
+    "warnings that are numbers": each(lambda entry: (*entry[:5], (1, 2))),
+    "warnings without a message": each(lambda entry: (*entry[:5], (("rule",),))),
+    "paths that are numbers": lambda entries: dict(enumerate(entries.values())),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_row_with_a_right_checksum_and_a_wrong_shape_is_made_anew(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, shape: str
+) -> None:
+    fill(machine.home / ".agents/skills")
+    right = machine.catalog()
+    rewrite_row(machine, SHAPES[shape])
+
+    assert [machine.catalog() for _ in range(3)] == [right] * 3
+    assert reads(machine, monkeypatch) == 0
+
+
 def test_no_flipped_byte_makes_a_listing_wrong(machine: Machine) -> None:
     fill(machine.home / ".agents/skills")
     right = machine.catalog()

@@ -3,7 +3,6 @@
 `test_row_38_` and `test_row_39_` are rows of the table of conflicts; the other rows are in test_profiles.py.
 """
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,9 @@ def left_out(catalog: skillshelf.Catalog) -> list[tuple[str, str]]:
         (["draft-a"], ["draft-*"], ["draft-b"]),
         (["*"], ["*"], []),
         ([], ["nothing"], []),
-        (["DEPLOY", "eploy"], [], ["deploy", "draft-a", "draft-b", "test"]),
+        (["eploy"], [], ["deploy", "draft-a", "draft-b", "test"]),
+        (["DEPLOY", "ＤＲＡＦＴ-[A]"], [], ["draft-b", "test"]),
+        ([], ["DEPLOY", "test"], ["test"]),
     ],
 )
 def test_patterns_on_the_name_leave_skills_out(
@@ -215,7 +216,9 @@ def test_omp_settles_names_before_it_filters(machine: Machine) -> None:
     catalog = machine.catalog("omp", config=in_skills(enableClaudeUser=False))
 
     assert catalog.skills == ()
-    assert catalog.filtered == (Filtered("deploy", str(first), "source-off"),)
+    assert catalog.filtered == (
+        Filtered("deploy", str(first), "source-off", f"{machine.repo}/<config>: skills.sources.enable_claude_user"),
+    )
     assert catalog.shadowed == (Shadowed("deploy", str(second), str(first), same_file=False),)
     assert [(warning.path, warning.rule) for warning in catalog.warnings] == [(str(second), "name-collision")]
 
@@ -261,7 +264,7 @@ def test_one_folder_is_scanned_under_the_source_that_the_caller_names(tmp_path: 
 # Held back ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("by", ["name", "file", "folder", "folder/", "real path", "~", "relative"])
+@pytest.mark.parametrize("by", ["name", "file", "folder", "folder/", "real path", "~", "relative", "a link"])
 def test_a_skill_is_disabled_by_its_name_or_its_path(machine: Machine, by: str) -> None:
     real = write_skill(machine.home / "dotfiles", "deploy")
     root = machine.home / ".agents/skills"
@@ -275,7 +278,9 @@ def test_a_skill_is_disabled_by_its_name_or_its_path(machine: Machine, by: str) 
         "real path": str(real),
         "~": "~/.agents/skills/deploy",
         "relative": "../../.agents/skills/deploy",
+        "a link": f"{machine.base}/link/skills/deploy",
     }[by]
+    (machine.base / "link").symlink_to(machine.home / ".agents")
     machine.configure(f"skills.disabled = ['{entry}']\n")
 
     assert [(skill.name, skill.enabled, skill.hidden) for skill in machine.catalog().skills] == [
@@ -358,23 +363,23 @@ def test_of_several_that_are_all_hidden_the_first_stays(machine: Machine) -> Non
     assert catalog.shadowed == (Shadowed("deploy", str(far), str(near), same_file=False),)
 
 
-def test_an_ignored_or_denied_spelling_does_not_shadow_another_spelling_of_the_name(machine: Machine) -> None:
-    # Names collide without regard to case; patterns and rules are about one spelling.
-    for near, far in [("Draft", "draft"), ("build", "Build")]:
+def test_what_is_ignored_denied_or_disabled_is_so_in_every_spelling_of_the_name(machine: Machine) -> None:
+    for near, far in [("Draft", "draft"), ("build", "Build"), ("test", "Ｔest")]:
         write_skill(machine.repo / ".agents/skills", near, folder=f"near-{near}")
         write_skill(machine.home / ".agents/skills", far, folder=f"far-{far}")
-    machine.configure("skills.ignored = ['Draft']\npermissions.deny = [{tool = 'skill_load', skill_name = 'build'}]\n")
+    machine.configure(
+        "skills.ignored = ['Draft']\nskills.disabled = ['tESt']\n"
+        "permissions.deny = [{tool = 'skill_load', skill_name = 'build'}]\n"
+    )
 
     catalog = machine.catalog()
 
     assert [(skill.name, skill.scope, skill.hidden) for skill in catalog.skills] == [
-        ("Build", "user", None),
-        ("draft", "user", None),
+        ("build", "project", "denied"),
+        ("test", "project", "disabled"),
     ]
-    assert [(os.path.basename(os.path.dirname(entry.path)), entry.name) for entry in catalog.shadowed] == [
-        ("near-build", "build")
-    ]
-    assert left_out(catalog) == [("Draft", "ignored")]
+    assert [entry.name for entry in catalog.shadowed] == ["Build", "Ｔest"]
+    assert left_out(catalog) == [("Draft", "ignored"), ("draft", "ignored")]
 
 
 def test_a_hidden_skill_stays_in_the_catalog_when_it_is_alone(machine: Machine) -> None:

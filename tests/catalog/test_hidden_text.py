@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.trees import Machine, write_skill
 
-from skillshelf.catalog.rules import hidden_text
+from skillshelf.core.hidden_text import hidden_text
 
 
 def tags(text: str) -> str:

@@ -153,7 +153,7 @@ def test_only_what_is_in_the_catalog_can_be_loaded(machine: Machine, words: str,
     ("name", "candidates"),
     [
         ("relase-notes", ("release-notes",)),
-        ("Release-Notes", ("release-notes",)),
+        ("Release-Note", ("release-notes",)),
         ("release notes", ("release-notes",)),
         ("relaese", ("release-notes",)),
         ("zzz", ()),
@@ -193,7 +193,7 @@ def test_a_name_that_is_not_in_the_catalog_has_an_entry_that_says_why(machine: M
     ]
     folder = f"{SKILLS}/ignored"
     assert [entry.entry for entry in omissions_of(catalog, path=folder, cwd=str(machine.repo))] == [
-        Filtered("ignored", str(ignored), "ignored")
+        Filtered("ignored", str(ignored), "ignored", f"{machine.repo}/<config>: skills.ignored")
     ]
     assert omissions_of(catalog, name="nowhere") == omissions_of(catalog, path="nowhere") == []
 

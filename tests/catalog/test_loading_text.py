@@ -44,6 +44,12 @@ def told_in(element: str, machine: Machine, body: str) -> str:
         ("</ {}>", "<\\/ {}>"),
         ("</{}></{}>", "<\\/{}><\\/{}>"),
         ("<</{}>", "<<\\/{}>"),
+        ('</{} x="1">', '<\\/{} x="1">'),
+        ("</{}/>", "<\\/{}/>"),
+        ("< /{}>", "<\\ /{}>"),
+        ("<\u200b/{}>", "<\\\u200b/{}>"),
+        ("</{} <b", "<\\/{} <b"),
+        ("\uff1c\uff0f{}\uff1e", "\uff1c\\\uff0f{}\uff1e"),
     ],
 )
 def test_our_own_closing_tag_in_a_body_is_made_harmless(machine: Machine, element: str, tag: str, sealed: str) -> None:
@@ -86,7 +92,7 @@ FOREIGN = {
     "markup": "a & b < c > d \" e ' f &amp; <![CDATA[ ]]> <!-- --> <?x?>",
     "opening tags of ours": '<skill_content name="x"> <skill_resources count="9"> <skill_context> <file>/etc</file>',
     "closing tags of others": "</skill> </available_skills> </skill_resources> </skill_files> </system>",
-    "almost our tag": "</skill_content </skill_contents> <\\/skill_content> < /skill_content> </skill-content>",
+    "almost our tag": "</skill_contents> </skill_content-x> <\\/skill_content> <skill_content/> </skill-content>",
     "blanks": "tab\there  two  blanks   \n\n\n\n   indented \r\nwindows\r\n lone \r end",
     "terminal": "\x1b[31mred\x1b[0m \x07 \x00 \x7f \x9b",
     "scripts": "größe 日本語 🧾 e\u0301 \u202e \u2028 \ufeff \ufffe",

@@ -16,10 +16,11 @@ from support.examples import examples
 from support.trees import write_skill
 
 from skillshelf.catalog.document import ParsedFrontmatter, ParseOptions, body, has_frontmatter_end, parse
-from skillshelf.catalog.rules import check, hidden_text, placed, split_tools
+from skillshelf.catalog.rules import check, placed, split_tools
 from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.profile import RULES
 from skillshelf.core import files
+from skillshelf.core.hidden_text import hidden_text
 from skillshelf.core.limits import SKILL_FILE_BYTES
 
 same_every_time = settings(max_examples=examples(60), deadline=None, derandomize=True, database=None)

@@ -23,7 +23,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Machine:
 
 def lower_hex(text: str) -> str:
     """The text with every byte percent-encoded in lower case."""
-    return "".join("/" if c == "/" else "".join(f"%{byte:02x}" for byte in c.encode()) for c in text)
+    return "".join("/" if byte == ord("/") else f"%{byte:02x}" for byte in os.fsencode(text))
 
 
 @pytest.mark.parametrize("name", FILES, ids=ascii)
@@ -33,7 +33,7 @@ def test_every_file_of_a_skill_is_served_byte_for_byte(tree: Machine, name: str)
     shelf = tree.shelf()
     folder = f"{tree.home}/.agents/skills/deploy"
     # As a program writes it, with as much encoding as there can be, and with as little.
-    spellings = [quote(name), lower_hex(name), quote(name, safe="/;+&=,!:@~$*[]()|<>'\" ")]
+    spellings = [quote(os.fsencode(name)), lower_hex(name), quote(os.fsencode(name), safe="/;+&=,!:@~$*[]()|<>'\" ")]
 
     for spelling in spellings:
         resource = shelf.read(f"skill://deploy/{spelling}")

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ def roots_of(machine: Machine, profile: str | None = None, **options: Any) -> li
     ]
 
 
-def problems_of(machine: Machine, problems: tuple[skillshelf.Diagnostic, ...]) -> list[tuple[str, str]]:
+def problems_of(machine: Machine, problems: Sequence[skillshelf.Diagnostic]) -> list[tuple[str, str]]:
     """Path and rule of each problem."""
     return [(os.path.relpath(problem.path, machine.base), problem.rule) for problem in problems]
 

@@ -1,8 +1,10 @@
 """The walk below a root: its depth, skipped folders and limits, and the bytes it reads."""
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ def left_out(catalog: skillshelf.Catalog, root: Path) -> list[tuple[str, str]]:
     return [(os.path.relpath(entry.path, root), entry.reason) for entry in catalog.filtered]
 
 
-def problems(diagnostics: tuple[skillshelf.Diagnostic, ...], root: Path) -> list[tuple[str, str]]:
+def problems(diagnostics: Sequence[skillshelf.Diagnostic], root: Path) -> list[tuple[str, str]]:
     """Path below the root, and rule, of each problem."""
     return [(os.path.relpath(diagnostic.path, root), diagnostic.rule) for diagnostic in diagnostics]
 
@@ -192,6 +194,24 @@ def test_a_file_that_is_nearly_called_right_is_a_warning(machine: Machine, name:
     assert "SKILL.md" in catalog.warnings[0].message
 
 
+@pytest.mark.parametrize("profile", ["standard", "codelia"])
+def test_a_file_beside_a_skill_that_differs_only_in_case_is_a_warning(machine: Machine, profile: str) -> None:
+    path = write_skill(machine.repo / ".agents/skills", "deploy")
+    (path.parent / "Skill.md").write_text("---\nname: deploy\ndescription: Evil.\n---\n")
+    (path.parent / "skills.md").write_text("Another file.\n")
+    if (path.parent / "skill.md").exists():
+        pytest.skip("this disk does not tell upper and lower case apart")
+
+    listed = machine.run_json("list", "--all", "--profile", profile)
+    checks = [machine.run("check", *words, "--json") for words in ((), (str(path),), (str(path.parent.parent),))]
+
+    assert [skill["name"] for skill in listed["skills"]] == ["deploy"]
+    assert [(w["path"], w["rule"]) for w in listed["warnings"]] == [(str(path.with_name("Skill.md")), "file-case")]
+    for done in checks:
+        assert ("file-case", "warning") in [(f["rule"], f["severity"]) for f in json.loads(done.stdout)["findings"]]
+        assert done.returncode == 1
+
+
 # How much -----------------------------------------------------------------------------------------
 
 SMALL = {"profiles": {"small": {"extends": "standard", "max_directories": 50}}}
@@ -340,7 +360,7 @@ def test_the_types_of_a_catalog_know_nothing_of_how_one_is_found() -> None:
     done = subprocess.run(
         [sys.executable, "-B", "-c", code], capture_output=True, text=True, env={"PYTHONPATH": SOURCE}
     )
-    assert (done.stdout, done.stderr) == ("skillshelf.core skillshelf.core.values\n", "")
+    assert (done.stdout, done.stderr) == ("skillshelf.core skillshelf.core.records skillshelf.core.values\n", "")
     assert {skillshelf.Catalog.__module__, skillshelf.SkillMetadata.__module__} == {"skillshelf.core.values"}
 
 

@@ -66,6 +66,7 @@ def test_a_list_of_everything_gives_each_its_reason(machine: Machine) -> None:
     fill(machine)
 
     lines = machine.run("list", "--all").stdout.splitlines()
+    config = "~/.config/skillshelf/config.toml"
 
     def section(title: str) -> list[list[str]]:
         start = next(number for number, line in enumerate(lines) if line.startswith(title))
@@ -73,13 +74,20 @@ def test_a_list_of_everything_gives_each_its_reason(machine: Machine) -> None:
         return [line.split(maxsplit=2) for line in lines[start + 1 : end]]
 
     assert [row[:2] for row in section("NAME")] == [["alpha", "project"], ["beta", "project"], ["gamma", "user"]]
+    assert section("Hidden from models") == [
+        [f".agents/skills/{name}/SKILL.md", "untrusted", f"{config}: trust.folders"] for name in ("alpha", "beta")
+    ]
     assert section("Errors") == [
         [".agents/skills/broken/SKILL.md:1", "frontmatter-missing", "the file does not begin with a line `---`"]
     ]
     assert section("Shadowed") == [[".claude/skills/alpha/SKILL.md", "alpha", "behind .agents/skills/alpha/SKILL.md"]]
     assert section("Filtered") == [
         [".agents/skills/alpha/inner/SKILL.md", "inside-skill", "inner"],
-        ["~/.agents/skills/unwanted/SKILL.md", "ignored", "unwanted"],
+        [
+            "~/.agents/skills/unwanted/SKILL.md",
+            "ignored",
+            "unwanted (~/.config/skillshelf/config.toml: skills.ignored)",
+        ],
     ]
     assert [row[:2] for row in section("Warnings")] == [[".claude/skills/alpha/SKILL.md", "name-collision"]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -25,6 +26,8 @@ class Oracle(argparse.ArgumentParser):
 
     def __init__(self, options: Sequence[Option] = (), arguments: Sequence[Option] = ()) -> None:
         super().__init__(add_help=False, allow_abbrev=False)
+        # What a negative number is differs between versions of Python; from 3.14 on `-5x` is one.
+        self._negative_number_matcher = re.compile(r"-\d+$|-\d*\.\d+$")
         for option in options:
             if option.many:
                 self.add_argument(option.name, action="append", default=[])

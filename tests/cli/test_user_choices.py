@@ -73,7 +73,7 @@ def test_a_skill_that_the_project_disables_is_told_to_be_disabled_still(machine:
 
     done = machine.run("enable", "deploy")
     assert done.returncode == 1
-    assert "deploy is still disabled, by the project's configuration" in done.stderr
+    assert f"deploy is still disabled, by its name or its path, in {machine.repo}/skillshelf.toml" in done.stderr
 
 
 def test_trust_that_came_by_a_link_is_taken_back_and_trust_from_above_is_told(machine: Machine) -> None:
@@ -232,3 +232,19 @@ def test_a_file_behind_a_link_stays_behind_it(machine: Machine) -> None:
     assert path.is_symlink()
     assert Path(kept).read_text().startswith("# mine\n")
     assert str(machine.repo) in kept.read_text()
+
+
+@pytest.mark.parametrize("spelling", ["Deploy", "DEPLOY", "ｄｅｐｌｏｙ"])
+def test_a_name_in_another_spelling_is_disabled_once_and_enabled_again(machine: Machine, spelling: str) -> None:
+    write_skill(machine.home / ".agents/skills", "deploy")
+
+    disabled = [machine.run_json("disable", name)["changed"] for name in (spelling, "deploy", "dePloy")]
+    hidden = [skill.hidden for skill in machine.catalog().skills]
+    enabled = machine.run_json("enable", spelling)["changed"]
+
+    assert (disabled, hidden, enabled) == ([True, False, False], ["disabled"], True)
+    assert [skill.hidden for skill in machine.catalog().skills] == [None]
+    machine.configure(f"skills.disabled = ['{spelling}']\n")
+    assert [skill.hidden for skill in machine.catalog().skills] == ["disabled"]
+    assert machine.run("enable", "deploy").returncode == 0
+    assert [skill.hidden for skill in machine.catalog().skills] == [None]

@@ -434,3 +434,21 @@ def test_a_new_file_replaces_nothing(tmp_path: Path) -> None:
         with pytest.raises(FileExistsError):
             write_new(f"{tmp_path}/{taken}", b"other")
     assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_folder_is_opened_as_another_process_sees_it_and_read_by_its_descriptor(tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "inside" / "x.txt").write_text("text")
+    os.symlink("inside", tmp_path / "link")
+
+    descriptor = files.open_folder_of(os.getpid(), str(tmp_path / "inside"))
+    try:
+        with files.Folder("/anywhere", descriptor=descriptor) as folder:
+            assert folder.read(["x.txt"], limit=10).data == b"text"
+        # The folder had a descriptor of its own.
+        assert os.fstat(descriptor).st_ino == (tmp_path / "inside").stat().st_ino
+    finally:
+        os.close(descriptor)
+    with pytest.raises(OSError, match=NO_FOLDER):
+        files.open_folder_of(os.getpid(), str(tmp_path / "link"))

@@ -1,10 +1,23 @@
-"""Words that mean yes and no, and text that is cut to a length."""
+"""Words that mean yes and no, text that is cut to a length, and when two names are the same."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from skillshelf.core.text import cut, is_false, is_true, is_true_variable, shorten, width
+from skillshelf.core.text import (
+    cut,
+    field,
+    folded_name,
+    for_model,
+    is_false,
+    is_name,
+    is_true,
+    is_true_variable,
+    shorten,
+    width,
+)
 
 
 @pytest.mark.parametrize("word", ["1", "true", "yes", "on"])
@@ -41,3 +54,73 @@ def test_a_text_is_cut_to_characters_without_a_blank_before_the_ellipsis(text: s
 @pytest.mark.parametrize("text", ["plain text", "翻译成中文", "e\u0301" * 9])
 def test_a_shortened_text_never_takes_more_cells_than_there_are(text: str) -> None:
     assert [cells for cells in range(12) if width(shorten(text, cells)) > cells] == []
+
+
+# Names ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("deploy", "DEPLOY"),
+        ("deploy", "ｄｅｐｌｏｙ"),
+        ("deploy", "dep\u200bloy"),
+        ("deploy", "\u202edeploy\u2069"),
+        ("deploy", "de\u00adploy\ufe0f"),
+        ("caf\u00e9", "CAFE\u0301"),
+        ("stra\u00dfe", "STRASSE"),
+        ("\ufb01le", "FILE"),
+        ("v²", "v2"),
+        ("ΣΑΣ", "σας"),
+    ],
+)
+def test_names_that_differ_in_case_form_or_invisible_letters_are_one_name(one: str, other: str) -> None:
+    assert folded_name(one) == folded_name(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("deploy", "d\u0435ploy"),
+        ("a-b", "a_b"),
+        ("a b", "ab"),
+        ("cafe", "caf\u00e9"),
+        ("\u200b", "\u200c"),
+    ],
+)
+def test_names_with_other_letters_are_two_names(one: str, other: str) -> None:
+    assert folded_name(one) != folded_name(other)
+
+
+@given(st.text(max_size=12))
+def test_folding_a_folded_name_changes_nothing(name: str) -> None:
+    folded = folded_name(name)
+    assert folded_name(folded) == folded
+    assert not name or folded
+
+
+@pytest.mark.parametrize("point", [0x20, 0xA0, 0x1680, 0x2800, 0x3000, 0xDCFF, 0xFFF9, 0xFFFE, 0x13430, 0x1D159])
+def test_a_character_that_a_model_does_not_see_makes_no_other_name(point: int) -> None:
+    name = f"guard{chr(point)}"
+    assert field(for_model(name)) == "guard"
+    assert folded_name(name) == "guard"
+
+
+def test_names_that_differ_in_their_number_of_blanks_are_one_name() -> None:
+    assert folded_name("my  Skill ") == folded_name("my\u00a0\u2003skill") == "my skill"
+
+
+def test_every_character_folds_to_something_that_stays() -> None:
+    for point in [*range(0xD800), *range(0xE000, 0x20000), *range(0xE0000, 0xE1000)]:
+        folded = folded_name(f"a{chr(point)}\u0301b")
+        assert folded_name(folded) == folded, hex(point)
+
+
+@pytest.mark.parametrize("name", ["a", "*", "A B", "デプロイ", "-", "...", "a\u200b"])
+def test_a_text_on_one_line_without_slashes_is_a_name(name: str) -> None:
+    assert is_name(name)
+
+
+@pytest.mark.parametrize("text", ["", " ", ".", "..", "a/b", "a\\b", "a\nb", "a\0", "a\x85b", "a\u2029", "\x1b"])
+def test_what_cannot_be_an_address_is_no_name(text: str) -> None:
+    assert not is_name(text)

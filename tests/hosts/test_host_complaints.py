@@ -38,7 +38,7 @@ class Answers:
 
     def fix(self, host: str) -> str | None:
         """Return the fix for one host."""
-        return fix_for(self[host], self.skill_file, self.survey.states[host], self.survey)
+        return fix_for(self[host], self.skill_file, self.survey)
 
     @property
     def first_help(self) -> tuple[str, int]:

@@ -35,7 +35,7 @@ def verdict_on(
     survey: Survey = take_survey(Environment(str(cwd or machine.repo), str(machine.home), env or {}), [host])
     skill_file = survey.by_path[str(file)]
     verdict = judge(skill_file, survey.states[host], survey)
-    return verdict, fix_for(verdict, skill_file, survey.states[host], survey)
+    return verdict, fix_for(verdict, skill_file, survey)
 
 
 # Trust --------------------------------------------------------------------------------------------
@@ -170,9 +170,9 @@ def test_what_is_off_takes_no_room_in_the_list_of_a_model(machine: Machine) -> N
         write_skill(machine.repo / ".agents/skills", name, text)
     place = Environment(str(machine.repo), str(machine.home), {})
 
-    before = take_survey(place, ["codex"]).states["codex"].text
+    before = take_survey(place, ["codex"]).states["codex"].size()
     put(machine, CODEX, CODEX_OFF)
-    after = take_survey(place, ["codex"]).states["codex"].text
+    after = take_survey(place, ["codex"]).states["codex"].size()
 
     assert (before.entries, after.entries) == (2, 1)
     assert before.chars - after.chars > 600

@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -415,7 +416,7 @@ def test_what_is_no_journal_is_left_alone_and_the_loss_is_said(path: Path, make:
     [
         ("/dev/full", "it is a device, not a file; name the file itself"),
         ("/nonexistent/run.jsonl", "No such file or directory"),
-        ("/tmp/a\0b", "embedded null byte"),
+        ("/tmp/a\0b", r"(open: )?embedded null (byte|character in path)"),
     ],
 )
 def test_a_path_that_cannot_be_opened_is_said(name: str, reason: str) -> None:
@@ -423,7 +424,8 @@ def test_a_path_that_cannot_be_opened_is_said(name: str, reason: str) -> None:
 
     assert journal.append("session_started", {}) is None
 
-    assert (journal.lost, journal.problem) == (1, f"{name}: {reason}")
+    assert journal.lost == 1
+    assert re.fullmatch(f"{re.escape(name)}: {reason}", journal.problem or "")
 
 
 def test_a_file_somebody_made_empty_is_used(path: Path) -> None:

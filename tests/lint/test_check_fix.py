@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import string
+import time
 from pathlib import Path
 from typing import Literal
 
@@ -34,6 +35,28 @@ def fix(machine: Machine, *paths: Path, mode: Literal["diff", "fix"] = "fix") ->
 def repaired(data: bytes, directory: str = "demo") -> bytes:
     """Return the bytes after every fix."""
     return fix_text(FixInput(data, directory, STANDARD, directory)).data
+
+
+LONG_LINES = [
+    start + part * (40_000 // len(part)) + end
+    for start in ("name:", 'name: "', "name : a", "argument-hint: [", "~~~", " > - ```")
+    for part in (" ", "a  b", '"', "[", "# ", "~", "`", "> ", "\\")
+    for end in ("", '`"', ": x")
+]
+
+
+def test_a_long_line_is_checked_and_fixed_in_time_that_grows_with_its_length(machine: Machine) -> None:
+    path = machine.repo / "skills/demo/SKILL.md"
+    path.parent.mkdir(parents=True)
+    times = []
+    for line in LONG_LINES:
+        path.write_text(f"---\ndescription: d\n{line}\n---\n{line}\n", encoding="utf-8")
+        started = time.thread_time()
+        fix(machine, path, mode="diff")
+        times.append((line[:20], line[-20:], time.thread_time() - started))
+
+    # Tried in more than one way, one of these lines takes minutes.
+    assert [found for found in times if found[-1] > 2] == []
 
 
 @pytest.mark.parametrize(

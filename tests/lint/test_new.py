@@ -161,6 +161,30 @@ def test_a_cloned_repository_cannot_lead_it_elsewhere(machine: Machine) -> None:
     assert os.listdir(machine.base / "outside") == []
 
 
+@pytest.mark.parametrize("profile", ["standard", "codelia", "omp", "swiftagent", "mycodeagent"])
+@pytest.mark.parametrize("target", ["outside", "../outside", "nowhere"])
+def test_a_link_above_a_root_that_does_not_exist_yet_cannot_lead_it_elsewhere(
+    machine: Machine, profile: str, target: str
+) -> None:
+    (machine.base / "outside").mkdir()
+    parent = {"omp": ".omp", "swiftagent": ".agent", "mycodeagent": "skills"}.get(profile, ".agents")
+    (machine.repo / parent).symlink_to(target if target.startswith(".") else machine.base / target)
+
+    done = machine.run("new", "fresh", "--profile", profile)
+
+    assert done.returncode == 2, done.stdout
+    assert "outside the repository" in done.stderr or "broken link" in done.stderr
+    assert os.listdir(machine.base / "outside") == []
+    assert not (machine.base / "nowhere").exists()
+
+
+def test_a_link_above_a_root_that_stays_in_the_repository_is_followed(machine: Machine) -> None:
+    (machine.repo / "shared").mkdir()
+    (machine.repo / ".agents").symlink_to("shared")
+    assert machine.run("new", "fresh").returncode == 0
+    assert (machine.repo / "shared/skills/fresh/SKILL.md").exists()
+
+
 HIDDEN = (
     "skillshelf: --description: the description contains 1 bidirectional character(s) (U+202E RIGHT-TO-LEFT OVERRIDE)\n"
 )

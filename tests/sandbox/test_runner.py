@@ -11,7 +11,6 @@ import uuid
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from support.needs import needs_sandbox
@@ -24,6 +23,7 @@ from skillshelf.sandbox import launch
 from skillshelf.sandbox import run as runner
 from skillshelf.sandbox.reaper import descendants
 from skillshelf.sandbox.run import Grants, find_script, run_script, sandbox_problem
+from skillshelf.sandbox.scripts import find_program
 
 SECONDS = float(os.environ.get("SKILLSHELF_RACE_SECONDS", "0.5"))
 UNSANDBOXED = Grants(unsandboxed=True)
@@ -61,7 +61,7 @@ def test_a_run_tells_how_the_script_ended(machine: Machine) -> None:
 
     run = run_script(folder, "it.py", ["a b", "", "$HOME;", "-x"], digest=digest)
 
-    assert run._replace(duration_ms=0)._asdict() == {
+    assert run._replace(duration_ms=0, missing=())._asdict() == {
         "exit_code": 3,
         "stdout": b"['a b', '', '$HOME;', '-x']\n",
         "stderr": b"oh\n",
@@ -73,6 +73,7 @@ def test_a_run_tells_how_the_script_ended(machine: Machine) -> None:
         "artifact": None,
         "artifact_truncated": False,
         "sandbox": "bubblewrap",
+        "missing": (),
         "reason": None,
         "digest": digest,
         "files": ("made.txt",),
@@ -136,6 +137,7 @@ def test_the_work_folder_is_removed_unless_it_is_to_be_kept(machine: Machine, gr
 # Only approved bytes ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changed", ["it.sh", "helper.sh"])
 @pytest.mark.parametrize("has_tree", [True, False], ids=["with a tree", "without a tree"])
 def test_a_script_that_changed_since_it_was_approved_does_not_run(
@@ -203,16 +205,19 @@ def test_while_a_script_is_swapped_only_the_approved_bytes_run(machine: Machine,
 
 
 @pytest.mark.slow
-def test_what_happens_to_the_skill_while_a_script_runs_changes_nothing(machine: Machine, grants: Grants) -> None:
-    signals = machine.base / "signals"
+def test_what_happens_to_the_skill_while_a_script_runs_changes_nothing(
+    reachable_machine: Machine, grants: Grants
+) -> None:
+    signals = reachable_machine.base / "signals"
     signals.mkdir()
+    signals.chmod(0o755)
     text = (
         "import os, sys, time\n"
         "print('begun', flush=True)\n"
         "while not os.path.exists(sys.argv[1] + '/go'): time.sleep(0.01)\n"
         "import helper\n"
     )
-    folder = skill_with(machine, {"it.py": text, "helper.py": "print('approved')"})
+    folder = skill_with(reachable_machine, {"it.py": text, "helper.py": "print('approved')"})
 
     def swap(stream: str, data: bytes) -> None:
         Path(folder, "scripts", "helper.py").write_text("print('different')")
@@ -362,31 +367,31 @@ def test_no_child_outlives_its_script(machine: Machine, grants: Grants, seconds:
         (
             "memory_bytes",
             "import mmap, time\nm = mmap.mmap(-1, 300_000_000)\nm.write(bytes(200_000_000))\ntime.sleep(60)",
-            ("it took more than 100000000 bytes of memory", "MemoryError"),
+            ("it took more than 100000000 bytes of memory", "MemoryError", "the shared memory of this machine grew"),
         ),
         ("file_bytes", "open('x', 'wb').write(bytes(2_000_000))", ("File too large",)),
         (
             "work_bytes",
             "import os, time\nfor n in range(9):\n    folder = os.environ['TMPDIR' if n % 2 else 'HOME']\n"
             "    open(f'{folder}/{n}', 'wb').write(bytes(900_000))\ntime.sleep(60)",
-            ("it wrote more than 3000000 bytes to disk",),
+            ("it wrote more than 3000000 bytes to disk", "No space left on device"),
         ),
         (
             "work_bytes",
             "import os, time\nos.mkdir('shut')\nos.chmod('shut', 0o300)\n"
             "for n in range(40): open(f'shut/{n}', 'wb').write(bytes(900_000))\ntime.sleep(60)",
-            ("it wrote more than 3000000 bytes to disk", "it hid its files"),
+            ("it wrote more than 3000000 bytes to disk", "it hid its files", "No space left on device"),
         ),
         (
             "work_bytes",
             "import os, time\nkept = []\nfor n in range(9):\n    kept.append(open('x', 'wb', 0)); os.remove('x')\n"
             "    kept[-1].write(bytes(900_000))\ntime.sleep(60)",
-            ("it held more than 3000000 bytes in unnamed or deleted files",),
+            ("it held more than 3000000 bytes in unnamed or deleted files", "No space left on device"),
         ),
         (
             "work_bytes",
             "import os, time\nfor n in range(9): os.write(os.memfd_create('x'), bytes(900_000))\ntime.sleep(60)",
-            ("it held more than 3000000 bytes in unnamed or deleted files",),
+            ("it held more than 3000000 bytes in unnamed or deleted files", "Function not implemented"),
         ),
         (
             "work_files",
@@ -420,7 +425,9 @@ def test_a_script_cannot_take_more_than_its_limits(
     low |= {"work_files": 100, "open_files": 30, "processes": 20}
     marker = f"marker-{os.urandom(8).hex()}"
 
-    run = run_text(machine, text, marker, grants=grants, limits=QUICK._replace(**{limit: low[limit]}))
+    # Without the filter, which refuses files in memory, and without a cgroup, which counts them as memory.
+    grants, limits = grants._replace(all_calls=True), QUICK._replace(**{limit: low[limit]})
+    run = run_text(machine, text, marker, grants=grants, limits=limits, without=("cgroup",))
 
     assert run.exit_code != 0
     assert any(answer in f"{run.reason} {run.stderr.decode()}" for answer in answers)
@@ -449,6 +456,24 @@ def test_where_there_is_no_sandbox_nothing_runs_and_the_reason_is_said(machine: 
         PermissionDenied, match=r"no sandbox is available: bubblewrap .* the policy allows `unsandboxed`"
     ):
         run_text(machine, "touch $SKILL_DIR/ran", name="it.sh")
+
+
+@pytest.mark.parametrize("entry", [".", "", "tools", "../project"])
+def test_no_program_of_the_working_directory_is_taken_for_a_part_of_the_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str
+) -> None:
+    folder = tmp_path / "project"
+    started = tmp_path / "started"
+    for name in ("bwrap", "busctl"):
+        program = folder / entry / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f"#!/bin/sh\ntouch '{started}'\n")
+        program.chmod(0o755)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PATH", f"{entry}:/nonesuch")
+    assert sandbox_problem() == "bubblewrap (bwrap) is not installed"
+    assert find_program("busctl") is None
+    assert not started.exists()
 
 
 def test_off_linux_the_refusal_is_one_sentence_that_names_the_system() -> None:
@@ -523,8 +548,8 @@ def _interrupt(*_: object) -> None:
 @needs_sandbox
 @pytest.mark.parametrize(
     ("module", "step"),
-    [(launch, "_child"), (launch, "_limit"), (runner, "_follow")],
-    ids=["before its process is known", "before it may go on", "just after"],
+    [(launch, "_until_ready"), (launch, "_limit"), (runner, "_follow")],
+    ids=["before it waits to start", "before it may go on", "just after"],
 )
 def test_a_script_that_is_interrupted_as_it_starts_is_not_left_behind(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str
@@ -536,30 +561,4 @@ def test_a_script_that_is_interrupted_as_it_starts_is_not_left_behind(
         run_text(machine, "exec sleep 600", marker, name="it.sh")
 
     assert processes_with(marker) == []
-    assert descendants(os.getpid()) == []
-
-
-@pytest.mark.slow
-def test_an_interrupt_in_the_middle_of_a_look_at_a_script_does_not_keep_it_from_ending(
-    machine: Machine, grants: Grants, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    open_process = launch._open
-
-    def opened(*words: Any, **options: Any) -> Any:
-        process: Any = open_process(*words, **options)
-
-        def interrupted() -> None:
-            # `poll` takes this lock, and an exception between that and its `try` leaves it taken.
-            del process.poll
-            process._waitpid_lock.acquire()
-            raise KeyboardInterrupt
-
-        process.poll = interrupted
-        return process
-
-    monkeypatch.setattr(launch, "_open", opened)
-
-    with pytest.raises(KeyboardInterrupt):
-        run_text(machine, "exec sleep 600", name="it.sh", grants=grants)
-
     assert descendants(os.getpid()) == []

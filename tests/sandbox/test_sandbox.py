@@ -122,7 +122,8 @@ def test_of_an_interpreter_in_the_home_folder_only_its_own_prefix_is_seen(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     venv = machine.home / "project" / "env"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    # Readable by all, as root's scripts run as another user.
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True, umask=0o022)
     for secret in (machine.home / "secret", machine.home / "project" / "secret", venv / "secret"):
         secret.write_text("secret")
     monkeypatch.setenv("PATH", f"{venv}/bin:{os.environ['PATH']}")
@@ -250,12 +251,14 @@ def test_a_script_cannot_change_the_devices_it_may_use(machine: Machine) -> None
 
 
 @pytest.mark.slow
-def test_a_script_inherits_nothing_that_we_have_open(machine: Machine) -> None:
+def test_a_script_inherits_nothing_that_we_have_open(reachable_machine: Machine) -> None:
     reader, writer = os.pipe()
     os.set_inheritable(writer, True)
     text = "import os\nown = os.open('.', os.O_RDONLY)\nprint(sorted(map(int, os.listdir(f'/proc/self/fd'))), own)"
 
-    run = run_text(machine, text, grants=Grants(read=(str(machine.repo),)))
+    reachable_machine.repo.chmod(0o755)
+
+    run = run_text(reachable_machine, text, grants=Grants(read=(str(reachable_machine.repo),)))
     os.close(reader)
     os.close(writer)
 
@@ -320,17 +323,17 @@ def read_terminal(terminal: int) -> bytes:
 
 
 @pytest.mark.slow
-def test_granted_folders_can_be_read_or_written_as_the_grant_says(machine: Machine) -> None:
+def test_granted_folders_can_be_read_or_written_as_the_grant_says(reachable_machine: Machine) -> None:
     for name in ("read", "write", "neither"):
-        (machine.base / name).mkdir()
-        (machine.base / name / "there.txt").write_text("")
+        (reachable_machine.base / name).mkdir()
+        (reachable_machine.base / name / "there.txt").write_text("")
         # Root's scripts run as another user, to whom a grant gives no rights of root's.
-        (machine.base / name).chmod(0o777)
+        (reachable_machine.base / name).chmod(0o777)
     text = WRITE + "import os\nfor path in sys.argv[1:]: print(os.path.exists(os.path.dirname(path) + '/there.txt'))"
-    paths = [str(machine.base / name / "new.txt") for name in ("read", "write", "neither")]
-    grants = Grants(read=(str(machine.base / "read"),), write=(str(machine.base / "write"),))
+    paths = [str(reachable_machine.base / name / "new.txt") for name in ("read", "write", "neither")]
+    grants = Grants(read=(str(reachable_machine.base / "read"),), write=(str(reachable_machine.base / "write"),))
 
-    run = run_text(machine, text, *paths, grants=grants)
+    run = run_text(reachable_machine, text, *paths, grants=grants)
 
     words = [line.rpartition(" ")[2] for line in said(run).splitlines()]
     assert words == ["refused", "written", "refused", "True", "True", "False"]
@@ -369,16 +372,39 @@ def test_the_whole_disk_is_granted_only_by_its_name_and_without_what_is_alive_in
     ],
 )
 @pytest.mark.parametrize("way", ["read", "write"])
-def test_what_cannot_be_granted_is_said_before_anything_runs(machine: Machine, way: str, path: str, words: str) -> None:
-    (machine.home / "inside").mkdir()
-    os.symlink(machine.home, machine.base / "link")
-    path = path.replace("LINK", str(machine.base / "link"))
+def test_what_cannot_be_granted_is_said_before_anything_runs(
+    reachable_machine: Machine, way: str, path: str, words: str
+) -> None:
+    (reachable_machine.home / "inside").mkdir()
+    os.symlink(reachable_machine.home, reachable_machine.base / "link")
+    path = path.replace("LINK", str(reachable_machine.base / "link"))
 
     grants = Grants(read=(path,)) if way == "read" else Grants(write=(path,))
     with pytest.raises(ConfigurationError, match=words):
-        run_text(machine, "print('ran')", grants=grants)
+        run_text(reachable_machine, "print('ran')", grants=grants)
 
 
 def test_system_folders_cannot_be_granted_for_writing(machine: Machine) -> None:
     with pytest.raises(ConfigurationError, match="belongs to the sandbox"):
         run_text(machine, "", grants=Grants(write=("/usr",)))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, whose scripts run as another user")
+@pytest.mark.parametrize(
+    ("way", "mode", "words"),
+    [
+        ("read", 0o700, r"who may not read there \(its mode is 0700\): `chmod o\+rx` it"),
+        ("read", 0o744, r"its mode is 0744"),
+        ("write", 0o755, r"who may not write there \(its mode is 0755\): `chmod o\+rwx` it"),
+    ],
+)
+def test_a_granted_folder_that_roots_scripts_cannot_use_is_named_before_anything_runs(
+    machine: Machine, way: str, mode: int, words: str
+) -> None:
+    folder = machine.base / "granted"
+    folder.mkdir()
+    folder.chmod(mode)
+    grants = Grants(read=(str(folder),)) if way == "read" else Grants(write=(str(folder),))
+
+    with pytest.raises(ConfigurationError, match=f"{folder} is granted, but .*{words}"):
+        run_text(machine, "print('ran')", grants=grants)

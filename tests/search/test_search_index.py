@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from hashlib import blake2b
 from pathlib import Path
@@ -144,6 +145,28 @@ def test_more_equal_skills_than_are_looked_at_first_are_cut_by_path(machine: Mac
 
 
 # Following the disk -------------------------------------------------------------------------------
+
+
+def test_a_prepared_search_reads_no_skill_again(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(skills_of(machine), "one", ["pdf", "forms"])
+    shelf = machine.shelf()
+
+    shelf.prepare_search()
+    monkeypatch.setattr(index, "open_index", None)
+
+    assert [hit.skill.name for hit in shelf.search("forms").results] == ["one"]
+    assert shelf.indexing is None
+
+
+def test_searches_that_come_while_the_index_is_built_wait_for_all_of_it(machine: Machine) -> None:
+    for number in range(60):
+        put(skills_of(machine), f"skill-{number}", ["Nothing", "special", f"word{number}"])
+    shelf = machine.shelf()
+
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(lambda number: shelf.search(f"word{number}").results, range(0, 60, 10)))
+
+    assert [[hit.skill.name for hit in hits] for hits in found] == [[f"skill-{number}"] for number in range(0, 60, 10)]
 
 
 def test_only_what_changed_is_read_again(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +321,10 @@ def damage(path: Path, dice: random.Random) -> None:
         del data[len(data) // 2 :]
     else:
         data += bytes([dice.randrange(256)])
-    path.write_bytes(bytes(data))
+    # In its place, not in it: cutting a file that a search of this process still has mapped would end the process.
+    damaged = path.with_name("damaged")
+    damaged.write_bytes(bytes(data))
+    damaged.replace(path)
 
 
 def test_a_damaged_index_is_rebuilt(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -120,5 +122,28 @@ def test_a_change_is_announced_and_then_seen(machine: Machine, era: str, change:
             while await listed(client) != CHANGES[change]:
                 # It was seen half done; the rest is announced as well.
                 await anyio.sleep(0.05)
+
+    run(check)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a file system that stores any bytes")
+def test_a_change_of_a_file_whose_name_is_not_utf_8_is_announced_with_those_beside_it(machine: Machine) -> None:
+    put(root_of(machine), "alpha")
+    folder = root_of(machine) / "alpha"
+    wanted = {"skill://alpha/not-%FF.txt", "skill://alpha/plain.txt"}
+
+    async def check() -> None:
+        async with (
+            client_of(machine, "newer", watching=True) as client,
+            client.listen(resource_subscriptions=sorted(wanted)) as events,
+        ):
+            await anyio.sleep(0.5)
+            (folder / "plain.txt").write_text("new")
+            (folder / os.fsdecode(b"not-\xff.txt")).write_text("new")
+            seen: set[str] = set()
+            async for event in events:
+                seen.add(getattr(event, "uri", ""))
+                if seen >= wanted:
+                    return
 
     run(check)

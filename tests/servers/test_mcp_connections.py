@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
+from http.client import HTTPConnection
+
 import pytest
 from support.mcps import HELLO, post, run, serving
-from support.trees import Machine
+from support.trees import Machine, write_skill
 
 import anyio  # isort: skip
 import anyio.to_thread  # isort: skip
+from support.floods import HEADERS, META, NEWER, message
+
+from skillshelf.servers.mcp.connections import room_within
 from skillshelf.servers.mcp.http import HttpLimits
+from skillshelf.servers.mcp.notices import library_notices
 
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 
@@ -26,9 +34,42 @@ def test_a_connection_without_a_complete_request_is_closed(machine: Machine, sen
     run(check)
 
 
+@pytest.mark.parametrize(("length", "served"), [(1, False), (200, True)])
+def test_a_body_in_many_tiny_chunks_closes_its_connection(machine: Machine, length: int, served: bool) -> None:
+    chunks = [json.dumps(HELLO).encode(), *[b" " * length] * 2_000]
+    sent = f"{HEADERS}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n".encode()
+    sent += b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
+
+    async def check() -> None:
+        async with serving(machine, HttpLimits()) as port, await anyio.connect_tcp("127.0.0.1", port) as client:
+            await client.send(sent)
+            answer = await client.receive()
+            assert answer.startswith(b"HTTP/1.1 200" if served else b"HTTP/1.1 400")
+
+    run(check)
+
+
+def test_what_is_not_http_after_a_response_has_begun_closes_the_connection_quietly(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    too_large = f"{HEADERS}Transfer-Encoding: chunked\r\n\r\n200000\r\n".encode() + b" " * 0x200000 + b"\r\n"
+
+    async def check() -> None:
+        async with serving(machine, HttpLimits()) as port, await anyio.connect_tcp("127.0.0.1", port) as client:
+            with library_notices():
+                await client.send(too_large)
+                assert (await client.receive()).startswith(b"HTTP/1.1 413")
+                with suppress(anyio.BrokenResourceError, anyio.EndOfStream):
+                    await client.send(b"no chunk\r\n")
+                    await client.receive()
+
+    run(check)
+    assert "Fatal" not in capsys.readouterr().err
+
+
 def test_a_new_session_of_the_older_era_ends_the_one_that_was_idle_longest(machine: Machine) -> None:
     async def check() -> None:
-        async with serving(machine, HttpLimits(sessions=2)) as port:
+        async with serving(machine, HttpLimits(sessions=2, session_rest_seconds=0)) as port:
             names = [(await post(port, HELLO))[1] for _ in range(2)]
             # A request that opens no session ends none.
             assert (await post(port, PING))[0] == 400
@@ -38,6 +79,112 @@ def test_a_new_session_of_the_older_era_ends_the_one_that_was_idle_longest(machi
             assert [(await post(port, PING, name))[0] for name in names] == [200, 404, 200]
 
     run(check)
+
+
+def test_a_session_that_is_opened_with_escapes_counts_like_any_other(machine: Machine) -> None:
+    spelt = json.dumps(HELLO).replace('"initialize"', '"\\u0069nitiali\\u007Ae"').encode()
+    sent = f"{HEADERS}Connection: close\r\nContent-Length: {len(spelt)}\r\n\r\n".encode() + spelt
+
+    async def check() -> None:
+        async with serving(machine, HttpLimits(sessions=1, wait_seconds=0.05)) as port:
+            _, name = await post(port, HELLO)
+            async with await anyio.connect_tcp("127.0.0.1", port) as client:
+                await client.send(sent)
+                assert (await client.receive()).startswith(b"HTTP/1.1 503")
+            assert (await post(port, PING, name))[0] == 200
+
+    run(check)
+
+
+def test_a_session_that_was_opened_or_used_a_moment_ago_is_not_ended_for_a_new_one(machine: Machine) -> None:
+    async def check() -> None:
+        async with serving(machine, HttpLimits(sessions=2, wait_seconds=0.05)) as port:
+            names = [(await post(port, HELLO))[1] for _ in range(2)]
+            assert (await post(port, PING, names[0]))[0] == 200
+            assert (await post(port, HELLO)) == (503, None)
+            assert [(await post(port, PING, name))[0] for name in names] == [200, 200]
+
+    run(check)
+
+
+def test_a_new_session_waits_until_another_one_has_been_idle(machine: Machine) -> None:
+    async def check() -> None:
+        async with serving(machine, HttpLimits(sessions=1, session_rest_seconds=0.2)) as port:
+            names = [(await post(port, HELLO))[1] for _ in range(3)]
+            assert [(await post(port, PING, name))[0] for name in names] == [404, 404, 200]
+
+    run(check)
+
+
+def test_sessions_that_were_never_used_are_ended_before_those_that_were(machine: Machine) -> None:
+    async def check() -> None:
+        async with serving(machine, HttpLimits(sessions=2, session_rest_seconds=0)) as port:
+            _, used = await post(port, HELLO)
+            assert (await post(port, PING, used))[0] == 200
+            unused = [(await post(port, HELLO))[1] for _ in range(4)]
+            assert [(await post(port, PING, name))[0] for name in (used, *unused)] == [200, 404, 404, 404, 200]
+
+    run(check)
+
+
+def test_too_many_connections_close_those_that_never_had_a_request(machine: Machine) -> None:
+    async def check() -> None:
+        async with serving(machine, HttpLimits(connections=8)) as port:
+            used = HTTPConnection("127.0.0.1", port, timeout=30)
+            assert await anyio.to_thread.run_sync(status_on, used) == 400
+            idle = [await anyio.connect_tcp("127.0.0.1", port) for _ in range(12)]
+            with anyio.fail_after(10), pytest.raises(anyio.EndOfStream):
+                await idle[0].receive()
+            # The connection that had a request is still the same one, and a new client is served.
+            assert await anyio.to_thread.run_sync(status_on, used) == 400
+            assert (await post(port, HELLO))[0] == 200
+            used.close()
+            for one in idle:
+                await one.aclose()
+
+    run(check)
+
+
+def status_on(connection: HTTPConnection) -> int:
+    """Return the status of a request on a connection, which stays open."""
+    connection.auto_open = connection.sock is None
+    connection.request("POST", "/mcp", b"{}", {"content-type": "application/json", "accept": "*/*"})
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status
+
+
+def test_a_client_that_does_not_read_its_response_is_cut_off(machine: Machine) -> None:
+    folder = write_skill(machine.home / ".agents/skills", "alpha").parent
+    (folder / "large.txt").write_text("x" * 12_000_000)
+    uri = "skill://alpha/large.txt"
+    headers = {**NEWER, "Mcp_Method": "resources/read", "Mcp_Name": uri}
+
+    async def check() -> None:
+        limits = HttpLimits(unread_seconds=0.2)
+        async with serving(machine, limits) as port, await anyio.connect_tcp("127.0.0.1", port) as client:
+            await client.send(message("resources/read", {"uri": uri, "_meta": META}, **headers))
+            # Sending fails when the other side has closed the connection.
+            with anyio.fail_after(20), suppress(anyio.BrokenResourceError):
+                while True:
+                    await client.send(b"x")
+                    await anyio.sleep(0.05)
+
+    run(check)
+
+
+@pytest.mark.parametrize(
+    ("open_files", "room"), [(20_000, (4096, 512)), (1024, (512, 256)), (256, (128, 64)), (64, (32, 16))]
+)
+def test_the_system_s_limit_on_open_files_leaves_room_for_reading_skills(
+    open_files: int, room: tuple[int, int]
+) -> None:
+    connections, backlog = room_within(open_files)
+    limits = HttpLimits().within(connections)
+
+    assert (connections, backlog) == room
+    assert connections + backlog < open_files
+    assert limits.unfinished + limits.waiting + limits.streams < limits.connections == connections
 
 
 def test_a_stream_ends_immediately_and_cleanly_with_the_server(

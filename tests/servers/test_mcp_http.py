@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import subprocess
@@ -47,6 +46,19 @@ def serving(machine: Machine, *words: str, **variables: str) -> Iterator[str]:
         rest = process.stderr.read()
         assert process.wait(30) == 0, rest
         process.stderr.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "indexes"), [((), 1), (("--profile", "mycodeagent"), 0)])
+def test_the_search_index_is_complete_before_requests_are_served(
+    machine: Machine, words: tuple[str, ...], indexes: int
+) -> None:
+    write_skill(machine.home / ".agents/skills", "alpha")
+
+    with serving(machine, *words):
+        sealed = list(machine.home.rglob("search/*/seal"))
+
+    assert len(sealed) == indexes
 
 
 @pytest.mark.slow
@@ -190,28 +202,251 @@ def test_a_client_without_the_token_is_refused(given: tuple[tuple[str, str], ...
     assert answered(OPEN, ("host", "skills.example"), *given) == status
 
 
-def test_requests_beyond_the_limit_are_told_to_try_again() -> None:
-    statuses: list[int] = []
-    enough = anyio.Event()
+class Conversation:
+    """A request to a guard by hand: parts of the body are put in, and the status comes out."""
 
-    async def slow(scope: Any, receive: Any, send: Any) -> None:
-        await enough.wait()
-        await send({"type": "http.response.start", "status": 200, "headers": []})
+    def __init__(self, *parts: bytes, complete: bool = True, **headers: str) -> None:
+        self.parts = list(parts) or [b"{}"]
+        self.complete = complete
+        self.status: int | None = None
+        self.headers: dict[bytes, bytes] = {}
+        self.left = anyio.Event()
+        named = {"host": "localhost", **headers}
+        raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in named.items()]
+        self.scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": raw}
 
-    async def send(message: Any) -> None:
+    async def receive(self) -> Any:
+        if self.parts:
+            part = self.parts.pop(0)
+            return {"type": "http.request", "body": part, "more_body": bool(self.parts) or not self.complete}
+        await self.left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Any) -> None:
         if "status" in message:
-            statuses.append(message["status"])
-            enough.set()
+            self.status, self.headers = message["status"], dict(message["headers"])
 
+
+class Counter:
+    """An application that lets requests end one by one, and knows how many run."""
+
+    def __init__(self) -> None:
+        self.order: list[Any] = []
+        self.bodies: list[bytes] = []
+        self.ends: list[anyio.Event] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        end = anyio.Event()
+        self.order.append(dict(scope["headers"]).get(b"number"))
+        self.bodies.append((await receive())["body"])
+        self.ends.append(end)
+        await end.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def start(group: Any, guard: Any, *conversations: Conversation) -> None:
+    """Begin these requests in their order."""
+    for one in conversations:
+        group.start_soon(guard, one.scope, one.receive, one.send)
+
+
+def test_requests_beyond_the_limit_wait_in_line_in_the_order_of_their_arrival() -> None:
     async def check() -> None:
-        host_check: Any = RequestGuard(slow, LOCAL)
-        scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"localhost")]}
+        app = Counter()
+        guard = RequestGuard(app, LOCAL, HttpLimits(requests=2))
+        requests = [Conversation(number=str(number)) for number in range(6)]
         async with anyio.create_task_group() as group:
-            for _ in range(65):
-                group.start_soon(host_check, scope, anyio.sleep_forever, send)
+            start(group, guard, *requests)
+            await anyio.wait_all_tasks_blocked()
+            assert app.order == [b"0", b"1"]
+            for number in range(6):
+                app.ends[number].set()
+                await anyio.wait_all_tasks_blocked()
+        assert app.order == [b"0", b"1", b"2", b"3", b"4", b"5"]
+        assert [one.status for one in requests] == [200] * 6
 
     run(check)
-    assert statuses == [503, *[200] * 64]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [HttpLimits(requests=1, wait_seconds=0.01), HttpLimits(requests=1, waiting=0)],
+    ids=["too long", "too many"],
+)
+def test_a_request_that_waits_too_long_or_behind_too_many_is_told_to_try_again(limits: HttpLimits) -> None:
+    async def check() -> None:
+        app = Counter()
+        guard = RequestGuard(app, LOCAL, limits)
+        first, second = Conversation(), Conversation()
+        async with anyio.create_task_group() as group:
+            start(group, guard, first)
+            await anyio.wait_all_tasks_blocked()
+            await guard(second.scope, second.receive, second.send)
+            assert (second.status, second.headers[b"retry-after"]) == (503, b"1")
+            app.ends[0].set()
+        assert (first.status, len(app.order)) == (200, 1)
+
+    run(check)
+
+
+def test_a_client_that_leaves_is_no_longer_in_line() -> None:
+    async def check() -> None:
+        app = Counter()
+        guard = RequestGuard(app, LOCAL, HttpLimits(requests=1, waiting=1))
+        first, left, last = Conversation(number="1"), Conversation(number="2"), Conversation(number="3")
+        async with anyio.create_task_group() as group:
+            start(group, guard, first, left)
+            await anyio.wait_all_tasks_blocked()
+            left.left.set()
+            await anyio.wait_all_tasks_blocked()
+            start(group, guard, last)
+            await anyio.wait_all_tasks_blocked()
+            app.ends[0].set()
+            await anyio.wait_all_tasks_blocked()
+            app.ends[1].set()
+        assert (app.order, left.status, last.status) == ([b"1", b"3"], None, 200)
+
+    run(check)
+
+
+def test_when_the_server_ends_those_in_line_are_told_at_once() -> None:
+    async def check() -> None:
+        guard = RequestGuard(Counter(), LOCAL, HttpLimits(requests=1, shutdown_seconds=0.01))
+        requests = [Conversation() for _ in range(20)]
+        async with anyio.create_task_group() as group:
+            start(group, guard, *requests)
+            await anyio.wait_all_tasks_blocked()
+            guard.close()
+        assert {one.status for one in requests} == {503}
+
+    run(check)
+
+
+def test_a_request_without_its_body_takes_nobodys_place() -> None:
+    async def check() -> None:
+        app = Counter()
+        guard = RequestGuard(app, LOCAL, HttpLimits(requests=1, body_seconds=0.2))
+        halves = [Conversation(b"{", complete=False) for _ in range(20)]
+        good = Conversation(b'{"a":', b"1}", number="1")
+        async with anyio.create_task_group() as group:
+            start(group, guard, *halves, good)
+            await anyio.wait_all_tasks_blocked()
+            assert (app.order, app.bodies) == ([b"1"], [b'{"a":1}'])
+            app.ends[0].set()
+        assert ({one.status for one in halves}, good.status) == ({408}, 200)
+
+    run(check)
+
+
+def test_too_many_unfinished_requests_end_the_slowest_of_themselves() -> None:
+    async def check() -> None:
+        guard = RequestGuard(Counter(), LOCAL, HttpLimits(unfinished=16))
+        slow = [Conversation(b"{", complete=False) for _ in range(16)]
+        fast = Conversation(b" " * 100_000, complete=False)
+        async with anyio.create_task_group() as group:
+            start(group, guard, *slow, fast)
+            await anyio.sleep(0.05)
+            start(group, guard, Conversation(b"{", complete=False))
+            await anyio.sleep(0.05)
+            ended = [one.status for one in (*slow, fast)]
+            group.cancel_scope.cancel()
+        assert (ended.count(408), ended[-1]) == (2, None)
+
+    run(check)
+
+
+def test_the_memory_of_unfinished_and_waiting_requests_has_one_bound() -> None:
+    async def check() -> None:
+        app = Counter()
+        guard = RequestGuard(app, LOCAL, HttpLimits(requests=1, buffered_bytes=5000))
+        large = [Conversation(b" " * 1000, complete=False) for _ in range(5)]
+        first, good, huge = Conversation(), Conversation(b" " * 2000), Conversation(b" " * 6000)
+        async with anyio.create_task_group() as group:
+            start(group, guard, first)
+            await anyio.wait_all_tasks_blocked()
+            start(group, guard, *large, good)
+            await anyio.wait_all_tasks_blocked()
+            assert [one.status for one in large].count(408) == 3
+            await guard(huge.scope, huge.receive, huge.send)
+            assert (huge.status, [one.status for one in large].count(408)) == (503, 3)
+            app.ends[0].set()
+            await anyio.wait_all_tasks_blocked()
+            app.ends[1].set()
+            for one in large:
+                one.left.set()
+        assert (good.status, app.bodies[1]) == (200, b" " * 2000)
+
+    run(check)
+
+
+def test_a_client_that_does_not_read_its_response_does_not_keep_its_place() -> None:
+    async def check() -> None:
+        unread, good = Conversation(number="1"), Conversation(number="2")
+
+        async def blocked(message: Any) -> None:
+            await anyio.sleep_forever()
+
+        async def welcome(scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+
+        guard = RequestGuard(welcome, LOCAL, HttpLimits(requests=1))
+        async with anyio.create_task_group() as group:
+            group.start_soon(guard, unread.scope, unread.receive, blocked)
+            await anyio.wait_all_tasks_blocked()
+            await guard(good.scope, good.receive, good.send)
+            assert good.status == 200
+            group.cancel_scope.cancel()
+
+    run(check)
+
+
+def test_a_second_response_to_a_request_is_dropped() -> None:
+    sent: list[Any] = []
+
+    async def respond_twice(scope: Any, receive: Any, send: Any) -> None:
+        for status in (202, 500):
+            await send({"type": "http.response.start", "status": status, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+
+    async def check() -> None:
+        async def send(message: Any) -> None:
+            sent.append(message.get("status"))
+
+        request = Conversation()
+        await RequestGuard(respond_twice, LOCAL)(request.scope, request.receive, send)
+
+    run(check)
+    assert sent == [202, None]
+
+
+def test_calls_that_run_on_after_their_clients_have_left_count() -> None:
+    async def check() -> None:
+        app, running = Counter(), [1]
+        guard = RequestGuard(app, LOCAL, HttpLimits(requests=1), lambda: running[0])
+        request = Conversation()
+        async with anyio.create_task_group() as group:
+            start(group, guard, request)
+            await anyio.wait_all_tasks_blocked()
+            assert app.order == []
+            running[0] = 0
+            guard.advance()
+            await anyio.wait_all_tasks_blocked()
+            app.ends[0].set()
+        assert request.status == 200
+
+    run(check)
+
+
+def test_a_header_of_a_stream_does_not_lift_the_time_limit_in_the_older_era() -> None:
+    async def never(scope: Any, receive: Any, send: Any) -> None:
+        await anyio.sleep_forever()
+
+    headers = (("host", "localhost"), ("mcp-method", "subscriptions/listen"))
+    limits = HttpLimits(request_seconds=0.01)
+
+    assert answered(LOCAL, *headers, app=never, limits=limits) == 504
+    assert answered(LOCAL, *headers, ("mcp-protocol-version", "2025-11-25"), app=never, limits=limits) == 504
 
 
 def test_a_request_that_takes_too_long_is_ended() -> None:
@@ -234,16 +469,21 @@ def test_a_request_that_is_not_done_when_the_server_ends_gets_a_status() -> None
     )
 
 
-def test_a_client_that_does_not_send_the_whole_body_is_disconnected() -> None:
-    received: list[Any] = []
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        received.append(await receive())
-
+def test_a_client_that_does_not_send_the_whole_body_in_time_is_refused() -> None:
     async def check() -> None:
-        scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [(b"host", b"localhost")]}
-        host_check: Any = RequestGuard(app, LOCAL, HttpLimits(body_seconds=0.01))
-        await host_check(scope, anyio.sleep_forever, anyio.sleep_forever)
+        app, request = Counter(), Conversation(b"{", complete=False)
+        guard = RequestGuard(app, LOCAL, HttpLimits(body_seconds=0.01))
+        await guard(request.scope, request.receive, request.send)
+        assert (app.order, request.status, request.headers[b"connection"]) == ([], 408, b"close")
 
     run(check)
-    assert json.dumps(received) == '[{"type": "http.disconnect"}]'
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_read() -> None:
+    async def check() -> None:
+        for request in (Conversation(content_length="1048577"), Conversation(*[b" " * 2**20] * 2)):
+            app = Counter()
+            await RequestGuard(app, LOCAL)(request.scope, request.receive, request.send)
+            assert (app.order, request.status) == ([], 413)
+
+    run(check)

@@ -11,6 +11,7 @@ from support.mcps import ERAS, INVALID_PARAMS, ask, client_of, code_of, run, tex
 from support.trees import Machine, write_skill
 
 import skillshelf
+from skillshelf.catalog.tree import skill_tree
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 
 
@@ -33,6 +34,32 @@ def test_the_tools_are_the_same_for_every_client_and_are_marked_read_only(machin
             assert (tool.annotations.read_only_hint, tool.annotations.destructive_hint) == (True, False)
             assert tool.title
             assert tool.description
+
+    run(check)
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_first_search_waits_for_the_whole_index_and_reports_its_progress(machine: Machine, era: str) -> None:
+    for number in range(120):
+        text = " ".join(f"word{number}x{word}" for word in range(600))
+        description = f"---\nname: skill-{number}\ndescription: Skill {number}.\n---\n{text}\n"
+        write_skill(user_root(machine), f"skill-{number}", description)
+    reports: list[tuple[float, float | None, str | None]] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        reports.append((progress, total, message))
+
+    async def check() -> None:
+        async with client_of(machine, era, progress_seconds=0.001) as client:
+            found = await client.call_tool("skill_search", {"query": "word119x3"}, progress_callback=note)
+            after = len(reports)
+            await client.call_tool("skill_search", {"query": "word1x3"}, progress_callback=note)
+
+        assert [hit["name"] for hit in (found.structured_content or {})["results"]] == ["skill-119"]
+        done = [report[0] for report in reports]
+        assert done == sorted(set(done))
+        assert {report[1:] for report in reports} == {(120, "indexing skills")}
+        assert len(reports) == after
 
     run(check)
 
@@ -213,6 +240,29 @@ def test_a_denied_skill_is_in_no_listing(machine: Machine) -> None:
         assert [skill["uri"] for skill in listed] == ["skill://alpha/SKILL.md"]
         assert [row["name"] for row in named.structured_content["skills"]] == ["alpha"]
         assert codes == [INVALID_PARAMS] * 2
+
+    run(check)
+
+
+@pytest.mark.parametrize("member", ["name", "path", "tree"])
+def test_a_rule_about_a_name_a_place_or_files_is_the_same_for_a_client(machine: Machine, member: str) -> None:
+    folder = write_skill(machine.repo / ".agents/skills", "stranger").parent
+    digest = skill_tree(str(folder)).digest
+    rule = {"tool": "skill_load"} | {
+        "name": {"skill_name": "stranger"},
+        "path": {"path": str(machine.repo)},
+        "tree": {"tree": str(digest)},
+    }[member]
+
+    async def check() -> None:
+        async with client_of(machine, policy={"allow": [rule]}) as client:
+            allowed = await client.call_tool("skill_load", {"name": "Stranger"})
+        denial = {"deny": [rule], "allow": [{"tool": "skill_load", "path": "/"}]}
+        async with client_of(machine, policy=denial) as client:
+            denied = await client.call_tool("skill_load", {"name": "STRANGER"})
+
+        assert bool(allowed.is_error) is (member == "name")
+        assert denied.is_error
 
     run(check)
 

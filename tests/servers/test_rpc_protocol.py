@@ -271,7 +271,9 @@ def test_opening_a_session_may_ask_for_confirmation_while_other_requests_go_on(m
         assert client.open() == "s2"
         client.send({"id": question["id"], "result": True})
 
-        assert opening()["result"] == {"session": question["params"]["session"]}
+        opened = opening()["result"]
+        assert opened["session"] == question["params"]["session"]
+        assert "1 skill of this project is hidden from models" in opened["held_back"]
 
 
 # Limits -------------------------------------------------------------------------------------------
@@ -308,6 +310,16 @@ def test_the_size_of_waiting_requests_is_limited_and_room_comes_back(machine: Ma
         assert ["result" in answer for answer in answers] == [True, True, True, True, False]
         assert answers[-1]["error"]["data"]["code"] == "too_large"
         assert client.ask("session.mentions", session=session, text="$stranger")["skills"] == ["stranger"]
+
+
+def test_a_client_that_sends_faster_than_it_is_served_waits_instead_of_being_refused(machine: Machine) -> None:
+    # Room for two long lines.
+    with rpc_in_process(machine, most_waiting_bytes=250_000) as client:
+        session = client.open()
+        waiting = [client.start("session.mentions", session=session, text="x" * 100_000) for _ in range(20)]
+
+        assert all("result" in wait() for wait in waiting)
+        assert client.fail("session.mentions", session=session, text="x" * 300_000) == (-32000, "too_large")
 
 
 # The end ------------------------------------------------------------------------------------------

@@ -53,7 +53,14 @@ def test_two_active_skills_leave_what_both_allow(
     assert session.effective_allowed_tools == effective
 
 
-@pytest.mark.parametrize("value", ["Ba*", "Bash(git * log)", "**", "Read(src/**)", "Bash (npm *)"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("Ba*", "Bash(git * log)", "**", "Read(src/**)", "Bash (npm *)", "Bash [npm *]"),
+        *("Bash \uff08npm *\uff09", "Bash \u200b(npm *)", "Bash npm:*", "Bash((npm *))", "Bash(npm) (x)", "Bash )"),
+        *("Bash(*) (npm:*)", 'Bash "npm * x"', "Bash {npm * x}", "Bash \u201cnpm * x\u201d"),
+    ],
+)
 def test_an_entry_that_is_no_pattern_allows_nothing_and_is_said(machine: Machine, value: str) -> None:
     path = put(machine.repo / ".agents/skills", "one", f"allowed-tools: ['{value}', Read]\n")
     events: list[Any] = []
@@ -67,6 +74,30 @@ def test_an_entry_that_is_no_pattern_allows_nothing_and_is_said(machine: Machine
     assert again.data["warnings"] == result.data["warnings"]
     assert [(warning.path, warning.message) for warning in session.warnings] == [(str(path), told)]
     assert [event.warnings[0]["message"] for event in events if hasattr(event, "frontmatter")] == [told]
+
+
+@pytest.mark.parametrize(
+    ("value", "effective"),
+    [
+        ("Bash\u00a0(npm *)", ()),
+        ("Bash\u3000( npm )", ()),
+        ("Bash, (npm:*)", ()),
+        ("Bash(npm, Read", ()),
+        ("Bash: npm *", ()),
+        ("* (npm)", ()),
+        ("Read *", ()),
+        ("Read, *", ("Read", "*")),
+        ("Read mcp:shop:buy Grep", ("Read", "Grep")),
+        ("Read, 5x, Grep", ("Read", "Grep")),
+    ],
+)
+def test_what_stands_around_an_entry_decides_whether_it_is_one(
+    machine: Machine, value: str, effective: tuple[str, ...]
+) -> None:
+    put(machine.repo / ".agents/skills", "one", f"allowed-tools: '{value}'\n")
+    session = machine.shelf().session()
+    session.activate("one")
+    assert session.effective_allowed_tools == effective
 
 
 def test_what_the_policy_denies_is_not_among_the_effective_tools(machine: Machine) -> None:

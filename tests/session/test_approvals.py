@@ -16,7 +16,7 @@ from support.trees import Machine, write_skill
 from skillshelf import Policy, Session, SkillError, open_shelf, replay
 from skillshelf.catalog.tree import skill_tree
 from skillshelf.config.approvals import add_approval, approvals_path, read_approvals
-from skillshelf.config.settings import PermissionRule
+from skillshelf.config.permission_rules import PermissionRule
 from skillshelf.core.environment import make_environment
 from skillshelf.journal.events import PermissionDecided, SkillLoaded, SkillWarning
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.trees import Machine, write_skill
+from support.trees import PROJECT_ROOTS, Machine, write_skill
 
 from skillshelf import AmbiguousSkill, ConfigurationError, Session, SkillNotFound
 from skillshelf.session.tools import ToolResult
@@ -208,7 +208,7 @@ def test_what_a_broken_file_says_is_quoted_on_one_line(machine: Machine) -> None
 
 def test_a_loser_of_an_untrusted_winner_does_not_tell_a_model_where_that_is(machine: Machine) -> None:
     winner = write_skill(machine.repo / ".omp/skills", "foo")
-    loser = write_skill(machine.home / ".omp/agent/skills", "foo")
+    loser = write_skill(machine.repo / ".claude/skills", "foo")
     session = machine.shelf("omp", trust="ask").session()
     (entry,) = session.shelf.catalog.shadowed
 
@@ -230,6 +230,8 @@ def test_a_loser_of_an_untrusted_winner_does_not_tell_a_model_where_that_is(mach
         ("codelia", SKILLS, SKILLS),
         ("swiftagent", ".agent/skills", ".agent/skills"),
         ("rip", SKILLS, SKILLS),
+        ("omp", ".omp/skills", ".omp/agent/skills"),
+        ("omp", ".claude/skills", ".claude/skills"),
     ],
 )
 def test_no_clone_takes_a_skill_from_the_user_by_its_name_or_by_a_link_to_it(
@@ -245,6 +247,35 @@ def test_no_clone_takes_a_skill_from_the_user_by_its_name_or_by_a_link_to_it(
 
     assert session.load("foo", for_model=True).loaded.skill.path == str(own)
     assert "foo" in session.catalog_text().text
+
+
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("first", ["user", "project"])
+@pytest.mark.parametrize("order", ["before-collisions", "after-collisions"])
+@pytest.mark.parametrize("collision", ["first", "last", "keep-all", "race"])
+def test_the_most_trusted_way_to_a_file_or_a_name_decides_whatever_a_profile_says(
+    machine: Machine, collision: str, order: str, first: str, linked: bool
+) -> None:
+    kinds = {"user": ("user", "home"), "project": ("project", "cwd")}
+    roots = [kinds[first], *(kind for name, kind in kinds.items() if name != first)]
+    tables = ", ".join(f'{{kind="{kind}", base="{base}", paths=["{SKILLS}"]}}' for kind, base in roots)
+    machine.configure(
+        f'[profiles.lab]\nextends = "standard"\nroots = [{tables}]\nother_links = "follow"\n'
+        f'collision = "{collision}"\nfilter_order = "{order}"\n'
+    )
+    own = write_skill(machine.home / SKILLS, "foo")
+    if linked:
+        (machine.repo / SKILLS).mkdir(parents=True)
+        (machine.repo / SKILLS / "foo").symlink_to(own.parent)
+    else:
+        write_skill(machine.repo / SKILLS, "foo")
+    shelf = machine.shelf("lab", trust="ask")
+    session = shelf.session()
+
+    assert session.load("foo", for_model=True).loaded.skill.path == str(own)
+    assert [skill.path for skill in shelf.catalog.skills if skill.hidden is None] == [str(own)]
+    if linked:
+        assert [entry.by for entry in shelf.catalog.shadowed if entry.same_file] == [str(own)]
 
 
 def test_a_request_of_the_user_is_about_the_skill_and_not_about_its_name(machine: Machine) -> None:
@@ -284,3 +315,79 @@ def test_the_name_of_a_root_is_not_the_name_of_what_is_broken_in_it(machine: Mac
         "failed",
         "not_found",
     ]
+
+
+# Spellings ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", ["standard", "strict", "rip"])
+@pytest.mark.parametrize("spelling", ["FOO", "Foo", "ｆｏｏ", "f\u200boo"])
+def test_a_name_in_another_spelling_means_the_one_skill_of_that_name_on_every_surface(
+    machine: Machine, profile: str, spelling: str
+) -> None:
+    path = str(write_skill(machine.repo / PROJECT_ROOTS[profile], "foo"))
+    shelf = machine.shelf(profile)
+    session = shelf.session()
+    loads: dict[str, dict[str, str]] = {
+        "skill_load": {"name": spelling},
+        "skill_read": {"uri": f"skill://{spelling}"},
+        "activate_skill": {"skillName": spelling},
+        "Skill": {"name": spelling},
+        "read": {"path": f"skill://{spelling}"},
+    }
+
+    assert shelf.load(spelling).skill.path == path
+    assert shelf.read(f"skill://{spelling}").path == path
+    assert session.load(spelling).loaded.skill.path == path
+    assert session.activate(spelling).skill.path == path
+    session.deactivate(spelling)
+    assert session.active == ()
+    assert [session.call(tool, loads[tool]).ok for tool in loads if tool in session.profile.tools].count(False) == 0
+    assert shelf.search(spelling).results[0].reason == "exact_name"
+    if session.profile.commands != "none":
+        command = session.command(f"/skill:{spelling}")
+        assert command is not None
+        assert command.ok
+
+
+@pytest.mark.req("O-51")
+@pytest.mark.parametrize("profile", ["codelia", "swiftagent", "mycodeagent", "omp"])
+def test_where_a_profile_keeps_two_spellings_a_name_means_the_one_that_is_written(
+    machine: Machine, profile: str
+) -> None:
+    machine.configure(f'[profiles.lab]\nextends = "{profile}"\nrules = {{ "name-pattern" = "warn" }}\n')
+    root = machine.repo / PROJECT_ROOTS[profile]
+    paths = {name: str(write_skill(root, name)) for name in ("foo", "Foo")}
+    shelf = machine.shelf("lab")
+
+    assert {name: shelf.load(name).skill.path for name in paths} == paths
+    assert {name: shelf.read(f"skill://{name}").path for name in paths} == paths
+    with pytest.raises(SkillNotFound):
+        shelf.load("FOO")
+
+
+def test_a_name_of_several_words_in_another_spelling_ends_where_it_ends(machine: Machine) -> None:
+    write_skill(machine.home / SKILLS, "Repo Review", folder="x")
+    session = machine.shelf().session()
+
+    result = session.command("/skill:repo review now")
+
+    assert result is not None
+    assert result.ok
+    assert result.data["name"] == "Repo Review"
+
+
+def test_a_mention_in_the_only_spelling_that_it_has_is_of_the_skill_in_any(machine: Machine) -> None:
+    write_skill(machine.home / SKILLS, "Foo")
+    mentions = machine.shelf().session().resolve_mentions("use $foo")
+
+    assert (mentions.skills, mentions.unknown) == (("Foo",), ())
+    assert "- Foo" in mentions.text
+
+
+def test_what_is_left_out_is_answered_for_in_any_spelling(machine: Machine) -> None:
+    write_skill(machine.home / SKILLS, "mended", BROKEN)
+
+    for spelling in ("mended", "MENDED"):
+        with pytest.raises(SkillNotFound, match="rule yaml"):
+            machine.shelf().load(spelling)

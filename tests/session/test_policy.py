@@ -11,6 +11,7 @@ from support.policies import BROKEN_RULES, CASES, DENY_DEPLOY, Case, prepare, pu
 from support.trees import Machine, write_skill
 
 from skillshelf import ConfigurationError, Decision, PermissionDenied, Policy, Session
+from skillshelf.config.permission_rules import rule_to_dict
 from skillshelf.journal.events import PermissionDecided
 
 # The table ----------------------------------------------------------------------------------------
@@ -79,7 +80,7 @@ def test_in_a_file_the_error_names_file_line_and_key(machine: Machine, entry: An
         {"grant_from_skills": [5]},
         {"run_network": "yes"},
         {"run_unsandboxed": 1},
-        Policy(deny=({"tool": "skill_load", "skill_name": "A B"},)),  # type: ignore[arg-type]
+        Policy(deny=({"tool": "skill_load", "skill_name": "A/B"},)),  # type: ignore[arg-type]
     ],
 )
 def test_a_policy_that_cannot_be_understood_is_an_error(machine: Machine, policy: Any) -> None:
@@ -201,8 +202,13 @@ def test_a_project_cannot_take_the_name_of_a_skill_with_a_rule_by_disabling_it(m
     session = machine.shelf(trust="ask").session({"allow": rules})
 
     loaded = session.call("skill_load", {"name": "deploy"})
-    ran = session.call("skill_run", {"name": "deploy", "script": "hello.sh"})
 
+    # The word of a stranger does not count for a skill of the user, so name and rules stay where they were.
+    assert loaded.data["path"] == f"{machine.home}/.agents/skills/deploy/SKILL.md"
+    machine.configure(f"skills.disabled = ['{disabled}']\n")
+    session = machine.shelf(trust="ask").session({"allow": rules})
+    loaded = session.call("skill_load", {"name": "deploy"})
+    ran = session.call("skill_run", {"name": "deploy", "script": "hello.sh"})
     assert [result.error and result.error.message for result in (loaded, ran)] == ["deploy is disabled"] * 2
 
 
@@ -300,7 +306,7 @@ def test_codelia_stores_the_exact_rule_once_besides_the_approval_and_keeps_the_c
     assert text.startswith("# Mine.\n[skills]\nignored = ['x']  # not ready\n")
     assert text.count("stranger") == 1
     later = machine.shelf("codelia", trust="ask")
-    assert [rule._asdict() for rule in later.settings.allow] == [{"tool": "skill_load", "skill_name": "stranger"}]
+    assert [rule_to_dict(rule) for rule in later.settings.allow] == [{"tool": "skill_load", "skill_name": "stranger"}]
     assert later.session().call("skill_load", {"name": "stranger"}).ok
     assert [one["name"] for one in approvals(machine)] == ["stranger"]
 
@@ -370,8 +376,9 @@ def test_a_rule_for_a_name_is_not_for_a_stranger_who_took_it_from_another_skill(
     session = shelf.session({"allow": [{"tool": "skill_read", "skill_name": "deploy"}]})
 
     result = session.call("read", {"path": "skill://deploy"})
+    theirs = session.decide("read", {"path": f"{machine.repo}/.omp/skills/deploy"})
 
-    assert [skill.description for skill in shelf.catalog.skills] == ["Theirs."]
-    assert result.error is not None
-    assert result.error.code == "denied"
+    assert [skill.description for skill in shelf.catalog.skills] == ["Mine."]
+    assert result.ok
     assert "Stolen" not in result.text
+    assert theirs.verdict != "allow"

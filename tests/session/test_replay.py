@@ -548,9 +548,9 @@ def forged(machine: Machine, *events: tuple[str, dict[str, Any]], **started: Any
 
 @pytest.mark.slow
 @pytest.mark.req("K-60")
-def test_a_journal_that_would_run_and_remember_does_neither(machine: Machine) -> None:
-    skill = prepare(machine)
-    out = machine.base / "out"
+def test_a_journal_that_would_run_and_remember_does_neither(reachable_machine: Machine) -> None:
+    skill = prepare(reachable_machine)
+    out = reachable_machine.base / "out"
     out.mkdir()
     # A script of root's runs as a user of its own, who must be able to write there.
     out.chmod(0o777)
@@ -561,15 +561,15 @@ def test_a_journal_that_would_run_and_remember_does_neither(machine: Machine) ->
         assert session.call("skill_run", {"name": "deploy", "script": "mark.sh"}).ok
         assert session.call("skill_load", {"name": "stranger"}).ok
 
-    path, _ = recorded(machine, run_and_remember, policy=policy, confirm=lambda *_: "remember")
+    path, _ = recorded(reachable_machine, run_and_remember, policy=policy, confirm=lambda *_: "remember")
     (out / "ran").unlink()
-    (machine.home / ".local/state/skillshelf/approvals.json").unlink()
-    before = sorted(str(path) for path in machine.base.rglob("*"))
+    (reachable_machine.home / ".local/state/skillshelf/approvals.json").unlink()
+    before = sorted(str(path) for path in reachable_machine.base.rglob("*"))
 
-    found = again(machine, path)
+    found = again(reachable_machine, path)
 
     assert found.differences == ()
-    assert sorted(str(path) for path in machine.base.rglob("*")) == before
+    assert sorted(str(path) for path in reachable_machine.base.rglob("*")) == before
 
 
 @pytest.mark.parametrize("args", [5, {"a": 1}, "a b", True])

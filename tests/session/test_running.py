@@ -17,9 +17,11 @@ from schemas import SCHEMAS
 from support.policies import put
 from support.trees import SOURCE, Machine
 
-from skillshelf import Session
+from skillshelf import Policy, Session
 from skillshelf.catalog.load import digest_of
+from skillshelf.config.permission_rules import PermissionRule
 from skillshelf.journal.events import payload_of, type_of
+from skillshelf.sandbox.walls import described
 
 UNSANDBOXED = {"run_unsandboxed": True}
 """Allows scripts without a sandbox; where there is one, it is used anyway."""
@@ -154,6 +156,8 @@ def test_output_is_told_in_frames_and_a_script_that_fails_has_ended(machine: Mac
     text = result.text.encode()
 
     frames = [(type_of(event), payload_of(event)) for event in events if type_of(event).startswith("tool_")][1:]
+    # Which parts of the sandbox there are is a matter of the machine.
+    assert frames[-1][1].pop("missing", []) == result.data["missing"]
     assert frames == [
         ("tool_stdout", {"tool_id": "t1", "chunk": "out\nmore\n"}),
         ("tool_stderr", {"tool_id": "t1", "chunk": "err\n"}),
@@ -226,6 +230,39 @@ def test_without_a_terminal_and_a_rule_the_command_runs_nothing(machine: Machine
 
 
 @pytest.mark.slow
+def test_the_command_the_json_and_the_journal_say_what_a_script_ran_without(machine: Machine) -> None:
+    script(machine, "#!/bin/sh\necho out\n")
+    machine.configure(ALLOWED + "permissions.run.seccomp = 'off'\n")
+
+    done = machine.run("run", "deploy", "hello.sh", "--journal", "run.jsonl")
+    shown = machine.run_json("run", "deploy", "hello.sh")
+    ended = [event for event in machine.run_json("log", "show", "run.jsonl") if event["type"] == "tool_ended"]
+    replayed = machine.run("log", "replay", "run.jsonl")
+
+    assert "seccomp" in shown["missing"]
+    assert (done.returncode, done.stdout) == (0, "out\n")
+    assert done.stderr == f"skillshelf: it ran without {described(shown['missing'])}\n"
+    assert "seccomp (system calls that a script does not need are refused)" in done.stderr
+    assert [event["missing"] for event in ended] == [shown["missing"]]
+    assert replayed.returncode == 0
+
+
+@pytest.mark.slow
+def test_a_part_of_the_sandbox_that_the_configuration_requires_is_not_waived_by_a_policy(machine: Machine) -> None:
+    script(machine, "#!/bin/sh\necho out\n")
+    machine.configure(ALLOWED + "permissions.run.require = ['seccomp']\npermissions.run.seccomp = 'off'\n")
+
+    done = machine.run("run", "deploy", "hello.sh")
+    policy = Policy(allow=(PermissionRule("skill_run"),), run_unsandboxed=True, run_seccomp="off")
+    result = machine.shelf().session(policy).call("skill_run", RUN)
+
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "requires a part of the sandbox that is missing: seccomp (" in done.stderr
+    assert result.error is not None
+    assert (result.error.code, "missing: seccomp (" in result.error.message) == ("denied", True)
+
+
+@pytest.mark.slow
 def test_with_a_rule_the_command_passes_words_output_and_failure_on(machine: Machine) -> None:
     script(machine, '#!/bin/sh\nfor word; do echo "<$word>"; done\necho oops >&2\nexit 3\n')
     machine.configure(ALLOWED)
@@ -234,7 +271,8 @@ def test_with_a_rule_the_command_passes_words_output_and_failure_on(machine: Mac
     after = machine.run("run", "--home", str(machine.home), "deploy", "hello.sh", "--", "--json", "--")
 
     assert (done.returncode, done.stdout) == (1, "<a b>\n<--flag>\n<-x>\n")
-    assert done.stderr == "oops\nskillshelf: scripts/hello.sh ended with exit code 3\n"
+    said = [line for line in done.stderr.splitlines() if not line.startswith("skillshelf: it ran without ")]
+    assert said == ["oops", "skillshelf: scripts/hello.sh ended with exit code 3"]
     assert after.stdout.startswith("<--json>\n<-->\n")
 
 

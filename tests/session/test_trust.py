@@ -126,7 +126,18 @@ WISHES = {
     "permissions.grant_from_skills": "permissions.grant_from_skills = ['deploy']\n",
     "profiles.lab": "[profiles.lab]\nmax_depth = 1\n",
     "trust.folders": "trust.folders = ['.']\n",
+    "profile": "profile = 'mycodeagent'\n",
+    "skills.enabled": "skills.enabled = false\n",
+    "skills.include": "skills.include = ['nothing']\n",
+    "skills.commands": "skills.commands = false\n",
+    "skills.initial.max_tokens": "skills.initial.max_tokens = 1\n",
+    "skills.search.max_limit": "skills.search.max_limit = 1\n",
+    "skills.sources.enable_pi_user": "skills.enablePiUser = false\n",
+    "permissions.run.network": "permissions.run.network = true\n",
+    "skills.no_such_key": "skills.no_such_key = 1\n",
 }
+
+MORE = ("skills.custom_directories", "permissions.allow", "permissions.grant_from_skills", "trust.folders")
 
 
 @pytest.mark.parametrize("key", list(WISHES))
@@ -142,7 +153,7 @@ def test_a_strangers_file_cannot_ask_for_more_and_the_warning_says_so(machine: M
 
     settings = machine.shelf(trust="ask").settings
 
-    assert settings._replace(warnings=()) == without
+    assert settings._replace(warnings=(), files=()) == without._replace(files=())
     (warning,) = settings.warnings
     assert (warning.path, warning.rule, warning.line) == (str(path), "config-untrusted", 2)
     assert f"`{key}`" in warning.message
@@ -159,9 +170,7 @@ def test_a_strangers_file_cannot_make_its_own_folder_trusted(machine: Machine) -
 @pytest.mark.parametrize("trust", ["ask", "all"])
 def test_a_trusted_projects_file_counts_except_for_trust_itself(machine: Machine, trust: str) -> None:
     write_skill(machine.repo / "tools", "from-custom")
-    (machine.repo / "skillshelf.toml").write_text(
-        "".join(sorted(WISHES.values(), key=lambda text: "[profiles" in text))
-    )
+    (machine.repo / "skillshelf.toml").write_text("".join(WISHES[key] for key in (*MORE, "profiles.lab")))
     machine.configure(f"trust.folders = ['{machine.repo}']\n" if trust == "ask" else "")
 
     shelf = machine.shelf("lab", trust=trust)
@@ -193,56 +202,6 @@ def test_trust_is_asked_for_the_folder_of_the_file_and_not_for_the_working_direc
     settings = machine.shelf(trust="ask", cwd=here).settings
     assert settings.custom_directories == ()
     assert [warning.rule for warning in settings.warnings] == ["config-untrusted"]
-
-
-def test_what_a_strangers_file_leaves_out_or_denies_always_counts(machine: Machine) -> None:
-    for name in ("a-ignored", "b-disabled", "c-denied", "d-kept"):
-        write_skill(machine.home / ".agents/skills", name)
-    (machine.repo / "skillshelf.toml").write_text(
-        "skills.ignored = ['a-*']\n"
-        "skills.disabled = ['b-disabled']\n"
-        "permissions.deny = [{tool = 'skill_load', skill_name = 'c-denied'}]\n"
-    )
-
-    catalog = machine.catalog(trust="ask")
-
-    assert [(skill.name, skill.hidden) for skill in catalog.skills] == [
-        ("b-disabled", "disabled"),
-        ("c-denied", "denied"),
-        ("d-kept", None),
-    ]
-    assert [(entry.name, entry.reason) for entry in catalog.filtered] == [("a-ignored", "ignored")]
-    assert catalog.warnings == ()
-
-
-@pytest.mark.parametrize(
-    ("user", "project", "setting", "value"),
-    [
-        ("skills.enabled = true", "skills.enabled = false", "enabled", False),
-        ("skills.enabled = false", "skills.enabled = true", "enabled", False),
-        ("skills.commands = false", "skills.commands = true", "commands", False),
-        ("", "skills.commands = false", "commands", False),
-        ("", "skills.include = ['a']", "include", ("a",)),
-        ("skills.include = ['a']", "skills.include = ['*']", "include", ("a",)),
-        ("skills.include = ['a']", "skills.include = []", "include", ("a",)),
-        ("skills.ignored = ['a']", "skills.ignored = []", "ignored", ("a",)),
-        ("skills.disabled = ['a']", "skills.disabled = []", "disabled", ("a",)),
-        ("", "skills.initial.max_entries = 5", "max_entries", 5),
-        ("", "skills.initial.max_entries = 5000", "max_entries", 200),
-        ("skills.initial.max_tokens = 10", "skills.initial.max_tokens = 20", "max_tokens", 10),
-        ("skills.initial.max_bytes = 10", "skills.initial.max_bytes = 5", "max_bytes", 5),
-        ("", "skills.initial.max_chars = 99999", "max_chars", 12000),
-        ("", "skills.search.max_limit = 9999", "max_limit", 50),
-        ("skills.enablePiUser = false", "skills.enablePiUser = true", "sources", {"enable_pi_user": False}),
-        ("", "skills.enablePiUser = false", "sources", {"enable_pi_user": False}),
-    ],
-)
-def test_a_stranger_may_narrow_and_never_widen(
-    machine: Machine, user: str, project: str, setting: str, value: object
-) -> None:
-    machine.configure(user + "\n")
-    (machine.repo / "skillshelf.toml").write_text(project + "\n")
-    assert getattr(machine.shelf(trust="ask").settings, setting) == value
 
 
 @pytest.mark.parametrize(
@@ -281,3 +240,30 @@ def test_a_file_named_by_the_user_is_the_users_even_in_a_strangers_folder(machin
 def test_trust_has_three_modes(machine: Machine) -> None:
     with pytest.raises((ValueError, TypeError, skillshelf.SkillError)):
         machine.catalog(trust="everyone")
+
+
+def test_a_trusted_folder_that_became_a_link_out_of_its_repository_is_not_trusted(machine: Machine) -> None:
+    other = machine.base / "other"
+    (other / ".git").mkdir(parents=True)
+    write_skill(other / ".agents/skills", "stranger")
+    (machine.repo / "pkg").symlink_to(machine.base)
+    (machine.repo / "inside").mkdir()
+    (machine.repo / "own").symlink_to("inside")
+    machine.configure(f'trust.folders = ["{machine.repo}/pkg", "{machine.repo}/own"]')
+
+    shelf = machine.shelf(trust="ask", cwd=other)
+
+    assert [skill.trusted for skill in shelf.catalog.skills] == [False]
+    assert shelf.settings.trusted_folders == (str(machine.repo / "inside"),)
+    assert [(warning.rule, "is a link out" in warning.message) for warning in shelf.catalog.warnings] == [
+        ("config-untrusted", True)
+    ]
+
+
+def test_a_link_of_the_home_folder_may_lead_to_a_trusted_folder(machine: Machine) -> None:
+    (machine.home / ".git").mkdir()
+    (machine.home / "work").symlink_to(machine.repo)
+    write_skill(machine.repo / ".agents/skills", "own")
+    machine.configure('trust.folders = ["~/work"]')
+
+    assert [skill.trusted for skill in machine.catalog(trust="ask").skills] == [True]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import sys
 from pathlib import Path
 
 from skillshelf import LimitExceeded, PathEscape, ResourceNotFound, SkillError, SkillNotFound
@@ -47,7 +48,10 @@ FILES: dict[str, str | bytes] = {
     "image.png": b"\x89PNG\r\n\x1a\n\x00\xff",
     "nul.bin": b"a\x00b",
     "latin.txt": "caf\u00e9".encode("latin-1"),
+    "not-%FF.txt": "a name that looks like the next\n",
 }
+if sys.platform == "linux":
+    FILES |= {"not-\udcff.txt": "a name that is not UTF-8\n", "\udced\udcb3\udcbf/\udcc0\udcaf": "nor are these\n"}
 """Files of the skill `deploy`: each is served under its own address, byte for byte."""
 
 
@@ -151,7 +155,10 @@ SEGMENTS = [
     "%2e/references/style.md",
     "references/%2E/style.md",
     "references//style.md",
+    "references/style.md/",
     "references/style.md//",
+    "SKILL.md/",
+    "link-inside/",
     "references%2Fstyle.md",
     "references%2fstyle.md",
     "references%5Cstyle.md",
@@ -178,14 +185,6 @@ CONTROLS = [
     "references/%C2%9B31m",
 ]
 ENCODING = [
-    f"%c0%ae%c0%ae/{SECRET}",
-    f"%e0%80%ae%e0%80%ae/{SECRET}",
-    f"..%c0%af{SECRET}",
-    f"..%c1%9c{SECRET}",
-    f"%f8%80%80%80%ae/{SECRET}",
-    "%ff",
-    "%ed%a0%80",
-    "caf%E9.md",
     "100%",
     "100%.md",
     "%",
@@ -226,6 +225,14 @@ LINKS = [
     "pipe",
 ]
 ABSENT = [
+    f"%c0%ae%c0%ae/{SECRET}",
+    f"%e0%80%ae%e0%80%ae/{SECRET}",
+    f"..%c0%af{SECRET}",
+    f"..%c1%9c{SECRET}",
+    f"%f8%80%80%80%ae/{SECRET}",
+    "%ff",
+    "%ed%a0%80",
+    "caf%E9.md",
     SECRET,
     "style.md",
     "references/STYLE.MD",
@@ -288,11 +295,7 @@ WHOLE: dict[str, type[SkillError]] = {
     f"skill://deploy%2F/{SECRET}": NO_SKILL,
     f"skill://deploy%00/{SECRET}": NO_SKILL,
     f"skill://deploy-evil/{SECRET}": NO_SKILL,
-    "skill://Deploy": NO_SKILL,
-    "skill://DEPLOY/references/style.md": NO_SKILL,
     "skill://deplo": NO_SKILL,
-    "skill://deploy%20": NO_SKILL,
-    "skill:// deploy": NO_SKILL,
     "skill://deploy.": NO_SKILL,
     "skill://deploy:80/references/style.md": NO_SKILL,
     "skill://user@deploy/references/style.md": NO_SKILL,

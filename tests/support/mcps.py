@@ -26,7 +26,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ConfigDict
 
 from skillshelf.core.limits import PAGE_ENTRIES
-from skillshelf.servers.mcp.command import watch
+from skillshelf.servers.mcp.event_loop import watch
 from skillshelf.servers.mcp.http import HttpLimits, ServerAccess, bind, serve_http
 from skillshelf.servers.mcp.server import SkillServer
 from skillshelf.servers.mcp.skills import PublishedSkills
@@ -78,12 +78,15 @@ async def client_of(
     watching: bool = False,
     page_entries: int = PAGE_ENTRIES,
     refresh_seconds: float = 2.0,
+    progress_seconds: float = 0.5,
     **options: Any,
 ) -> AsyncIterator[Client]:
     """Open a client of a server in this process, which sees the machine as the command does."""
     shelf = machine.shelf(profile, trust="ask")
     skills = PublishedSkills(shelf, policy, journal=journal, refresh_seconds=refresh_seconds)
-    server = SkillServer(skills, show_paths=show_paths, one_client=True, page_entries=page_entries)
+    server = SkillServer(
+        skills, show_paths=show_paths, one_client=True, page_entries=page_entries, progress_seconds=progress_seconds
+    )
     try:
         async with anyio.create_task_group() as group, Client(server.server, mode=ERAS[era], **options) as client:
             if watching:

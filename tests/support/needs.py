@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from skillshelf.core import files
 from skillshelf.sandbox.run import sandbox_problem
 
 REQUIRED = os.environ.get("SKILLSHELF_REQUIRE", "").split(",")
@@ -23,6 +24,10 @@ needs_tmux = pytest.mark.skipif(
     "tmux" not in REQUIRED and shutil.which("tmux") is None, reason="needs tmux: it is not installed"
 )
 
+needs_native = pytest.mark.skipif(
+    "native" not in REQUIRED and files._native_core() is None, reason="needs the extension: it was not built"
+)
+
 needs_checkout = pytest.mark.skipif(
     not (Path(__file__).parents[2] / "src").exists(), reason="needs a checkout: the package is installed elsewhere"
 )
@@ -30,6 +35,8 @@ needs_checkout = pytest.mark.skipif(
 
 def is_absent(package: str) -> bool:
     """Return True if a package, or a part of one such as `google.adk`, is not installed."""
+    if package == "native":
+        return files._native_core() is None
     try:
         return find_spec(package) is None
     except ModuleNotFoundError:

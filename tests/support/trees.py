@@ -6,14 +6,12 @@ import gc
 import io
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +166,6 @@ SOURCE = str(Path(skillshelf.__file__).parent.parent)
 
 
 def put_socket(path: Path) -> None:
-    """A socket at a path, however long that path is."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as short, closing(socket.socket(socket.AF_UNIX)) as made:
-        made.bind(f"{short}/s")
-        shutil.move(f"{short}/s", path)
+    """A socket at a path, however long that path is: its address is given from where it stands."""
+    with chdir(path.parent), socket.socket(socket.AF_UNIX) as made:
+        made.bind(path.name)

@@ -8,13 +8,14 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.adapters.loaders import Skill, SkillDiscovery
 from skillshelf.adapters.registry import RegistryBackedShelf, SkillRegistry, active_skills_prompt, skills_of
 from skillshelf.catalog.load import LoadedSkill
 from skillshelf.config.builtin_profiles import LOADER_PROFILES
 from skillshelf.config.settings import Settings
+from skillshelf.core.records import NamedTuple
 from skillshelf.errors import ConfigurationError, PermissionDenied, SkillError, SkillNotFound
 from skillshelf.journal.events import ANSWER_CUT
 from skillshelf.session.permissions import NAMES_OF_TOOLS

@@ -1,9 +1,9 @@
 """Loaders under the API names of the described systems, built on this package's own functions."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from skillshelf.catalog import build as catalogs
 from skillshelf.catalog.discovery import SKILL_FILE, discover
@@ -16,6 +16,7 @@ from skillshelf.config.settings import SWITCHES, Settings
 from skillshelf.core import files
 from skillshelf.core.environment import make_environment
 from skillshelf.core.limits import SKILL_FILE_BYTES
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Catalog, CatalogSkill, Finding, SkillMetadata, metadata_of
 from skillshelf.errors import (
     FileReadError,
@@ -169,7 +170,7 @@ class SkillLoader:
         assert self._catalog is not None
         return self._catalog
 
-    def _skills(self) -> tuple[CatalogSkill, ...]:
+    def _skills(self) -> Sequence[CatalogSkill]:
         return self.catalog.skills
 
     def _meta(self, skill: CatalogSkill) -> SkillMeta:

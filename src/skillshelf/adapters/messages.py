@@ -4,10 +4,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from skillshelf.catalog.document import parse
 from skillshelf.catalog.load import SKILL_FILE, digest_of, parse_address
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import path_text
 from skillshelf.errors import SkillError
 from skillshelf.session.permissions import NAMES_OF_TOOLS

@@ -10,7 +10,7 @@ from skillshelf.catalog.build_context import registered_skill
 from skillshelf.catalog.prompt import available_skills_with_location
 from skillshelf.config.builtin_profiles import LOADER_PROFILES
 from skillshelf.config.profile import ToolName
-from skillshelf.core.text import attribute, escape_closing_tags
+from skillshelf.core.text import attribute, escape_closing_tags, for_model
 from skillshelf.core.values import Catalog, Shadowed
 from skillshelf.errors import SkillNotFound
 from skillshelf.session.render import activated
@@ -149,7 +149,7 @@ class SkillRegistry:
         """Return the listing for a system prompt; empty if there is no skill."""
         skills = self.all_skills
         return available_skills_with_location(
-            (skill.id, skill.metadata.description, skill.skill_file_path) for skill in skills
+            (for_model(skill.id), for_model(skill.metadata.description), skill.skill_file_path) for skill in skills
         )
 
     def generate_active_skills_prompt(self, names: Container[str] | None = None) -> str:

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from skillshelf.catalog.build_context import BuildContext, CacheEntries, Diagnostics, Documents, make_skill
+from skillshelf.catalog.build_context import BuildContext, CacheEntries, Diagnostics, make_skill, reaches
 from skillshelf.catalog.discovery import Found, Repeat
 from skillshelf.catalog.search_roots import Roots
 from skillshelf.config.profile import Filter as FilterName
 from skillshelf.config.profile import Profile
-from skillshelf.config.settings import Settings
-from skillshelf.core.text import matches_glob
+from skillshelf.config.settings import SWITCHES, Settings
+from skillshelf.core.text import folded_name, matches_folded_glob, matches_glob
 from skillshelf.core.values import (
     CacheEntry,
     Candidate,
@@ -25,7 +25,10 @@ from skillshelf.core.values import (
     UnchangedCandidate,
 )
 
-__all__ = ["build", "empty"]
+if TYPE_CHECKING:
+    from skillshelf.catalog.facts import Facts
+
+__all__ = ["COLLISION_KEYS", "build", "empty", "order_key"]
 
 
 def build(
@@ -34,19 +37,25 @@ def build(
     profile: Profile,
     settings: Settings,
     cache_entries: CacheEntries | None = None,
-    documents: Documents | None = None,
+    facts: "Facts | None" = None,
+    look_alikes: Literal["report", "ignore"] = "report",
 ) -> Catalog:
     """Return the catalog of everything that was found below the roots.
 
-    `cache_entries` is filled for the next scan; `documents` keeps what was parsed for other profiles.
+    `cache_entries` is filled for the next scan; `facts` keeps what was parsed for other profiles.
+    `look_alikes` says what happens to names that look the same and are not, which no skill is left out for.
     """
     diagnostics = Diagnostics([], list(settings.warnings), [], [])
     for problem in roots.problems:
         diagnostics.report(problem, profile)
-    parsed = {} if documents is None else documents
-    context = BuildContext(roots.roots, profile, settings, diagnostics, cache_entries, parsed)
+    context = BuildContext(roots.roots, profile, settings, diagnostics, cache_entries, facts)
     skills = SELECTIONS[profile.filter_order](_accept(found, context), context)
-    skills.sort(key=_order_key(profile, roots.roots))
+    skills.sort(key=order_key(profile, roots.roots))
+    if look_alikes == "report" and _may_look_alike([skill.name for skill in skills]):
+        from skillshelf.catalog.look_alikes import find_look_alikes
+
+        for diagnostic in find_look_alikes(skills):
+            diagnostics.report(diagnostic, profile)
     return _catalog(skills, roots, profile, diagnostics)
 
 
@@ -74,7 +83,9 @@ def _catalog(skills: list[CatalogSkill], roots: Roots, profile: Profile, diagnos
         warnings=tuple(sorted(dict.fromkeys(diagnostics.warnings), key=_diagnostic_key)),
         shadowed=tuple(sorted(diagnostics.shadowed, key=lambda loser: (loser.name, loser.path))),
         # Where one root lies inside another, one may accept what the other leaves out.
-        filtered=tuple(sorted(entry for entry in dict.fromkeys(diagnostics.filtered) if entry.path not in paths)),
+        filtered=tuple(
+            sorted((e for e in dict.fromkeys(diagnostics.filtered) if e.path not in paths), key=lambda e: e[:3])
+        ),
         truncated=any(error.rule == "walk-limit" for error in diagnostics.errors),
     )
 
@@ -183,16 +194,19 @@ Filter = Callable[[CatalogSkill, Root, Settings], FilterReason | None]
 
 FILTERS: Mapping[FilterName, Filter] = {
     "source": lambda skill, root, settings: "source-off" if root.switched_off else None,
-    "ignored": lambda skill, root, settings: "ignored" if _matches(skill.name, settings.ignored) else None,
+    "ignored": lambda skill, root, settings: "ignored" if _is_ignored(skill, settings) else None,
     "include": lambda skill, root, settings: (
-        "not-included" if settings.include and not _matches(skill.name, settings.include) else None
+        "not-included"
+        if settings.include and not any(matches_glob(skill.name, pattern) for pattern in settings.include)
+        else None
     ),
 }
 
 
 def _filter(skills: Iterable[CatalogSkill], context: BuildContext) -> list[CatalogSkill]:
     roots, profile, settings, diagnostics = context[:4]
-    if not (settings.ignored or settings.include or any(root.switched_off for root in roots)):
+    ignores = settings.ignored or (settings.stranger and settings.stranger.ignored)
+    if not (ignores or settings.include or any(root.switched_off for root in roots)):
         return list(skills)
     kept = []
     for skill in skills:
@@ -201,12 +215,37 @@ def _filter(skills: Iterable[CatalogSkill], context: BuildContext) -> list[Catal
         if reason is None:
             kept.append(skill)
         else:
-            diagnostics.filtered.append(Filtered(skill.name, skill.path, reason))
+            by = _said_by(reason, skill, roots[skill.root], settings)
+            diagnostics.filtered.append(Filtered(skill.name, skill.path, reason, by))
     return kept
 
 
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(matches_glob(name, pattern) for pattern in patterns)
+def _is_ignored(skill: CatalogSkill, settings: Settings) -> bool:
+    return _holds_back(skill.name, settings.ignored) or _is_ignored_by_stranger(skill, settings)
+
+
+def _is_ignored_by_stranger(skill: CatalogSkill, settings: Settings) -> bool:
+    stranger = settings.stranger
+    if stranger is None or not stranger.ignored or not reaches(stranger, skill.trusted, skill.real_path):
+        return False
+    return _holds_back(skill.name, stranger.ignored)
+
+
+def _said_by(reason: FilterReason, skill: CatalogSkill, root: Root, settings: Settings) -> str | None:
+    """Return the file and the key behind a filter; None for a source that the environment turns off."""
+    if reason == "ignored" and not _holds_back(skill.name, settings.ignored) and settings.stranger:
+        return f"{settings.stranger.path}: skills.ignored"
+    if reason == "ignored":
+        return settings.said_by("skills.ignored", lambda file: _holds_back(skill.name, file.ignored))
+    if reason == "not-included":
+        return settings.said_by("skills.include", lambda file: bool(file.include))
+    switches = SWITCHES if root.switch == "any" else (root.switch or "",)
+    off = [switch for switch in switches if not settings.sources.get(switch, True)]
+    return settings.said_by(f"skills.sources.{off[0]}", lambda file: off[0] in file.sources) if off else None
+
+
+def _holds_back(name: str, patterns: Sequence[str]) -> bool:
+    return any(matches_folded_glob(name, pattern) for pattern in patterns)
 
 
 # Collisions ---------------------------------------------------------------------------------------
@@ -223,16 +262,7 @@ RESOLVERS: Mapping[Literal["first", "last", "keep-all", "race"], Resolver] = {
 }
 
 
-def _folded(name: str) -> str:
-    """Return the name without differences of case and compatibility form, which a reader overlooks."""
-    if name.isascii():
-        return name.lower()
-    from unicodedata import normalize
-
-    return normalize("NFKC", normalize("NFKC", name).casefold())
-
-
-COLLISION_KEYS: Mapping[Literal["exact", "folded"], Callable[[str], str]] = {"exact": str, "folded": _folded}
+COLLISION_KEYS: Mapping[Literal["exact", "folded"], Callable[[str], str]] = {"exact": str, "folded": folded_name}
 
 
 def _resolve_collisions(skills: Sequence[CatalogSkill], context: BuildContext) -> list[CatalogSkill]:
@@ -285,14 +315,14 @@ def _resolve_names(skills: Sequence[CatalogSkill], context: BuildContext) -> lis
 def _eligible(skills: Sequence[CatalogSkill], profile: Profile) -> Sequence[CatalogSkill]:
     """Return the skills that may win a name or a file.
 
-    One that is untrusted, disabled or denied never shadows one that is not. A skill that only its author hides from
-    models stays eligible. If all are hidden, trusted skills come first: a project that disables a skill of the user
-    must not get its name, and with it the rules for that name.
+    Trust decides before anything else, in every profile: no stranger's skill, and no stranger's link to a file, takes
+    the place of a trusted one. Then one that is disabled or denied never shadows one that is not; a skill that only
+    its author hides from models stays eligible.
     """
+    trusted = [skill for skill in skills if skill.trusted] or skills
     if profile.filter_order == "after-collisions":
-        return skills
-    shown = [skill for skill in skills if skill.hidden in (None, "disable-model-invocation")]
-    return shown or [skill for skill in skills if skill.trusted] or skills
+        return trusted
+    return [skill for skill in trusted if skill.hidden in (None, "disable-model-invocation")] or trusted
 
 
 def _collisions(same_name: Sequence[CatalogSkill], winners: Sequence[CatalogSkill]) -> list[Diagnostic]:
@@ -305,6 +335,22 @@ def _collisions(same_name: Sequence[CatalogSkill], winners: Sequence[CatalogSkil
         for skill in same_name
         if skill is not winner
     ]
+
+
+def _may_look_alike(names: Sequence[str]) -> bool:
+    """Return False if no two names can have one skeleton: all ASCII, and different without its look-alikes.
+
+    One pass over all names, since nearly every catalog ends here.
+    """
+    text = "\n".join(names)
+    if not text.isascii():
+        return True
+    for form in {text.lower(), text.replace("I", "l").lower()}:
+        for character, looks_like in (("0", "o"), ("1", "l"), ("|", "l"), ("m", "rn")):
+            form = form.replace(character, looks_like)
+        if len(set(form.split("\n"))) < len(names):
+            return True
+    return False
 
 
 def _filter_first(skills: list[CatalogSkill], context: BuildContext) -> list[CatalogSkill]:
@@ -331,7 +377,7 @@ SELECTIONS: Mapping[Literal["before-collisions", "after-collisions"], Selection]
 # Order --------------------------------------------------------------------------------------------
 
 
-def _order_key(profile: Profile, roots: Sequence[Root]) -> Callable[[CatalogSkill], Any]:
+def order_key(profile: Profile, roots: Sequence[Root]) -> Callable[[CatalogSkill], Any]:
     """Return the sort key of the profile; scopes come in the order of their first roots."""
     fields = attrgetter(*profile.order)
     if "scope" not in profile.order:

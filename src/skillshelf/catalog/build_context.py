@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from skillshelf.config.permission_rules import LOAD_TOOLS, PermissionRule, RuleSubject, denies
 from skillshelf.config.profile import Profile
-from skillshelf.config.settings import Settings
+from skillshelf.config.settings import Settings, SettingsFile
 from skillshelf.core import files
-from skillshelf.core.text import is_true
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import holds_back, is_true
 from skillshelf.core.values import (
     CacheEntry,
     CatalogSkill,
@@ -20,20 +22,24 @@ from skillshelf.core.values import (
     Stamp,
 )
 
+if TYPE_CHECKING:
+    # Neither the parser nor the rules are imported before something is parsed.
+    from skillshelf.catalog.facts import Facts
+
 __all__ = [
     "BuildContext",
     "CacheEntries",
     "Diagnostics",
-    "Documents",
-    "hidden_by",
+    "HiddenState",
+    "denies_load",
     "hidden_by_author",
+    "hidden_state",
+    "is_listed",
     "make_skill",
+    "reaches",
     "registered_skill",
     "spellings",
 ]
-
-Documents = dict[tuple[str, Any], Any]
-"""Each parsed `Document` by real path and `ParseOptions`; neither type is imported before something is parsed."""
 
 CacheEntries = Sequence[dict[str, CacheEntry]]
 """For each root, the entries of its skills by path."""
@@ -64,7 +70,7 @@ class BuildContext(NamedTuple):
     settings: Settings
     diagnostics: Diagnostics
     cache_entries: CacheEntries | None
-    documents: Documents
+    facts: "Facts | None"
 
 
 def make_skill(
@@ -82,7 +88,7 @@ def make_skill(
     profile: Profile,
 ) -> CatalogSkill:
     """Return the skill of an accepted file, hidden or not as its root, the settings and its author say."""
-    hidden = hidden_by(name, path, real_path, fields, root, settings, profile)
+    hidden, by = hidden_state(name, path, real_path, real_dir, fields, root, settings, profile)
     return CatalogSkill(
         name=name,
         description=description,
@@ -98,6 +104,7 @@ def make_skill(
         trusted=root.trusted,
         hidden=hidden,
         frontmatter=fields,
+        hidden_by=by,
     )
 
 
@@ -120,23 +127,61 @@ def registered_skill(metadata: SkillMetadata, path: str, profile: Profile, setti
     )
 
 
-def hidden_by(
+class HiddenState(NamedTuple):
+    """Why a skill is hidden from models, and the file or rule that said so; None where it is not."""
+
+    hidden: Hidden | None = None
+    by: str | None = None
+
+
+_SHOWN = HiddenState()
+
+
+def hidden_state(
     name: str,
     path: str,
     real_path: str,
+    real_dir: str,
     fields: Mapping[str, Any],
     root: Root,
     settings: Settings,
     profile: Profile,
-) -> Hidden | None:
-    """Return why a skill is hidden from models, or None; the user's own choice comes first."""
-    if settings.disabled and not spellings(name, path, real_path).isdisjoint(settings.disabled):
-        return "disabled"
+) -> HiddenState:
+    """Return whether a skill is hidden from models, why and by whom; the user's own choice comes first."""
+    if settings.disabled and is_listed(settings.disabled, name, path, real_path):
+        by = settings.said_by("skills.disabled", lambda file: is_listed(file.disabled, name, path, real_path))
+        return HiddenState("disabled", by)
     if not root.trusted:
-        return "untrusted"
-    if settings.deny and any(r.tool == "skill_load" and r.skill_name in (None, name) for r in settings.deny):
-        return "denied"
-    return hidden_by_author(fields, profile)
+        stranger = settings.stranger
+        own = stranger is not None and stranger.disabled and reaches(stranger, root.trusted, real_path)
+        if stranger and own and is_listed(stranger.disabled, name, path, real_path):
+            return HiddenState("disabled", f"{stranger.path}: skills.disabled")
+        return HiddenState("untrusted", root.untrusted_by)
+    subject = (name, path, real_path, real_dir)
+    if settings.deny and denies_load(settings.deny, *subject):
+        by = settings.said_by("permissions.deny", lambda file: denies_load(file.deny, *subject))
+        return HiddenState("denied", by)
+    if hidden := hidden_by_author(fields, profile):
+        return HiddenState(hidden, f"{path}: {_author_field(fields, profile)}")
+    return _SHOWN
+
+
+def reaches(stranger: SettingsFile, trusted: bool, real_path: str) -> bool:
+    """Return whether the file of an untrusted project may narrow a skill: one of its own, by the real path."""
+    return not trusted and files.is_inside(real_path, stranger.within)
+
+
+def denies_load(rules: Sequence[PermissionRule], name: str, path: str, real_path: str, real_dir: str) -> bool:
+    """Return whether rules deny the load of a skill that the user trusts."""
+
+    def tree() -> str | None:
+        # Imported here: only a rule that names files needs their digest.
+        from skillshelf.catalog.tree import skill_tree
+
+        return skill_tree(real_dir).digest
+
+    subject = RuleSubject(name, path, real_path, real_dir, trusted=True, tree=tree)
+    return any(denies(rule, LOAD_TOOLS, subject) for rule in rules)
 
 
 def hidden_by_author(fields: Mapping[str, Any], profile: Profile) -> Hidden | None:
@@ -148,6 +193,18 @@ def hidden_by_author(fields: Mapping[str, Any], profile: Profile) -> Hidden | No
     if profile.description_from == "or-hide" and not fields.get("description"):
         return "no-description"
     return None
+
+
+def _author_field(fields: Mapping[str, Any], profile: Profile) -> str:
+    """Return the field of a frontmatter that hides its skill."""
+    return next((field for field in profile.hides_on if is_true(fields.get(field))), "description")
+
+
+def is_listed(entries: Sequence[str], name: str, path: str, real_path: str) -> bool:
+    """Return True if a list of names and paths that are held back means a skill; names are folded."""
+    if not spellings(name, path, real_path).isdisjoint(entries):
+        return True
+    return any("/" not in entry and holds_back(entry, name) for entry in entries)
 
 
 def spellings(name: str, path: str, real_path: str) -> set[str]:

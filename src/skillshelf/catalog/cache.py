@@ -30,7 +30,7 @@ _TABLE = (
 )
 _DELETE_OLD = "DELETE FROM roots WHERE written < (SELECT written FROM roots ORDER BY written DESC LIMIT 1 OFFSET ?)"
 
-_FORMAT = 1
+_FORMAT = 2
 """The format of an entry. Raise it whenever a file gives another entry than before within one version."""
 
 
@@ -40,14 +40,15 @@ class Cache:
     def __init__(self, folder: str | None, profile: Profile) -> None:
         self._folder = folder
         self._profile = profile
-        self._rows: dict[str, bytes] = {}
-        self._fetched: dict[str, dict[str, CacheEntry]] = {}
+        # By root and by who reads: a program may give up rights while it runs.
+        self._rows: dict[tuple[str, str], bytes] = {}
+        self._fetched: dict[tuple[str, str], dict[str, CacheEntry]] = {}
 
     def entries(self, root: Root) -> Mapping[str, CacheEntry]:
         """Return the entries of the skills below a root, by path."""
-        key = _key(root)
+        key = _key(root), self.reading
         if key not in self._rows:
-            self._rows[key] = self._fetch(key)
+            self._rows[key] = self._fetch(*key)
         self._fetched[key] = _decode(self._rows[key])
         return self._fetched[key]
 
@@ -56,24 +57,27 @@ class Cache:
 
         A file that had just changed is left out: another change within the same tick of the clock would not show.
         """
-        key, latest = _key(root), scanned_at_ns - SETTLED_NS
+        key, latest = (_key(root), self.reading), scanned_at_ns - SETTLED_NS
         fetched = self._fetched.pop(key, {})
         settled = {path: entry for path, entry in entries.items() if entry.stamp[4] <= latest}
         is_known = len(settled) == len(fetched) and all(fetched.get(path) is settled[path] for path in settled)
         if is_known or len(settled) < CACHE_FROM:
             return
         self._rows[key] = _encode(settled)
-        self._store(key, scanned_at_ns)
+        self._store(*key, scanned_at_ns)
+
+    @property
+    def reading(self) -> str:
+        """The key of all that decides an entry besides its file: version, parser, profile, and who reads."""
+        # Which files may be read depends on the groups that a login, `sg` or `sudo` gave this process, and may change.
+        return f"{self._versions} {files.reader()!r}"
 
     @cached_property
-    def _reading(self) -> str:
-        """The key of all that decides an entry besides its file: our version, the parser, the user and the profile."""
-        # Which files may be read depends on the groups that a login, `sg` or `sudo` gave this process.
-        user = (os.geteuid(), os.getegid(), os.getgroups())
+    def _versions(self) -> str:
         versions = (_FORMAT, __version__, sys.implementation.cache_tag, marshal.version, _parser_stamp())
-        return repr((versions, user, self._profile))
+        return repr((versions, self._profile))
 
-    def _fetch(self, key: str) -> bytes:
+    def _fetch(self, root: str, reading: str) -> bytes:
         path = self._path()
         if path is None or not files.is_own_file(path):
             return b""
@@ -83,14 +87,14 @@ class Cache:
             connection = _connect(path, "ro")
             try:
                 query = "SELECT data FROM roots WHERE root = ? AND reading = ?"
-                row = connection.execute(query, (key, self._reading)).fetchone()
+                row = connection.execute(query, (root, reading)).fetchone()
             finally:
                 connection.close()
         except (sqlite3.Error, UnicodeDecodeError):
             return b""
         return row[0] if row and isinstance(row[0], bytes) else b""
 
-    def _store(self, key: str, now_ns: int) -> None:
+    def _store(self, root: str, reading: str, now_ns: int) -> None:
         path = self._path()
         if path is None or (files.kind_at(path) is not None and not files.is_own_file(path)):
             return
@@ -100,7 +104,7 @@ class Cache:
 
         try:
             make_own_folder(os.path.dirname(path))
-            self._write(path, key, now_ns)
+            self._write(path, (root, reading, now_ns, self._rows[root, reading]))
         except OSError:
             return
         except sqlite3.OperationalError as error:
@@ -110,14 +114,13 @@ class Cache:
         except (sqlite3.DatabaseError, UnicodeDecodeError):
             remove(path)
 
-    def _write(self, path: str, key: str, now_ns: int) -> None:
+    def _write(self, path: str, row: tuple[str, str, int, bytes]) -> None:
         connection = _connect(path, "rwc")
         try:
             # Damage by a power failure is detected and repaired; waiting for the disk would cost more.
             connection.execute("PRAGMA synchronous = OFF")
             with connection:
                 connection.execute(_TABLE)
-                row = (key, self._reading, now_ns, self._rows[key])
                 connection.execute(
                     "INSERT OR REPLACE INTO roots (root, reading, written, data) VALUES (?, ?, ?, ?)", row
                 )
@@ -160,5 +163,27 @@ def _decode(row: bytes) -> dict[str, CacheEntry]:
     data = row[4:]
     if not data or crc32(data) != int.from_bytes(row[:4], "big"):
         return {}
-    entries = marshal.loads(data)
-    return dict(zip(entries, map(CacheEntry._make, entries.values()), strict=True))
+    try:
+        entries = marshal.loads(data)
+        made = dict(zip(entries, map(CacheEntry._make, entries.values()), strict=True))
+    except (AttributeError, EOFError, TypeError, ValueError):
+        return {}
+    # A right checksum does not prove a right shape: another program may have written the row.
+    return made if all(map(_has_shape, made, made.values())) else {}
+
+
+_SHAPE = tuple, str, str, str, dict, tuple
+
+
+def _has_shape(path: object, entry: CacheEntry) -> bool:
+    """Return whether an entry has the types that others rely on; a stamp that is wrong matches no file."""
+    return (
+        type(path) is str
+        and tuple(map(type, entry)) == _SHAPE
+        and set(map(type, entry.fields)) <= {str}
+        and (not entry.warnings or all(map(_is_warning, entry.warnings)))
+    )
+
+
+def _is_warning(warning: object) -> bool:
+    return type(warning) is tuple and tuple(map(type, warning)) in ((str, str, int), (str, str, type(None)))

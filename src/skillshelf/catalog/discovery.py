@@ -7,17 +7,39 @@ the whole scan. A folder without a SKILL.md is listed and walked.
 import errno
 import os
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from contextlib import suppress
 
+from skillshelf.catalog.disk_state import ScanRecord
 from skillshelf.config.profile import Profile, how_to_allow
 from skillshelf.core import files
 from skillshelf.core.limits import CACHE_FROM, SKILL_FILE_BYTES, WALK_DEPTH
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import CacheEntry, Candidate, Diagnostic, Filtered, FilterReason, Root, UnchangedCandidate
 
-__all__ = ["NEAR_MISSES", "SKILL_FILE", "Found", "Repeat", "discover", "probe"]
+__all__ = [
+    "NEAR_MISSES",
+    "SKILL_FILE",
+    "Found",
+    "ReadHead",
+    "Repeat",
+    "RootContents",
+    "discover",
+    "discover_root",
+    "is_text_path",
+    "probe",
+    "read_skill_head",
+]
 
 SKILL_FILE = "SKILL.md"
 NEAR_MISSES = frozenset({"skill.md", "skills.md", "skill.txt", "skill"})
+
+
+def _case_twins(folder: str, names: Collection[str]) -> Iterator[Diagnostic]:
+    """Yield the files beside a SKILL.md whose names differ from it only in case."""
+    for name in names if SKILL_FILE in names else ():
+        if name != SKILL_FILE and name.casefold() == SKILL_FILE.casefold():
+            message = f"{name!r} is beside SKILL.md; a disk that ignores case keeps one of them, and that is the skill"
+            yield Diagnostic(f"{folder}/{name}", "file-case", message)
 
 
 class Repeat(NamedTuple):
@@ -34,6 +56,17 @@ Found = Candidate | UnchangedCandidate | Repeat | Filtered | Diagnostic
 CachedEntries = Callable[[Root], Mapping[str, CacheEntry]]
 """Return the cached entries of the skills below a root, by path."""
 
+ReadHead = Callable[[int, str], files.Head]
+"""Read a SKILL.md, given the descriptor of its folder and its name there; at least as much as its frontmatter."""
+
+
+def read_skill_head(folder: int, name: str) -> files.Head:
+    """Read a SKILL.md as far as its frontmatter goes."""
+    # Imported here: a scan that finds everything in the cache parses nothing.
+    from skillshelf.catalog.document import has_frontmatter_end
+
+    return files.read_head(folder, name, limit=SKILL_FILE_BYTES, enough=has_frontmatter_end)
+
 
 def discover(
     roots: Sequence[Root],
@@ -44,21 +77,53 @@ def discover(
     cached: CachedEntries = lambda root: {},
     heads: dict[str, files.Head] | None = None,
     only: Mapping[str, Collection[str]] | None = None,
+    record: ScanRecord | None = None,
+    read: ReadHead = read_skill_head,
 ) -> Iterator[Found]:
     """Yield everything below the roots, root by root in order.
 
     `account` also reports files in folders that no skill counts in. A file with a `cached` entry that has not changed
     since is not read again. `heads` keeps what was read, by real path, so that several profiles can scan one disk.
-    With `only`, no folder is listed: it gives the names to visit in each folder, by the folder's path.
+    With `only`, no folder is listed: it gives the names to visit in each folder, by the folder's path. `record` takes
+    in everything that the walk depends on. `read` may read more of each file than discovery needs.
     """
+    record = record or ScanRecord(0)
     reachable = [repository, *(root.real_path for root in roots if root.real_path)]
     seen: set[str] = set()
     for index, root in enumerate(roots):
         if root.real_path is not None:
-            yield from _Walk(index, root, profile, reachable, seen, account, cached, heads, only).run()
+            yield from _Walk(index, root, profile, reachable, seen, account, cached, heads, only, record, read).run()
 
 
-def probe(root: Root, profile: Profile, *, repository: str) -> Iterator[Found]:
+class RootContents(NamedTuple):
+    """Everything that was found below one root, and how much of the limit of folders its walk used."""
+
+    found: list[Found]
+    used: int
+
+
+def discover_root(
+    root: Root,
+    profile: Profile,
+    *,
+    reachable: Sequence[str],
+    heads: dict[str, files.Head],
+    record: ScanRecord,
+    only: Mapping[str, Collection[str]] | None = None,
+    entries: Sequence[tuple[str, bool]] | None = None,
+) -> RootContents:
+    """Return everything below one root, as items of root 0 and as if no other root were walked before it.
+
+    `reachable` are the folders that a contained link may lead to. With `entries`, names each with whether it is a
+    folder, only these are visited in the root itself, and everything below them. `discover` explains the others.
+    """
+    walk = _Walk(0, root, profile, [*reachable], set(), account=False, heads=heads, only=only, record=record)
+    walk.listed = {} if entries is None else {root.path: entries}
+    found = list(walk.run())
+    return RootContents(found, profile.max_directories - walk.budget[True])
+
+
+def probe(root: Root, profile: Profile, *, repository: str, read: ReadHead = read_skill_head) -> Iterator[Found]:
     """Yield the SKILL.md of one folder, and nothing below it."""
     assert root.real_path is not None
     try:
@@ -67,8 +132,10 @@ def probe(root: Root, profile: Profile, *, repository: str) -> Iterator[Found]:
         yield Diagnostic(root.path, "unreadable", _reason(error))
         return
     try:
-        walk = _Walk(0, root, profile, [repository, root.real_path], set(), account=False)
+        walk = _Walk(0, root, profile, [repository, root.real_path], set(), account=False, read=read)
         yield from walk._probe(folder, _WalkFrame(root.path, root.real_path, 0, None))
+        with suppress(OSError):
+            yield from _case_twins(root.path, files.names_in(folder))
     finally:
         files.close(folder)
 
@@ -96,6 +163,8 @@ class _Walk:
         cached: CachedEntries = lambda root: {},
         heads: dict[str, files.Head] | None = None,
         only: Mapping[str, Collection[str]] | None = None,
+        record: ScanRecord | None = None,
+        read: ReadHead = read_skill_head,
     ) -> None:
         self.index = index
         self.root = root
@@ -112,8 +181,11 @@ class _Walk:
         self.followed: set[str] = set()
         self.heads = heads
         self.only = only
+        self.listed: Mapping[str, Sequence[tuple[str, bool]]] = {}
+        self.read = read
         self.cached = cached
         self.entries: Mapping[str, CacheEntry] | None = None
+        self.record = record or ScanRecord(0)
         self.files = 0
 
     def run(self) -> Iterator[Found]:
@@ -122,6 +194,7 @@ class _Walk:
         try:
             folder = files.open_folder(self.root.real_path)
         except OSError as error:
+            self.record.doubt()
             yield Diagnostic(self.root.path, "root-unreadable", _reason(error))
             return
         frame = _WalkFrame(self.root.path, self.root.real_path, 0, None)
@@ -152,11 +225,16 @@ class _Walk:
         """Yield what lies below a folder that is not a skill, or below a skill where that counts."""
         counts = frame.filtered_as is None
         try:
-            entries = files.entries_in(folder) if self.only is None else self._named(folder, self.only, frame)
+            # Before it is listed: whatever changes meanwhile changes the stamp.
+            self.record.listed(frame.real_path, files.stamp_of_open(folder))
+            entries = self._entries(folder, frame)
         except OSError as error:
+            self.record.doubt()
             rule = "unreadable" if frame.depth else "root-unreadable"
             yield Diagnostic(frame.path, rule, _reason(error))
             return
+        if frame.filtered_as in (None, "inside-skill"):
+            yield from _case_twins(frame.path, [name for name, _ in entries])
         if counts:
             names = [name for name, _ in entries]
             yield from self._odd_names(frame, names)
@@ -180,6 +258,11 @@ class _Walk:
                 self._charge(frame, "file")
                 continue
             yield from self._child(folder, frame, name)
+
+    def _entries(self, folder: int, frame: _WalkFrame) -> Sequence[tuple[str, bool]]:
+        if (known := self.listed.get(frame.path)) is not None:
+            return known
+        return files.entries_in(folder) if self.only is None else self._named(folder, self.only, frame)
 
     def _named(self, folder: int, only: Mapping[str, Collection[str]], frame: _WalkFrame) -> list[tuple[str, bool]]:
         """Return those of the names in `only` that exist in a folder, each with whether it is a folder."""
@@ -224,6 +307,7 @@ class _Walk:
         if files.stamp_below(folder, name) != entry.stamp:
             return None
         self.seen.add(real_path)
+        self.record.saw(real_path, entry.stamp)
         return UnchangedCandidate(self.index, path, real_path.rpartition("/")[0], entry)
 
     # Walking --------------------------------------------------------------------------------------
@@ -288,12 +372,16 @@ class _Walk:
         except FileNotFoundError:
             return False
         except OSError as error:
+            self.record.doubt()
             yield Diagnostic(path, "unreadable", _reason(error))
             return True
+        kind = files.kind_of(status.st_mode)
+        if frame.filtered_as is not None or kind != "file" or not is_text_path(path):
+            # It is not read, so nothing else records it.
+            self.record.saw(f"{frame.real_path}/{SKILL_FILE}", files.stamp_of(status))
         if frame.filtered_as is not None:
             yield Filtered(os.path.basename(frame.path), path, frame.filtered_as)
             return True
-        kind = files.kind_of(status.st_mode)
         if kind == "link":
             if self.profile.linked_file == "skip":
                 yield Diagnostic(path, "link-skipped", "SKILL.md is a link; this profile reads only real files")
@@ -310,7 +398,7 @@ class _Walk:
         self, folder: int, name: str, frame: _WalkFrame, real_path: str, *, shown: str = SKILL_FILE
     ) -> Iterator[Found]:
         path = f"{frame.path}/{shown}"
-        if not _is_text(path):
+        if not is_text_path(path):
             yield Diagnostic(path, "path-encoding", "the path is not UTF-8 or holds a control character")
             return
         if real_path in self.seen:
@@ -323,10 +411,13 @@ class _Walk:
         try:
             head = self._head(folder, name, real_path)
         except FileNotFoundError:
+            self.record.doubt()
             return
         except OSError as error:
+            self.record.doubt()
             yield Diagnostic(path, "unreadable", _reason(error))
             return
+        self.record.saw(real_path, head.stamp)
         if head.data is not None:
             self.seen.add(real_path)
             yield Candidate(self.index, path, real_path, frame.real_path, head.data, head.stamp)
@@ -339,10 +430,7 @@ class _Walk:
         known = self.heads.get(real_path) if self.heads is not None else None
         if known is not None:
             return known
-        # Imported here: a scan that finds everything in the cache parses nothing.
-        from skillshelf.catalog.document import has_frontmatter_end
-
-        head = files.read_head(folder, name, limit=SKILL_FILE_BYTES, enough=has_frontmatter_end)
+        head = self.read(folder, name)
         if self.heads is not None:
             self.heads[real_path] = head
         return head
@@ -354,11 +442,13 @@ class _Walk:
         try:
             kind = files.kind_of(files.stat_at(parent, name).st_mode)
         except OSError:
+            self.record.doubt()
             return
         self._charge(frame, kind)
         if kind == "link" and frame.filtered_as is None:
             yield from self._linked_folder(frame)
         elif kind == "folder":
+            self.record.doubt()
             yield Diagnostic(frame.path, "unreadable", _reason(error))
 
     def _charge(self, frame: _WalkFrame, kind: files.Kind) -> None:
@@ -371,12 +461,13 @@ class _Walk:
 
     def _linked_folder(self, frame: _WalkFrame) -> Iterator[Found]:
         try:
-            target = files.resolve_link(frame.path)
+            target = self._target(frame.path)
         except OSError as error:
             # A broken SKILL.md link was reported when its folder was probed.
             if os.path.basename(frame.path) != SKILL_FILE:
                 yield _nowhere(frame.path, error)
             return
+        self.record.saw(target, files.stamp_at(target))
         if files.kind_at(target) != "folder":
             return
         is_skill = files.kind_at(f"{target}/{SKILL_FILE}") is not None
@@ -389,6 +480,7 @@ class _Walk:
         try:
             folder = files.open_folder(target)
         except OSError as error:
+            self.record.doubt()
             yield Diagnostic(frame.path, "unreadable", _reason(error))
             return
         try:
@@ -407,9 +499,14 @@ class _Walk:
             self.followed.add(frame.real_path)
         yield from self._folder(folder, frame)
 
+    def _target(self, path: str) -> str:
+        """Return where a link leads; raise OSError if that does not exist."""
+        self.record.followed(path)
+        return files.resolve_link(path)
+
     def _linked_file(self, frame: _WalkFrame, path: str) -> Iterator[Found]:
         try:
-            target = files.resolve_link(path)
+            target = self._target(path)
         except OSError as error:
             yield Diagnostic(path, "not-a-file", f"SKILL.md is a link; {_nowhere(path, error).message}")
             return
@@ -418,6 +515,7 @@ class _Walk:
         if (refusal := self._refusal(path, target, folder_of_skills if is_skill else None)) is not None:
             yield refusal
             return
+        self.record.saw(target, files.stamp_at(target))
         kind = files.kind_at(target)
         if kind != "file":
             yield Diagnostic(path, "not-a-file", f"SKILL.md is a link to a {kind}, not a file")
@@ -425,6 +523,7 @@ class _Walk:
         try:
             folder = files.open_folder(os.path.dirname(target))
         except OSError as error:
+            self.record.doubt()
             yield Diagnostic(path, "unreadable", _reason(error))
             return
         try:
@@ -459,11 +558,17 @@ def _nowhere(path: str, error: OSError) -> Diagnostic:
     return Diagnostic(path, rule, f"the link leads nowhere: target {target}{why}")
 
 
+_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
 def _reason(error: OSError) -> str:
+    """Return why an entry cannot be read; raise the error again if it is about this process, not about the entry."""
+    if error.errno in _SHORTAGES:
+        raise error
     return (error.strerror or str(error)).lower()
 
 
-def _is_text(path: str) -> bool:
+def is_text_path(path: str) -> bool:
     """Return whether a path can be printed, stored and sent as it is."""
     if path.isascii():
         return path.isprintable()

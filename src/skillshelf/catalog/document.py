@@ -1,11 +1,12 @@
 """Parse the bytes of a SKILL.md into a Document: find the fences, read the frontmatter, repair common mistakes."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from skillshelf.catalog.frontmatter import YamlProblem, load_colon_lines, load_lines, load_yaml
 from skillshelf.config.profile import Profile
 from skillshelf.core.limits import FRONTMATTER_BYTES
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Finding
 
 __all__ = [
@@ -20,8 +21,8 @@ __all__ = [
     "frontmatter_span",
     "has_frontmatter_end",
     "parse",
+    "parse_again",
     "parse_options",
-    "reads_alike",
     "repaired_lines",
 ]
 
@@ -120,16 +121,23 @@ def parse(head: bytes, *, whole: bool, options: ParseOptions = DEFAULT_OPTIONS) 
     return _read_as_lines(document) if options.yaml_fallback == "lines" and _needs_lines(document) else document
 
 
-def reads_alike(head: bytes, plain: ParsedFrontmatter, options: ParseOptions) -> bool:
-    """Return whether other options must give the same document, as they do for nearly every file."""
-    return (
-        options.yaml_mode == "full"
-        and not plain.findings
-        and head.startswith(b"---\n")
-        and "---" not in plain.text
-        and (options.body_text == "any" or head.isascii())
-        and not (options.yaml_fallback == "lines" and _needs_lines(plain))
-    )
+def parse_again(
+    plain: ParsedFrontmatter, head: bytes, *, whole: bool, options: ParseOptions
+) -> ParsedFrontmatter | None:
+    """Return the document under other options from the one under the default options.
+
+    Return None where the options may find other fences, which is so in few files.
+    """
+    if not plain.text or not head.startswith(b"---\n") or "---" in plain.text or b"\r" in head:
+        return None
+    document = plain
+    if options.yaml_mode != "full" or (options.repaired_keys != "any" and plain.findings):
+        document = _read(plain.text, (), options)
+    if options.body_text == "utf-8" and not head.isascii():
+        after = head.find(b"\n", head.find(FENCE, 4)) + 1 or len(head)
+        if broken := _body_not_utf8(head, after, whole=whole):
+            document = document._replace(findings=(broken, *document.findings))
+    return _read_as_lines(document) if options.yaml_fallback == "lines" and _needs_lines(document) else document
 
 
 def body(data: bytes) -> bytes:

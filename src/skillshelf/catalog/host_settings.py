@@ -4,13 +4,15 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 
 from skillshelf.config.profile import Profile, SettingForm, SettingRule, Syntax
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import Environment
 from skillshelf.core.limits import CONFIG_BYTES
+from skillshelf.core.patterns import lazy_pattern
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Diagnostic, VerdictName
 
 __all__ = [
@@ -121,9 +123,9 @@ def _yaml(text: str) -> Any:
 
 
 # An unclosed string or comment ends with the text, so that no input is scanned twice.
-_STRING = r'"(?:\\.|[^"\\])*+(?:"|\\?\Z)'
-_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
+_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)'
+_COMMENT = lazy_pattern(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_LAST_COMMA = lazy_pattern(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
 
 
 def _without_comments(text: str) -> str:

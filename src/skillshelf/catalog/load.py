@@ -3,15 +3,15 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from hashlib import sha256
-from typing import Any, Literal, NamedTuple
-from urllib.parse import unquote_to_bytes
+from typing import Any, Literal
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import body, parse, parse_options
+from skillshelf.catalog.packed import skills_at, skills_named
 from skillshelf.catalog.rules import check, placed
 from skillshelf.config.profile import Profile
 from skillshelf.core import files
+from skillshelf.core.digests import sha256
 from skillshelf.core.limits import (
     ADDRESS_CHARS,
     ADDRESS_SEGMENTS,
@@ -20,7 +20,8 @@ from skillshelf.core.limits import (
     RESOURCE_BYTES,
     SKILL_FILE_BYTES,
 )
-from skillshelf.core.text import cut, fold, visible
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import cut, encoded_path, fold, folded_name, for_model, visible, visible_for_model
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, Filtered, RejectedFile, Shadowed
 from skillshelf.errors import (
     AmbiguousSkill,
@@ -62,10 +63,14 @@ SCHEME = "skill://"
 
 
 class ResourceAddress(NamedTuple):
-    """The name of a skill and the path segments of one of its files, decoded and checked."""
+    """The name of a skill and the path segments of one of its files, decoded and checked.
+
+    A segment may hold bytes that are not UTF-8, as names of files do. `is_folder` is True if a slash follows the path.
+    """
 
     name: str
     segments: tuple[str, ...]
+    is_folder: bool = False
 
 
 class Resource(NamedTuple):
@@ -112,20 +117,26 @@ def parse_address(uri: str) -> ResourceAddress:
     segments = path.removesuffix("/").split("/") if path else []
     if len(segments) > ADDRESS_SEGMENTS:
         raise LimitExceeded(f"an address has at most {ADDRESS_SEGMENTS} segments")
-    return ResourceAddress(_decoded(name), tuple(_segment(segment) for segment in segments))
+    return ResourceAddress(_skill_name(name), tuple(map(_segment, segments)), path.endswith("/"))
 
 
 def _decoded(text: str) -> str:
     """Return the text with its percent-encoding undone, once."""
-    position = text.find("%")
-    while position >= 0:
-        if len(text[position + 1 : position + 3]) != 2 or not all(c in _HEX for c in text[position + 1 : position + 3]):
+    # By hand: importing `urllib.parse` takes as long as starting Python.
+    first, *rest = text.split("%")
+    data = first.encode()
+    for part in rest:
+        if len(part) < 2 or not all(c in _HEX for c in part[:2]):
             raise PathEscape("a `%` in an address must be followed by two hexadecimal digits")
-        position = text.find("%", position + 1)
-    try:
-        return unquote_to_bytes(text).decode("utf-8")
-    except UnicodeDecodeError:
-        raise PathEscape("an address must be UTF-8") from None
+        data += bytes([int(part[:2], 16)]) + part[2:].encode()
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _skill_name(raw: str) -> str:
+    decoded = _decoded(raw)
+    if any("\ud800" <= c <= "\udfff" for c in decoded):
+        raise PathEscape("the name of a skill in an address must be UTF-8")
+    return decoded
 
 
 _HEX = frozenset("0123456789abcdefABCDEF")
@@ -139,7 +150,7 @@ def _segment(raw: str) -> str:
     parts = name.replace("\\", "/").split("/")
     if ".." in parts or "." in parts:
         raise PathEscape(f"Path traversal (..) is not allowed in {SCHEME} addresses")
-    if len(parts) > 1 or any(c < " " or "\x7f" <= c < "\xa0" for c in name) or len(name.encode()) > 255:
+    if len(parts) > 1 or any(c < " " or "\x7f" <= c < "\xa0" for c in name) or len(files.path_bytes(name)) > 255:
         raise PathEscape("an address may not hold encoded slashes, backslashes or control characters")
     return name
 
@@ -165,23 +176,29 @@ def resolve(
     may_have: Callable[[CatalogSkill], bool] | None = None,
     catalog: Catalog | None = None,
     withheld: Callable[[str], bool] = lambda path: False,
+    names: Literal["exact", "folded"] = "folded",
 ) -> CatalogSkill:
     """Return the one skill that a path, or else a name, refers to.
 
-    A name means the skills that the caller `may_have`, and only if there are none of them the others. Raise
-    SkillNotFound with names that are close, SkillNotUsable with the reason if the `catalog` reports a file of that
-    name or path without holding it, or AmbiguousSkill with the paths of all skills of that name. The reason does not
-    describe a file that is `withheld`.
+    `names` is the profile's `collision_key`: where names are folded, `Deploy` means the skill `deploy` too. A name
+    means the skills that the caller `may_have`, and only if there are none of them the others; among these one that is
+    written exactly so comes first. Raise SkillNotFound with names that are close, SkillNotUsable with the reason if the
+    `catalog` reports a file of that name or path without holding it, or AmbiguousSkill with the paths of all skills of
+    that name. The reason does not describe a file that is `withheld`.
     """
-    found = (
-        [skill for skill in skills if skill.name == name] if path is None else _at_path(skills, path, cwd, real_path)
-    )
+    found = _named(skills, name or "", names) if path is None else _at_path(skills, path, cwd, real_path)
     if len(found) > 1 and may_have is not None:
         found = [skill for skill in found if may_have(skill)] or found
+    if len(found) > 1:
+        found = [skill for skill in found if skill.name == name] or found
     if len(found) > 1:
         raise AmbiguousSkill(found[0].name, [skill.path for skill in found])
     if found:
         return found[0]
+    # A model is shown a name without what nobody sees, and gives it back so.
+    as_shown = [s for s in skills if path is None and not s.name.isascii() and for_model(s.name) == name]
+    if len(as_shown) == 1:
+        return as_shown[0]
     wanted = (name if path is None else path) or ""
     omitted = omissions_of(catalog, name=name, path=path, cwd=cwd) if catalog is not None else []
     if omitted:
@@ -189,6 +206,12 @@ def resolve(
     missing = SkillNotFound(wanted)
     missing.near = tuple(near_names(missing.name, skills))
     raise missing
+
+
+def _named(skills: Sequence[CatalogSkill], name: str, names: Literal["exact", "folded"]) -> list[CatalogSkill]:
+    """Return the skills of a name, in every spelling that is the same name."""
+    alike = skills_named(skills, folded_name(name))
+    return alike if names == "folded" else [skill for skill in alike if skill.name == name]
 
 
 def _reason(omitted: Sequence[OmittedFile], withheld: Callable[[str], bool]) -> str:
@@ -247,7 +270,7 @@ def _at_path(
     wanted = _skill_file(path, cwd)
     if wanted is None:
         return []
-    found = [skill for skill in skills if skill.path == wanted]
+    found = skills_at(skills, wanted)
     if not found:
         real = real_path(wanted)
         found = [skill for skill in skills if skill.real_path == real]
@@ -277,7 +300,8 @@ def omissions_of(
 ) -> list[OmittedFile]:
     """Return the omitted files at a path, or else of a name, that `resolve` does not find."""
     if path is None:
-        return [omission for omission in omissions(catalog) if name in _names_of(omission)]
+        folded = folded_name(name or "")
+        return [one for one in omissions(catalog) if folded in [folded_name(known or "") for known in _names_of(one)]]
     wanted = _skill_file(path, cwd)
     return [omission for omission in omissions(catalog) if wanted in (omission.path, f"{omission.path}/{SKILL_FILE}")]
 
@@ -319,13 +343,15 @@ def read_resource(
 ) -> tuple[CatalogSkill, Resource]:
     """Return the skill and the file of an address; for a folder, a text with the names in it."""
     address = parse_address(uri)
-    skill = resolve(skills, name=address.name, catalog=catalog)
-    shown = "/".join(address.segments) or SKILL_FILE
+    skill = resolve(skills, name=address.name, catalog=catalog, names=profile.collision_key)
+    shown = encoded_path("/".join(address.segments)) or SKILL_FILE
     if not address.segments:
         return skill, resource_of(uri, skill.path, shown, read_skill(skill, limit=limit).data, profile)
     path = os.path.join(skill.dir, *address.segments)
     try:
         data = _read(skill.real_dir, address.segments, limit=limit, shown=shown).data
+        if address.is_folder:
+            raise PathEscape(f"a slash follows the path of a file: {shown}/")
     except IsADirectoryError:
         names = _children(skill.real_dir, address.segments, shown)
         return skill, resource_of(uri, path, "children.txt", "\n".join(names).encode(), profile)
@@ -354,7 +380,8 @@ def _read(folder: str, segments: Sequence[str], *, limit: int, shown: str) -> fi
 
 def _children(folder: str, segments: Sequence[str], shown: str) -> list[str]:
     with refusing(shown, 0), files.Folder(folder) as here:
-        names = [visible(name) for name in here.children(here.resolve(segments), links="inside")]
+        found = here.children(here.resolve(segments), links="inside")
+        names = [visible_for_model(encoded_path(name)) for name in found]
     if len(names) > LISTED_CHILDREN:
         return [*names[:LISTED_CHILDREN], f"({len(names) - LISTED_CHILDREN} more are not listed)"]
     return names
@@ -378,7 +405,7 @@ def refusing(shown: str, limit: int) -> Iterator[None]:
 
 
 def list_files(skill: CatalogSkill, *, most: int, most_bytes: int | None) -> Listing:
-    """List the regular files of a skill except its SKILL.md, sorted before anything is cut."""
+    """List the regular files of a skill except its SKILL.md, sorted before anything is cut; see `encoded_path`."""
     try:
         with files.Folder(skill.real_dir) as here:
             found, complete = here.files(LISTED_ENTRIES)
@@ -388,10 +415,11 @@ def list_files(skill: CatalogSkill, *, most: int, most_bytes: int | None) -> Lis
     kept: list[str] = []
     used = 0
     for path in paths[:most]:
-        used += len(files.path_bytes(path)) + 1
+        shown = encoded_path(path)
+        used += len(shown.encode()) + 1
         if most_bytes is not None and used > most_bytes:
             break
-        kept.append(path)
+        kept.append(shown)
     return Listing(tuple(kept), len(paths), not complete or len(kept) < len(paths))
 
 

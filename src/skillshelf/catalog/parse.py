@@ -4,38 +4,29 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 
-from skillshelf.catalog.build_context import BuildContext, Diagnostics, Documents, hidden_by, make_skill
+from skillshelf.catalog.build_context import BuildContext, Diagnostics, hidden_state, make_skill
 from skillshelf.catalog.discovery import Repeat
-from skillshelf.catalog.document import DEFAULT_OPTIONS, ParsedFrontmatter, body, parse, parse_options, reads_alike
+from skillshelf.catalog.document import ParsedFrontmatter, body, parse, parse_options
 from skillshelf.catalog.rules import check, description_of, name_of, placed
 from skillshelf.config.profile import Profile
 from skillshelf.core.values import Candidate, CatalogSkill, Diagnostic, Finding, RejectedFile, Root, Shadowed
 
-__all__ = ["parse_candidate", "parse_repeat", "read_document"]
-
-
-def read_document(candidate: Candidate, profile: Profile, documents: Documents) -> ParsedFrontmatter:
-    """Return the candidate as this profile parses it; profiles that parse alike share one document."""
-    key = (candidate.real_path, parse_options(profile))
-    document: ParsedFrontmatter | None = documents.get(key)
-    if document is None:
-        plain = documents.get((candidate.real_path, DEFAULT_OPTIONS))
-        if plain is not None and reads_alike(candidate.head, plain, key[1]):
-            document = plain
-        else:
-            document = parse(candidate.head, whole=len(candidate.head) >= candidate.size, options=key[1])
-        documents[key] = document
-    return document
+__all__ = ["parse_candidate", "parse_repeat"]
 
 
 def parse_candidate(candidate: Candidate, context: BuildContext) -> CatalogSkill | None:
     """Return the skill of a candidate; None, with an error reported, if the profile rejects it."""
-    _, profile, settings, diagnostics, _, documents = context
+    _, profile, settings, diagnostics, _, facts = context
     root = context.roots[candidate.root]
     directory = os.path.basename(os.path.dirname(candidate.path))
     try:
-        document = read_document(candidate, profile, documents)
-        findings = check(document, directory, profile)
+        if facts is None:
+            whole = len(candidate.head) >= candidate.size
+            document = parse(candidate.head, whole=whole, options=parse_options(profile))
+            findings: Sequence[Finding] = check(document, directory, profile)
+        else:
+            document = facts.document(candidate, profile)
+            findings = facts.findings(candidate, directory, profile)
     except Exception as error:
         # One file must never prevent the listing, not even through an internal error.
         diagnostics.errors.append(Diagnostic(candidate.path, "internal", f"{type(error).__name__}: {error}"))
@@ -91,9 +82,12 @@ def parse_repeat(
     if not _apply_severities(check(document, directory, profile), document, repeat.path, root, profile, unreported):
         diagnostics.shadowed.append(Shadowed(known.name, repeat.path, known.path, same_file=True))
         return None
-    hidden = hidden_by(known.name, repeat.path, known.real_path, known.frontmatter, root, settings, profile)
+    name = root.prefix + name_of(known.frontmatter, directory, profile)
+    hidden, by = hidden_state(
+        name, repeat.path, known.real_path, repeat.real_dir, known.frontmatter, root, settings, profile
+    )
     return known._replace(
-        name=root.prefix + name_of(known.frontmatter, directory, profile),
+        name=name,
         path=repeat.path,
         real_dir=repeat.real_dir,
         scope=root.scope,
@@ -102,6 +96,7 @@ def parse_repeat(
         enabled=hidden != "disabled",
         trusted=root.trusted,
         hidden=hidden,
+        hidden_by=by,
     )
 
 

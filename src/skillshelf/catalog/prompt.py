@@ -2,21 +2,26 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 from skillshelf.config.profile import Budget, CatalogLayout, Profile
 from skillshelf.config.settings import Settings
 from skillshelf.core.limits import DESCRIPTION_SHOWN
-from skillshelf.core.text import cut, field, fold, path_text
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import cut, field, fold, for_model, path_text
 from skillshelf.core.values import CatalogSkill, tools_text
 
 __all__ = [
     "EXTRA_FIELDS",
     "LISTED_IN_TOOL",
     "SYSTEM_RULES",
+    "CatalogSize",
     "CatalogText",
+    "TextSizes",
+    "as_shown",
     "available_skills_with_location",
+    "catalog_size",
     "catalog_text",
+    "shown_text",
     "tokens_in",
     "visible_to_model",
 ]
@@ -57,6 +62,22 @@ def visible_to_model(skills: Sequence[CatalogSkill]) -> list[CatalogSkill]:
     return [skill for skill in skills if skill.hidden is None]
 
 
+def as_shown(skills: Iterable[CatalogSkill], profile: Profile) -> list[CatalogSkill]:
+    """Return the skills with names and descriptions as the profile shows them to a model."""
+    return [
+        skill._replace(name=shown_text(skill.name, profile), description=shown_text(skill.description, profile))
+        # Nearly all text is plain.
+        if not (skill.name.isascii() and skill.description.isascii())
+        else skill
+        for skill in skills
+    ]
+
+
+def shown_text(text: str, profile: Profile) -> str:
+    """Return an author's text as the profile shows it to a model: without what a reader cannot see, or unchanged."""
+    return for_model(text) if profile.hidden_characters == "remove" else text
+
+
 class PromptContext(NamedTuple):
     """Inputs of a catalog form: visible skills, settings with budgets, and the extra fields that the policy allows."""
 
@@ -80,7 +101,7 @@ def catalog_text(
     skills: Sequence[CatalogSkill], profile: Profile, settings: Settings, *, extra_fields: tuple[str, ...] = ()
 ) -> CatalogText:
     """Return the catalog in the form of the profile; empty if no skill is visible."""
-    shown = visible_to_model(skills)
+    shown = as_shown(visible_to_model(skills), profile)
     if not shown:
         return CatalogText("", 0, 0, truncated=False)
     return FORMS[profile.catalog_form](PromptContext(shown, settings, profile, extra_fields))
@@ -174,7 +195,7 @@ def _element(context: PromptContext, length: int | None, count: int, *, hint: st
         lines += ["  <skill>", f"    <name>{field(skill.name)}</name>"]
         if length is not None:
             lines.append(f"    <description>{field(cut(fold(skill.description), length))}</description>")
-            lines += _extra(skill, context.extra_fields)
+            lines += _extra(skill, context)
         lines.append("  </skill>")
     if count < len(context.skills):
         lines.append(f'  <omitted count="{len(context.skills) - count}"/>')
@@ -188,9 +209,10 @@ EXTRA_FIELDS: Mapping[str, Callable[[CatalogSkill], str | None]] = {
 """The fields that a policy may add to the catalog, and how each is written."""
 
 
-def _extra(skill: CatalogSkill, names: tuple[str, ...]) -> list[str]:
+def _extra(skill: CatalogSkill, context: PromptContext) -> list[str]:
     """Return the extra fields that the policy allows."""
-    return [f"    <{name}>{field(value)}</{name}>" for name in names if (value := EXTRA_FIELDS[name](skill))]
+    values = [(name, EXTRA_FIELDS[name](skill)) for name in context.extra_fields]
+    return [f"    <{name}>{field(shown_text(value, context.profile))}</{name}>" for name, value in values if value]
 
 
 # The other forms ----------------------------------------------------------------------------------
@@ -421,3 +443,119 @@ FORMS: Mapping[CatalogLayout, Callable[[PromptContext], CatalogText]] = {
     "bullets": _bullets,
     "bullets-with-file": _bullets,
 }
+
+
+# Sizes without texts ------------------------------------------------------------------------------
+
+
+class CatalogSize(NamedTuple):
+    """The size of a catalog text in characters and UTF-8 bytes, and what its budget does to the skills."""
+
+    chars: int
+    bytes: int
+    entries: int
+    omitted: int
+    cut: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """The estimated number of tokens."""
+        return (self.bytes + 3) // 4
+
+
+class TextSizes:
+    """The sizes of names, descriptions and paths as catalogs show them, each measured once for many catalogs."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[str, int | None], tuple[int, int]] = {}
+        self._fields: dict[tuple[str, int | None], tuple[int, int]] = {}
+        self._paths: dict[str, tuple[int, int]] = {}
+
+    def line(self, text: str, most: int | None = None) -> tuple[int, int]:
+        """Return the characters and bytes of a text on one line."""
+        size = self._lines.get((text, most))
+        if size is None:
+            size = self._lines[text, most] = _measured(_shown(text, most))
+        return size
+
+    def field(self, text: str, most: int | None = None) -> tuple[int, int]:
+        """Return the characters and bytes of a text in an element."""
+        size = self._fields.get((text, most))
+        if size is None:
+            size = self._fields[text, most] = _measured(field(_shown(text, most)))
+        return size
+
+    def path(self, path: str) -> tuple[int, int]:
+        """Return the characters and bytes of a path in an element."""
+        size = self._paths.get(path)
+        if size is None:
+            size = self._paths[path] = _measured(path_text(path))
+        return size
+
+
+def _measured(text: str) -> tuple[int, int]:
+    return len(text), len(text) if text.isascii() else _bytes_in(text)
+
+
+def catalog_size(skills: Sequence[CatalogSkill], profile: Profile, settings: Settings, texts: TextSizes) -> CatalogSize:
+    """Return the size of the catalog text of a profile, from the sizes of its parts where these are enough."""
+    shown = as_shown(visible_to_model(skills), profile)
+    measure = SIZES.get(profile.catalog_form)
+    size = measure(PromptContext(shown, settings, profile, ()), texts) if measure and shown else None
+    if size is not None:
+        return size
+    text = catalog_text(skills, profile, settings)
+    return CatalogSize(text.chars, _bytes_in(text.text), text.entries, text.omitted, text.cut)
+
+
+def _size_with_location(context: PromptContext, texts: TextSizes) -> CatalogSize:
+    """Return the size of the text that `available_skills_with_location` writes."""
+    most, skills = context.profile.description_shown, context.skills
+    frame = len(available_skills_with_location([("", "", "")])) - len("<available_skills>\n\n</available_skills>") + 1
+    around = len("<available_skills>\n</available_skills>")
+    sizes = [
+        (texts.field(skill.name), texts.field(skill.description, most), texts.path(skill.path)) for skill in skills
+    ]
+    chars, total = (around + sum(frame + sum(part[n] for part in parts) for parts in sizes) for n in (0, 1))
+    return CatalogSize(chars, total, len(skills), 0)
+
+
+def _size_of_bullets(context: PromptContext, texts: TextSizes) -> CatalogSize | None:
+    """Return the size of the list that `_bullets` writes; None if that takes the descriptions themselves."""
+    profile, skills = context.profile, context.skills
+    if profile.catalog_form == "bullets-with-file":
+        return None
+    lines = [_BulletSize(skill, texts, profile.description_shown) for skill in skills]
+    room = context.most("chars") - sum(line.bare[0] + 1 for line in lines)
+    if sum(line.added[0] for line in lines) <= room:
+        chars, total = (sum(line.bare[n] + line.added[n] + 1 for line in lines) - 1 for n in (0, 1))
+        return CatalogSize(chars, total, len(skills), 0)
+    if OVERFLOWS[profile.overflow] is not _drop_descriptions:
+        return None
+    chars, total, cut_paths = -1, -1, []
+    for line in lines:
+        is_kept = line.added[0] <= room
+        room = room - line.added[0] if is_kept else min(room, 0)
+        cut_paths += [line.skill.path] if not is_kept and line.added[0] else []
+        chars += line.bare[0] + 1 + (line.added[0] if is_kept else 0)
+        total += line.bare[1] + 1 + (line.added[1] if is_kept else 0)
+    return CatalogSize(chars, total, len(skills), 0, tuple(cut_paths))
+
+
+class _BulletSize:
+    """The characters and bytes of a line without its description, and those that the description adds."""
+
+    __slots__ = ("added", "bare", "skill")
+
+    def __init__(self, skill: CatalogSkill, texts: TextSizes, most: int | None) -> None:
+        self.skill = skill
+        self.bare = tuple(size + len("- ") for size in texts.line(skill.name))
+        described = texts.line(skill.description, most)
+        self.added = tuple(size + len(": ") for size in described) if described[0] else (0, 0)
+
+
+SIZES: Mapping[CatalogLayout, Callable[[PromptContext, TextSizes], CatalogSize | None]] = {
+    "with-location": _size_with_location,
+    "bullets": _size_of_bullets,
+}
+"""The forms whose size is the sum of the sizes of their parts."""

@@ -1,7 +1,6 @@
 """Check documents against the rules, including text that a reader cannot see.
 
-Every rule always runs and yields findings; the profile decides their severity. Invisible characters are reported only
-where they have no function: emoji, and scripts that need joiners or direction marks, are not.
+Every rule always runs and yields findings; the profile decides their severity.
 """
 
 import re
@@ -11,140 +10,12 @@ from typing import Any, Literal
 
 from skillshelf.catalog.document import ParsedFrontmatter
 from skillshelf.config.profile import Profile
+from skillshelf.core.patterns import lazy_pattern
+from skillshelf.core.text import is_name
 from skillshelf.core.values import Finding
 
-__all__ = ["check", "description_of", "hidden_text", "name_of", "placed", "split_tools"]
+__all__ = ["check", "description_of", "name_of", "placed", "split_tools", "tool_groups"]
 
-
-_CLASSES = {
-    "control": "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f",
-    "line": "\u2028\u2029",
-    "bidi": "\u202a-\u202e\u2066-\u2069",
-    "mark": "\u061c\u200e\u200f",
-    "invisible": "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u200b\u2060-\u2065\u206a-\u206f"
-    "\u2800\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e00ff",
-    "joiner": "\u200c\u200d",
-    "selector": "\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef",
-    "tag": "\U000e0000-\U000e007f",
-}
-# A black flag, three to six letters or digits of a region, and the end of the sequence.
-_FLAG = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"
-
-
-@cache
-def _matching(*kinds: str) -> re.Pattern[str]:
-    """Return the pattern for classes of characters; compiled when needed, since nearly all text is plain."""
-    return re.compile(f"[{''.join(_CLASSES[kind] for kind in kinds)}]")
-
-
-def hidden_text(text: str) -> str | None:
-    """Return a phrase that names each class of hidden characters with count and first code point, or None."""
-    if not _matching(*_CLASSES).search(text):
-        return None
-    text = re.sub(_FLAG, "", text)
-    found = [
-        ("control", _matching("control").findall(text)),
-        ("line separator", _matching("line").findall(text)),
-        ("bidirectional", _matching("bidi").findall(text) + _idle_marks(text)),
-        ("invisible", _idle_invisible(text) + _idle_joiners(text)),
-        ("variation selector", _idle_selectors(text)),
-        ("tag", _matching("tag").findall(text)),
-    ]
-    classes = [f"{len(marks)} {kind} character(s) ({_code(marks[0])})" for kind, marks in found if marks]
-    if not classes:
-        return None
-    return ", ".join(classes) + _decoded(text)
-
-
-def _code(character: str) -> str:
-    from unicodedata import name
-
-    label = name(character, "")
-    return f"U+{ord(character):04X}{' ' + label if label else ''}"
-
-
-def _decoded(text: str) -> str:
-    """Return the text that tag characters spell, since that is what they are misused for."""
-    spelled = "".join(chr(ord(mark) - 0xE0000) for mark in _matching("tag").findall(text))
-    readable = "".join(c for c in spelled if c.isprintable())
-    return f" spelling {readable[:80]!r}" if readable else ""
-
-
-def _idle_marks(text: str) -> list[str]:
-    """Return direction marks in a text without a letter that is written from right to left."""
-    from unicodedata import bidirectional
-
-    if any(bidirectional(c) in ("R", "AL") and c not in "\u061c\u200f" for c in text):
-        return []
-    return _matching("mark").findall(text)
-
-
-def _idle_invisible(text: str) -> list[str]:
-    """Return invisible characters; a zero-width space between words of a script without blanks has a function."""
-    return [
-        match[0]
-        for match in _matching("invisible").finditer(text)
-        if match[0] != "\u200b" or not _is_unspaced(text[match.start() - 1 : match.start()], text[match.end() :][:1])
-    ]
-
-
-def _is_unspaced(left: str, right: str) -> bool:
-    """Return whether the characters on both sides are Thai, Lao, Myanmar or Khmer."""
-    return all(
-        c and (0x0E00 <= ord(c) <= 0x0EFF or 0x1000 <= ord(c) <= 0x109F or 0x1780 <= ord(c) <= 0x17FF)
-        for c in (left, right)
-    )
-
-
-def _idle_joiners(text: str) -> list[str]:
-    return [m[0] for m in _matching("joiner").finditer(text) if not _joins(text[: m.start()], text[m.end() :])]
-
-
-def _joins(before: str, after: str) -> bool:
-    """Return whether emoji or a joining script needs a joiner between these texts."""
-    from unicodedata import category
-
-    left = before.rstrip("\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")[-1:]
-    right = after[:1]
-    if not left:
-        return False
-    if right and category(left) == "So" and category(right) in ("So", "Sm"):
-        return True
-    return _is_joining_script(left) and (not right or _is_joining_script(right) or not right.isalnum())
-
-
-def _is_joining_script(character: str) -> bool:
-    """Return whether a character belongs to Arabic to Tibetan, Myanmar, Khmer or Mongolian."""
-    point = ord(character)
-    return (
-        0x0600 <= point <= 0x109F or 0x1780 <= point <= 0x18AF or 0xA840 <= point <= 0xABFF or 0xFB50 <= point <= 0xFEFC
-    )
-
-
-def _idle_selectors(text: str) -> list[str]:
-    """Return variation selectors after a character that has no variants."""
-    return [m[0] for m in _matching("selector").finditer(text) if not _has_variants(text[: m.start()][-1:], m[0])]
-
-
-def _has_variants(left: str, selector: str) -> bool:
-    from unicodedata import category
-
-    if not left:
-        return False
-    if "\u180b" <= selector <= "\u180f":
-        return 0x1820 <= ord(left) <= 0x18AA
-    if selector in "\ufe0e\ufe0f":
-        return left in "#*0123456789\u200d" or category(left) in ("So", "Sm", "Po", "Pd", "Sk") or left == "\u2139"
-    point = ord(left)
-    if "\ufe00" <= left <= "\ufe0f" or point >= 0xE0000:
-        return False
-    ideograph = 0x3400 <= point <= 0x9FFF or 0xF900 <= point <= 0xFAFF or 0x20000 <= point <= 0x3FFFF
-    # Ideographs have hundreds of registered variants; a few symbols and Myanmar letters have one.
-    return ideograph or (selector <= "\ufe0f" and (0x2190 <= point <= 0x2BFF or 0x1000 <= point <= 0x109F))
-
-
-# Control characters, line ends, slashes.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029/\\]")
 
 FieldRule = Callable[[Any, Profile], Iterator[Finding]]
 """Yield what is wrong with the value of a field under a profile."""
@@ -153,17 +24,22 @@ FieldRule = Callable[[Any, Profile], Iterator[Finding]]
 def check(document: ParsedFrontmatter, directory: str, profile: Profile) -> list[Finding]:
     """Return the findings for one document in that folder; `placed` adds the line of each."""
     fields = document.fields
-    found = [*document.findings, *_name(fields, directory, profile), *_description(fields, profile)]
+    found = [*document.findings]
+    # Most files break no rule; finding that out must not cost more than parsing them.
+    if not _has_ordinary_name(fields, directory, profile):
+        found.extend(_name(fields, directory, profile))
+    if not _has_ordinary_description(fields, profile):
+        found.extend(_description(fields, profile))
     for field, value in fields.items():
         rule = FIELD_RULES.get(field)
         if rule is not None and value is not None:
             found.extend(rule(value, profile))
-    found.extend(
-        Finding("field-type", f"`{field}` {_not_text(fields[field])}")
-        for field in profile.text_fields
-        if field in fields and not isinstance(fields[field], str)
-    )
-    if unknown := [field for field in fields if field not in profile.fields]:
+    for field in profile.text_fields:
+        if field in fields and not isinstance(fields[field], str):
+            found.append(Finding("field-type", f"`{field}` {_not_text(fields[field])}"))
+    known = _field_names(profile.fields)
+    if not fields.keys() <= known:
+        unknown = [field for field in fields if field not in known]
         found.append(Finding("unknown-field", f"not a field of this profile: {', '.join(sorted(unknown))}"))
     return found
 
@@ -204,15 +80,43 @@ def description_of(fields: Mapping[str, Any]) -> str:
 
 def split_tools(text: str) -> tuple[str, ...]:
     """Return the patterns of an `allowed-tools` text; blanks and commas inside parentheses do not split."""
-    patterns = [""]
-    depth = 0
+    return tuple(pattern for group in tool_groups(text) for pattern in group)
+
+
+def tool_groups(text: str) -> list[list[str]]:
+    """Return the patterns of an `allowed-tools` text, in one group for each part between commas.
+
+    What is inside brackets or quotes of any kind is not split either: it is the argument of something, well written
+    or not.
+    """
+    groups = [[""]]
+    depth, opening, closing = 0, "", ""
     for character in text:
         if depth == 0 and (character.isspace() or character == ","):
-            patterns.append("")
+            if character == ",":
+                groups.append([])
+            groups[-1].append("")
             continue
-        depth = max(0, depth + (character == "(") - (character == ")"))
-        patterns[-1] += character
-    return tuple(pattern for pattern in patterns if pattern)
+        if depth == 0 and (closer := _closer_of(character)):
+            depth, opening, closing = 1, character, closer
+        elif depth and character == closing:
+            depth -= 1
+        elif depth and character == opening:
+            depth += 1
+        groups[-1][-1] += character
+    return [kept for group in groups if (kept := [pattern for pattern in group if pattern])]
+
+
+_CLOSERS = {"(": ")", "[": "]", "{": "}", "<": ">", '"': '"', "'": "'", "`": "`"}
+
+
+def _closer_of(character: str) -> str | None:
+    """Return the character that closes a bracket or a quote; in Unicode it follows the opening one nearly always."""
+    if character.isascii():
+        return _CLOSERS.get(character)
+    from unicodedata import category
+
+    return chr(ord(character) + 1) if category(character) in ("Ps", "Pi") else None
 
 
 def _scalar_text(value: object) -> str:
@@ -247,6 +151,38 @@ def _field_of(finding: Finding) -> str:
 # Name and description -----------------------------------------------------------------------------
 
 
+_field_names = cache(frozenset[str])
+_compiled = cache(re.compile)
+
+
+def _has_ordinary_name(fields: Mapping[str, Any], directory: str, profile: Profile) -> bool:
+    """Return whether a name is declared, is that of the folder, and breaks no rule under any profile."""
+    name = fields.get("name")
+    return (
+        name == directory
+        and type(name) is str
+        and len(name) <= profile.name_max
+        and name.isascii()
+        and _ORDINARY_NAME.fullmatch(name) is not None
+        and _compiled(profile.name_pattern).fullmatch(name) is not None
+    )
+
+
+_ORDINARY_NAME = lazy_pattern(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+def _has_ordinary_description(fields: Mapping[str, Any], profile: Profile) -> bool:
+    text = fields.get("description")
+    return (
+        type(text) is str
+        and len(text) <= profile.description_max
+        and text.isascii()
+        and text.replace("\n", " ").isprintable()
+        and text != ""
+        and not text.isspace()
+    )
+
+
 def _name(fields: Mapping[str, Any], directory: str, profile: Profile) -> Iterator[Finding]:
     declared = fields.get("name")
     if declared is None:
@@ -257,12 +193,12 @@ def _name(fields: Mapping[str, Any], directory: str, profile: Profile) -> Iterat
             yield Finding("name-address", "`name` is not one text")
             return
     name = name_of(fields, directory, profile)
-    if not name.strip() or name in (".", "..") or _CONTROL.search(name):
+    if not is_name(name):
         yield Finding("name-address", f"{name!r} cannot be a name: names become addresses")
         return
     if len(name) > profile.name_max:
         yield Finding("name-length", f"the name has {len(name)} characters; at most {profile.name_max} are allowed")
-    if not re.fullmatch(profile.name_pattern, name):
+    if not _compiled(profile.name_pattern).fullmatch(name):
         yield Finding("name-pattern", f"{name!r} is not lower-case letters, digits and single hyphens")
     if name != directory:
         yield Finding("name-directory", f"{name!r} lives in the folder {directory!r}")
@@ -286,6 +222,8 @@ def _description(fields: Mapping[str, Any], profile: Profile) -> Iterator[Findin
 
 
 def _hidden_text(field: str, text: str) -> Iterator[Finding]:
+    from skillshelf.core.hidden_text import hidden_text
+
     if hidden := hidden_text(text):
         yield Finding("hidden-text", f"the {field} contains {hidden}")
 

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.config.profile import Base, Profile, RootRule, how_to_allow
 from skillshelf.config.settings import Settings, Trust, is_trusted
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, expand, find_repository
 from skillshelf.core.limits import CONFIG_BYTES
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import is_true_variable
 from skillshelf.core.values import Diagnostic, Root
 
@@ -225,6 +226,7 @@ BASES: Mapping[Base, Callable[[RootRule, _RootContext], Iterator[_RuleFolder]]] 
 
 def _root(named: _RuleFolder, context: _RootContext, trust: Trust, homes: set[str]) -> Root:
     rule, profile = named.rule, context.profile
+    trusted = _is_trusted_root(named, context, trust, homes)
     if rule.provider:
         source = f"{rule.provider}:{'project' if rule.kind == 'project' else 'user'}"
     else:
@@ -236,9 +238,11 @@ def _root(named: _RuleFolder, context: _RootContext, trust: Trust, homes: set[st
         scope=profile.scope_labels.get(rule.kind, rule.kind),
         source=source,
         links=profile.user_links if rule.base == "home" or named.path in homes else profile.other_links,
-        trusted=_is_trusted_root(named, context, trust),
+        trusted=trusted,
+        untrusted_by="" if trusted else _untrusted_by(context, trust),
         description_required=rule.description == "required",
         switched_off=_is_off(rule, context),
+        switch=rule.switch,
         exists=files.kind_at(named.path) is not None,
         hidden=rule.hidden or profile.hidden,
         loose_files=rule.loose_files,
@@ -258,14 +262,24 @@ def is_on(variable: str, environment: Environment) -> bool:
     return is_true_variable(environment.env.get(variable, ""))
 
 
-def _is_trusted_root(named: _RuleFolder, context: _RootContext, trust: Trust) -> bool:
-    if named.rule.kind != "project":
+def _is_trusted_root(named: _RuleFolder, context: _RootContext, trust: Trust, homes: set[str]) -> bool:
+    # The user's own root stays that where the home folder is a repository, too.
+    if named.rule.kind != "project" or named.path in homes:
         return True
     if context.profile.trust_file is not None:
         return context.host_trusts
     if trust == "all":
         return True
     return trust == "ask" and is_trusted(named.path, context.settings.trusted_folders)
+
+
+def _untrusted_by(context: _RootContext, trust: Trust) -> str:
+    """Return who leaves a folder untrusted: the file where the user would trust it, or a mode that trusts none."""
+    if context.profile.trust_file is not None:
+        return f"{context.environment.home}/{context.profile.trust_file}: trust"
+    if trust == "user":
+        return "rule: trust = user"
+    return context.settings.said_by("trust.folders", lambda file: file.owner == "user")
 
 
 def _read_json(path: str) -> Any:

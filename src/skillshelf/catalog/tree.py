@@ -9,11 +9,11 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Mapping
 from errno import EBUSY
-from hashlib import sha256
-from typing import NamedTuple
 
 from skillshelf.core import files
+from skillshelf.core.digests import sha256
 from skillshelf.core.limits import LISTED_ENTRIES, TREE_BYTES, TREE_FILES
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import TreeProblem
 from skillshelf.errors import FileReadError, SkillDirectoryNotFound
 

@@ -11,7 +11,6 @@ from typing import Any
 from skillshelf.adapters.agent import AgentConfiguration, AgentSession, check_installed, usable_model
 from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.cli.views import error_line
-from skillshelf.config.settings import is_trusted
 from skillshelf.core import files
 from skillshelf.core.console import ask, can_ask, note, write, write_piece
 from skillshelf.core.limits import DESCRIPTION_SHOWN
@@ -26,7 +25,7 @@ from skillshelf.journal.events import (
     SkillRead,
     ToolStarted,
 )
-from skillshelf.session.render import AgentsMdFile, find_agents_md, joined_agents_md
+from skillshelf.session.render import agents_md_files, joined_agents_md
 from skillshelf.shelf import Shelf
 
 __all__ = ["chat", "choose_model", "interrupted_waits"]
@@ -143,26 +142,20 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
 
 def _instructions(shelf: Shelf) -> str:
     """Return the instructions of the agent, and the standing context that the profile has; the files are named."""
-    found = find_agents_md(shelf.environment.cwd) if shelf.profile.context_files == "agents-md" else []
-    sent = [file for file in found if _may_be_sent(file, shelf)]
+    if shelf.profile.context_files != "agents-md":
+        return INSTRUCTIONS
+    place = shelf.environment
+    sent, held = agents_md_files(place.cwd, shelf.trust, shelf.settings.trusted_folders, place.home)
     if sent:
         note(f"in the prompt: {', '.join(visible(file.path) for file in sent)}")
-    if held := [visible(file.path) for file in found if file not in sent]:
-        note(
-            f"not in the prompt: {', '.join(held)}; to send it too: add --trust, "
-            f"or run skillshelf trust {shelf.project_root}"
-        )
+    if held:
+        paths = ", ".join(visible(file.path) for file in held)
+        root = shelf.project_root
+        is_above = not any(files.is_inside(os.path.dirname(file.path), root) for file in held)
+        above = f"run skillshelf trust {os.path.dirname(held[-1].path)}"
+        how = above if is_above else f"add --trust, or run skillshelf trust {root}"
+        note(f"not in the prompt: {paths}; to send it too: {how}")
     return "\n\n".join(part for part in (INSTRUCTIONS, joined_agents_md(sent)) if part)
-
-
-def _may_be_sent(file: AgentsMdFile, shelf: Shelf) -> bool:
-    """Return True for a file of a trusted folder, or one of the user's own in the home folder."""
-    if shelf.trust == "all":
-        return True
-    folder = os.path.dirname(file.path)
-    home = shelf.environment.home
-    is_own = home is not None and files.real_path(folder) == files.real_path(home)
-    return is_own or (shelf.trust == "ask" and is_trusted(folder, shelf.settings.trusted_folders))
 
 
 class _Talk:

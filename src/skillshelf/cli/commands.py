@@ -5,7 +5,7 @@ Imports are inside the functions, so that a command loads only what it needs.
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -189,6 +189,7 @@ def read(values: Values) -> int:
 def run(values: Values) -> int:
     """Run a script of a skill after the user confirmed it."""
     from skillshelf.core.console import can_ask, exit_on_signals, write_piece
+    from skillshelf.sandbox.walls import described
 
     shelf = shelf_for(values)
     exit_on_signals()
@@ -200,6 +201,8 @@ def run(values: Values) -> int:
     if done.truncated:
         whole = f"all of it is in {done.artifact}" if values["journal"] else "--journal FILE keeps all of it"
         note(f"the output was cut; {whole}")
+    if done.missing:
+        note(f"it ran without {described(done.missing)}")
     if done.exit_code == 0:
         return DONE
     reason = f": {done.reason}" if done.reason else ""
@@ -262,10 +265,12 @@ def mcp(values: Values) -> int:
     """Serve the skills over the Model Context Protocol."""
     import gc
 
-    # Objects created before the server runs live until it ends; looking for garbage takes a third of the start.
+    from skillshelf.servers.mcp.command import require_extra, serve
+
+    require_extra()
+    # Objects created before the server runs live until it ends, so there is no garbage to look for.
     gc.disable()
     try:
-        serve = _mcp_server()
         shelf = shelf_for(values, trust="all" if values["trust"] else "ask")
         _note_hidden(shelf)
         gc.freeze()
@@ -273,17 +278,6 @@ def mcp(values: Values) -> int:
         gc.enable()
     serve(shelf, values)
     return DONE
-
-
-def _mcp_server() -> "Callable[[Shelf, Values], None]":
-    try:
-        from skillshelf.servers.mcp.command import serve
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("skillshelf"):
-            raise
-        wanted = "pip install 'skillshelf[mcp]'"
-        raise ConfigurationError(f"mcp needs the extra mcp: run {wanted}") from None
-    return serve
 
 
 def chat(values: Values) -> int:
@@ -372,8 +366,12 @@ def environment_for(values: Values) -> "Environment":
     return make_environment(values["cwd"], values["home"], None, config=_config(values))
 
 
-def shelf_for(values: Values, *, trust: "Trust" = "ask") -> "Shelf":
-    """Open the shelf that the options of a command name."""
+def shelf_for(values: Values, *, trust: "Trust | None" = None) -> "Shelf":
+    """Open the shelf that the options of a command name.
+
+    Commands for models name a `trust`, and report what they hold back; the others report a project's file that
+    cannot be used.
+    """
     from skillshelf.shelf import open_shelf
 
     shelf = open_shelf(
@@ -382,9 +380,12 @@ def shelf_for(values: Values, *, trust: "Trust" = "ask") -> "Shelf":
         home=values["home"],
         config=_config(values),
         use_cache=not values["no_cache"],
-        trust=trust,
+        trust=trust or "ask",
     )
     shelf.progress = sys.stderr
+    if trust is None and shelf.settings.stranger is not None and shelf.settings.stranger.problem:
+        for warning in shelf.settings.warnings:
+            note(f"{warning.path}: {warning.message}")
     return shelf
 
 
@@ -394,8 +395,6 @@ def _config(values: Values) -> str | None:
 
 
 def _note_hidden(shelf: "Shelf") -> None:
-    """Report how many skills are hidden from models because their folder is not trusted."""
-    from skillshelf.core.text import hidden_skills_note
-
-    if count := sum(skill.hidden == "untrusted" for skill in shelf.catalog.skills):
-        note(hidden_skills_note(count, shelf.project_root))
+    """Report what models are not told because a folder is not trusted, or because the project's file says so."""
+    if line := shelf.held_back.for_user():
+        note(line)

@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from skillshelf.catalog.packed import skills_at
 from skillshelf.cli.host_views import HostCount, HostTableNotes, SkillHostsRow, best_of, diff_view, hosts_view, why_view
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.hosts import HOSTS
@@ -12,9 +13,18 @@ from skillshelf.config.settings import Settings
 from skillshelf.core import console, files
 from skillshelf.core.console import PathDisplay, as_json, note, write
 from skillshelf.core.disk_writes import replace_file, why_not_replaced
-from skillshelf.core.environment import Environment, make_environment
+from skillshelf.core.environment import Environment, make_environment, user_cache_folder
 from skillshelf.core.limits import SKILL_FILE_BYTES
-from skillshelf.errors import DONE, NEGATIVE, NOT_FOUND, ConfigurationError, SkillDirectoryNotFound, SkillNotFound
+from skillshelf.core.values import CatalogSkill
+from skillshelf.errors import (
+    DONE,
+    NEGATIVE,
+    NOT_FOUND,
+    ConfigurationError,
+    SkillDirectoryNotFound,
+    SkillError,
+    SkillNotFound,
+)
 from skillshelf.hosts.explain import (
     FileExplanation,
     absolute_path,
@@ -29,9 +39,10 @@ from skillshelf.hosts.explain import (
 from skillshelf.hosts.fixes import how_to_make_readable, needs_placement
 from skillshelf.hosts.link import HostLinkResult, copies_for, link_to, only_skill, remove, result_line
 from skillshelf.hosts.near_misses import broken_roots, near_misses
+from skillshelf.hosts.overview import HostOverview, Overview, overview_of
 from skillshelf.hosts.placement import is_own_copy, link_name, manifest_entry, project_of, sources
 from skillshelf.hosts.stages import Verdict
-from skillshelf.hosts.survey import HostState, SkillFile, Survey, skill_file_at, take_survey
+from skillshelf.hosts.survey import SkillFile, Survey, skill_file_at, take_survey
 from skillshelf.lint.fix import FixInput, fix_text, unified_diff
 
 __all__ = ["hosts", "link", "why"]
@@ -44,6 +55,10 @@ def _environment(values: Values) -> Environment:
     if files.kind_at(environment.cwd) != "folder":
         raise SkillDirectoryNotFound(environment.cwd)
     return environment
+
+
+def _cache_folder(values: Values, environment: Environment) -> str | None:
+    return None if values["no_cache"] else user_cache_folder(environment)
 
 
 def _name_or_path(values: Values) -> str:
@@ -65,28 +80,62 @@ def why(values: Values) -> int:
     wanted = _name_or_path(values)
     environment = _environment(values)
     names = requested_hosts(values["host"])
-    survey, found = find(wanted, environment, names)
+    cache_folder = _cache_folder(values, environment)
+    survey, found = find(wanted, environment, names, cache_folder=cache_folder)
     if not found:
         return _not_found(wanted, survey, wants_json=values["json"])
     if values["fix"]:
         _apply_fixes(wanted, found, survey, values["host"])
         survey, found = find(wanted, environment, names)
     explanations = explain(found, survey, names)
+    hidden = _hidden_here(values, found, survey)
     if values["json"]:
-        write(as_json(_why_json(wanted, explanations, survey)))
+        write(as_json(_why_json(wanted, explanations, survey, hidden)))
     else:
         display = PathDisplay(environment.cwd, environment.home)
         write(why_view(wanted, explanations, display, console.screen(environment.env)))
+    for explanation in explanations:
+        reason, by = hidden.get(files.real_path(explanation.path), (None, None))
+        # That a folder is not trusted is no choice against a skill.
+        if reason and reason != "untrusted":
+            note(f"{explanation.path}: skillshelf does not tell models about it: {reason} ({by or 'by the profile'})")
     broken = {*broken_roots(survey)}
     for miss in near_misses(survey):
         if miss in broken or any(skill_file.path.startswith(f"{miss.path}/") for skill_file in found):
             note(f"{miss.path} {miss.message}")
     _note_unseen(survey)
+    if cache_folder is not None:
+        survey.keep(cache_folder)
     is_seen = any(one.by_copy or any(verdict.visible for verdict in one.verdicts) for one in explanations)
     return DONE if is_seen else NEGATIVE
 
 
-def _why_json(wanted: str, explanations: Sequence[FileExplanation], survey: Survey) -> dict[str, Any]:
+def _hidden_here(values: Values, found: Sequence[SkillFile], survey: Survey) -> Mapping[str, tuple[str, str | None]]:
+    """Return why skillshelf itself hides files from models or leaves them out, and who said so, by real path."""
+    from skillshelf.cli.commands import shelf_for
+
+    try:
+        catalog = shelf_for(values, trust="ask").catalog
+    except SkillError as error:
+        # What hosts see does not depend on our configuration.
+        note(str(error))
+        return {}
+    left_out = {files.real_path(entry.path): (str(entry.reason), entry.by) for entry in catalog.filtered}
+    skills: Iterable[CatalogSkill] = catalog.skills
+    read = {root.path for host in survey.hosts.values() for root in host.roots}
+    if not survey.unseen and {root.path for root in catalog.roots} <= read:
+        # Then the survey knows every path by which skillshelf may find these files.
+        paths = {path for skill_file in found for path in (*skill_file.paths, skill_file.real_path)}
+        skills = (skill for path in paths for skill in skills_at(catalog.skills, path))
+    return left_out | {skill.real_path: (skill.hidden, skill.hidden_by) for skill in skills if skill.hidden}
+
+
+def _why_json(
+    wanted: str,
+    explanations: Sequence[FileExplanation],
+    survey: Survey,
+    hidden: Mapping[str, tuple[str, str | None]],
+) -> dict[str, Any]:
     candidates = []
     for explanation in explanations:
         fixes = fix_by_host(explanation, survey)
@@ -103,7 +152,8 @@ def _why_json(wanted: str, explanations: Sequence[FileExplanation], survey: Surv
             }
             for verdict in explanation.verdicts
         ]
-        candidates.append({"path": explanation.path, "hosts": verdicts})
+        reason, by = hidden.get(files.real_path(explanation.path), (None, None))
+        candidates.append({"path": explanation.path, "hosts": verdicts, "hidden": reason, "hidden_by": by})
     return {"name": wanted, "candidates": candidates, "near": []}
 
 
@@ -188,18 +238,22 @@ def hosts(values: Values) -> int:
     """Show every skill and which hosts see it."""
     environment = _environment(values)
     names = requested_hosts(_pair(values))
-    survey = take_survey(environment, names, progress=sys.stderr)
-    judged = [(skill_file, verdicts_of(skill_file, survey, names)) for skill_file in survey.skill_files]
-    texts = [(link_name(skill_file), skill_file.text) for skill_file, _ in judged]
-    counts = [
-        _count(survey.states[host], [verdicts[n] for _, verdicts in judged], texts) for n, host in enumerate(names)
-    ]
-    if values["diff"]:
-        judged = _differences(judged, texts)
+    cache_folder = _cache_folder(values, environment)
+    survey = take_survey(environment, names, progress=sys.stderr, cache_folder=cache_folder)
+    overview = overview_of(survey)
+    texts = [(link_name(skill_file), skill_file.text) for skill_file in survey.skill_files]
+    counts = [_count(host, texts) for host in overview.hosts]
+    different = _differences(survey, texts, overview) if values["diff"] else []
     rows = [
-        SkillHostsRow(link_name(skill_file), skill_file.path, {verdict.host: verdict.visible for verdict in verdicts})
-        for skill_file, verdicts in judged
+        SkillHostsRow(link_name(skill_file), skill_file.path, {verdict.host: verdict.visible for verdict in both})
+        for skill_file, both in different
     ]
+    if not values["diff"]:
+        columns = zip(*(host.visible for host in overview.hosts), strict=True)
+        rows = [
+            SkillHostsRow(name, skill_file.path, dict(zip(names, visible, strict=True)))
+            for (name, _), skill_file, visible in zip(texts, survey.skill_files, columns, strict=True)
+        ]
     display, screen = PathDisplay(environment.cwd, environment.home), console.screen(environment.env)
     misses = near_misses(survey)
     if values["json"]:
@@ -207,12 +261,15 @@ def hosts(values: Values) -> int:
         for miss in misses:
             note(f"{miss.path} {miss.message}")
     elif values["diff"]:
-        sides = [(row, both[0], both[1]) for row, (_, both) in zip(rows, judged, strict=True)]
+        sides = [(row, both[0], both[1]) for row, (_, both) in zip(rows, different, strict=True)]
         write(diff_view(names[0], names[1], sides, display, screen))
     else:
         warnings = [f"{display.short(miss.path)} {miss.message}" for miss in misses]
-        write(hosts_view(counts, rows, HostTableNotes(_long_descriptions(survey), warnings), display, screen))
+        longest = [(name, length) for name, length in overview.longest if length > 200]
+        write(hosts_view(counts, rows, HostTableNotes(longest, warnings), display, screen))
     _note_unseen(survey)
+    if cache_folder is not None:
+        survey.keep(cache_folder)
     return DONE
 
 
@@ -223,39 +280,44 @@ def _pair(values: Values) -> list[str]:
     return [first, second] if first else []
 
 
-def _differences(judged: Sequence[JudgedFile], texts: Sequence[SkillText]) -> list[JudgedFile]:
+def _differences(survey: Survey, texts: Sequence[SkillText], overview: Overview) -> list[JudgedFile]:
     """Return the skills that one of two hosts sees and the other does not; files with the same text are one skill."""
-    alike: dict[SkillText, list[JudgedFile]] = {}
-    for text, one in zip(texts, judged, strict=True):
-        alike.setdefault(text, []).append(one)
+    alike: dict[SkillText, list[int]] = {}
+    for position, text in enumerate(texts):
+        alike.setdefault(text, []).append(position)
     different = []
-    for group in alike.values():
-        both = best_of([verdicts for _, verdicts in group])
+    for positions in alike.values():
+        if len({host.visible[position] for host in overview.hosts for position in positions}) == 1:
+            continue
+        skill_files = [survey.skill_files[position] for position in positions]
+        both = best_of([verdicts_of(skill_file, survey, survey.hosts) for skill_file in skill_files])
         if both[0].visible != both[1].visible:
-            skill_files = [skill_file for skill_file, _ in group]
             own = [skill_file for skill_file in skill_files if not is_own_copy(skill_file)]
             different.append(((own or skill_files)[0], both))
     return different
 
 
-def _count(state: HostState, verdicts: Sequence[Verdict], texts: Sequence[SkillText]) -> HostCount:
+def _count(host: HostOverview, texts: Sequence[SkillText]) -> HostCount:
     """Count what one host sees and misses; a file is not missing if the host sees another with the same text."""
-    seen = {text for text, verdict in zip(texts, verdicts, strict=True) if verdict.visible}
-    unseen = [(text, verdict) for text, verdict in zip(texts, verdicts, strict=True) if verdict.visible is False]
-    missing = [verdict for text, verdict in unseen if text not in seen]
-    kinds = state.profile.catalog_budget
-    budget = state.profile.budget_chars if "chars" in kinds else Settings().max_bytes if "bytes" in kinds else None
+    seen = {text for text, visible in zip(texts, host.visible, strict=True) if visible}
+    unseen = [
+        (text, warns) for text, visible, warns in zip(texts, host.visible, host.warns, strict=True) if visible is False
+    ]
+    missing = [warns for text, warns in unseen if text not in seen]
+    profile = HOSTS[host.host]
+    kinds = profile.catalog_budget
+    budget = profile.budget_chars if "chars" in kinds else Settings().max_bytes if "bytes" in kinds else None
     return HostCount(
-        host=state.profile.name,
-        visible=sum(verdict.visible is True for verdict in verdicts),
+        host=host.host,
+        visible=host.visible.count(True),
         missing=len(missing),
-        silent=sum(verdict.warns is False for verdict in missing),
-        unknown=sum(verdict.visible is None for verdict in verdicts),
-        chars=state.text.chars,
-        tokens=state.text.tokens,
+        silent=missing.count(False),
+        unknown=host.visible.count(None),
+        chars=host.chars,
+        tokens=host.tokens,
         budget=budget,
-        cut=[skill.name for skill in state.catalog.skills if skill.path in state.cut],
-        dropped=[skill.name for skill in state.catalog.skills if skill.path in state.dropped],
+        cut=host.cut,
+        dropped=host.dropped,
     )
 
 
@@ -279,13 +341,6 @@ def _hosts_json(environment: Environment, counts: Sequence[HostCount], rows: Seq
     return {"cwd": environment.cwd, "hosts": listed, "skills": skills}
 
 
-def _long_descriptions(survey: Survey) -> list[tuple[str, int]]:
-    """Return the three skills with the longest descriptions, if these are long."""
-    lengths = {skill.name: len(skill.description) for state in survey.states.values() for skill in state.catalog.skills}
-    longest = sorted(lengths.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
-    return [(name, length) for name, length in longest if length > 200]
-
-
 # Link ---------------------------------------------------------------------------------------------
 
 
@@ -298,7 +353,7 @@ def link(values: Values) -> int:
     names = requested_hosts(values["to"])
     if values["remove"]:
         return _report(wanted, _remove(wanted, names, environment), {}, environment, json=values["json"])
-    survey, found = find(wanted, environment, list(HOSTS))
+    survey, found = find(wanted, environment, list(HOSTS), cache_folder=_cache_folder(values, environment))
     if not found:
         missing = SkillNotFound(wanted)
         missing.near = tuple(similar_names(wanted, survey))
@@ -327,10 +382,10 @@ def _remove(wanted: str, hosts: Sequence[str], environment: Environment) -> list
     survey, found = find(wanted, environment, hosts)
     results = []
     for host in hosts:
-        state = survey.states[host]
+        scan = survey.hosts[host]
         known = [os.path.basename(wanted.rstrip("/")), *map(link_name, found)]
-        own = [name for name in dict.fromkeys(known) if any(manifest_entry(f"{r.path}/{name}") for r in state.roots)]
-        results += [result for name in own or known[:1] for result in remove(name, state)]
+        own = [name for name in dict.fromkeys(known) if any(manifest_entry(f"{r.path}/{name}") for r in scan.roots)]
+        results += [result for name in own or known[:1] for result in remove(name, scan)]
     return results
 
 

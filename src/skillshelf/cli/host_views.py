@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
-from typing import NamedTuple
 
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.console import PathDisplay, Screen, Style
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import fold, visible
 from skillshelf.hosts.explain import FileExplanation
 from skillshelf.hosts.fixes import Fix

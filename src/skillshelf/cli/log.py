@@ -5,11 +5,12 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from skillshelf.cli.commands import Values
 from skillshelf.core.console import Screen, Style, as_json, screen, write
 from skillshelf.core.limits import JOURNAL_SESSIONS
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import fold, plural, shorten, visible
 from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, FileReadError, ResourceNotFound, SkillError
 from skillshelf.journal.file import Verification, in_words, read

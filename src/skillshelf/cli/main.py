@@ -5,10 +5,11 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from skillshelf.cli import commands
 from skillshelf.core.console import as_json, note
+from skillshelf.core.records import NamedTuple
 from skillshelf.errors import (
     FAILED,
     ConfigurationError,
@@ -62,8 +63,9 @@ SHARED = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    # Most commands end before there is garbage worth collecting, and looking for it takes a tenth of their time.
-    gc.set_threshold(100_000)
+    if _LASTING.isdisjoint(words):
+        # Most commands end before there is garbage worth collecting, and looking for it takes a tenth of their time.
+        gc.set_threshold(100_000)
     try:
         return _run(words)
     except KeyboardInterrupt:
@@ -75,6 +77,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         note(f"internal error in skillshelf, please report it: {type(error).__name__}: {error}")
         return FAILED
+
+
+_LASTING = frozenset({"mcp", "rpc", "chat", "pick"})
+"""Commands that may run for days."""
 
 
 def _run(words: list[str]) -> int:

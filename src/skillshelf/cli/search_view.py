@@ -75,7 +75,8 @@ def _below(result: SearchResult, terms: Set[str], screen: Screen, body_of: Calla
     if missing and (line := excerpt(f"{description}\n{body_of(result.skill)}", missing)):
         texts.append(_IN_TEXT + _around(visible(fold(line)), missing, room - len(_IN_TEXT)))
     if result.skill.hidden:
-        texts.append(f"hidden from models: {result.skill.hidden}")
+        by = f" ({visible(result.skill.hidden_by)})" if result.skill.hidden_by else ""
+        texts.append(f"hidden from models: {result.skill.hidden}{by}")
     return [" " * _INDENT + _marked(text, terms, screen) for text in texts]
 
 

@@ -24,12 +24,12 @@ def enable(values: Values) -> int:
     status = _change_disabled(
         values,
         name,
-        lambda names: [other for other in names if other not in spellings],
+        lambda names: [other for other in names if _key(other) not in spellings],
         ("enabled", "not in the list of disabled skills"),
     )
-    found = [skill for skill in shelf_for(values).catalog.skills if {skill.name, skill.dir} & spellings]
-    if any(skill.hidden == "disabled" for skill in found):
-        note(f"{name} is still disabled, by the project's configuration or by its name; see skills.disabled there")
+    found = [s for s in shelf_for(values, trust="ask").catalog.skills if {_key(s.name), s.dir} & spellings]
+    if still := next((skill for skill in found if skill.hidden == "disabled"), None):
+        note(f"{name} is still disabled, by its name or its path, in {still.hidden_by}")
         return NEGATIVE
     if not found:
         note(f"no skill here is named {name} (run `skillshelf list` to see the skills)")
@@ -37,16 +37,23 @@ def enable(values: Values) -> int:
 
 
 def _spellings(name: str, shelf: "Shelf") -> set[str]:
-    """Return every spelling by which a list may name the skills of a name or a path."""
+    """Return every spelling by which a list may name the skills of a name or a path; names are folded."""
     from skillshelf.catalog.build_context import spellings
     from skillshelf.core.environment import expand
 
-    meant = {name, expand(name, shelf.environment, base=shelf.environment.cwd)} if "/" in name else {name}
+    meant = {name, expand(name, shelf.environment, base=shelf.environment.cwd)} if "/" in name else {_key(name)}
     for skill in shelf.catalog.skills:
         paths = spellings(skill.name, skill.path, skill.real_path) - {skill.name}
-        if skill.name == name or paths & meant:
+        if _key(skill.name) == _key(name) or paths & meant:
             meant |= paths
     return meant
+
+
+def _key(entry: str) -> str:
+    """Return what entries of a list are compared by: a path as it is, a name folded."""
+    from skillshelf.core.text import folded_name
+
+    return entry if "/" in entry else folded_name(entry)
 
 
 def disable(values: Values) -> int:
@@ -56,7 +63,7 @@ def disable(values: Values) -> int:
     return _change_disabled(
         values,
         listed,
-        lambda names: names if listed in names else [*names, listed],
+        lambda names: names if _key(listed) in map(_key, names) else [*names, listed],
         ("disabled", "already disabled"),
     )
 
@@ -79,7 +86,7 @@ def _disabled_name(name: str, values: Values) -> str:
 
     # All skills of one name are disabled together.
     with suppress(AmbiguousSkill):
-        resolve(shelf_for(values).catalog.skills, name=name)
+        return resolve(shelf_for(values).catalog.skills, name=name).name
     return name
 
 

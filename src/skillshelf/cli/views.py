@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from skillshelf.catalog.packed import listed_cells
 from skillshelf.config.profile import Profile, profile_to_dict
 from skillshelf.core.console import PathDisplay, Screen, Style
 from skillshelf.core.text import fold, plural, shorten, visible
-from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
+from skillshelf.core.values import Catalog, Diagnostic, Filtered
 from skillshelf.errors import (
     AmbiguousSkill,
     ResourceNotFound,
@@ -29,26 +30,23 @@ _NAME_CELLS = 64
 
 def list_view(catalog: Catalog, where: PathDisplay, screen: Screen, *, everything: bool) -> str:
     """Return the catalog as a table; `everything` adds what is not in it, with the reasons."""
-    lines = [*_skills_table(catalog.skills, screen)] if catalog.skills else [*_nothing(catalog, where, screen)]
+    cells = listed_cells(catalog.skills)
+    lines = _skills_table(cells, screen) if cells else [*_nothing(catalog, where, screen)]
     if everything:
         lines += [*_left_out(catalog, where, screen)]
-    lines += ["", _count_line(catalog, screen)]
-    lines += [line for line in _notes(catalog, screen, everything=everything) if line]
+    lines += ["", _count_line(catalog, cells, screen)]
+    lines += [line for line in _notes(catalog, cells, screen, everything=everything) if line]
     return "\n".join(lines) + "\n"
 
 
-def _skills_table(skills: Sequence[CatalogSkill], screen: Screen) -> list[str]:
-    if any(skill.hidden for skill in skills):
+def _skills_table(cells: Sequence[Sequence[str]], screen: Screen) -> list[str]:
+    # A name is shortened if it would push the other columns off the screen.
+    if any(hidden for _, _, hidden, _ in cells):
         head = ("NAME", "SCOPE", "HIDDEN", "DESCRIPTION")
-        rows = [(_cut_name(skill), skill.scope, skill.hidden or "-", fold(skill.description)) for skill in skills]
+        rows = [(shorten(name, _NAME_CELLS), scope, hidden or "-", text) for name, scope, hidden, text in cells]
         return screen.table([head, *rows], ("bold", "dim", "yellow", None))
-    rows3 = [(_cut_name(skill), skill.scope, fold(skill.description)) for skill in skills]
+    rows3 = [(shorten(name, _NAME_CELLS), scope, text) for name, scope, _, text in cells]
     return screen.table([("NAME", "SCOPE", "DESCRIPTION"), *rows3], ("bold", "dim", None))
-
-
-def _cut_name(skill: CatalogSkill) -> str:
-    """Return the name, shortened if it would push the other columns off the screen."""
-    return shorten(skill.name, _NAME_CELLS)
 
 
 def _nothing(catalog: Catalog, where: PathDisplay, screen: Screen) -> Iterator[str]:
@@ -73,8 +71,15 @@ def _left_out(catalog: Catalog, where: PathDisplay, screen: Screen) -> Iterator[
         places = (f"{where.short(d.path)}:{d.line}" if d.line else where.short(d.path) for d in diagnostics)
         return [(place, d.rule, fold(d.message)) for place, d in zip(places, diagnostics, strict=True)]
 
+    def named(entry: Filtered) -> str:
+        return f"{entry.name} ({where.short(entry.by)})" if entry.by else entry.name
+
+    hidden: list[tuple[str, str, str]] = [
+        (where.short(s.path), s.hidden, where.short(s.hidden_by or "")) for s in catalog.skills if s.hidden
+    ]
     relations = {True: "the same file as", False: "behind"}
     tables: tuple[tuple[str, Style, list[tuple[str, str, str]]], ...] = (
+        ("Hidden from models, and the file or rule that says so", "yellow", hidden),
         ("Errors: skills that are not in the catalog", "red", rows_of(catalog.errors)),
         (
             "Shadowed: another skill has the same name, or is the same file",
@@ -84,7 +89,7 @@ def _left_out(catalog: Catalog, where: PathDisplay, screen: Screen) -> Iterator[
         (
             "Filtered: excluded by the profile or the configuration",
             "yellow",
-            [(where.short(f.path), f.reason, f.name) for f in catalog.filtered],
+            [(where.short(f.path), f.reason, named(f)) for f in catalog.filtered],
         ),
         ("Warnings", "yellow", rows_of(catalog.warnings)),
     )
@@ -94,17 +99,17 @@ def _left_out(catalog: Catalog, where: PathDisplay, screen: Screen) -> Iterator[
             yield from screen.table(rows, (None, style, None), indent=2, wrap=True)
 
 
-def _count_line(catalog: Catalog, screen: Screen) -> str:
+def _count_line(catalog: Catalog, cells: Sequence[Sequence[str]], screen: Screen) -> str:
     scopes: dict[str, int] = {}
-    for skill in catalog.skills:
-        scopes[skill.scope] = scopes.get(skill.scope, 0) + 1
+    for _, scope, _, _ in cells:
+        scopes[scope] = scopes.get(scope, 0) + 1
     by_scope = ", ".join(f"{count} {scope}" for scope, count in scopes.items())
     total = plural(len(catalog.skills), "skill")
     counted = f"{total} ({by_scope})" if by_scope else total
     return screen.paint(f"{counted}, profile {visible(catalog.profile)}", "bold")
 
 
-def _notes(catalog: Catalog, screen: Screen, *, everything: bool) -> Iterator[str]:
+def _notes(catalog: Catalog, cells: Sequence[Sequence[str]], screen: Screen, *, everything: bool) -> Iterator[str]:
     missing = [
         plural(len(catalog.errors), "error"),
         f"{len(catalog.shadowed)} shadowed",
@@ -114,7 +119,7 @@ def _notes(catalog: Catalog, screen: Screen, *, everything: bool) -> Iterator[st
     if any((catalog.errors, catalog.shadowed, catalog.filtered, catalog.warnings)):
         hint = "" if everything else "; details: skillshelf list --all"
         yield screen.paint(", ".join(missing) + hint, "red" if catalog.errors else "yellow")
-    if hidden := sum(skill.hidden == "untrusted" for skill in catalog.skills):
+    if hidden := sum(why == "untrusted" for _, _, why, _ in cells):
         yield f"{hidden} hidden from models until you trust this folder: skillshelf trust"
 
 
@@ -140,8 +145,9 @@ def overview(catalog: Catalog, where: PathDisplay, screen: Screen, *, config_pat
                 lines += _some_of(catalog, root.path, screen)
     else:
         lines += [*_nothing(catalog, where, screen)]
-    lines += ["", _count_line(catalog, screen)]
-    lines += [line for line in _notes(catalog, screen, everything=False) if line]
+    cells = listed_cells(catalog.skills)
+    lines += ["", _count_line(catalog, cells, screen)]
+    lines += [line for line in _notes(catalog, cells, screen, everything=False) if line]
     lines += ["", "Next commands:"]
     rows = [
         ("skillshelf list", "every skill with its description"),
@@ -163,7 +169,9 @@ _ROOTS_SHOWN = 5
 def _some_of(catalog: Catalog, root: str, screen: Screen) -> list[str]:
     here = [skill for skill in catalog.skills if skill.path.startswith(root.rstrip("/") + "/")]
     lines = screen.table(
-        [(_cut_name(skill), fold(skill.description)) for skill in here[:_SHOWN]], ("bold", None), indent=2
+        [(shorten(skill.name, _NAME_CELLS), fold(skill.description)) for skill in here[:_SHOWN]],
+        ("bold", None),
+        indent=2,
     )
     return [*lines, f"  … and {len(here) - _SHOWN} more"] if len(here) > _SHOWN else lines
 

@@ -7,12 +7,13 @@ of the same name elsewhere, or other files at the same place, have none.
 import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from skillshelf.core import files
 from skillshelf.core.disk_writes import locked_within, make_own_folder, replace_file
 from skillshelf.core.environment import Environment, user_state_folder
 from skillshelf.core.limits import APPROVALS_BYTES
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.validation import validate
 from skillshelf.errors import ConfigurationError, SkillError
 

@@ -104,6 +104,7 @@ _CODELIA = Profile(
     result_bytes=50 * 1024,
     mentions="dollar",
     remembered_as="approval-and-rule",
+    rule_names="kebab-case",
 )
 
 _SWIFTAGENT = Profile(

@@ -66,6 +66,7 @@ HOST = Profile(
     catalog_budget=(),
     catalog_form="with-location",
     description_shown=None,
+    hidden_characters="keep",
     tells=reported_in(invalid="nothing", collision="nothing"),
 )
 """The common defaults: one level, every link followed, few rules checked."""

@@ -1,10 +1,11 @@
 """Define the schema of a profile: everything in which the described systems differ."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from skillshelf.config.rules import RULES
 from skillshelf.core.limits import DESCRIPTION_SHOWN, WALK_DIRECTORIES
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Grade, LinkRule, Scope, Severity
 
 __all__ = [
@@ -198,6 +199,7 @@ class Profile(NamedTuple):
     budget_chars: Count | None = None
     overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"] = "none"
     description_shown: Count | None = DESCRIPTION_SHOWN
+    hidden_characters: Literal["remove", "keep"] = "remove"
     # Facts about a host
     tells: Mapping[str, ReportChannel] = {}
     unknown: tuple[str, ...] = ()
@@ -227,6 +229,8 @@ class Profile(NamedTuple):
     allowed_tools: Literal["ignore", "advise", "narrow"] = "ignore"
     # The form in which the answer "remember" is kept
     remembered_as: Literal["approval", "approval-and-rule"] = "approval"
+    # The names that an allow rule may hold
+    rule_names: Literal["any", "kebab-case"] = "any"
 
 
 def scopes_of(profile: Profile) -> list[str]:

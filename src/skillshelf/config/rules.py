@@ -4,8 +4,7 @@
 letter. A `fixed` rule has the same severity in every profile: it rejects what is unsafe, unreadable or not an address.
 """
 
-from typing import NamedTuple
-
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Severity
 
 __all__ = ["RULES", "Rule"]
@@ -118,6 +117,12 @@ RULES: dict[str, Rule] = {
         "A file that looks like a SKILL.md has another name.",
         "Agents look for `SKILL.md` in this spelling; on most systems another spelling is another file.",
         "Rename the file to SKILL.md.",
+    ),
+    "file-case": Rule(
+        "warn",
+        "A file beside SKILL.md differs from it only in upper and lower case.",
+        "On a disk that ignores case, as on most Macs, one of the two replaces the other, and may be the skill.",
+        "Rename the file, or remove it.",
     ),
     "path-encoding": Rule(
         "reject",
@@ -360,6 +365,12 @@ RULES: dict[str, Rule] = {
         "Only one of them can be called by its name, and which one depends on the agent.",
         "Rename one of them.",
     ),
+    "name-confusable": Rule(
+        "warn",
+        "Two names look the same and are not.",
+        "Letters of other scripts, and `1` for `l` or `rn` for `m`, let one skill pass for another.",
+        "Rename one of them, and look at where the other comes from.",
+    ),
     "description-missing": Rule(
         "reject",
         "There is no description.",
@@ -546,6 +557,12 @@ RULES: dict[str, Rule] = {
         "A script is not executable.",
         "The system refuses to run it by its path.",
         "chmod +x, and git add the new mode.",
+    ),
+    "file-name-encoding": Rule(
+        "warn",
+        "The name of a file is not UTF-8, or contains a control character or backslash.",
+        "Many programs cannot show, copy or open such a file; with a control character or backslash it has no address.",
+        "Rename the file.",
     ),
     "check-limit": Rule(
         "info",

@@ -2,38 +2,57 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, get_args
 
-from skillshelf.config.builtin_profiles import SYSTEMS
+from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, SYSTEMS
+from skillshelf.config.permission_rules import InvalidRule, PermissionRule, expanded, is_kebab_case, parse_rule
 from skillshelf.config.profile import Count, Profile, Switch
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, expand, find_repository, user_config_path
 from skillshelf.core.limits import CONFIG_BYTES
-from skillshelf.core.values import Diagnostic
+from skillshelf.core.patterns import lazy_pattern
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import fold, shorten
+from skillshelf.core.values import Diagnostic, Wall
 from skillshelf.errors import ConfigurationError
 
 __all__ = [
     "KEYS",
     "SWITCHES",
-    "InvalidRule",
-    "PermissionRule",
+    "OnOff",
     "Settings",
+    "SettingsFile",
     "Trust",
     "is_trusted",
     "load_settings",
-    "parse_rule",
 ]
 
 Trust = Literal["all", "ask", "user"]
+OnOff = Literal["on", "off"]
 SWITCHES = tuple(switch for switch in get_args(Switch) if switch != "any")
 
 
-class PermissionRule(NamedTuple):
-    """One entry of `permissions.allow` or `permissions.deny`."""
+class SettingsFile(NamedTuple):
+    """One configuration file: whose it is, and what it says that takes skills away.
 
-    tool: str
-    skill_name: str | None = None
+    The file of an untrusted project reaches only untrusted skills below `within`; everything else that it says is here
+    because it would count if the folder were trusted. `narrows` are keys that leave less for a model without naming
+    skills; `problem` is why such a file cannot be used.
+    """
+
+    path: str
+    owner: Literal["user", "project", "untrusted"]
+    within: str = ""
+    profile: str | None = None
+    enabled: bool = True
+    disabled: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    sources: Mapping[str, bool] = {}
+    deny: tuple[PermissionRule, ...] = ()
+    narrows: tuple[str, ...] = ()
+    problem: str = ""
 
 
 class Settings(NamedTuple):
@@ -61,9 +80,34 @@ class Settings(NamedTuple):
     run_read: tuple[str, ...] = ()
     run_write: tuple[str, ...] = ()
     run_unsandboxed: bool = False
+    run_seccomp: OnOff = "on"
+    run_require: tuple[Wall, ...] = ()
     trusted_folders: tuple[str, ...] = ()
     profiles: Mapping[str, Profile] = {}
     warnings: tuple[Diagnostic, ...] = ()
+    odd_allow: tuple[str, ...] = ()
+    """A sentence on each `permissions.allow` with a name that is not kebab-case, for profiles that refuse it."""
+    files: tuple[SettingsFile, ...] = ()
+
+    @property
+    def project_file(self) -> SettingsFile | None:
+        """The file of the project, trusted or not."""
+        return self.files[-1] if self.files and self.files[-1].owner != "user" else None
+
+    @property
+    def stranger(self) -> SettingsFile | None:
+        """The file of a project that is not trusted."""
+        return self.files[-1] if self.files and self.files[-1].owner == "untrusted" else None
+
+    def said_by(self, key: str, says: Callable[[SettingsFile], bool]) -> str:
+        """Return the file behind a setting that counts for every skill, with its key.
+
+        Of several it is the first for lists that are added up, and the last for values that replace each other.
+        """
+        found = [file for file in self.files if file.owner != "untrusted" and says(file)]
+        if not found:
+            return f"rule: {key}"
+        return f"{found[0 if KEYS[key][0] in _ADDED else -1].path}: {key}"
 
     def source_enabled(self, switch: str | None) -> bool:
         """Return whether roots behind a switch are searched; `any` means that one switch is on."""
@@ -88,17 +132,19 @@ def load_settings(environment: Environment, *, trust: Trust = "all") -> Settings
         return _apply(settings, _read_toml(environment.config, links="follow"), owner="user", environment=environment)
     if (user_file := user_config_path(environment)) and (found := _read_if_there(user_file)):
         settings = _apply(settings, found, owner="user", environment=environment)
-    project = _project_file(environment.cwd)
-    if project is None:
+    found_in_project = _project_file(environment, settings.trusted_folders, trust)
+    if found_in_project is None:
         return settings
-    trusted = trust == "all" or (trust == "ask" and is_trusted(os.path.dirname(project.path), settings.trusted_folders))
-    return _apply(settings, project, owner="project" if trusted else "untrusted", environment=environment)
+    project, trusted = found_in_project
+    if trusted:
+        return _apply(settings, project, owner="project", environment=environment)
+    return _apply_untrusted(settings, project, environment)
 
 
 def is_trusted(folder: str, trusted_folders: Sequence[str]) -> bool:
-    """Return whether the real path of a folder is a trusted folder or lies below one."""
+    """Return whether the real path of a folder is a trusted folder, named by its real path, or lies below one."""
     real = files.real_path(folder)
-    return any(files.is_inside(real, files.real_path(trusted)) for trusted in trusted_folders)
+    return any(files.is_inside(real, trusted) for trusted in trusted_folders)
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -108,21 +154,55 @@ class _File(NamedTuple):
     path: str
     text: str
     table: Mapping[str, Any]
+    problem: str = ""
 
 
-def _project_file(cwd: str) -> _File | None:
-    boundary = find_repository(cwd, (".git", ".jj", ".hg")) or cwd
+def _project_file(environment: Environment, trusted_folders: Sequence[str], trust: Trust) -> tuple[_File, bool] | None:
+    """Return the file of the project, and whether its folder is trusted.
+
+    One in a trusted folder comes before one of a stranger: what it denies must not vanish. A stranger's file that
+    cannot be read is no error, since that would take the user's own skills away.
+    """
+    stranger: _File | None = None
+    for path in _project_paths(_project_chain(environment.cwd)):
+        folder = os.path.dirname(path)
+        trusted = trust == "all" or (trust == "ask" and is_trusted(folder, trusted_folders))
+        if stranger and not trusted:
+            continue
+        is_own = os.path.basename(path) == "skillshelf.toml"
+        try:
+            found = _read_toml(path, links="never") if is_own else _read_pyproject(path)
+        except ConfigurationError as error:
+            if trusted:
+                raise
+            found = _File(path, "", {}, str(error).removeprefix(path).lstrip(":, "))
+        if found and trusted:
+            return found, True
+        stranger = stranger or found
+    return (stranger, False) if stranger else None
+
+
+def _project_chain(cwd: str) -> list[str]:
+    """Return the folders from the working directory up to the repository."""
+    boundary = _repository(cwd)
     chain = [cwd]
     while chain[-1] != boundary:
         chain.append(os.path.dirname(chain[-1]))
+    return chain
+
+
+def _repository(cwd: str) -> str:
+    return find_repository(cwd, (".git", ".jj", ".hg")) or cwd
+
+
+def _project_paths(chain: Sequence[str]) -> Iterator[str]:
+    """Yield the nearest `skillshelf.toml`, then every `pyproject.toml`, nearest first."""
+    own = (f"{folder}/skillshelf.toml" for folder in chain)
+    if nearest := next((path for path in own if files.kind_at(path)), None):
+        yield nearest
     for folder in chain:
-        if files.kind_at(f"{folder}/skillshelf.toml"):
-            return _read_toml(f"{folder}/skillshelf.toml", links="never")
-    for folder in chain:
-        path = f"{folder}/pyproject.toml"
-        if files.kind_at(path) and (found := _read_pyproject(path)):
-            return found
-    return None
+        if files.kind_at(f"{folder}/pyproject.toml"):
+            yield f"{folder}/pyproject.toml"
 
 
 def _read_pyproject(path: str) -> _File | None:
@@ -163,7 +243,8 @@ def _read_toml(path: str, *, links: Literal["follow", "never"]) -> _File:
     return _parse_toml(path, data)
 
 
-_LONG_KEY = re.compile(rb"(?:[\w\"'-]+[ \t]*\.[ \t]*){100}")
+# It begins only where a part begins: from every character of a long word it would take quadratic time.
+_LONG_KEY = lazy_pattern(rb"(?<![\w\"'-])(?:[\w\"'-]+[ \t]*\.[ \t]*){100}")
 
 
 def _parse_toml(path: str, data: bytes) -> _File:
@@ -177,7 +258,8 @@ def _parse_toml(path: str, data: bytes) -> _File:
         return _File(path, text, tomllib.loads(text))
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{path}: not UTF-8 at byte {error.start}") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
+        # Not only the parser's own: a number of too many digits is one, too.
         raise ConfigurationError(f"{path}: {error}") from None
     except RecursionError:
         raise ConfigurationError(f"{path}: nested too deeply") from None
@@ -185,14 +267,24 @@ def _parse_toml(path: str, data: bytes) -> _File:
 
 # Keys ---------------------------------------------------------------------------------------------
 
-_TEXT, _FLAG, _COUNT, _TEXTS, _RULES = (
+_TEXT, _FLAG, _COUNT, _TEXTS, _RULES, _ON_OFF, _WALLS = (
     "text",
     "true or false",
     "a whole number of at least 1",
     "a list of texts",
     "a list of rules",
+    "on or off",
+    "a list of parts of the sandbox",
 )
-_TYPES: Mapping[str, Any] = {_TEXT: str, _FLAG: bool, _COUNT: Count, _TEXTS: list[str]}
+_TYPES: Mapping[str, Any] = {
+    _TEXT: str,
+    _FLAG: bool,
+    _COUNT: Count,
+    _TEXTS: list[str],
+    _ON_OFF: OnOff,
+    _WALLS: list[Wall],
+}
+_LISTS = (_TEXTS, _RULES, _WALLS)
 
 KEYS: Mapping[str, tuple[str, str]] = {
     "profile": ("profile", _TEXT),
@@ -216,6 +308,8 @@ KEYS: Mapping[str, tuple[str, str]] = {
     "permissions.run.read": ("run_read", _TEXTS),
     "permissions.run.write": ("run_write", _TEXTS),
     "permissions.run.unsandboxed": ("run_unsandboxed", _FLAG),
+    "permissions.run.seccomp": ("run_seccomp", _ON_OFF),
+    "permissions.run.require": ("run_require", _WALLS),
     "trust.folders": ("trusted_folders", _TEXTS),
 }
 """Every key of a configuration file, with its setting and its type."""
@@ -227,85 +321,183 @@ _SPELLINGS = {
     **{f"skills.{switch}": f"skills.sources.{switch}" for switch in SWITCHES},
 }
 
-_NEEDS_TRUST = (
-    "permissions.allow",
-    "permissions.grant_from_skills",
-    "permissions.run",
-    "skills.custom_directories",
-    "profiles",
-    "trust",
-)
+_OF_A_STRANGER = ("permissions.deny", "skills.ignored", "skills.disabled")
+"""The keys that count in the file of an untrusted project, for its own skills."""
+
 _ADDED = (
     *("disabled", "ignored", "allow", "deny", "grant_from_skills", "custom_directories"),
-    *("run_read", "run_write"),
+    *("run_read", "run_write", "run_require"),
 )
 
 
-def _apply(
-    settings: Settings, file: _File, *, owner: Literal["user", "project", "untrusted"], environment: Environment
-) -> Settings:
-    """Return the settings with a file applied, as far as its owner may change them."""
+def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project"], environment: Environment) -> Settings:
+    """Return the settings with a file of the user or of a trusted project applied."""
     changes: dict[str, Any] = {}
     warnings = list(settings.warnings)
-    sources = dict(settings.sources)
+    sources: dict[str, bool] = {}
     custom: dict[str, Any] = {}
+    said: dict[str, Any] = {}
     for key, value in _flatten(file.table):
-        if owner == "untrusted" and _is_below(key, _NEEDS_TRUST):
-            warnings.append(_not_trusted(file, key))
-        elif owner == "project" and _is_below(key, ("trust",)):
+        if owner == "project" and _is_below(key, ("trust",)):
             message = f"`{key}` counts in the user's own file only"
             warnings.append(Diagnostic(file.path, "config-untrusted", message, _line_of(file, key)))
         elif key.startswith("profiles."):
             custom[key.removeprefix("profiles.")] = value
-        elif key not in KEYS:
-            raise _wrong(file, key, "is not a key of skillshelf" + _did_you_mean(key))
         else:
-            setting, kind = KEYS[key]
-            checked = _checked(file, key, value, kind)
-            if kind in (_TEXTS, _RULES):
-                checked = _from_file(setting, checked, file.path, environment)
-            if setting in _ADDED:
-                changes[setting] = (*changes.get(setting, getattr(settings, setting)), *checked)
+            setting, checked = _said(file, key, value, environment)
+            if setting in SWITCHES:
+                sources[setting] = checked
                 continue
-            current = settings.sources.get(setting, True) if setting in SWITCHES else getattr(settings, setting)
-            combined = _combined(current, checked, owner)
-            if combined != checked:
-                warnings.append(_not_trusted(file, key))
-            (sources if setting in SWITCHES else changes)[setting] = combined
-            if setting == "enabled" and not combined and current:
-                changes["switched_off_by"] = file.path
+            said[setting] = (*said.get(setting, ()), *checked) if setting in _ADDED else checked
+            changes[setting] = (*getattr(settings, setting), *said[setting]) if setting in _ADDED else checked
+    if not changes.get("enabled", True) and settings.enabled:
+        changes["switched_off_by"] = file.path
     profiles = _custom_profiles(file, custom, settings.profiles)
     if (name := changes.get("profile")) and name not in profiles and name not in SYSTEMS:
-        if owner != "untrusted":
-            known = ", ".join([*SYSTEMS, *profiles])
-            raise _wrong(file, "profile", f"names an unknown profile {name!r} (known: {known})")
-        # The profiles of an untrusted project do not count; the folder must stay usable without them.
-        changes["profile"] = settings.profile
-        warnings.append(_not_trusted(file, "profile"))
-    return settings._replace(**changes, sources=sources, profiles=profiles, warnings=tuple(warnings))
+        known = ", ".join([*SYSTEMS, *profiles])
+        raise _wrong(file, "profile", f"names an unknown profile {name!r} (known: {known})")
+    warnings += _settle_rules(changes, said, settings, file, owner)
+    warnings += _settle_folders(changes, file, environment)
+    return settings._replace(
+        **changes,
+        sources={**settings.sources, **sources},
+        profiles=profiles,
+        warnings=tuple(warnings),
+        files=(*settings.files, _settings_file(file, owner, {**said, "sources": sources}, settings, custom)),
+    )
+
+
+def _apply_untrusted(settings: Settings, file: _File, environment: Environment) -> Settings:
+    """Return the settings with the file of an untrusted project, which restricts that project's own skills only.
+
+    If what it restricts cannot be understood, its skills cannot be loaded at all; the user's are not affected.
+    """
+    problem = file.problem
+    said: dict[str, Any] = {"sources": {}}
+    without_effect: list[str] = []
+    custom: list[str] = []
+    for key, value in _flatten(file.table):
+        counts = key in _OF_A_STRANGER
+        if not counts:
+            without_effect.append(key)
+        if key.startswith("profiles."):
+            custom.append(key.removeprefix("profiles."))
+        if key not in KEYS:
+            continue
+        try:
+            setting, checked = _said(file, key, value, environment)
+        except ConfigurationError as error:
+            problem = problem or (str(error).removeprefix(file.path).lstrip(":, ") if counts else "")
+            continue
+        if setting in SWITCHES:
+            said["sources"][setting] = checked
+        else:
+            said[setting] = (*said.get(setting, ()), *checked) if setting in _ADDED else checked
+    within = files.real_path(_repository(environment.cwd))
+    denied = said.get("deny", ())
+    # Rules about a place or files would not count in a trusted folder either.
+    said["deny"] = tuple(rule for rule in denied if not rule.names_thing)
+    stranger = _settings_file(file, "untrusted", said, settings, custom)._replace(within=within, problem=problem)
+    rules = [*stranger.deny, *([PermissionRule("skill_load")] if problem else [])]
+    placed = [_user_only(file, "deny", rule) for rule in denied if rule.names_thing]
+    return settings._replace(
+        deny=(*settings.deny, *(rule._replace(within=within) for rule in rules)),
+        warnings=(*settings.warnings, *_about_stranger(file, without_effect, problem), *placed),
+        files=(*settings.files, stranger),
+    )
+
+
+def _said(file: _File, key: str, value: Any, environment: Environment) -> tuple[str, Any]:
+    """Return the setting of a key and its checked value."""
+    if key not in KEYS:
+        raise _wrong(file, key, "is not a key of skillshelf" + _did_you_mean(key))
+    setting, kind = KEYS[key]
+    checked = _checked(file, key, value, kind)
+    return setting, _from_file(setting, checked, file.path, environment) if kind in _LISTS else checked
+
+
+def _settings_file(
+    file: _File,
+    owner: Literal["user", "project", "untrusted"],
+    said: Mapping[str, Any],
+    before: Settings,
+    profiles: Iterable[str],
+) -> SettingsFile:
+    """Return what a file says that takes skills away, compared with the settings before it.
+
+    `profiles` are those that it defines: one may take the place of a profile of the user's.
+    """
+    narrows = [
+        key
+        for key, (setting, kind) in KEYS.items()
+        if (kind == _COUNT and said.get(setting, getattr(before, setting, 0)) < getattr(before, setting, 0))
+        or (setting in SWITCHES and not said["sources"].get(setting, True) and before.source_enabled(setting))
+        or (kind == _WALLS and not set(said.get(setting, ())).issubset(getattr(before, setting)))
+        or (setting == "commands" and before.commands and not said.get(setting, True))
+    ]
+    narrows += [f"profiles.{name}" for name in profiles if name in before.profiles]
+    if said.get("profile", chosen := before.profile or DEFAULT_PROFILE) != chosen:
+        narrows.insert(0, "profile")
+    told = {name: said[name] for name in SettingsFile._fields if name in said}
+    return SettingsFile(file.path, owner, **told, narrows=tuple(narrows))
 
 
 def _is_below(key: str, tables: tuple[str, ...]) -> bool:
     return any(key == table or key.startswith(table + ".") for table in tables)
 
 
-def _combined(current: Any, value: Any, owner: str) -> Any:
-    """Return the later value; an untrusted project may narrow what the user set, never widen it."""
-    if owner != "untrusted":
-        return value
-    if isinstance(current, bool):
-        return current and value
-    if isinstance(current, int):
-        return min(current, value)
-    return current if current and isinstance(current, tuple) else value
+def _settle_rules(
+    changes: dict[str, Any], said: dict[str, Any], settings: Settings, file: _File, owner: str
+) -> list[Diagnostic]:
+    """Take rules that name a place or files out of the changes by a project, and note odd names; return warnings."""
+    warnings = []
+    for setting in ("allow", "deny"):
+        rules = said.get(setting, ())
+        if owner != "user" and any(rule.names_thing for rule in rules):
+            warnings += [_user_only(file, setting, rule) for rule in rules if rule.names_thing]
+            rules = said[setting] = tuple(rule for rule in rules if not rule.names_thing)
+            changes[setting] = (*getattr(settings, setting), *rules)
+        if setting == "allow":
+            changes["odd_allow"] = (*settings.odd_allow, *_odd_names(file, rules))
+    return warnings
+
+
+def _settle_folders(changes: dict[str, Any], file: _File, environment: Environment) -> Iterator[Diagnostic]:
+    """Take the real paths of trusted folders; yield a warning for each that is now a link out of its repository.
+
+    Whoever writes in a repository can turn a folder of it into a link. If the home folder is a repository, its links
+    are the user's own.
+    """
+    real_folders = []
+    for folder in changes.get("trusted_folders", ()):
+        real = files.real_path(folder)
+        repository = find_repository(os.path.dirname(folder), (".git", ".jj", ".hg")) if real != folder else None
+        if repository in (None, environment.home) or files.is_inside(real, files.real_path(repository or "")):
+            real_folders.append(real)
+            continue
+        message = f"`trust.folders`: {fold(folder)} is a link out of its repository, and does not count"
+        yield Diagnostic(file.path, "config-untrusted", message, _line_of(file, "trust.folders"))
+    if real_folders or "trusted_folders" in changes:
+        changes["trusted_folders"] = tuple(real_folders)
+
+
+def _odd_names(file: _File, rules: Sequence[PermissionRule]) -> Iterator[str]:
+    """Yield a sentence for each rule that names a skill otherwise than in kebab-case."""
+    for rule in rules:
+        if rule.skill_name is not None and not is_kebab_case(rule.skill_name):
+            what = f"holds skill_name {rule.skill_name!r}; it must be a kebab-case name in this profile"
+            yield str(_wrong(file, "permissions.allow", what))
 
 
 def _from_file(setting: str, values: tuple[Any, ...], path: str, environment: Environment) -> tuple[Any, ...]:
     """Return the values with relative paths resolved from the folder of the file."""
     if setting == "disabled":
-        return tuple(
-            expand(value, environment, base=os.path.dirname(path)) if "/" in value else value for value in values
-        )
+        listed = [expand(value, environment, base=os.path.dirname(path)) if "/" in value else value for value in values]
+        # A path through a link means the same skill.
+        real = (files.real_path(value) for value in listed if "/" in value)
+        return tuple(dict.fromkeys([*listed, *real]))
+    if setting in ("allow", "deny"):
+        return tuple(expanded(rule, environment, base=os.path.dirname(path)) for rule in values)
     if setting not in ("custom_directories", "trusted_folders", "run_read", "run_write"):
         return values
     return tuple(expand(value, environment, base=os.path.dirname(path)) for value in values)
@@ -338,7 +530,7 @@ def _checked(file: _File, key: str, value: Any, kind: str) -> Any:
         raise _wrong(file, wrong.path, wrong.problem)
     if kind == _TEXTS and any("\0" in item for item in value):
         raise _wrong(file, key, "must not hold a NUL character")
-    return tuple(value) if kind == _TEXTS else value
+    return tuple(value) if kind in _LISTS else value
 
 
 def _permission_rule(file: _File, key: str, entry: Any) -> PermissionRule:
@@ -346,34 +538,6 @@ def _permission_rule(file: _File, key: str, entry: Any) -> PermissionRule:
         return parse_rule(entry)
     except InvalidRule as error:
         raise _wrong(file, key, str(error)) from None
-
-
-class InvalidRule(ValueError):
-    """An invalid permission rule; the message ends a sentence about the list that holds it."""
-
-
-_KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_TOOL = re.compile(r"[A-Za-z_][\w.:-]*")
-_RULE = '{ tool = "...", skill_name = "..." }'
-_OWN_TOOLS = ("skill_search", "skill_load", "skill_read", "skill_run", "skill_override", "Skill")
-
-
-def parse_rule(entry: Any) -> PermissionRule:
-    """Return the permission rule in a mapping; a rule that is half understood could allow everything, so it raises."""
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("tool"), str) or not entry["tool"]:
-        raise InvalidRule(f"holds {entry!r}; a rule is {_RULE}")
-    if extra := sorted(str(member) for member in entry if member not in PermissionRule._fields):
-        raise InvalidRule(f"holds a rule with {', '.join(extra)}; a rule has tool and skill_name only")
-    tool, name = entry["tool"], entry.get("skill_name")
-    if not _TOOL.fullmatch(tool):
-        raise InvalidRule(f"holds tool {tool!r}; a rule names one tool, without patterns")
-    # A rule with a misspelt tool would never apply.
-    if tool.lower().startswith("skill") and tool not in _OWN_TOOLS:
-        raise InvalidRule(f"holds tool {tool!r}; those for skills are {', '.join(_OWN_TOOLS)}")
-    # Dropping an invalid name would turn the rule into one for every skill.
-    if name is not None and not (isinstance(name, str) and _KEBAB.fullmatch(name)):
-        raise InvalidRule(f"holds skill_name {name!r}; it must be a kebab-case name")
-    return PermissionRule(tool, name)
 
 
 def _custom_profiles(file: _File, tables: Mapping[str, Any], known: Mapping[str, Profile]) -> dict[str, Profile]:
@@ -410,19 +574,22 @@ def _wrong(file: _File, key: str, what: str) -> ConfigurationError:
     return ConfigurationError(f"{file.path}, line {_line_of(file, key)}: `{key}` {what}")
 
 
-_HEADER = re.compile(r"\s*\[+([^\]]*)\]")
-_SETTING = re.compile(r"\s*([\w.\"' -]+?)\s*=")
+# Both take linear time: a stranger may write lines of any length.
+_HEADER = lazy_pattern(r"\[{1,2}([^\]]*)\]")
+_SETTING = lazy_pattern(r"[\w.\"' -]+")
 
 
 def _line_of(file: _File, key: str) -> int:
     """Return the line that sets a key, or of the nearest table around it: a key inside braces has no line."""
     # An item of a list has no line of its own.
     wanted = key.partition("[")[0]
-    places = list(_places(file.text))
+    places: dict[str, int] = {}
+    for number, dotted in _places(file.text):
+        places.setdefault(dotted, number)
+        places.setdefault(_SPELLINGS.get(dotted, dotted), number)
     while wanted:
-        for number, dotted in places:
-            if dotted == wanted or _SPELLINGS.get(dotted, dotted) == wanted:
-                return number
+        if wanted in places:
+            return places[wanted]
         wanted = wanted.rpartition(".")[0]
     return 1
 
@@ -431,11 +598,12 @@ def _places(text: str) -> Iterator[tuple[int, str]]:
     """Yield each line that names a table or sets a key, with the whole dotted key."""
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):
-        if header := _HEADER.match(line):
+        key, equals, _ = line.partition("=")
+        if header := _HEADER.match(line.strip()):
             table = _parts(header[1])
             yield number, _known_as(table)
-        elif setting := _SETTING.match(line):
-            yield number, _known_as((*table, *_parts(setting[1])))
+        elif equals and _SETTING.fullmatch(key.strip()):
+            yield number, _known_as((*table, *_parts(key)))
 
 
 def _parts(dotted: str) -> tuple[str, ...]:
@@ -456,7 +624,30 @@ def _did_you_mean(key: str) -> str:
     return f"; did you mean `{near[0]}`?" if near else ""
 
 
-def _not_trusted(file: _File, key: str) -> Diagnostic:
-    folder = os.path.dirname(file.path)
-    message = f"`{key}` does not count until you trust the folder: skillshelf trust {folder}"
+_KEYS_NAMED = 40
+_KEY_SHOWN = 60
+
+
+def _about_stranger(file: _File, without_effect: Sequence[str], problem: str) -> Iterator[Diagnostic]:
+    """Yield one warning about the file of an untrusted project: the keys without effect, and what is wrong with it."""
+    keys = list(dict.fromkeys(without_effect))
+    parts = []
+    if problem:
+        what = f"cannot be used ({shorten(fold(problem), 200)})"
+        parts.append(f"this file of an untrusted project {what}: no skill of the project can be loaded")
+    if keys:
+        named = ", ".join(f"`{shorten(fold(key), _KEY_SHOWN)}`" for key in keys[:_KEYS_NAMED])
+        more = f" and {len(keys) - _KEYS_NAMED} more" if len(keys) > _KEYS_NAMED else ""
+        verb = "does" if len(keys) == 1 else "do"
+        folder = os.path.dirname(file.path)
+        parts.append(f"{named}{more} {verb} not count until you trust the folder: skillshelf trust {folder}")
+    if parts:
+        line = _line_of(file, keys[0]) if keys else None
+        yield Diagnostic(file.path, "config-untrusted", "; ".join(parts), line)
+
+
+def _user_only(file: _File, setting: str, rule: PermissionRule) -> Diagnostic:
+    key = f"permissions.{setting}"
+    named = " and ".join(member for member in ("path", "tree") if getattr(rule, member) is not None)
+    message = f"`{key}`: a rule with {named} counts in the user's own file only"
     return Diagnostic(file.path, "config-untrusted", message, _line_of(file, key))

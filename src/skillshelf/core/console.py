@@ -1,12 +1,13 @@
 """Print to the terminal: tables, colours, paths, JSON, questions and progress, safe for untrusted text."""
 
 import os
-import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TextIO, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TextIO, TypeVar
 
+from skillshelf.core.patterns import lazy_pattern
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import shorten, visible, width
 
 __all__ = [
@@ -217,9 +218,9 @@ class PathDisplay(NamedTuple):
 
 
 # Characters that a terminal obeys and JSON does not escape: DEL, C1, bidirectional and tag characters.
-_RAW_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
+_RAW_IN_JSON = lazy_pattern("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 
-_FOREIGN_BYTE = re.compile("[\udc80-\udcff]")
+_FOREIGN_BYTE = lazy_pattern("[\udc80-\udcff]")
 
 
 def as_json(value: Any) -> str:
@@ -256,13 +257,16 @@ _CELLS = 24
 class Progress:
     """A progress bar on a terminal that appears after a second and is removed at the end.
 
-    Without a total it is a count.
+    Without a total it is a count. `report` is called with the number of finished steps after each.
     """
 
-    def __init__(self, label: str, total: int | None, stream: TextIO | None) -> None:
+    def __init__(
+        self, label: str, total: int | None, stream: TextIO | None, report: Callable[[int], None] | None = None
+    ) -> None:
         self._label = label
         self._total = total
         self._stream = stream if stream is not None and stream.isatty() else None
+        self._report = report
         self._done = 0
         self._next = time.monotonic() + _QUIET_SECONDS
         self._drawn = False
@@ -270,6 +274,8 @@ class Progress:
     def advance(self, steps: int = 1) -> None:
         """Count finished steps."""
         self._done += steps
+        if self._report is not None:
+            self._report(self._done)
         if self._stream is not None and time.monotonic() >= self._next:
             self._draw(self._stream)
 

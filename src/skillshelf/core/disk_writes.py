@@ -5,18 +5,31 @@ import os
 import stat
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from skillshelf.core.files import from_system, kind_at, kind_of, read_file, real_path, refuse_kind, regular, to_system
+from skillshelf.core.files import (
+    from_system,
+    kind_at,
+    kind_of,
+    path_bytes,
+    read_file,
+    real_path,
+    refuse_kind,
+    regular,
+    to_system,
+)
+from skillshelf.core.records import NamedTuple
 
 __all__ = [
     "DiskUse",
+    "OwnedFolder",
     "append",
     "disk_use",
     "free_bytes",
     "give_tree",
     "is_at",
     "keep_content",
+    "keep_owned_folder",
     "kept_content",
     "lock",
     "locked",
@@ -24,16 +37,20 @@ __all__ = [
     "make_folder",
     "make_link",
     "make_own_folder",
+    "make_owned_folder",
     "make_parents",
     "make_private_folder",
     "open_to_append",
+    "open_to_write",
     "remove",
     "remove_empty",
     "remove_folder",
     "remove_link",
+    "remove_owned_folder",
     "remove_tree",
     "replace_file",
     "replace_folder",
+    "sweep_owned_folders",
     "sync_folder",
     "unlinked_files",
     "unlock",
@@ -140,8 +157,11 @@ def remove(path: str) -> None:
         os.unlink(to_system(path))
 
 
-def replace_file(path: str, data: bytes, *, mode: int = 0o600) -> None:
-    """Replace the bytes of a file atomically; `mode` is used for a new file."""
+def replace_file(path: str, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
+    """Replace the bytes of a file atomically; `mode` is used for a new file.
+
+    A file that is not `durable` can be made again, so nobody waits for the disk.
+    """
     target = real_path(path)
     before = os.stat(to_system(target)) if kind_at(target) else None
     # Two threads may write the same file, and a process that was killed may have had the same number.
@@ -152,7 +172,8 @@ def replace_file(path: str, data: bytes, *, mode: int = 0o600) -> None:
             _write_all(descriptor, data)
             if before is not None:
                 _take_after(descriptor, before)
-            os.fsync(descriptor)
+            if durable:
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
         os.replace(to_system(temporary), to_system(target))
@@ -296,6 +317,11 @@ def append(path: str, data: bytes) -> None:
         file.write(data)
 
 
+def open_to_write(path: str) -> int:
+    """Open a file of the kernel for somebody else, who writes to it; refuse a link."""
+    return os.open(to_system(path), os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
 def make_link(path: str, target: str) -> None:
     """Create a symbolic link at a free path."""
     os.symlink(to_system(target), to_system(path))
@@ -321,6 +347,98 @@ def make_private_folder(prefix: str) -> str:
     import tempfile
 
     return real_path(from_system(tempfile.mkdtemp(prefix=prefix)))
+
+
+_OWNER = "owner"
+"""A file in a temporary folder that its owner holds the lock of: the system releases it however the owner ends."""
+
+
+class OwnedFolder(NamedTuple):
+    """A temporary folder with mode 0700, by its real path, and the descriptor that marks it as in use."""
+
+    path: str
+    owner: int
+
+
+def make_owned_folder(prefix: str) -> OwnedFolder:
+    """Create a temporary folder that a sweep leaves alone while this process lives."""
+    for _ in range(100):
+        path = make_private_folder(prefix)
+        marker = os.path.join(path, _OWNER)
+        # A sweep may take the folder for an abandoned one until the lock is held.
+        with suppress(FileNotFoundError):
+            owner = os.open(to_system(marker), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            if lock(owner, "alone", seconds=0) and is_at(marker, owner):
+                return OwnedFolder(path, owner)
+            os.close(owner)
+    raise FileExistsError(errno.EEXIST, "others remove each folder that is made", prefix)
+
+
+def remove_owned_folder(folder: OwnedFolder) -> None:
+    """Remove a temporary folder of our own and release it; what cannot be removed is left to a sweep."""
+    with suppress(OSError):
+        _remove_owned(folder.path)
+    os.close(folder.owner)
+
+
+def keep_owned_folder(folder: OwnedFolder, prefix: str) -> str:
+    """Release a temporary folder for good, under a name that no sweep looks for; return its path."""
+    name = os.path.basename(folder.path).rpartition("-")[2]
+    kept = os.path.join(os.path.dirname(folder.path), f"{prefix}{name}")
+    os.rename(to_system(folder.path), to_system(kept))
+    remove(os.path.join(kept, _OWNER))
+    os.close(folder.owner)
+    return kept
+
+
+def sweep_owned_folders(prefix: str, *, seconds: float) -> None:
+    """Remove temporary folders of this user whose owners are dead, until the time is up."""
+    import tempfile
+    import time
+
+    end = time.monotonic() + seconds
+    place = from_system(tempfile.gettempdir())
+    for name in _names(place):
+        if name.startswith(prefix) and time.monotonic() < end:
+            # One that cannot be removed keeps no other from being removed.
+            with suppress(OSError):
+                _sweep(os.path.join(place, name))
+
+
+def _names(folder: str) -> list[str]:
+    return [name.decode("utf-8", "surrogateescape") for name in os.listdir(path_bytes(folder))]
+
+
+def _sweep(path: str) -> None:
+    folder = os.open(to_system(path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(folder).st_uid != os.geteuid():
+            return
+        try:
+            owner = regular(os.open(_OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder))
+        except FileNotFoundError:
+            # Empty if its owner died as it made or removed it. Anything else was made by another program or version.
+            os.rmdir(to_system(path))
+            return
+        try:
+            if lock(owner, "alone", seconds=0) and is_at(path, folder):
+                _remove_owned(path)
+        finally:
+            os.close(owner)
+    finally:
+        os.close(folder)
+
+
+def _remove_owned(path: str) -> None:
+    """Remove an owned folder; the marker goes last, so that a sweep can go on where this ends."""
+    for name in _names(path):
+        inner = os.path.join(path, name)
+        if kind_at(inner) == "folder":
+            remove_tree(inner)
+        elif name != _OWNER:
+            os.unlink(to_system(inner))
+    os.unlink(to_system(os.path.join(path, _OWNER)))
+    os.rmdir(to_system(path))
 
 
 def give_tree(path: str, user: int) -> None:

@@ -3,9 +3,10 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from skillshelf.core import files
+from skillshelf.core.records import NamedTuple
 
 __all__ = [
     "Environment",

@@ -8,10 +8,11 @@ if the path has become a link meanwhile, opening it fails.
 import os
 import stat
 import sys
-from collections.abc import Callable, Container, Sequence
-from typing import Literal, NamedTuple, NoReturn
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, NoReturn, Protocol
 
 from skillshelf.core.limits import FIRST_READ, FRONTMATTER_BYTES, LINKS_FOLLOWED, WALK_DEPTH
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Stamp
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "TooLarge",
     "Tree",
     "begins_with",
+    "belongs_to_user",
     "close",
     "entries_in",
     "from_system",
@@ -33,14 +35,23 @@ __all__ = [
     "kind_at",
     "kind_of",
     "link_target",
+    "listed_kinds",
     "measure",
     "names_in",
     "open_folder",
     "open_folder_at",
+    "open_folder_of",
+    "open_own_file",
+    "open_to_list",
     "open_to_read",
+    "pack_stamps",
+    "packed_stamps",
     "path_bytes",
+    "read_at",
     "read_file",
     "read_head",
+    "read_whole",
+    "reader",
     "real_path",
     "refuse_kind",
     "regular",
@@ -48,7 +59,9 @@ __all__ = [
     "stamp_at",
     "stamp_below",
     "stamp_of",
+    "stamp_of_open",
     "stamps_in",
+    "stamps_listings",
     "stat_at",
     "to_system",
 ]
@@ -81,9 +94,61 @@ def to_system(path: str) -> str | bytes:
     return path if _UTF8 else path_bytes(path)
 
 
+_rights_of_root: list[str] = []
+
+
+def reader() -> tuple[object, ...]:
+    """Return what decides which files this process may read: user, groups, and for root the rights it started with."""
+    user = os.geteuid()
+    if user == 0 and not _rights_of_root:
+        # A root without the right to read everything sees less.
+        try:
+            with open("/proc/self/status", encoding="ascii", errors="replace") as lines:
+                _rights_of_root.append(next((line for line in lines if line.startswith("CapEff")), ""))
+        except OSError:
+            _rights_of_root.append("")
+    return user, os.getegid(), os.getgroups(), *(_rights_of_root if user == 0 else ())
+
+
 def path_bytes(path: str) -> bytes:
     """Return the bytes of a path on disk, by which paths are sorted and measured in every locale."""
     return path.encode("utf-8", "surrogateescape")
+
+
+# Native core --------------------------------------------------------------------------------------
+
+
+if TYPE_CHECKING:
+
+    class _NativeCore(Protocol):
+        """The functions of the optional extension `_native`; each does what the Python code that calls it does."""
+
+        def packed_stamps(self, folder: int, paths: bytes, /) -> bytes: ...
+
+
+_INTERFACE = 1
+"""The interface of the extension that this module can use; an older or newer one is left alone."""
+
+_native_cores: "list[_NativeCore | None]" = []
+"""The extension, or None if it cannot be used; empty before it was needed."""
+
+
+def _native_core() -> "_NativeCore | None":
+    """Return the extension, or None where it is missing, broken or switched off by `SKILLSHELF_NATIVE=off`."""
+    if os.environ.get("SKILLSHELF_NATIVE") == "off":
+        return None
+    if not _native_cores:
+        try:
+            from skillshelf.core import _native  # type: ignore[attr-defined]  # it has no types
+
+            fits = (_native.INTERFACE, _native.FIRST_READ) == (_INTERFACE, FIRST_READ)
+        except (ImportError, AttributeError, SyntaxError, SystemError):
+            fits = False
+        _native_cores.append(_native if fits else None)
+    return _native_cores[0]
+
+
+# Reading ------------------------------------------------------------------------------------------
 
 
 class Head(NamedTuple):
@@ -101,12 +166,20 @@ class Head(NamedTuple):
 
 def open_folder(path: str) -> int:
     """Open a folder by an absolute path of which no component is a link."""
-    descriptor = os.open("/", _PASS)
-    for name in path.split("/"):
-        if not name:
-            continue
+    return _opened_below(os.open("/", _PASS), filter(None, path.split("/")), _PASS)
+
+
+def open_folder_of(process: int, path: str) -> int:
+    """Open a folder as another process sees it, by an absolute path of which no component is a link there."""
+    top = os.open(f"/proc/{process}/root", _PASS & ~os.O_NOFOLLOW)
+    return _opened_below(top, path.split("/")[1:], _LIST)
+
+
+def _opened_below(descriptor: int, names: Iterable[str], flags: int) -> int:
+    """Open one folder after another, each below the one before, which is closed."""
+    for name in names:
         try:
-            following = os.open(to_system(name), _PASS, dir_fd=descriptor)
+            following = os.open(to_system(name), flags, dir_fd=descriptor)
         finally:
             os.close(descriptor)
         descriptor = following
@@ -139,6 +212,36 @@ def entries_in(folder: int) -> list[tuple[str, bool]]:
     return entries if _UTF8 else [(from_system(name), is_folder) for name, is_folder in entries]
 
 
+def open_to_list(folder: int, name: str) -> int:
+    """Open a folder directly below another for `listed_kinds`; fail for a link, and where names cannot be read."""
+    return os.open(to_system(name), _LIST, dir_fd=folder)
+
+
+def listed_kinds(folder: int) -> dict[str, Kind]:
+    """Return the kinds of the entries of a folder that was opened by `open_to_list`."""
+    with os.scandir(folder) as scan:
+        return {from_system(entry.name): _kind_of_entry(entry) for entry in scan}
+
+
+def _kinds_in(folder: int) -> list[tuple[str, Kind]]:
+    """Return the names in a folder sorted by bytes, each with its kind as the listing gives it."""
+    descriptor = os.open(".", _LIST, dir_fd=folder)
+    try:
+        with os.scandir(descriptor) as scan:
+            entries = [(from_system(entry.name), _kind_of_entry(entry)) for entry in scan]
+    finally:
+        os.close(descriptor)
+    return sorted(entries, key=lambda entry: path_bytes(entry[0]))
+
+
+def _kind_of_entry(entry: "os.DirEntry[str]") -> Kind:
+    if entry.is_file(follow_symlinks=False):
+        return "file"
+    if entry.is_dir(follow_symlinks=False):
+        return "folder"
+    return "link" if entry.is_symlink() else kind_of(entry.stat(follow_symlinks=False).st_mode)
+
+
 def stat_at(folder: int, name: str) -> os.stat_result:
     """Return the status of an entry itself, never of a link's target."""
     return os.stat(to_system(name), dir_fd=folder, follow_symlinks=False)
@@ -163,6 +266,76 @@ def stamp_at(path: str) -> Stamp | None:
         return stamp_of(os.lstat(to_system(path)))
     except (OSError, ValueError):
         return None
+
+
+def stamp_of_open(descriptor: int) -> Stamp:
+    """Return the stamp of an open file or folder."""
+    return stamp_of(os.fstat(descriptor))
+
+
+_STAMPED = frozenset(
+    {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "ramfs", "zfs", "bcachefs", "apfs", "hfs"}
+)
+"""File systems on which the stamp of a folder changes whenever an entry comes or goes."""
+
+_devices_known: dict[int, bool] = {}
+
+
+def stamps_listings(device: int) -> bool:
+    """Return whether the stamp of a folder on a device tells that its entries are the same.
+
+    Not on an overlay, whose folders have the stamp of one layer, nor where nothing is known: FAT, FUSE, networks.
+    """
+    if device not in _devices_known:
+        _devices_known.update((number, name in _STAMPED) for number, name in _mounted())
+    return _devices_known.setdefault(device, False)
+
+
+def _mounted() -> list[tuple[int, str]]:
+    """Return the device number and the type of every mounted file system; nothing where the system does not say."""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as lines:
+            fields = [line.partition(" - ") for line in lines]
+        numbers = [before.split()[2].split(":") for before, _, _ in fields]
+        kinds = [after.split()[0] for _, _, after in fields]
+        return [(os.makedev(int(major), int(minor)), kind) for (major, minor), kind in zip(numbers, kinds, strict=True)]
+    except (OSError, ValueError, IndexError):
+        return []
+
+
+def pack_stamps(stamps: Iterable[Stamp]) -> bytes:
+    """Return stamps as bytes that are equal if and only if the stamps are."""
+    from array import array
+
+    return array("Q", [number & _64_BITS for stamp in stamps for number in stamp]).tobytes()
+
+
+def packed_stamps(folder: int, paths: bytes) -> bytes:
+    """Return the stamps of the entries at paths below a folder, separated by NUL, as `pack_stamps` does.
+
+    The result is empty if an entry is missing. No link is followed in the last component of a path.
+    """
+    if (native := _native_core()) is not None:
+        return native.packed_stamps(folder, paths)
+    from array import array
+
+    stat_of = os.stat
+    numbers: list[int] = []
+    add = numbers.extend
+    try:
+        for path in paths.split(b"\0"):
+            status = stat_of(path, dir_fd=folder, follow_symlinks=False)
+            add((status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    except OSError:
+        return b""
+    try:
+        return array("Q", numbers).tobytes()
+    except OverflowError:
+        # Times before 1970 are negative.
+        return array("Q", [number & _64_BITS for number in numbers]).tobytes()
+
+
+_64_BITS = (1 << 64) - 1
 
 
 def kind_of(mode: int) -> Kind:
@@ -203,6 +376,24 @@ def read_head(folder: int, name: str, *, limit: int, enough: Callable[[bytes], b
         os.close(descriptor)
 
 
+def read_whole(folder: int, name: str, *, limit: int) -> Head:
+    """Read a whole regular file by one call, or by more if it changes meanwhile."""
+    descriptor = os.open(to_system(name), _READ, dir_fd=folder)
+    try:
+        status = os.fstat(descriptor)
+        kind = kind_of(status.st_mode)
+        if kind != "file" or status.st_size > limit:
+            return Head(None, kind, stamp_of(status))
+        # One byte more than the file has: a shorter answer means that this was all.
+        data = os.read(descriptor, status.st_size + 1)
+        if len(data) != status.st_size:
+            data += _read_up_to(descriptor, limit + 1 - len(data))
+            status = os.fstat(descriptor)
+        return Head(data if len(data) <= limit else None, kind, stamp_of(status))
+    finally:
+        os.close(descriptor)
+
+
 def read_file(path: str, *, limit: int, links: Literal["follow", "never"]) -> bytes | None:
     """Return the bytes of a file, or None if it is larger than the limit or not a regular file."""
     descriptor = os.open(to_system(path), _READ & ~os.O_NOFOLLOW if links == "follow" else _READ)
@@ -214,6 +405,18 @@ def read_file(path: str, *, limit: int, links: Literal["follow", "never"]) -> by
         return data if len(data) <= limit else None
     finally:
         os.close(descriptor)
+
+
+def open_own_file(path: str) -> int:
+    """Open a regular file that belongs to this user and that no other user can write; no link is followed."""
+    descriptor = regular(os.open(to_system(path), _READ))
+    if not _is_private(os.fstat(descriptor)):
+        os.close(descriptor)
+        raise PermissionError(path)
+    return descriptor
+
+
+read_at = os.pread
 
 
 def begins_with(path: str, start: bytes) -> bool:
@@ -314,11 +517,19 @@ class Tree(NamedTuple):
 
 
 class Folder:
-    """An open folder, for reading what lies below it; use it in a `with` statement."""
+    """An open folder, for reading what lies below it; use it in a `with` statement.
 
-    def __init__(self, path: str) -> None:
+    With `descriptor` it is one that is open already, and `path` is only its name. With `parent` it is the folder of
+    that name directly below one that is open.
+    """
+
+    def __init__(self, path: str, *, descriptor: int | None = None, parent: "Folder | None" = None) -> None:
         self._path = path
-        self._descriptor = open_folder(path)
+        self._descriptor: int
+        if parent is not None:
+            self._descriptor = open_folder_at(parent._descriptor, path.rpartition("/")[2])
+        else:
+            self._descriptor = open_folder(path) if descriptor is None else os.dup(descriptor)
 
     def __enter__(self) -> "Folder":
         return self
@@ -422,6 +633,13 @@ class Folder:
         finally:
             os.close(parent)
 
+    def kind(self, path: str) -> Kind | None:
+        """Return the kind of the entry at a path below this folder, as `kind_at` does, or None if there is none."""
+        try:
+            return kind_of(os.stat(to_system(path), dir_fd=self._descriptor, follow_symlinks=False).st_mode)
+        except (OSError, ValueError):
+            return None
+
     def has(self, name: str) -> bool:
         """Return whether an entry of that name, of any kind, lies directly in this folder."""
         return stamp_below(self._descriptor, name) is not None
@@ -433,7 +651,7 @@ class Folder:
         """
         descriptor = self._open(segments)
         try:
-            kinds = [(name, kind_of(stat_at(descriptor, name).st_mode)) for name in names_in(descriptor)]
+            kinds = _kinds_in(descriptor)
         finally:
             os.close(descriptor)
         if links == "inside":
@@ -519,7 +737,7 @@ class Folder:
         return data, stamp_of(status)
 
     def _open(self, segments: Sequence[str]) -> int:
-        descriptor = os.open(".", _PASS, dir_fd=self._descriptor)
+        descriptor = os.dup(self._descriptor)
         for name in segments:
             try:
                 following = os.open(to_system(name), _PASS, dir_fd=descriptor)
@@ -560,6 +778,15 @@ def is_own_file(path: str) -> bool:
     return _is_own(path, stat.S_ISREG)
 
 
+def belongs_to_user(path: str) -> bool:
+    """Return whether a file, links followed, belongs to this user and not everybody can write it."""
+    try:
+        status = os.stat(to_system(path))
+    except OSError:
+        return False
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o002
+
+
 def is_own_folder(path: str) -> bool:
     """Return whether a path is a folder, not a link, that belongs to this user and that no other user can write."""
     return _is_own(path, stat.S_ISDIR)
@@ -570,7 +797,11 @@ def _is_own(path: str, is_kind: Callable[[int], bool]) -> bool:
         status = os.lstat(to_system(path))
     except OSError:
         return False
-    return is_kind(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+    return is_kind(status.st_mode) and _is_private(status)
+
+
+def _is_private(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def measure(path: str) -> tuple[int, str]:

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from skillshelf.core.values import FilterReason, Grade, Hidden, Scope, TreeProblem, VerdictName
+from skillshelf.core.values import FilterReason, Grade, Hidden, Scope, TreeProblem, VerdictName, Wall
 
 __all__ = [
     "ApprovalForm",
@@ -64,6 +64,7 @@ class SkillForm(TypedDict):
     enabled: bool
     trusted: bool
     hidden: Hidden | None
+    hidden_by: str | None
     frontmatter: dict[str, Any]
 
 
@@ -121,6 +122,7 @@ class FilteredForm(TypedDict):
     name: str
     path: str
     reason: FilterReason
+    by: str | None
 
 
 class CatalogForm(TypedDict):
@@ -269,6 +271,8 @@ class CandidateForm(TypedDict):
 
     path: str
     hosts: list[HostVerdictForm]
+    hidden: Hidden | FilterReason | None
+    hidden_by: str | None
 
 
 class WhyForm(TypedDict):
@@ -430,6 +434,7 @@ class RunForm(TypedDict):
     timed_out: bool
     artifact: str | None
     sandbox: Literal["bubblewrap", "none"]
+    missing: list[Wall]
     reason: str | None
     files: list[str]
 

@@ -4,10 +4,13 @@ __all__ = [
     "ADDRESS_CHARS",
     "ADDRESS_SEGMENTS",
     "APPROVALS_BYTES",
+    "BODY_CHUNKS",
     "BODY_SECONDS",
+    "BUFFERED_BYTES",
     "CACHE_FROM",
     "CACHE_ROWS",
     "CACHE_WAIT_SECONDS",
+    "CHECKED_BYTES",
     "CHECKED_DIRECTORIES",
     "CHECKED_MENTIONS",
     "CHECKED_PAGES",
@@ -16,6 +19,7 @@ __all__ = [
     "CLIENT_SESSIONS",
     "CLIENT_TEXT_CHARS",
     "CONFIG_BYTES",
+    "CONNECTIONS_AT_ONCE",
     "COPIED_BYTES",
     "DESCRIPTION_SHOWN",
     "FIRST_READ",
@@ -38,6 +42,8 @@ __all__ = [
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
     "OUTPUT_BLOCK",
+    "PACKED_BYTES",
+    "PACKED_KEPT",
     "PAGE_BYTES",
     "PAGE_ENTRIES",
     "PROMPTS_LISTED",
@@ -46,8 +52,10 @@ __all__ = [
     "QUERY_CHARS",
     "QUERY_TERMS",
     "REQUESTS_AT_ONCE",
+    "REQUESTS_WAITING",
     "REQUEST_BYTES",
     "REQUEST_SECONDS",
+    "REQUEST_WAIT_SECONDS",
     "RESOURCE_BYTES",
     "RPC_ASKING",
     "RPC_BATCH",
@@ -58,6 +66,7 @@ __all__ = [
     "RPC_SESSIONS",
     "RPC_SHELVES",
     "RPC_WAITING_BYTES",
+    "RPC_WAIT_SECONDS",
     "RUN_ARGUMENTS",
     "RUN_ARGUMENT_BYTES",
     "RUN_ARTIFACT_BYTES",
@@ -71,6 +80,7 @@ __all__ = [
     "RUN_WORK_BYTES",
     "RUN_WORK_FILES",
     "SCRIPT_BYTES",
+    "SESSION_REST_SECONDS",
     "SETTLED_NS",
     "SILENT_SECONDS",
     "SKILL_FILE_BYTES",
@@ -79,6 +89,9 @@ __all__ = [
     "SURVEY_DIRECTORIES",
     "TREE_BYTES",
     "TREE_FILES",
+    "UNFINISHED_AT_ONCE",
+    "UNREAD_BYTES",
+    "UNREAD_SECONDS",
     "WALK_DEPTH",
     "WALK_DIRECTORIES",
     "WARNINGS_TOLD",
@@ -103,7 +116,7 @@ WALK_DIRECTORIES = 20_000
 COPIED_BYTES = 64 * 1024 * 1024
 """Bytes that `link` copies at most for a host that follows no links."""
 
-SURVEY_DIRECTORIES = 5_000
+SURVEY_DIRECTORIES = 100_000
 """Folders without a skill in one root after which a survey of all hosts goes on to the next root."""
 
 STRAY_FOLDERS = 1_000
@@ -117,6 +130,9 @@ LINKS_FOLLOWED = 40
 
 CHECKED_DIRECTORIES = 200_000
 """Folders without a skill that a path given to `check` may hold before its walk stops; five files count as one."""
+
+CHECKED_BYTES = 64 * 1024 * 1024
+"""Bytes of the SKILL.md files that `check` keeps as it finds them; others are read again when they are checked."""
 
 CHECKED_MENTIONS = 2_000
 """Links of one page, and as many paths in its text, that `check` looks up on the disk."""
@@ -167,13 +183,40 @@ REQUEST_SECONDS = 150
 """Time for one request over HTTP; longer than a script may run."""
 
 REQUESTS_AT_ONCE = 64
-"""Concurrent requests over HTTP."""
+"""Concurrent requests over HTTP; a request counts from the moment its body is complete."""
 
-STREAMS_AT_ONCE = 256
+REQUESTS_WAITING = 2_048
+"""Complete requests over HTTP that wait in line for their turn; further ones are refused with status 503."""
+
+REQUEST_WAIT_SECONDS = 30
+"""Time that a request waits in line, and the opening of a client session for room, before status 503."""
+
+UNFINISHED_AT_ONCE = 512
+"""Requests over HTTP without a complete body; beyond it the slowest of them are ended, and nobody else."""
+
+BUFFERED_BYTES = 64 * 1024 * 1024
+"""Bytes of all bodies that are incomplete or wait in line; beyond it incomplete ones are ended, the largest first."""
+
+BODY_CHUNKS = 100
+"""Chunks of a body with chunked encoding, and one more for each 64 bytes; with more the connection is closed."""
+
+UNREAD_BYTES = 128 * 1024 * 1024
+"""Bytes of responses over HTTP that clients have not read; beyond it the largest are cut off."""
+
+UNREAD_SECONDS = 60
+"""Time for a client to read a response over HTTP."""
+
+CONNECTIONS_AT_ONCE = 4_096
+"""Open connections over HTTP, or as many as the system allows; beyond it those without a request are closed."""
+
+STREAMS_AT_ONCE = 1_024
 """Concurrent event streams over HTTP, and clients that are notified of changes."""
 
-CLIENT_SESSIONS = 256
+CLIENT_SESSIONS = 1_024
 """Client sessions of the older era of MCP over HTTP; a new one ends the one that was idle longest."""
+
+SESSION_REST_SECONDS = 3
+"""Time without a request before which no such client session is ended for a new one, which waits instead."""
 
 CLIENT_IDLE_SECONDS = 3600
 """Time without a request after which such a client session is ended."""
@@ -200,6 +243,12 @@ CACHE_FROM = 64
 
 CACHE_ROWS = 256
 """Roots in the cache; the oldest entries are removed first."""
+
+PACKED_KEPT = 64
+"""Packed catalogs in the cache, one for each set of roots and settings; the oldest are removed first."""
+
+PACKED_BYTES = 1 << 28
+"""The largest packed catalog that is written or read."""
 
 CACHE_WAIT_SECONDS = 0.05
 """Time that a command waits for a cache that another one is writing."""
@@ -259,13 +308,13 @@ RUN_ARTIFACT_BYTES = 64 * 1024 * 1024
 """Bytes of a cut output that are kept in a file."""
 
 RUN_MEMORY_BYTES = 1024 * 1024 * 1024
-"""Memory of each process of a script, and of all of them together."""
+"""Memory of each process of a script, and of all of them together, without what its files take."""
 
 RUN_FILE_BYTES = 64 * 1024 * 1024
 """Bytes of one file that a script writes."""
 
 RUN_WORK_BYTES = 256 * 1024 * 1024
-"""Bytes of all files that a script writes."""
+"""Bytes of all files that a script writes, and the size of each file system that it writes to."""
 
 RUN_WORK_FILES = 20_000
 
@@ -303,7 +352,10 @@ RPC_BATCH = 1_000
 """Messages of one batch."""
 
 RPC_WAITING_BYTES = 64 * 1024 * 1024
-"""Bytes of all requests that wait for their answers; further ones are refused."""
+"""Bytes of all requests that wait for their answers; further ones are not read until there is room."""
+
+RPC_WAIT_SECONDS = 20
+"""Time that the server waits for room before it refuses a request; it does not while the client must confirm."""
 
 RPC_SESSIONS = 256
 """Open sessions."""

@@ -1,23 +1,34 @@
 """Make untrusted text safe to print or to send: escape, fold, truncate, and escape for XML."""
 
 import re
+from functools import cache
+
+from skillshelf.core.patterns import lazy_pattern
 
 __all__ = [
     "OWN_ELEMENTS",
     "attribute",
+    "closing_tags",
     "cut",
+    "encoded_path",
     "escape_closing_tags",
     "escape_surrogates",
     "field",
     "fold",
+    "folded_name",
+    "for_model",
     "hidden_skills_note",
+    "holds_back",
     "is_false",
+    "is_name",
     "is_true",
+    "matches_folded_glob",
     "matches_glob",
     "path_text",
     "plural",
     "shorten",
     "visible",
+    "visible_for_model",
     "width",
 ]
 
@@ -71,12 +82,25 @@ def _escape(point: int) -> str:
     return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 
 def escape_surrogates(text: str) -> str:
     """Return the text with lone surrogates, such as bytes of a file name that are not UTF-8, as escapes."""
     return text if text.isascii() else _SURROGATE.sub(lambda found: _escape(ord(found[0])), text)
+
+
+_NOT_LITERAL = lazy_pattern("%(?=[0-9A-Fa-f]{2})|[\udc80-\udcff]")
+
+
+def encoded_path(path: str) -> str:
+    """Return a path with its bytes that are not UTF-8 percent-encoded, as in an address.
+
+    So that no other name looks the same, a `%` before two hexadecimal digits is encoded, too.
+    """
+    if path.isascii() and "%" not in path:
+        return path
+    return _NOT_LITERAL.sub(lambda found: f"%{ord(found[0]) & 0xFF:02X}", path)
 
 
 def fold(text: str) -> str:
@@ -85,8 +109,12 @@ def fold(text: str) -> str:
         if "  " not in text and text.isascii():
             return text.strip()
     else:
-        text = "".join(" " if c < " " or "\x7f" <= c < "\xa0" or c in "\u2028\u2029" else c for c in text)
+        text = text.translate(_BLANKS)
     return " ".join(text.split())
+
+
+_BLANKS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), " ")
+"""Control characters and ends of lines, each as a blank."""
 
 
 def width(text: str) -> int:
@@ -100,7 +128,14 @@ def width(text: str) -> int:
 
 def cut(text: str, characters: int) -> str:
     """Return the text in at most N characters, ending in an ellipsis if it was longer."""
-    return text if len(text) <= characters else text[: max(0, characters - 1)].rstrip() + "…"
+    if len(text) <= characters:
+        return text
+    kept = text[: max(0, characters - 1)].rstrip()
+    # Joiners and the letters of a flag have no function at the end of a part.
+    return (kept if kept.isascii() else kept.rstrip(_JOINING).rstrip()) + "…"
+
+
+_JOINING = "\u200c\u200d" + "".join(map(chr, range(0xE0020, 0xE0080)))
 
 
 def shorten(text: str, cells: int) -> str:
@@ -147,7 +182,7 @@ OWN_ELEMENTS = ("skill_content", "skill_context", "active_skill", "preloaded_ski
 """Elements that hold an author's text unchanged except for their own closing tag."""
 
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
-_SPECIAL = re.compile("[&<>\"']")
+_SPECIAL = lazy_pattern("[&<>\"']")
 
 
 def field(text: str) -> str:
@@ -156,18 +191,76 @@ def field(text: str) -> str:
 
 
 def attribute(text: str) -> str:
-    """Return text for an XML attribute."""
-    return field(text)
+    """Return text for an XML attribute, without what a reader cannot see."""
+    return field(for_model(text))
 
 
 def path_text(path: str) -> str:
     """Return a path for XML on one line: escaped, with its blanks kept so that it can be opened."""
-    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _printable(visible(path)))
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _printable(visible_for_model(path)))
 
 
-def escape_closing_tags(body: str, element: str) -> tuple[str, int]:
-    """Return the body with each closing tag of its element escaped, and their number."""
-    return re.subn(rf"<(?=/\s*{element}\s*>)", r"<\\", body, flags=re.IGNORECASE)
+def visible_for_model(text: str) -> str:
+    """Return the text on one line, with an escape for every character that no reader can see and no script needs."""
+    if not text.isascii():
+        from skillshelf.core.hidden_text import replace_hidden
+
+        text = replace_hidden(text, lambda character: _escape(ord(character)))
+    return visible(text)
+
+
+def for_model(text: str) -> str:
+    """Return an author's name or description for a model: without what a reader cannot see.
+
+    A closing tag written in look-alikes of its characters, which XML escapes do not reach, is broken by a backslash.
+    """
+    if text.isascii():
+        return text
+    from skillshelf.core.hidden_text import without_hidden
+
+    text = without_hidden(text)
+    return _with_backslashes(text, [at for at in closing_tags(text) if text[at] != "<"])
+
+
+def escape_closing_tags(body: str, *elements: str) -> tuple[str, int]:
+    """Return the body with each closing tag of these elements escaped, and their number.
+
+    A tag counts in every spelling in which it looks or reads like one: blanks and characters that nobody sees around
+    the slash, those also inside the name, any case, look-alikes of Unicode, and anything but a name character after
+    it. The tag is broken by a backslash, and every other byte stays.
+    """
+    found = closing_tags(body, *elements)
+    return _with_backslashes(body, found), len(found)
+
+
+def _with_backslashes(text: str, positions: list[int]) -> str:
+    """Return the text with a backslash after each of these characters."""
+    starts = [0, *(position + 1 for position in positions)]
+    ends = [*starts[1:], len(text)]
+    return "\\".join(text[start:end] for start, end in zip(starts, ends, strict=True))
+
+
+def closing_tags(text: str, *elements: str) -> list[int]:
+    """Return the positions of the closing tags of these elements, or of all, in every spelling."""
+    if text.isascii():
+        folded = text.lower()
+    else:
+        from skillshelf.core.hidden_text import fold_to_ascii
+
+        folded = fold_to_ascii(text)
+    return [match.start() for match in _closing_tag(elements).finditer(folded)]
+
+
+@cache
+def _closing_tag(elements: tuple[str, ...]) -> re.Pattern[str]:
+    """Return the pattern of a closing tag in folded text.
+
+    No class overlaps with what follows it, so that the time is linear in the length of the text.
+    """
+    unseen = r"[\x00-\x08\x0e-\x1f\x7f]*"
+    gap = r"[\x00-\x20\x7f]*"
+    names = "|".join(unseen.join(element) for element in elements)
+    return re.compile(rf"<{gap}/{gap}(?:{names})(?![\w.:\-\xb7])" if elements else f"<{gap}/")
 
 
 def _printable(text: str) -> str:
@@ -175,6 +268,49 @@ def _printable(text: str) -> str:
     if text.isascii():
         return text
     return "".join(c for c in text if c not in "\ufffe\uffff" and not "\ud800" <= c <= "\udfff")
+
+
+# Names --------------------------------------------------------------------------------------------
+
+_NOT_IN_A_NAME = r"[\x00-\x1f\x7f-\x9f\u2028\u2029/\\]"
+
+
+def is_name(text: str) -> bool:
+    """Return True if a text can be the name of a skill: names become addresses and paths."""
+    return bool(text.strip()) and text not in (".", "..") and not re.search(_NOT_IN_A_NAME, text)
+
+
+def folded_name(name: str) -> str:
+    """Return the identity of a name: two names are the same if this is equal.
+
+    It has no differences of case, compatibility form and number of blanks, and no invisible characters: names that a
+    model sees alike are the same. Folding it again changes nothing.
+    """
+    if name.isascii():
+        return " ".join(name.lower().split()) or name
+    from unicodedata import normalize
+
+    from skillshelf.core.hidden_text import without_invisible
+
+    before, folded = None, name
+    while folded != before:
+        before, folded = folded, normalize("NFKC", normalize("NFKC", folded).casefold())
+        # A name of nothing else keeps what it has: it must not be equal to every other one of them.
+        folded = " ".join(without_invisible(folded).split()) or folded
+    return folded
+
+
+def holds_back(entry: str, name: str) -> bool:
+    """Return True if a name in a list of what is denied or disabled means a skill."""
+    return name == entry or folded_name(name) == folded_name(entry)
+
+
+def matches_folded_glob(name: str, pattern: str) -> bool:
+    """Return True if a glob matches a name as it is written or folded: for patterns that leave skills out."""
+    if matches_glob(name, pattern):
+        return True
+    folded = folded_name(name), folded_name(pattern)
+    return folded != (name, pattern) and matches_glob(*folded)
 
 
 def matches_glob(name: str, pattern: str) -> bool:

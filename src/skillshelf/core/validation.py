@@ -4,11 +4,12 @@ A type is made of typed dictionaries, named tuples, lists, tuples of one item ty
 values. `Annotated[int, N]` is a whole number of at least N.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import cut
 
 __all__ = ["Invalid", "members_of", "schema_of", "validate"]
@@ -24,7 +25,7 @@ _SCHEMAS: Mapping[Any, Mapping[str, Any]] = {
     Any: {},
 }
 _UNIONS = (UnionType, Union)
-_LISTS = (list, tuple)
+_LISTS = (list, tuple, Sequence)
 _MAPS = (dict, Mapping)
 _KEY_CHARS = 50
 
@@ -57,7 +58,7 @@ def validate(value: Any, expected: Any, path: str = "") -> Invalid | None:
     elif origin is Annotated:
         fits = validate(value, arguments[0]) is None and value >= arguments[1]
     elif origin in _LISTS:
-        fits = isinstance(value, _LISTS)
+        fits = isinstance(value, list | tuple)
         items = [(f"{path}[{n}]", item) for n, item in enumerate(value)] if fits else []
     elif origin in _MAPS:
         fits = isinstance(value, dict)
@@ -136,8 +137,10 @@ def schema_of(expected: Any) -> dict[str, Any]:
     if not _is_record(expected):
         raise TypeError(f"no schema for {expected!r}")
     members, required = members_of(expected)
+    # Python before 3.13 keeps the blanks before the lines of a docstring.
+    description = "\n".join(line.strip() for line in (expected.__doc__ or "").strip().splitlines())
     return {
-        **({"description": expected.__doc__} if expected.__doc__ else {}),
+        **({"description": description} if description else {}),
         "type": "object",
         "properties": {name: schema_of(hint) for name, hint in members.items()},
         "required": [name for name in members if name in required],

@@ -4,8 +4,10 @@ They are `NamedTuple`, not `dataclass`: importing `dataclasses` takes longer tha
 `list` may take only five starts.
 """
 
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from skillshelf.core.records import NamedTuple
 
 __all__ = [
     "CacheEntry",
@@ -29,6 +31,7 @@ __all__ = [
     "TreeProblem",
     "UnchangedCandidate",
     "VerdictName",
+    "Wall",
     "metadata_of",
     "skill_id",
     "tools_text",
@@ -42,6 +45,9 @@ Hidden = Literal["disabled", "untrusted", "denied", "disable-model-invocation", 
 FilterReason = Literal["ignored", "not-included", "source-off", "inside-skill", "too-deep", "limit"]
 TreeProblem = Literal["link", "name", "too-many-files", "too-large", "special-file", "git-folder"]
 LinkRule = Literal["never", "contained", "follow"]
+
+Wall = Literal["bubblewrap", "seccomp", "userns", "cgroup", "tmpfs", "keyring"]
+"""The parts of the sandbox; `sandbox/walls.py` says what each does."""
 
 Grade = Literal["R", "S", "D", "T", "-"]
 """The evidence for a profile: run, source, documentation or third party; `-` for a profile that is a document."""
@@ -120,11 +126,18 @@ class Root(NamedTuple):
     trusted: bool
     description_required: bool = True
     switched_off: bool = False
+    switch: str | None = None
+    untrusted_by: str = ""
     exists: bool = True
     hidden: Literal["enter", "skip"] = "enter"
     loose_files: Literal["none", "in-folders", "everywhere"] = "none"
     prefix: str = ""
     label: str = ""
+
+    @property
+    def base(self) -> str:
+        """The folder that the root belongs to: its path without the label."""
+        return self.path.removesuffix(f"/{self.label}")
 
 
 Stamp = tuple[int, int, int, int, int]
@@ -184,6 +197,7 @@ class CatalogSkill(NamedTuple):
     trusted: bool
     hidden: Hidden | None
     frontmatter: Mapping[str, Any]
+    hidden_by: str | None = None
 
     @property
     def id(self) -> str:
@@ -241,6 +255,7 @@ class CatalogSkill(NamedTuple):
             "enabled": self.enabled,
             "trusted": self.trusted,
             "hidden": self.hidden,
+            "hidden_by": self.hidden_by,
             "frontmatter": self.frontmatter,
         }
 
@@ -336,6 +351,8 @@ class Filtered(NamedTuple):
     name: str
     path: str
     reason: FilterReason
+    by: str | None = None
+    """The file and the key that said so, where a setting did."""
 
 
 class RootReport(NamedTuple):
@@ -352,11 +369,11 @@ class Catalog(NamedTuple):
 
     profile: str
     roots: tuple[RootReport, ...]
-    skills: tuple[CatalogSkill, ...]
-    errors: tuple[Diagnostic, ...]
-    warnings: tuple[Diagnostic, ...]
-    shadowed: tuple[Shadowed, ...]
-    filtered: tuple[Filtered, ...]
+    skills: Sequence[CatalogSkill]
+    errors: Sequence[Diagnostic]
+    warnings: Sequence[Diagnostic]
+    shadowed: Sequence[Shadowed]
+    filtered: Sequence[Filtered]
     truncated: bool
 
     def to_dict(self) -> dict[str, Any]:
@@ -375,8 +392,8 @@ class Catalog(NamedTuple):
 
 def skill_id(real_path: str) -> str:
     """Return the first 24 hex digits of the SHA-256 of a SKILL.md's real path."""
-    # Imported here: loading it takes a third of a Python start, and a table of skills shows no ids.
-    from hashlib import sha256
+    # Imported here: a table of skills shows no ids.
+    from skillshelf.core.digests import sha256
 
     return sha256(real_path.encode("utf-8", "surrogateescape")).hexdigest()[:24]
 

@@ -4,13 +4,13 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import NamedTuple
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.config.hosts import HOSTS, find_host
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.limits import STRAY_FOLDERS
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Diagnostic
 from skillshelf.hosts.fixes import Fix, fix_for, link_command, needs_placement, ranked_fixes
 from skillshelf.hosts.near_misses import entries_in, near_misses
@@ -25,7 +25,7 @@ from skillshelf.hosts.placement import (
     source_of,
 )
 from skillshelf.hosts.stages import Verdict, judge
-from skillshelf.hosts.survey import SkillFile, Survey, skill_file_at, take_survey
+from skillshelf.hosts.survey import SkillFile, Survey, order_key, skill_file_at, take_survey
 
 __all__ = [
     "FileExplanation",
@@ -47,7 +47,7 @@ def requested_hosts(names: Sequence[str]) -> list[str]:
 
 def verdicts_of(skill_file: SkillFile, survey: Survey, hosts: Iterable[str]) -> list[Verdict]:
     """Return the verdict of each of these hosts on a file."""
-    return [judge(skill_file, survey.states[host], survey) for host in hosts]
+    return [judge(skill_file, survey.state_about(host, skill_file), survey) for host in hosts]
 
 
 # Find ---------------------------------------------------------------------------------------------
@@ -63,31 +63,46 @@ def absolute_path(wanted: str, environment: Environment) -> str:
     return os.path.normpath(os.path.join(environment.cwd, os.path.expanduser(wanted)))
 
 
-def find(wanted: str, environment: Environment, hosts: Sequence[str]) -> tuple[Survey, list[SkillFile]]:
+def find(
+    wanted: str, environment: Environment, hosts: Sequence[str], *, cache_folder: str | None = None
+) -> tuple[Survey, list[SkillFile]]:
     """Take a survey and return the files that a path or name means; a name also where no host reads."""
     if is_path(wanted):
-        return _find_at(absolute_path(wanted, environment), environment, hosts)
-    survey = take_survey(environment, hosts, progress=sys.stderr)
-    if found := [skill_file for skill_file in survey.skill_files if wanted in _names_of(skill_file, survey)]:
+        return _find_at(absolute_path(wanted, environment), environment, hosts, cache_folder)
+    survey = take_survey(environment, hosts, progress=sys.stderr, cache_folder=cache_folder)
+    if found := [
+        skill_file for skill_file in _possibly_named(wanted, survey) if wanted in _names_of(skill_file, survey)
+    ]:
         return survey, found
     folders, problems = _folders_with_roots(environment.cwd)
     stray = next(_strays(wanted, survey, folders), None)
     if stray is not None:
-        return _find_at(stray, environment, hosts)
+        return _find_at(stray, environment, hosts, cache_folder)
     return survey._replace(unseen=(*survey.unseen, *problems)), []
 
 
-def _find_at(path: str, environment: Environment, hosts: Sequence[str]) -> tuple[Survey, list[SkillFile]]:
-    survey = take_survey(environment, hosts, path=path, progress=sys.stderr)
+def _find_at(
+    path: str, environment: Environment, hosts: Sequence[str], cache_folder: str | None
+) -> tuple[Survey, list[SkillFile]]:
+    survey = take_survey(environment, hosts, path=path, progress=sys.stderr, cache_folder=cache_folder)
     meant = skill_file_at(path)
     found = survey.by_path.get(meant.real_path) if meant is not None else None
     return survey, [found] if found is not None else []
 
 
+def _possibly_named(wanted: str, survey: Survey) -> list[SkillFile]:
+    """Return the files that some host may call by this name, in the order of the survey."""
+    prefixes = {root.prefix for host in survey.hosts.values() for root in host.roots}
+    words = [wanted, *(wanted.removeprefix(prefix) for prefix in prefixes if prefix and wanted.startswith(prefix))]
+    possible = {skill_file.real_path: skill_file for word in words for skill_file in survey.names.named(word)}
+    return sorted(possible.values(), key=order_key)
+
+
 def _names_of(skill_file: SkillFile, survey: Survey) -> set[str]:
     """Return every name of a file: its folder, the declared name, and the names that hosts derive from them."""
     real_path = skill_file.real_path
-    derived = {state.by_file[real_path].name for state in survey.states.values() if real_path in state.by_file}
+    states = (survey.state_about(host, skill_file) for host in survey.hosts)
+    derived = {state.by_file[real_path].name for state in states if real_path in state.by_file}
     return {skill_file.folder, link_name(skill_file), *derived}
 
 
@@ -95,6 +110,8 @@ def similar_names(wanted: str, survey: Survey) -> list[str]:
     """Return up to five names similar to one that was not found."""
     from difflib import get_close_matches
 
+    for host in survey.hosts:
+        survey.state(host)
     known = {name.lower(): name for skill_file in survey.skill_files for name in _names_of(skill_file, survey)}
     word = os.path.basename(wanted.rstrip("/"))[:200].lower()
     if not word:
@@ -279,11 +296,11 @@ def fix_by_host(explanation: FileExplanation, survey: Survey) -> dict[str, str |
     hosts = [verdict.host for verdict in explanation.verdicts]
     if explanation.is_copy:
         return dict.fromkeys(hosts)
-    fixes = {one.host: fix_for(one, skill_file, survey.states[one.host], survey) for one in explanation.verdicts}
+    fixes = {one.host: fix_for(one, skill_file, survey) for one in explanation.verdicts}
     for copy in copies_of(skill_file, survey):
         is_stale = copy_state(copy, skill_file) == "stale"
         for one in verdicts_of(copy, survey, hosts):
             if fixes[one.host] is not None and not needs_placement(one, copy):
-                fix = fix_for(one, copy, survey.states[one.host], survey)
+                fix = fix_for(one, copy, survey)
                 fixes[one.host] = link_command(skill_file, one.host, survey) if is_stale else fix
     return fixes

@@ -6,16 +6,18 @@ Every fix is tried in a simulation first: only hosts whose verdict it changes ar
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from shlex import quote
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from skillshelf.catalog.build_context import hidden_by_author
 from skillshelf.catalog.discovery import SKILL_FILE
+from skillshelf.catalog.shared_scan import SharedScan
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import VerdictName
 from skillshelf.hosts.near_misses import rename_for
 from skillshelf.hosts.placement import Placement, link_name, placement_for, readers_ignoring_safeguard
 from skillshelf.hosts.stages import Verdict, how_to_turn_on, judge, refusals
-from skillshelf.hosts.survey import HostState, SkillFile, Survey
+from skillshelf.hosts.survey import HostScan, SkillFile, Survey
 from skillshelf.hosts.verdict import document_of, ignores_safeguard
 from skillshelf.hosts.what_if import after_link, after_trust
 from skillshelf.lint.fix import FixInput, fix_text
@@ -54,29 +56,28 @@ _OUR_LIMITS = frozenset({"yaml-duplicate-key"})
 """Rules that keep us from parsing a file, so that the verdict is unknown; most hosts fail there too."""
 
 
-def fix_for(verdict: Verdict, skill_file: SkillFile, state: HostState, survey: Survey) -> str | None:
+def fix_for(verdict: Verdict, skill_file: SkillFile, survey: Survey) -> str | None:
     """Return the steps that make this host see the file; None if nothing has to be done, or no step is known."""
-    return ", then: ".join(step.what for step in _steps_for(verdict, skill_file, state, survey)) or None
+    return ", then: ".join(step.what for step in _steps_for(verdict, skill_file, survey)) or None
 
 
-def _steps_for(verdict: Verdict, skill_file: SkillFile, state: HostState, survey: Survey) -> tuple[Step, ...]:
+def _steps_for(verdict: Verdict, skill_file: SkillFile, survey: Survey) -> tuple[Step, ...]:
     if skill_file.problem:
         return (Step("manual", how_to_make_readable(skill_file, survey)),)
     if verdict.visible or (verdict.verdict == "unknown" and verdict.rule not in _OUR_LIMITS):
         return ()
-    host = state.profile.name
+    host = verdict.host
     if verdict.verdict == "untrusted":
-        trusted = after_trust(state, survey)
-        then = survey._replace(states={**survey.states, host: trusted})
-        further = _steps_for(judge(skill_file, trusted, then), skill_file, trusted, then)
+        then = after_trust(host, survey)
+        further = _steps_for(judge(skill_file, then.state_about(host, skill_file), then), skill_file, then)
         return (Step("trust", f"trust this folder in {host}"), *further)
     if needs_placement(verdict, skill_file):
-        return _link_steps(skill_file, state, survey)
+        return _link_steps(skill_file, survey.hosts[host], survey)
     if skill_file.file_name != SKILL_FILE and verdict.verdict not in (*_OTHER_STEPS, "unknown"):
         rename = Step("manual", _CHANGES["file-name"])
         link = Step("link", link_command(skill_file, host, survey))
         return (rename, link) if verdict.verdict in _MISPLACED else (rename,)
-    return _change_steps(verdict, skill_file, state)
+    return _change_steps(verdict, skill_file, survey)
 
 
 def needs_placement(verdict: Verdict, skill_file: SkillFile) -> bool:
@@ -85,14 +86,14 @@ def needs_placement(verdict: Verdict, skill_file: SkillFile) -> bool:
     return is_misplaced and skill_file.file_name == SKILL_FILE and not skill_file.problem
 
 
-def _link_steps(skill_file: SkillFile, state: HostState, survey: Survey) -> tuple[Step, ...]:
+def _link_steps(skill_file: SkillFile, host: HostScan, survey: Survey) -> tuple[Step, ...]:
     """Return the `link` command for a host, after the steps that it needs first."""
-    profile = state.profile
+    profile = host.profile
     if ignores_safeguard(document_of(skill_file, profile, survey).fields, profile):
         # We never suggest giving a skill to a host that ignores its author.
         return ()
     link = Step("link", link_command(skill_file, profile.name, survey))
-    placement = placement_for(skill_file, state, survey)
+    placement = placement_for(skill_file, host, survey)
     if isinstance(placement, str):
         if skill_file.path != skill_file.real_path:
             # The link to move away may be the one that gives the skill its name.
@@ -102,14 +103,15 @@ def _link_steps(skill_file: SkillFile, state: HostState, survey: Survey) -> tupl
     (then,) = after_link(placement, skill_file, survey, [profile.name])
     if then.visible or then.verdict == "hidden-from-model":
         return (link,)
-    first = _change_steps(then, skill_file, state)
+    first = _change_steps(then, skill_file, survey)
     return (*first, link) if first else ()
 
 
 def link_command(skill_file: SkillFile, host: str, survey: Survey) -> str:
     """Return the command that links a skill, by its name or, if that is ambiguous, by the path of its folder."""
     name = link_name(skill_file)
-    alike = [one for one in survey.skill_files if name in (one.folder, link_name(one)) and not one.problem]
+    named = survey.names.named(name)
+    alike = [one for one in named if name in (one.folder, link_name(one)) and not one.problem]
     # A file without a base is in no root: only a search below the working directory would find it.
     is_clear = len(alike) == 1 and skill_file.base and not name.startswith("-")
     return f"skillshelf link {quote(name) if is_clear else survey.typed(os.path.dirname(skill_file.path))} --to {host}"
@@ -171,14 +173,14 @@ _ALSO_SATISFIED: Mapping[str, frozenset[str]] = {
 }
 
 
-def _change_steps(verdict: Verdict, skill_file: SkillFile, state: HostState) -> tuple[Step, ...]:
+def _change_steps(verdict: Verdict, skill_file: SkillFile, survey: Survey) -> tuple[Step, ...]:
     """Return the step for something that a host does not accept although it reads the place."""
     if verdict.verdict not in _OTHER_STEPS:
         step = _step_for(verdict.rule, verdict.line, skill_file)
         return (step,) if step else ()
-    what: str | None = _OTHER_STEPS[verdict.verdict].format(host=state.profile.name)
+    what: str | None = _OTHER_STEPS[verdict.verdict].format(host=verdict.host)
     if verdict.verdict == "disabled-by-config":
-        what = how_to_turn_on(verdict, state)
+        what = how_to_turn_on(verdict, survey.state_about(verdict.host, skill_file))
     elif verdict.verdict == "hidden-from-model":
         what = _CHANGES.get(verdict.rule)
     kind: Literal["trust", "manual"] = "trust" if verdict.verdict == "untrusted" else "manual"
@@ -304,11 +306,11 @@ def _possible_links(skill_file: SkillFile, before: Before, unserved: Collection[
     """Simulate what `link` would do for each host that lacks a placement, and yield what changes a verdict."""
     placements: dict[Placement, list[str]] = {}
     for host in (host for host in before if host in unserved and needs_placement(before[host], skill_file)):
-        state = survey.states[host]
-        placement = placement_for(skill_file, state, survey)
+        scan = survey.hosts[host]
+        placement = placement_for(skill_file, scan, survey)
         if isinstance(placement, str) or readers_ignoring_safeguard(placement, skill_file):
             continue
-        if not ignores_safeguard(document_of(skill_file, state.profile, survey).fields, state.profile):
+        if not ignores_safeguard(document_of(skill_file, scan.profile, survey).fields, scan.profile):
             placements.setdefault(placement, []).append(host)
     for placement, hosts in placements.items():
         then = {verdict.host: verdict for verdict in after_link(placement, skill_file, survey, before)}
@@ -328,7 +330,7 @@ def _change_fixes(skill_file: SkillFile, verdicts: Sequence[Verdict], survey: Su
     found: dict[str, Fix] = {}
     trusted = []
     for verdict in verdicts:
-        steps = _steps_for(verdict, skill_file, survey.states[verdict.host], survey)
+        steps = _steps_for(verdict, skill_file, survey)
         is_enough = len(steps) == 1 and _is_enough(steps[0], verdict, skill_file, survey)
         # Other hosts may need the same change of the file, so it is a fix of its own.
         changes = [step for step in steps if step.kind in ("text", "manual")]
@@ -342,7 +344,7 @@ def _change_fixes(skill_file: SkillFile, verdicts: Sequence[Verdict], survey: Su
             else:
                 found[step.what] = fix._replace(need_more=(*fix.need_more, verdict.host))
         if steps and not changes:
-            profile = survey.states[verdict.host].profile
+            profile = survey.hosts[verdict.host].profile
             is_hidden = hidden_by_author(document_of(skill_file, profile, survey).fields, profile) is not None
             what = ", then: ".join(step.what for step in steps)
             fix = found.get(what) or Fix("manual", what, ())
@@ -356,12 +358,12 @@ def _change_fixes(skill_file: SkillFile, verdicts: Sequence[Verdict], survey: Su
 
 def _is_enough(step: Step, verdict: Verdict, skill_file: SkillFile, survey: Survey) -> bool:
     """Return true if the model of a host that finds the file will see it after this step alone."""
-    profile = survey.states[verdict.host].profile
+    profile = survey.hosts[verdict.host].profile
     if step.kind == "text":
         text = FixInput(skill_file.head, skill_file.folder, find_profile(DEFAULT_PROFILE), None)
         data = fix_text(text, only=step.rules).data
-        skill_file = skill_file._replace(head=data, size=skill_file.size + len(data) - len(skill_file.head))
-        survey = survey._replace(documents={})
+        skill_file = skill_file._replace(data=data, digest=b"", size=skill_file.size + len(data) - len(skill_file.head))
+        survey = survey._replace(scan=SharedScan())
     left = refusals(skill_file, profile, survey, folder=os.path.basename(os.path.dirname(verdict.at)))
     fields = document_of(skill_file, profile, survey).fields
     if "description-missing" in step.rules:

@@ -5,10 +5,11 @@ Only what the manifest lists as made by `link` is replaced or removed, and only 
 
 import os
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.config.hosts import HOSTS
+from skillshelf.config.profile import Profile
 from skillshelf.core import files
 from skillshelf.core.console import note
 from skillshelf.core.disk_writes import (
@@ -20,6 +21,7 @@ from skillshelf.core.disk_writes import (
     remove_link,
     replace_folder,
 )
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural, visible
 from skillshelf.errors import AmbiguousSkill
 from skillshelf.hosts.explain import find, verdicts_of
@@ -46,7 +48,7 @@ from skillshelf.hosts.placement import (
     why_copy,
 )
 from skillshelf.hosts.stages import Verdict
-from skillshelf.hosts.survey import HostState, SkillFile, Survey
+from skillshelf.hosts.survey import HostScan, SkillFile, Survey
 from skillshelf.hosts.verdict import SAFEGUARD, document_of, ignores_safeguard
 from skillshelf.hosts.what_if import after_link
 
@@ -112,7 +114,7 @@ def _follows_links(host: str) -> bool:
 
 def _make_visible(host: str, skill_file: SkillFile, survey: Survey, *, force: bool) -> HostLinkResult:
     """Link or copy a skill to where a host reads it, if that is what the host lacks."""
-    state = survey.states[host]
+    scan = survey.hosts[host]
     (verdict,) = verdicts_of(skill_file, survey, [host])
     if (result := _use_copy(skill_file, verdict, survey)) is not None:
         return result
@@ -121,7 +123,7 @@ def _make_visible(host: str, skill_file: SkillFile, survey: Survey, *, force: bo
         return HostLinkResult(host, "nothing", verdict.at)
     if not needs_placement(verdict, skill_file):
         return HostLinkResult(host, "nothing", verdict.at, _no_link(verdict, skill_file, survey))
-    placement = placement_for(skill_file, state, survey)
+    placement = placement_for(skill_file, scan, survey)
     if isinstance(placement, str):
         reason = f"{placement}: move it away and try again" if placement else "the host has no folder for a link"
         return HostLinkResult(host, "nothing", "", reason, refused=True)
@@ -133,7 +135,7 @@ def _make_visible(host: str, skill_file: SkillFile, survey: Survey, *, force: bo
         note(warning)
     in_doubt = _warn(host, placement, skill_file, survey)
     try:
-        return _place(placement, skill_file, state)._replace(in_doubt=in_doubt)
+        return _place(placement, skill_file, scan.profile)._replace(in_doubt=in_doubt)
     except OSError as error:
         return _failed(host, placement.path, error)._replace(in_doubt=in_doubt)
 
@@ -146,9 +148,9 @@ def _failed(host: str, path: str, error: OSError) -> HostLinkResult:
 # Links and copies ---------------------------------------------------------------------------------
 
 
-def _place(placement: Placement, skill_file: SkillFile, state: HostState) -> HostLinkResult:
+def _place(placement: Placement, skill_file: SkillFile, profile: Profile) -> HostLinkResult:
     """Create a link or copy and record it; an earlier link made by `link` is restored if that fails."""
-    host, path = state.profile.name, placement.path
+    host, path = profile.name, placement.path
     refuse_foreign_manifest(placement.root)
     contents = _contents(skill_file) if placement.how == "copy" else None
     entry = manifest_entry(path) or {}
@@ -167,7 +169,7 @@ def _place(placement: Placement, skill_file: SkillFile, state: HostState) -> Hos
             make_folder(path, contents.data, executables=contents.executables)
             source = _relative(os.path.dirname(skill_file.path), placement.root)
             made = {"how": "copy", **contents.recorded, "source": source}
-            result = HostLinkResult(host, "copy", path, f"{_count(contents)}, {why_copy(skill_file, state.profile)}")
+            result = HostLinkResult(host, "copy", path, f"{_count(contents)}, {why_copy(skill_file, profile)}")
         record_entry(path, {**made, "folders": folders, "for": [*others, host]})
     except OSError:
         if old_target is not None and files.kind_at(path) is None:
@@ -243,7 +245,7 @@ def _update(path: str, host: str, skill_file: SkillFile) -> HostLinkResult:
 
 def _no_link(verdict: Verdict, skill_file: SkillFile, survey: Survey) -> str:
     """Explain that a host reads the place of a file already, and what to do instead of a link."""
-    fix = fix_for(verdict, skill_file, survey.states[verdict.host], survey)
+    fix = fix_for(verdict, skill_file, survey)
     return f"a link would not help; {fix}" if fix else "a link would not help"
 
 
@@ -252,7 +254,7 @@ def _no_link(verdict: Verdict, skill_file: SkillFile, survey: Survey) -> str:
 
 def _hosts_ignoring_safeguard(placement: Placement, host: str, skill_file: SkillFile, survey: Survey) -> list[str]:
     """Return the hosts that would begin to show their model a skill that its author keeps from models."""
-    profile = survey.states[host].profile
+    profile = survey.hosts[host].profile
     own = [host] if ignores_safeguard(document_of(skill_file, profile, survey).fields, profile) else []
     readers = [reader for reader in readers_ignoring_safeguard(placement, skill_file) if reader != host]
     if not own and not readers:
@@ -271,7 +273,7 @@ def _warn(host: str, placement: Placement, skill_file: SkillFile, survey: Survey
     root = survey.short(placement.root)
     if real := real_root(placement.root, placement.label):
         note(f"{root} is really {real}")
-    before = [verdict.host for verdict in verdicts_of(skill_file, survey, survey.states) if verdict.visible]
+    before = [verdict.host for verdict in verdicts_of(skill_file, survey, survey.hosts) if verdict.visible]
     then = after_link(placement, skill_file, survey, before)
     in_doubt = tuple(verdict.host for verdict in then if not verdict.visible)
     if in_doubt:
@@ -284,11 +286,11 @@ def _warn(host: str, placement: Placement, skill_file: SkillFile, survey: Survey
 # Removal ------------------------------------------------------------------------------------------
 
 
-def remove(name: str, state: HostState) -> list[HostLinkResult]:
+def remove(name: str, scan: HostScan) -> list[HostLinkResult]:
     """Remove the links and copies of a name that were made for a host; what was changed since stays."""
-    host = state.profile.name
+    host = scan.profile.name
     results, others = [], []
-    for root in state.roots:
+    for root in scan.roots:
         path = f"{root.path}/{name}"
         if (entry := manifest_entry(path)) is None:
             continue

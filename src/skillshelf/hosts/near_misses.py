@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import RootRule
 from skillshelf.core import files
-from skillshelf.hosts.survey import SkillFile, Survey, base_of, is_broken
+from skillshelf.core.records import NamedTuple
+from skillshelf.hosts.survey import SkillFile, Survey, is_broken
 
 __all__ = ["NearMiss", "Rename", "broken_roots", "entries_in", "near_misses", "rename_for"]
 
@@ -54,7 +54,7 @@ def _command(miss: NearMiss, survey: Survey) -> str:
 
 def broken_roots(survey: Survey) -> Iterator[NearMiss]:
     """Yield roots that hosts read and that cannot be entered."""
-    for root in (root for state in survey.states.values() for root in state.roots if is_broken(root)):
+    for root in (root for host in survey.hosts.values() for root in host.roots if is_broken(root)):
         is_link = files.kind_at(root.path) == "link"
         why = f"the link leads nowhere: target {files.link_target(root.path)}" if is_link else "it is not a folder"
         yield NearMiss(root.path, f"cannot be read by any host: {why}")
@@ -65,8 +65,8 @@ def _bases(survey: Survey) -> Iterator[str]:
     yield survey.environment.cwd
     if survey.environment.home:
         yield survey.environment.home
-    for state in survey.states.values():
-        yield from (base_of(root) for root in state.roots if root.kind == "project" and root.exists)
+    for host in survey.hosts.values():
+        yield from (root.base for root in host.roots if root.kind == "project" and root.exists)
 
 
 def _misses_in(base: str) -> Iterator[NearMiss]:

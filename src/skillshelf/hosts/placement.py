@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from errno import EEXIST
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import parse
@@ -22,8 +22,9 @@ from skillshelf.core import files
 from skillshelf.core.disk_writes import remove_link, replace_file
 from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.limits import CONFIG_BYTES, COPIED_BYTES, LISTED_ENTRIES, SKILL_FILE_BYTES
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Root
-from skillshelf.hosts.survey import HostState, SkillFile, Survey, base_of, is_broken
+from skillshelf.hosts.survey import HostScan, SkillFile, Survey, is_broken
 from skillshelf.hosts.verdict import ignores_safeguard
 
 __all__ = [
@@ -161,22 +162,22 @@ def link_name(skill_file: SkillFile) -> str:
     return declared if plain and not declared.startswith(".") else skill_file.folder
 
 
-def placement_for(skill_file: SkillFile, state: HostState, survey: Survey) -> Placement | str:
+def placement_for(skill_file: SkillFile, host: HostScan, survey: Survey) -> Placement | str:
     """Return the best place for a link or copy that a host reads, or the reason why there is none.
 
     Preferred are the folder beside the skill, then one that no host reads that would ignore the author's safeguard,
     then the one that most hosts read. The reason is empty if the host has no suitable root at all.
     """
-    roots = _roots_beside(skill_file, state, survey.environment)
+    roots = _roots_beside(skill_file, host, survey.environment)
     inside = [root for root in roots if not _leads_out(root, survey.environment)]
-    ignoring = Counter(label for host in _hosts_ignoring_safeguard(skill_file) for label in _labels(host))
+    ignoring = Counter(label for one in _hosts_ignoring_safeguard(skill_file) for label in _labels(one))
     readers = Counter(
-        label for host in HOSTS.values() for rule in host.roots for label in dict.fromkeys(rule.paths)
+        label for one in HOSTS.values() for rule in one.roots for label in dict.fromkeys(rule.paths)
     )  # A link goes where it serves the most hosts.
     for root in sorted(
-        inside, key=lambda root: (base_of(root) != skill_file.base, ignoring[root.label], -readers[root.label])
+        inside, key=lambda root: (root.base != skill_file.base, ignoring[root.label], -readers[root.label])
     ):
-        placement = Placement(root.path, link_name(skill_file), _how(skill_file, root, state), root.label)
+        placement = Placement(root.path, link_name(skill_file), _how(skill_file, root, host.profile), root.label)
         if _is_free(placement, skill_file):
             return placement
     if inside:
@@ -188,13 +189,13 @@ def placement_for(skill_file: SkillFile, state: HostState, survey: Survey) -> Pl
     return ""
 
 
-def _roots_beside(skill_file: SkillFile, state: HostState, environment: Environment) -> list[Root]:
+def _roots_beside(skill_file: SkillFile, host: HostScan, environment: Environment) -> list[Root]:
     """Return the usable roots of the skill's kind: beside the skill, in the working directory or at home."""
     bases = (skill_file.base, environment.home if skill_file.kind == "user" else environment.cwd)
     return [
         root
-        for root in state.roots
-        if root.kind == skill_file.kind and base_of(root) in bases and not root.switched_off and not is_broken(root)
+        for root in host.roots
+        if root.kind == skill_file.kind and root.base in bases and not root.switched_off and not is_broken(root)
     ]
 
 
@@ -217,9 +218,9 @@ def project_of(environment: Environment) -> str:
     return find_repository(here, find_profile(DEFAULT_PROFILE).markers) or here
 
 
-def _how(skill_file: SkillFile, root: Root, state: HostState) -> Literal["link", "copy"]:
+def _how(skill_file: SkillFile, root: Root, profile: Profile) -> Literal["link", "copy"]:
     """Return "copy" if the host may not follow a link, or if a link to the folder would end at another link."""
-    needs_copy = root.links == "never" or "links" in state.profile.unknown or _is_linked_file(skill_file)
+    needs_copy = root.links == "never" or "links" in profile.unknown or _is_linked_file(skill_file)
     return "copy" if needs_copy else "link"
 
 
@@ -279,7 +280,8 @@ CopyState = Literal["current", "stale", "modified"]
 def copies_of(skill_file: SkillFile, survey: Survey) -> list[SkillFile]:
     """Return the copies that `link` made of a skill."""
     name = link_name(skill_file)
-    others = [one for one in survey.skill_files if one is not skill_file and name in (one.folder, link_name(one))]
+    alike = survey.names.named(name)
+    others = [one for one in alike if one is not skill_file and name in (one.folder, link_name(one))]
     return [other for other in others if source_of(other, survey) is skill_file]
 
 
@@ -292,7 +294,8 @@ def source_of(skill_file: SkillFile, survey: Survey) -> SkillFile | None:
     if found is not None and found is not skill_file:
         return found
     # The skill may have been moved, and early manifests do not name the source.
-    alike = [one for one in survey.skill_files if link_name(one) == skill_file.folder and not one.problem]
+    named = survey.names.named(skill_file.folder)
+    alike = [one for one in named if link_name(one) == skill_file.folder and not one.problem]
     others = [one for one in alike if not is_own_copy(one) and (source is None or one.text == skill_file.text)]
     return others[0] if len(others) == 1 else None
 

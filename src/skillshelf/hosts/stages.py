@@ -7,7 +7,7 @@ from functools import cache
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import body_problem
 from skillshelf.catalog.host_settings import setting_effect
-from skillshelf.catalog.rules import check, description_of, placed
+from skillshelf.catalog.rules import description_of, placed
 from skillshelf.catalog.search_roots import is_on
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile, RootRule
@@ -15,7 +15,7 @@ from skillshelf.core import files
 from skillshelf.core.limits import SKILL_FILE_BYTES
 from skillshelf.core.text import fold
 from skillshelf.core.values import CatalogSkill, Diagnostic, Finding, Root, VerdictName
-from skillshelf.hosts.survey import HostState, SkillFile, Survey, base_of
+from skillshelf.hosts.survey import HostState, SkillFile, Survey
 from skillshelf.hosts.verdict import (
     SAFEGUARD,
     VERDICTS,
@@ -100,7 +100,7 @@ def _listed(case: FileOnHost) -> StageVerdict | None:
         return StageVerdict("hidden-from-model", f"{why}; users can still invoke it", at, rule)
     if effect is not None:
         return StageVerdict(effect.verdict, effect.detail, at)
-    if skill.path in case.state.dropped:
+    if skill.path in case.state.size().dropped:
         budget = case.profile.budget_chars
         limit = f" at {budget:,} characters" if budget else ""
         return StageVerdict("over-budget", f"its list is full{limit} before this skill", at)
@@ -135,10 +135,10 @@ def _untested(case: FileOnHost, skill: CatalogSkill) -> StageVerdict | None:
     for oddity, field in _oddities(case, skill):
         if field in profile.unknown:
             return StageVerdict("unknown", f"not tested: {oddity}")
-    document = document_of(case.skill_file, profile, case.survey)
-    for finding in check(document, case.skill_file.folder, profile):
+    skill_file = case.skill_file
+    for finding in case.survey.scan.facts.findings(skill_file.candidate(), skill_file.folder, profile):
         if finding.rule in profile.unknown:
-            return StageVerdict("unknown", f"not tested: {finding.message}", rule=placed(finding, document).rule)
+            return StageVerdict("unknown", f"not tested: {finding.message}", rule=finding.rule)
     return None
 
 
@@ -172,7 +172,7 @@ def _oddities(case: FileOnHost, skill: CatalogSkill) -> Iterator[tuple[str, str]
 
 def _is_linked_root(root: Root) -> bool:
     """Return true if a root, or a folder of its label, is a link; links above its base do not count."""
-    return root.real_path != f"{files.real_path(base_of(root))}/{root.label}"
+    return root.real_path != f"{files.real_path(root.base)}/{root.label}"
 
 
 def _body(case: FileOnHost) -> StageVerdict | None:
@@ -218,13 +218,13 @@ def _remarks(case: FileOnHost, skill: CatalogSkill) -> Iterator[StageVerdict]:
 
 def _lost_to_budget(case: FileOnHost, skill: CatalogSkill) -> str:
     """Describe what the budget of the host's list does to the description, or return an empty string."""
-    state, profile = case.state, case.profile
-    if not state.cut:
+    profile, size = case.profile, case.state.size()
+    if not size.cut:
         return ""
     full = f"its list is full at {profile.budget_chars:,} characters"
     if profile.overflow == "drop-least-used":
-        return f"{full}: {len(state.cut)} of {state.text.entries} descriptions are dropped, the least used first"
-    if skill.path not in state.cut:
+        return f"{full}: {len(size.cut)} of {size.entries} descriptions are dropped, the least used first"
+    if skill.path not in size.cut:
         return ""
     return f"{full}: the description is {'shortened' if profile.overflow == 'shorten' else 'dropped'}"
 
@@ -472,5 +472,6 @@ STAGES: tuple[Callable[[FileOnHost], StageVerdict | None], ...] = (
 def refusals(skill_file: SkillFile, profile: Profile, survey: Survey, *, folder: str) -> list[Finding]:
     """Return why a host would leave the file out if it were in a folder of that name in one of its roots."""
     document = document_of(skill_file, profile, survey)
-    found = [placed(finding, document) for finding in check(document, folder, profile)]
+    findings = survey.scan.facts.findings(skill_file.candidate(), folder, profile)
+    found = [placed(finding, document) for finding in findings]
     return [finding for finding in found if profile.rules[finding.rule] == "reject" or finding.rule in profile.unknown]

@@ -1,21 +1,26 @@
-"""Scan the disk once and build the catalog of every host from that scan.
+"""Scan the disk once for all hosts, and build of their catalogs what a question needs.
 
-The first bytes of every SKILL.md are kept and parsed once for all hosts that parse alike; each host then goes through
-the same stages as a listing, with its own profile.
+Every SKILL.md is read and parsed once for all hosts that parse alike; each host then goes through the same stages as a
+listing, with its own profile: for one skill and the files that may have its name, or for all.
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
+from hashlib import blake2b
 from shlex import quote
-from typing import Literal, NamedTuple, TextIO
+from typing import Any, Literal, TextIO
 
 from skillshelf.catalog.build import build
-from skillshelf.catalog.build_context import Documents
-from skillshelf.catalog.discovery import SKILL_FILE, Found, Repeat, discover
-from skillshelf.catalog.document import DEFAULT_OPTIONS, ParsedFrontmatter, parse
+from skillshelf.catalog.discovery import SKILL_FILE, Found, Repeat
+from skillshelf.catalog.document import ParsedFrontmatter, parse, parse_options
+from skillshelf.catalog.facts import Facts
 from skillshelf.catalog.host_settings import SettingEffect, setting_effect
-from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_model
+from skillshelf.catalog.prompt import TextSizes, catalog_size, visible_to_model
+from skillshelf.catalog.rules import name_of
 from skillshelf.catalog.search_roots import Roots, resolve_roots
+from skillshelf.catalog.shared_scan import Only, ProfileWalk, SharedScan, read_head_at
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings
@@ -23,40 +28,58 @@ from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, watched
 from skillshelf.core.environment import Environment
 from skillshelf.core.limits import SKILL_FILE_BYTES, SURVEY_DIRECTORIES
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Finding, Root, Shadowed
+from skillshelf.hosts.packed_survey import (
+    PackedSurvey,
+    SurveyContents,
+    add_to_packed,
+    open_survey,
+    pack_survey,
+    survey_key,
+)
 
 __all__ = [
+    "HostScan",
     "HostState",
+    "ListSize",
+    "NameIndex",
     "SkillFile",
     "Survey",
-    "base_of",
     "is_broken",
+    "is_decided_by_name",
+    "order_key",
+    "size_of",
     "skill_file_at",
     "state_of",
     "survey_one",
     "take_survey",
 ]
 
-Heads = dict[str, files.Head]
-Only = Mapping[str, Collection[str]]
-
 
 class SkillFile(NamedTuple):
     """A file that is a skill or was meant as one: its real path, all paths that lead to it, and its first bytes.
 
-    `declared` is the name in its frontmatter, `base` the folder that its root belongs to: the home folder for a `user`
-    skill, else one of the project. `problem` says why it could not be read, `broken` is a broken link to it.
+    `data` are its first bytes and `digest` stands for them; `declared` is the name in its frontmatter, `base` the
+    folder that its root belongs to: the home folder for a `user` skill, else one of the project. `problem` says why it
+    could not be read, `broken` is a broken link to it.
     """
 
     real_path: str
     paths: tuple[str, ...]
-    head: bytes
+    data: bytes | None
     size: int
     kind: Literal["project", "user"] = "project"
     base: str = ""
     declared: str = ""
     problem: str = ""
     broken: str = ""
+    digest: bytes = b""
+
+    @property
+    def head(self) -> bytes:
+        """The first bytes; those of a file in a packed survey are read when they are asked for."""
+        return self.data if self.data is not None else read_head_at(self.real_path).data or b""
 
     @property
     def path(self) -> str:
@@ -75,19 +98,51 @@ class SkillFile(NamedTuple):
 
     @property
     def text(self) -> tuple[bytes, int]:
-        """The first bytes and the size: files with the same value are taken to have the same text."""
-        return self.head, self.size
+        """A digest of the first bytes, and the size: files with the same value are taken to have the same text."""
+        return self.digest or blake2b(self.head, digest_size=16).digest(), self.size
+
+    def candidate(self) -> Candidate:
+        """Return the file as discovery finds it, for what does not depend on its root."""
+        folder = os.path.dirname(self.real_path)
+        return Candidate(0, self.path, self.real_path, folder, self.head, (0, 0, self.size, 0, 0))
 
     def parsed(self) -> ParsedFrontmatter:
         """Parse the frontmatter without the peculiarities of any host."""
         return parse(self.head, whole=len(self.head) >= self.size)
 
 
+class ListSize(NamedTuple):
+    """How a host's list of skills fits its budget: its size, and the paths of skills it cuts short or leaves out."""
+
+    chars: int = 0
+    tokens: int = 0
+    entries: int = 0
+    cut: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()
+
+
+class HostScan(NamedTuple):
+    """The folders of one host and what it finds there, before anything is accepted or refused.
+
+    `entered` are the roots it reads, `below` is the prefix of every path in a root.
+    """
+
+    profile: Profile
+    roots: tuple[Root, ...]
+    entered: Roots
+    walk: ProfileWalk
+
+    @property
+    def below(self) -> tuple[str, ...]:
+        """The prefix of every path in a root."""
+        return tuple(f"{root.path}/" for root in self.roots)
+
+
 class HostState(NamedTuple):
     """The catalog of one host, indexed for questions about single paths.
 
-    `entered` are the roots it reads, `found` everything discovered there, `below` the prefix of every path in a root,
-    `switched` the effect of its settings on a skill by path.
+    The catalog holds all skills of the host, or only those that matter to one skill; `size` is always about all.
+    `switched` is the effect of the host's settings on a skill by path.
     """
 
     profile: Profile
@@ -100,25 +155,125 @@ class HostState(NamedTuple):
     shadowed: Mapping[str, Shadowed]
     losers: Mapping[str, Sequence[str]]
     filtered: Mapping[str, Filtered]
-    text: CatalogText
-    cut: frozenset[str]
-    dropped: frozenset[str]
     below: tuple[str, ...]
     entered: Roots
-    found: Sequence[Found]
     switched: Mapping[str, SettingEffect]
+    size: Callable[[], ListSize]
+
+    @property
+    def listed(self) -> list[CatalogSkill]:
+        """The skills that the host's settings leave in its list."""
+        hidden = ("disabled-by-config", "hidden-from-model")
+        switched = self.switched
+        return [
+            one for one in self.catalog.skills if one.path not in switched or switched[one.path].verdict not in hidden
+        ]
 
 
 class Survey(NamedTuple):
-    """The result of one scan: every skill file by each of its paths, and the state of every requested host."""
+    """The result of one scan: every skill file by each of its paths, and what every requested host finds.
+
+    The state of a host is built when it is asked for: `state_about` builds what matters to one file, `state` all of
+    it. `built` keeps both, `learned` what follows from all of them and was not in `packed`; `key` is that of the survey
+    in a cache.
+    """
 
     environment: Environment
     skill_files: tuple[SkillFile, ...]
     by_path: Mapping[str, SkillFile]
-    states: Mapping[str, HostState]
-    documents: Documents
+    hosts: Mapping[str, HostScan]
+    scan: SharedScan
+    names: "NameIndex"
     bodies: dict[str, Finding | None]
     unseen: tuple[Diagnostic, ...]
+    built: dict[str | tuple[str, frozenset[str]], HostState]
+    sizes: dict[str, ListSize]
+    learned: dict[str, Any]
+    packed: PackedSurvey | None = None
+    key: str = ""
+
+    @property
+    def states(self) -> dict[str, HostState]:
+        """The whole state of every requested host."""
+        return {host: self.state(host) for host in self.hosts}
+
+    def state(self, host: str) -> HostState:
+        """Return the whole state of a host."""
+        if host not in self.built:
+            scan = self.hosts[host]
+            self.built[host] = state_of(scan, scan.walk.found(), self.scan.facts)
+        return self.built[host]
+
+    def list_size(self, host: str) -> ListSize:
+        """Return how the whole list of a host fits its budget."""
+        if host not in self.sizes:
+            known = self.recall(f"size of {host}")
+            if type(known) is tuple and len(known) == 5:
+                chars, tokens, entries, cut, dropped = known
+                size = ListSize(chars, tokens, entries, frozenset(cut), frozenset(dropped))
+            else:
+                size = self.state(host).size()
+                self.learned[f"size of {host}"] = (*size[:3], tuple(size.cut), tuple(size.dropped))
+            self.sizes[host] = size
+        return self.sizes[host]
+
+    def visible_list(self, host: str) -> list[CatalogSkill]:
+        """Return the whole list that the model of a host sees, each skill with what its line in the list needs."""
+        rows = self.recall(f"list of {host}")
+        if type(rows) is not list:
+            listed = visible_to_model(self.state(host).listed)
+            rows = [(one.name, one.description, one.path, one.scope, one.root) for one in listed]
+            self.learned[f"list of {host}"] = rows
+        rest: dict[str, Any] = {"mtime_ns": 0, "size": 0, "enabled": True, "trusted": True, "hidden": None}
+        return [
+            CatalogSkill(name, description, path, "", "", scope, "", root, **rest, frontmatter={})
+            for name, description, path, scope, root in rows
+        ]
+
+    def recall(self, what: str) -> Any:
+        """Return what this survey or an earlier one of the same disk learned; None if nothing did."""
+        return self.learned[what] if what in self.learned else self.packed.recall(what) if self.packed else None
+
+    def keep(self, folder: str) -> None:
+        """Write to a folder what a later survey of the same disk need not find out again."""
+        if self.packed is not None:
+            if self.learned:
+                add_to_packed(self.packed, self.learned)
+        elif self.key:
+            rows = [tuple(self._packable(one)) for one in self.skill_files]
+            walks = {host: scan.walk for host, scan in self.hosts.items()}
+            contents = SurveyContents(rows, self.names.positions, walks, self.unseen)
+            pack_survey(folder, self.key, self.scan, contents, self.learned)
+
+    def _packable(self, skill_file: SkillFile) -> SkillFile:
+        """Return a file without the bytes that can be read again; near misses were read in another way."""
+        if skill_file.real_path not in self.scan.heads:
+            return skill_file
+        return skill_file._replace(data=None, digest=skill_file.text[0])
+
+    def state_about(self, host: str, skill_file: SkillFile) -> HostState:
+        """Return the state of a host as far as it matters to one file: with the files that may have its name."""
+        if host in self.built:
+            return self.built[host]
+        return self.state_among(host, self.names.rivals(self.names.of(skill_file)))
+
+    def state_among(self, host: str, real_paths: frozenset[str]) -> HostState:
+        """Return the state of a host with some files only, and with the size of its whole list."""
+        scan = self.hosts[host]
+        if not is_decided_by_name(scan):
+            return self.state(host)
+        key = (host, real_paths)
+        if key not in self.built:
+            found = scan.walk.found(real_paths, self.names.files)
+            size = (lambda: self.list_size(host)) if scan.profile.catalog_budget else ListSize
+            self.built[key] = state_of(scan, found, self.scan.facts, size)
+        return self.built[key]
+
+    def with_host(self, scan: HostScan) -> "Survey":
+        """Return the survey of a disk on which one host finds something else."""
+        host = scan.profile.name
+        kept = {key: state for key, state in self.built.items() if host != (key if isinstance(key, str) else key[0])}
+        return self._replace(hosts={**self.hosts, host: scan}, built=kept, sizes={}, learned={}, packed=None, key="")
 
     def short(self, path: str) -> str:
         """Return a path as people read it: relative to the working directory or the home folder."""
@@ -135,11 +290,63 @@ class Survey(NamedTuple):
         return quote(path)
 
 
+def is_decided_by_name(scan: HostScan) -> bool:
+    """Return whether only files of one name can affect each other in the list of a host, apart from its budget."""
+    return scan.profile.collision_key == "exact" and not any(root.prefix for root in scan.roots)
+
+
 def take_survey(
-    environment: Environment, hosts: Sequence[str], *, path: str | None = None, progress: TextIO | None = None
+    environment: Environment,
+    hosts: Sequence[str],
+    *,
+    path: str | None = None,
+    progress: TextIO | None = None,
+    cache_folder: str | None = None,
 ) -> Survey:
-    """Scan all roots and build the catalogs of these hosts; `path` adds a file that may be outside every root."""
-    return _survey(environment, hosts, _roots_of_all(environment), None, path, progress)
+    """Scan all roots for these hosts; `path` adds a file that may be outside every root.
+
+    With a `cache_folder`, a survey that was kept there counts if nothing has changed on the disk since.
+    """
+    resolved = _roots_of_all(environment)
+    key = survey_key(environment, hosts, resolved) if cache_folder else ""
+    packed = open_survey(cache_folder, key) if cache_folder else None
+    if packed is not None and (found := _unpacked(packed, environment, hosts, resolved)) is not None:
+        named = skill_file_at(path) if path is not None else None
+        if named is None or named.real_path in found.by_path:
+            return found
+    survey = _survey(environment, hosts, resolved, None, path, progress)
+    return survey._replace(key=key if path is None else "")
+
+
+def _unpacked(
+    packed: PackedSurvey, environment: Environment, hosts: Sequence[str], resolved: Mapping[str, Roots]
+) -> Survey | None:
+    """Return the survey in a packed file; None if the file has another shape."""
+    scan = SharedScan()
+    entered = {host: _entered(resolved[host]) for host in hosts}
+    contents = packed.contents(scan, {host: roots.roots for host, roots in entered.items()})
+    if contents is None:
+        return None
+    try:
+        skill_files = tuple(map(SkillFile._make, contents.rows))
+    except TypeError:
+        return None
+    scans = {host: HostScan(HOSTS[host], resolved[host].roots, entered[host], contents.walks[host]) for host in hosts}
+    names = NameIndex(skill_files, scan.facts, contents.positions)
+    by_path = _by_path(skill_files)
+    return Survey(environment, skill_files, by_path, scans, scan, names, {}, tuple(contents.unseen), {}, {}, {}, packed)
+
+
+def _entered(roots: Roots) -> Roots:
+    """Return the roots that a host reads: one that requires trust does not read an untrusted folder.
+
+    Skills in such a folder take no name from others.
+    """
+    return roots._replace(roots=tuple(root for root in roots.roots if root.trusted))
+
+
+def _by_path(skill_files: Iterable[SkillFile]) -> dict[str, SkillFile]:
+    return {path: skill_file for skill_file in skill_files for path in (*skill_file.paths, skill_file.real_path)}
 
 
 def survey_one(environment: Environment, hosts: Sequence[str], path: str, rivals: Iterable[str] = ()) -> Survey:
@@ -175,26 +382,26 @@ def _survey(
     path: str | None,
     progress: TextIO | None,
 ) -> Survey:
-    heads: Heads = {}
-    documents: Documents = {}
-    skill_files, unseen = _census(resolved.values(), heads, only)
+    scan = SharedScan(only)
+    skill_files, unseen = _census(resolved.values(), scan)
     if path is not None and (named := skill_file_at(path)) is not None and named.real_path not in skill_files:
         skill_files[named.real_path] = named._replace(kind=_kind_at(named.path, environment))
-    # Most hosts parse most files without peculiarities.
     for real_path, skill_file in skill_files.items():
-        document = skill_file.parsed()
-        documents[real_path, DEFAULT_OPTIONS] = document
-        if isinstance(name := document.fields.get("name"), str):
+        if isinstance(name := scan.facts.plain(skill_file.candidate()).fields.get("name"), str):
             skill_files[real_path] = skill_file._replace(declared=name)
-    states = {}
+    scans = {}
     for name in watched(hosts, "Checking hosts", progress, len(hosts)):
-        # A host that requires trust does not read an untrusted folder: skills in it take no name from others.
-        entered = resolved[name]._replace(roots=tuple(root for root in resolved[name].roots if root.trusted))
-        found = list(discover(entered.roots, HOSTS[name], repository=entered.repository, heads=heads, only=only))
-        states[name] = state_of(HOSTS[name], resolved[name].roots, entered, found, documents)
-    ordered = sorted(skill_files.values(), key=lambda skill_file: (skill_file.folder, skill_file.path))
-    by_path = {path: skill_file for skill_file in ordered for path in (*skill_file.paths, skill_file.real_path)}
-    return Survey(environment, tuple(ordered), by_path, states, documents, {}, tuple(unseen))
+        entered = _entered(resolved[name])
+        walk = scan.walk(entered.roots, HOSTS[name], repository=entered.repository)
+        scans[name] = HostScan(HOSTS[name], resolved[name].roots, entered, walk)
+    ordered = sorted(skill_files.values(), key=order_key)
+    names = NameIndex(ordered, scan.facts)
+    return Survey(environment, tuple(ordered), _by_path(ordered), scans, scan, names, {}, tuple(unseen), {}, {}, {})
+
+
+def order_key(skill_file: SkillFile) -> tuple[str, str]:
+    """Return the key that sorts the files of a survey: by folder name, then by path."""
+    return skill_file.folder, skill_file.path
 
 
 def _kind_at(path: str, environment: Environment) -> Literal["project", "user"]:
@@ -207,10 +414,11 @@ def _kind_at(path: str, environment: Environment) -> Literal["project", "user"]:
 
 
 def state_of(
-    profile: Profile, roots: tuple[Root, ...], entered: Roots, found: Sequence[Found], documents: Documents
+    scan: HostScan, found: Sequence[Found], facts: Facts, size: Callable[[], ListSize] | None = None
 ) -> HostState:
-    """Build the state of a host from what was discovered in the roots that it enters."""
-    catalog = build(found, entered, profile, Settings(), documents=documents)
+    """Build the state of a host from what it found; `size` is that of its list if not all of it was found."""
+    profile, entered = scan.profile, scan.entered
+    catalog = build(found, entered, profile, Settings(), facts=facts, look_alikes="ignore")
     by_name: dict[str, list[CatalogSkill]] = {}
     for skill in catalog.skills:
         by_name.setdefault(skill.name, []).append(skill)
@@ -218,14 +426,9 @@ def state_of(
     for loser in catalog.shadowed:
         if not loser.same_file:
             losers.setdefault(loser.by, []).append(loser.path)
-    switched = _switched(catalog, entered)
-    hidden = ("disabled-by-config", "hidden-from-model")
-    left = [one for one in catalog.skills if one.path not in switched or switched[one.path].verdict not in hidden]
-    text = catalog_text(left, profile, Settings())
-    shown = visible_to_model(left)
-    return HostState(
+    state = HostState(
         profile,
-        roots,
+        scan.roots,
         catalog,
         {skill.real_path: skill for skill in catalog.skills},
         by_name,
@@ -234,14 +437,24 @@ def state_of(
         {loser.path: loser for loser in catalog.shadowed if not loser.same_file},
         losers,
         {left_out.path: left_out for left_out in catalog.filtered},
-        text,
-        frozenset(text.cut),
-        frozenset(skill.path for skill in shown[len(shown) - text.omitted :]),
-        tuple(f"{root.path}/" for root in roots),
+        scan.below,
         entered,
-        found,
-        switched,
+        _switched(catalog, entered),
+        size or _whole_list,
     )
+    return state if size else state._replace(size=cache(lambda: size_of(state.listed, profile, facts.sizes)))
+
+
+def _whole_list() -> ListSize:
+    raise AssertionError("the size of a list is set once its skills are known")
+
+
+def size_of(skills: Sequence[CatalogSkill], profile: Profile, texts: TextSizes) -> ListSize:
+    """Return how a list of these skills fits the budget of a host; `texts` keeps what was measured for others."""
+    size = catalog_size(skills, profile, Settings(), texts)
+    shown = visible_to_model(skills)
+    dropped = frozenset(skill.path for skill in shown[len(shown) - size.omitted :])
+    return ListSize(size.chars, size.tokens, size.entries, frozenset(size.cut), dropped)
 
 
 def _switched(catalog: Catalog, entered: Roots) -> dict[str, SettingEffect]:
@@ -275,9 +488,7 @@ _EVERYTHING = Profile(
 """A walk that skips nothing, because some host may read it."""
 
 
-def _census(
-    resolved: Iterable[Roots], heads: Heads, only: Only | None
-) -> tuple[dict[str, SkillFile], list[Diagnostic]]:
+def _census(resolved: Iterable[Roots], scan: SharedScan) -> tuple[dict[str, SkillFile], list[Diagnostic]]:
     """Find every SKILL.md and near miss below any root of any host, by real path, and what could not be read."""
     roots: dict[str, Root] = {}
     for host_roots in resolved:
@@ -288,11 +499,11 @@ def _census(
     folders: set[str] = set()
     unseen: list[Diagnostic] = []
     ordered = list(roots.values())
-    for item in discover(ordered, _EVERYTHING, repository="/", heads=heads, only=only):
+    for item in scan.walk(ordered, _EVERYTHING, repository="/").found():
         if isinstance(item, Candidate):
             root = ordered[item.root]
             kind: Literal["project", "user"] = "user" if root.kind == "user" else "project"
-            skill_file = SkillFile(item.real_path, (item.path,), item.head, item.size, kind, base_of(root))
+            skill_file = SkillFile(item.real_path, (item.path,), item.head, item.size, kind, root.base)
             found[item.real_path] = skill_file
             folders.add(os.path.dirname(item.path))
         elif isinstance(item, Repeat):
@@ -300,17 +511,15 @@ def _census(
             found[item.real_path] = known._replace(paths=(*known.paths, item.path))
         elif isinstance(item, Diagnostic):
             if _is_meant(item, folders) and (seen := skill_file_at(item.path)) is not None:
+                if not seen.broken:
+                    # Where a broken link leads was recorded when it was resolved.
+                    scan.record.saw(seen.real_path, files.stamp_at(seen.real_path))
                 known = found.setdefault(seen.real_path, seen)
                 if seen.broken and known is not seen:
                     found[seen.real_path] = known._replace(paths=(*known.paths, *seen.paths))
             elif item.rule in ("walk-limit", "unreadable", "root-unreadable"):
                 unseen.append(item._replace(path=item.path.removesuffix(f"/{SKILL_FILE}")))
     return found, list(dict.fromkeys(unseen))
-
-
-def base_of(root: Root) -> str:
-    """Return the folder that a root belongs to: its path without the label."""
-    return root.path.removesuffix(f"/{root.label}")
 
 
 def is_broken(root: Root) -> bool:
@@ -356,3 +565,82 @@ def skill_file_at(path: str) -> SkillFile | None:
     except OSError as error:
         data, problem = None, (error.strerror or str(error)).lower()
     return SkillFile(real, (path,), data or b"", len(data or b""), problem=problem)
+
+
+# Names --------------------------------------------------------------------------------------------
+
+
+class NameIndex:
+    """The files by every name that some host may give them.
+
+    Which name a host gives to a file depends on how it parses the file; the index has all of them, so that the files
+    that can have one name in common are found without the catalogs of all hosts.
+    """
+
+    def __init__(
+        self,
+        skill_files: Sequence[SkillFile],
+        facts: Facts,
+        positions: dict[str, list[int]] | None = None,
+    ) -> None:
+        self._facts = facts
+        self._skill_files = skill_files
+        self._readings = _name_readings()
+        self.positions = self._all_positions() if positions is None else positions
+        self.files = {skill_file.real_path: skill_file for skill_file in skill_files}
+
+    def _all_positions(self) -> dict[str, list[int]]:
+        positions: dict[str, list[int]] = {}
+        for position, skill_file in enumerate(self._skill_files):
+            for name in self._possible(skill_file):
+                positions.setdefault(name, []).append(position)
+        return positions
+
+    def of(self, skill_file: SkillFile) -> frozenset[str]:
+        """Return every name that some host may give to a file, in any of its places."""
+        known = self.files.get(skill_file.real_path)
+        return self._possible(skill_file) | (self._possible(known) if known else frozenset())
+
+    def named(self, name: str) -> list[SkillFile]:
+        """Return the files that some host may give this name, in the order of the survey."""
+        return [self._skill_files[position] for position in self.positions.get(name, ())]
+
+    def rivals(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the real paths of all files that may have one of these names."""
+        return frozenset(skill_file.real_path for name in names for skill_file in self.named(name))
+
+    def _possible(self, skill_file: SkillFile) -> frozenset[str]:
+        folders = {os.path.basename(os.path.dirname(path)) for path in (*skill_file.paths, skill_file.path)}
+        candidate = skill_file.candidate()
+        plain = self._facts.plain(candidate)
+        declared = plain.fields.get("name")
+        if isinstance(declared, str) and _is_same_in_all_readings(declared, plain.text, skill_file.head):
+            return frozenset((*folders, declared))
+        read = [(self._facts.document(candidate, profile).fields, profile) for profile in self._readings]
+        names = {name_of(fields, folder, profile) for fields, profile in read for folder in folders}
+        return frozenset((*folders, *names, skill_file.declared))
+
+
+def _name_readings() -> list[Profile]:
+    """Return one host for each way of parsing a file and taking its name."""
+    readings = {}
+    for profile in HOSTS.values():
+        if profile.name_source == "frontmatter":
+            readings[parse_options(profile), profile.name_form, profile.odd_name] = profile
+    return list(readings.values())
+
+
+_NAME_LINE = re.compile(r"^[^\S\n]*name[^\S\n]*:(.*)$", re.MULTILINE)
+_SIMPLE_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def _is_same_in_all_readings(name: str, text: str, head: bytes) -> bool:
+    """Return whether every way of parsing finds this name, or none, in a frontmatter.
+
+    The fences must be the same for all, and so must the value of the last line that begins with `name`, which is what
+    readers of single lines take. No host changes a name of these characters.
+    """
+    if not head.startswith(b"---\n") or "---" in text or not _SIMPLE_NAME.fullmatch(name):
+        return False
+    lines = _NAME_LINE.findall(text)
+    return bool(lines) and lines[-1].strip() in (name, f'"{name}"', f"'{name}'")

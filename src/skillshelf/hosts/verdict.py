@@ -1,14 +1,13 @@
 """Verdict types: the closed list of verdicts, and the case of one file and one host that leads to one."""
 
-import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from skillshelf.catalog.document import ParsedFrontmatter, parse_options
-from skillshelf.catalog.parse import read_document
+from skillshelf.catalog.document import ParsedFrontmatter
 from skillshelf.config.profile import Profile
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import is_true
-from skillshelf.core.values import Candidate, Root, VerdictName
+from skillshelf.core.values import Root, VerdictName
 from skillshelf.hosts.survey import HostState, SkillFile, Survey
 
 __all__ = [
@@ -111,13 +110,7 @@ def own_root(path: str, roots: Sequence[Root]) -> Root | None:
 
 def document_of(skill_file: SkillFile, profile: Profile, survey: Survey) -> ParsedFrontmatter:
     """Parse a file as this profile does; the survey keeps the result."""
-    known: ParsedFrontmatter | None = survey.documents.get((skill_file.real_path, parse_options(profile)))
-    if known is not None:
-        return known
-    folder = os.path.dirname(skill_file.real_path)
-    stamp = (0, 0, skill_file.size, 0, 0)
-    candidate = Candidate(0, skill_file.path, skill_file.real_path, folder, skill_file.head, stamp)
-    return read_document(candidate, profile, survey.documents)
+    return survey.scan.facts.document(skill_file.candidate(), profile)
 
 
 SAFEGUARD = "disable-model-invocation"

@@ -1,27 +1,40 @@
 """Predict the verdicts of hosts after a link, a copy or trust, without writing anything."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
-from skillshelf.catalog.discovery import SKILL_FILE, Found, Repeat, discover
+from skillshelf.catalog.build import order_key
+from skillshelf.catalog.discovery import SKILL_FILE, Found, Repeat
+from skillshelf.catalog.facts import Facts
+from skillshelf.catalog.shared_scan import SharedScan
 from skillshelf.config.profile import Profile
 from skillshelf.core import files
 from skillshelf.core.limits import SKILL_FILE_BYTES
-from skillshelf.core.values import Candidate, Diagnostic, Root
+from skillshelf.core.values import Candidate, CatalogSkill, Diagnostic, Root
 from skillshelf.hosts.placement import Placement
 from skillshelf.hosts.stages import Verdict, judge
-from skillshelf.hosts.survey import HostState, SkillFile, Survey, state_of
+from skillshelf.hosts.survey import (
+    HostScan,
+    HostState,
+    ListSize,
+    SkillFile,
+    Survey,
+    is_decided_by_name,
+    size_of,
+    state_of,
+)
 
 __all__ = ["after_link", "after_trust"]
 
 
-def after_trust(state: HostState, survey: Survey) -> HostState:
-    """Return the state of a host that trusts the folder."""
-    roots = tuple(root._replace(trusted=True) for root in state.roots)
-    entered = state.entered._replace(roots=roots)
-    found = list(discover(roots, state.profile, repository=entered.repository))
-    return state_of(state.profile, roots, entered, found, survey.documents)
+def after_trust(host: str, survey: Survey) -> Survey:
+    """Return the survey as it is once a host trusts the folder."""
+    scan = survey.hosts[host]
+    roots = tuple(root._replace(trusted=True) for root in scan.roots)
+    entered = scan.entered._replace(roots=roots)
+    walk = survey.scan.walk(roots, scan.profile, repository=entered.repository)
+    return survey.with_host(HostScan(scan.profile, roots, entered, walk))
 
 
 def after_link(placement: Placement, skill_file: SkillFile, survey: Survey, hosts: Iterable[str]) -> list[Verdict]:
@@ -36,57 +49,81 @@ def after_link(placement: Placement, skill_file: SkillFile, survey: Survey, host
         except OSError:
             data = skill_file.head
         path = f"{placement.path}/{SKILL_FILE}"
-        copy = skill_file._replace(real_path=path, paths=(path,), head=data, size=len(data))
-    return [_verdict_after(placement, original, copy, survey.states[host], survey) for host in hosts]
+        copy = skill_file._replace(real_path=path, paths=(path,), data=data, digest=b"", size=len(data))
+    return [_verdict_after(placement, original, copy, host, survey) for host in hosts]
 
 
 def _verdict_after(
-    placement: Placement, original: SkillFile, copy: SkillFile | None, state: HostState, survey: Survey
+    placement: Placement, original: SkillFile, copy: SkillFile | None, host: str, survey: Survey
 ) -> Verdict:
     real_root = files.real_path(placement.root)
-    roots = [root for root in state.roots if files.real_path(root.path) == real_root]
+    roots = [root for root in survey.hosts[host].roots if files.real_path(root.path) == real_root]
     if not roots:
-        return judge(original, state, survey)
+        return judge(original, survey.state_about(host, original), survey)
     paths = tuple(f"{root.path}/{placement.name}/{SKILL_FILE}" for root in roots)
     new = copy._replace(paths=paths) if copy else original._replace(paths=(*original.paths, *paths))
-    changed = _state_with(new, original, paths, placement, state, survey)
+    # A copy has a path of its own, at which another text may be tried next.
+    trial = survey._replace(scan=SharedScan()) if copy else survey
+    changed = _state_with(new, original, paths, placement, host, survey, trial.scan.facts)
     # If the placement does not help, the reason to give is about the new path, so that path is judged first.
-    judged = (judge(file, changed, survey) for file in (new._replace(paths=paths), original if copy else new))
+    judged = (judge(file, changed, trial) for file in (new._replace(paths=paths), original if copy else new))
     return max(judged, key=lambda verdict: (False, None, True).index(verdict.visible))
 
 
 def _state_with(
-    new: SkillFile, original: SkillFile, paths: Sequence[str], placement: Placement, state: HostState, survey: Survey
+    new: SkillFile,
+    original: SkillFile,
+    paths: Sequence[str],
+    placement: Placement,
+    host: str,
+    survey: Survey,
+    facts: Facts,
 ) -> HostState:
-    """Return the state of a host that also found the new file at these paths."""
+    """Return the state of a host that also found the new file at these paths, as far as it matters to that file."""
+    scan = survey.hosts[host]
     replaced = (f"{placement.path}/", *(os.path.dirname(path) + "/" for path in paths))
-    roots = tuple(_created(root, placement) for root in state.roots)
-    entered = state.entered._replace(roots=tuple(_created(root, placement) for root in state.entered.roots))
-    rivals = _rivals(new, placement, state, survey)
-    found: list[Found] = [item for item in rivals if not f"{item.path}/".startswith(replaced)]
+    among = _affected(new, original, placement, replaced, survey) if is_decided_by_name(scan) else None
+    found = [item for item in scan.walk.found(among, survey.names.files) if not f"{item.path}/".startswith(replaced)]
+    roots = tuple(_created(root, placement) for root in scan.roots)
+    entered = scan.entered._replace(roots=tuple(_created(root, placement) for root in scan.entered.roots))
     for index, root in enumerate(entered.roots):
         path = f"{root.path}/{placement.name}/{SKILL_FILE}"
-        if path in paths and (item := _discovered(index, root, path, new, placement, state.profile)) is not None:
-            found.insert(_position(item, index, found, state.profile), item)
-    return state_of(state.profile, roots, entered, _deduplicated(found, (new, original)), survey.documents)
+        if path in paths and (item := _discovered(index, root, path, new, placement, scan.profile)) is not None:
+            found.insert(_position(item, index, found, scan.profile), item)
+    found = _deduplicated(found, (new, original))
+    changed = scan._replace(roots=roots, entered=entered)
+    if among is None:
+        return state_of(changed, found, facts)
+    if not scan.profile.catalog_budget:
+        return state_of(changed, found, facts, ListSize)
+    before = survey.state_among(host, among)
+
+    @cache
+    def size() -> ListSize:
+        return size_of(_with_changes(survey.visible_list(host), before, state), scan.profile, survey.scan.facts.sizes)
+
+    state = state_of(changed, found, facts, size)
+    return state
 
 
-def _rivals(new: SkillFile, placement: Placement, state: HostState, survey: Survey) -> Iterator[Found]:
-    """Yield what may affect the new file: everything if the list has a budget, else what has a similar name."""
-    if state.profile.catalog_budget:
-        yield from state.found
-        return
-    names = {_letters(name) for name in (placement.name, new.declared)}
-    for item in state.found:
-        other = survey.by_path.get(item.path)
-        if other is None or not names.isdisjoint((_letters(other.folder), _letters(other.declared))):
-            yield item
+def _affected(
+    new: SkillFile, original: SkillFile, placement: Placement, replaced: tuple[str, ...], survey: Survey
+) -> frozenset[str]:
+    """Return the real paths of all files that may have a name in common with the new file or with what it replaces."""
+    names = {placement.name, *survey.names.of(new), *survey.names.of(original)}
+    if any(files.kind_at(folder) for folder in replaced):
+        gone = {file.real_path: file for path, file in survey.by_path.items() if path.startswith(replaced)}
+        names.update(*(survey.names.of(file) for file in gone.values()))
+    return survey.names.rivals(names)
 
 
-@cache
-def _letters(name: str) -> str:
-    """Return a name without the characters that hosts change."""
-    return "".join(letter for letter in name.lower() if letter.isalnum())
+def _with_changes(listed: Iterable[CatalogSkill], before: HostState, after: HostState) -> list[CatalogSkill]:
+    """Return the list of a host after a change, of which two states show the part that it affects."""
+    old, new = ({skill.path: skill for skill in state.listed} for state in (before, after))
+    gone = {path for path, skill in old.items() if new.get(path) != skill}
+    added = [skill for path, skill in new.items() if old.get(path) != skill]
+    kept = [skill for skill in listed if skill.path not in gone]
+    return sorted([*kept, *added], key=order_key(after.profile, after.entered.roots))
 
 
 def _created(root: Root, placement: Placement) -> Root:

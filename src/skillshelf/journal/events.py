@@ -7,7 +7,9 @@ same in every event.
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
+
+from skillshelf.core.records import NamedTuple
 
 __all__ = ["EVENTS", "MEMBERS", "Event", "NotAnEvent", "parse_event", "payload_of", "plain", "type_of"]
 
@@ -173,6 +175,7 @@ class ToolEnded(NamedTuple):
     text_digest: str | None = None
     text_bytes: int | None = None
     inputs: str | None = None
+    missing: list[str] = []
 
 
 class ToolFailed(NamedTuple):
@@ -326,6 +329,7 @@ MEMBERS: Mapping[str, str] = {
     "name": "the name of the skill; of `tool_started` the tool",
     "names": "the skills that the text names",
     "omitted": "the number of skills that the budget left out of the catalog in the prompt",
+    "missing": "parts of the sandbox that a script ran without",
     "output_bytes": "if the output was cut: the sizes of the whole standard output and standard error",
     "path": "the `SKILL.md` as found; of `skill_read` the file",
     "per_request": "true if the session is one request, because the transport has no sessions",

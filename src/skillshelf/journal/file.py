@@ -13,11 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from skillshelf.core import files
 from skillshelf.core.disk_writes import is_at, lock, open_to_append, sync_folder, unlock
 from skillshelf.core.limits import JOURNAL_LINE_BYTES, JOURNAL_LOCK_SECONDS, JOURNAL_PROBLEMS, JOURNAL_SESSIONS
+from skillshelf.core.records import NamedTuple
 from skillshelf.journal.format import (
     NOTHING_BEFORE,
     RESERVED,

@@ -8,10 +8,11 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence, Set
-from hashlib import sha256
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NoReturn
 
+from skillshelf.core.digests import sha256
 from skillshelf.core.limits import JOURNAL_DEPTH, JOURNAL_LINE_BYTES, JOURNAL_MEMBER_BYTES, JOURNAL_PROBLEMS
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import escape_surrogates
 
 __all__ = [

@@ -1,9 +1,10 @@
 """Compute the state of a session and usage statistics from events."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from skillshelf.core.limits import JOURNAL_NAMES, JOURNAL_SESSIONS
+from skillshelf.core.records import NamedTuple
 from skillshelf.journal.events import (
     ContextCompacted,
     Event,

@@ -8,21 +8,22 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from posixpath import join, normpath
-from typing import NamedTuple
 from urllib.parse import unquote
 
 from skillshelf.catalog.document import ParsedFrontmatter
 from skillshelf.catalog.document import body as body_of
 from skillshelf.catalog.rules import description_of
 from skillshelf.core import files
-from skillshelf.core.limits import CHECKED_MENTIONS, CHECKED_PAGES, CHECKED_SCRIPTS, RESOURCE_BYTES
-from skillshelf.core.text import plural
+from skillshelf.core.limits import CHECKED_MENTIONS, CHECKED_PAGES, CHECKED_SCRIPTS, LISTED_ENTRIES, RESOURCE_BYTES
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import encoded_path, plural, visible
 from skillshelf.core.values import Finding
 
 __all__ = [
     "FileFinding",
     "Mention",
     "SkillPage",
+    "description_findings",
     "page_of",
     "run_checks",
     "skills_named",
@@ -39,23 +40,59 @@ class Mention(NamedTuple):
 
 # Prose --------------------------------------------------------------------------------------------
 
-# Possessive (`*+`): on a line of blanks or tildes, backtracking would take exponential time.
-_FENCE = re.compile(r"[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)]) [ \t]*+)?(`{3,}+|~{3,}+)([^`\n]*+)$")
+# No part can begin with what the part before it may hold, so a long line is not tried in more than one way.
+_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]) [ \t]*)?(`{3,}|~{3,}(?!~))([^`\n]*)$")
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]{1,300})\1(?!`)")
 
 
-def _prose_lines(text: str) -> list[str]:
-    """Return the lines of a page, empty where they are in code blocks or comments; every line keeps its number."""
-    lines = []
+def _prose(text: str) -> str:
+    """Return the text of a page with empty lines instead of code blocks and comments; every line keeps its number."""
+    text = _without_comments(text)
+    parts = []
+    at = 0
     open_fences: list[str] = []
-    for line in _without_comments(text).split("\n"):
-        fence = _FENCE.match(line) if "```" in line or "~~~" in line else None
-        if fence is None:
-            lines.append("" if open_fences else line)
-            continue
-        lines.append("")
-        _toggle_fence(open_fences, fence[1], fence[2].strip())
-    return lines
+    for start, end in _spans_with(text, "```", "~~~"):
+        if fence := _FENCE.match(text, start, end):
+            parts.append("\n" * text.count("\n", at, start) if open_fences else text[at:start])
+            at = end
+            _toggle_fence(open_fences, fence[1], fence[2].strip())
+    parts.append("\n" * text.count("\n", at) if open_fences else text[at:])
+    return "".join(parts)
+
+
+def _spans_with(text: str, *words: str) -> Iterable[tuple[int, int]]:
+    """Return start and end of each line with one of some words in it; all other lines cost one search for each word."""
+    present = [word for word in words if word in text]
+    if len(present) < 2:
+        return _spans(text, _hits(text, present[0])) if present else ()
+    return sorted({span for word in present for span in _spans(text, _hits(text, word))})
+
+
+def _hits(text: str, word: str) -> Iterator[int]:
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + len(word))
+
+
+def _spans(text: str, hits: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each line with one of some offsets, which ascend."""
+    end = -1
+    for at in hits:
+        if at > end:
+            end = text.find("\n", at)
+            if end < 0:
+                end = len(text)
+            yield text.rfind("\n", 0, at) + 1, end
+
+
+def _numbered(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, str]]:
+    """Yield the number, from 1, and the text of the lines between some offsets."""
+    number, counted = 1, 0
+    for start, end in spans:
+        number += text.count("\n", counted, start)
+        counted = start
+        yield number, text[start:end]
 
 
 def _without_comments(text: str) -> str:
@@ -84,6 +121,7 @@ def _toggle_fence(open_fences: list[str], fence: str, language: str) -> None:
 # Files --------------------------------------------------------------------------------------------
 
 _LINK = re.compile(r"\]\([ \t]{0,3}<?([^()<>\s\"']{1,500})>?(?:[ \t]+[\"'(][^\n]{0,300}?[\"')])?[ \t]{0,3}\)")
+_LINK_MARK = re.compile(r"\][(:]")
 _DEFINITION = re.compile(r" {0,3}\[[^\]^\n][^\]\n]{0,200}\]:[ \t]+<?([^\s<>]{1,500})>?[ \t]*(?:[\"'(].{0,300})?$")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _DOMAIN = re.compile(r"[\w-]+(?:\.[\w-]+)+/")
@@ -93,18 +131,18 @@ _FOLDERS = ("scripts/", "references/", "assets/")
 _FILE_IN_CODE = re.compile(r"(?:\./)?((?:scripts|references|assets)/[\w./@+-]{1,300})$")
 
 
-def _links_in(lines: list[str]) -> Iterator[Mention]:
+def _links_in(text: str) -> Iterator[Mention]:
     """Yield the relative paths of links and images in a page."""
-    for number, line in enumerate(lines, 1):
+    for number, line in _numbered(text, _spans(text, (mark.start() for mark in _LINK_MARK.finditer(text)))):
         if "](" in line:
             yield from _targets(_LINK.finditer(_without_code(line)), number)
-        elif "]:" in line and (definition := _DEFINITION.match(line)):
+        elif definition := _DEFINITION.match(line):
             yield from _targets([definition], number)
 
 
 def _targets(matches: Iterable[re.Match[str]], number: int) -> Iterator[Mention]:
     for match in matches:
-        path = unquote(re.split("[#?]", match[1], maxsplit=1)[0])
+        path = unquote(re.split("[#?]", match[1], maxsplit=1)[0], errors="surrogateescape")
         if _is_relative_file(path):
             yield Mention(path, number, match.start(1) + 1)
 
@@ -115,11 +153,9 @@ def _is_relative_file(path: str) -> bool:
     return "/" in path or bool(_EXTENSION.search(path))
 
 
-def _files_named(lines: list[str]) -> Iterator[Mention]:
+def _files_named(text: str) -> Iterator[Mention]:
     """Yield the paths below `scripts/`, `references/` and `assets/` that a page names as code within a sentence."""
-    for number, line in enumerate(lines, 1):
-        if not any(folder in line for folder in _FOLDERS):
-            continue
+    for number, line in _numbered(text, _spans_with(text, *_FOLDERS)):
         for span in _CODE_SPAN.finditer(line):
             if line.startswith("](", span.end()):
                 continue  # The text of a link: its target counts.
@@ -143,17 +179,21 @@ _DOLLAR = re.compile(r"(?<![\w$`'\"=(/{])\$([a-z][a-z0-9]*(?:-[a-z0-9]+)+)(?![\w
 # "a `x` skill" is an example; "the `x` skill" should exist.
 _BEFORE = re.compile(rf"(?<!\ba )(?<!\ban )(?<!original )`({_NAME})`(?:\*\*)? skill(?![\w-])", re.IGNORECASE)
 _AFTER = re.compile(rf"\b(?:the|use|load|invoke|run|see|activate) skill `({_NAME})`", re.IGNORECASE)
+_SKILL_FORMS = (("/skill:", _COMMAND), ("skill://", _ADDRESS), ("`", _BEFORE), ("`", _AFTER))
+"""Each form that names a skill, with a text that it always has."""
+
 _PLACEHOLDERS = frozenset(
     {"name", "skill", "skill-name", "my-skill", "your-skill", "x", "foo", "bar", "example", "agent"}
 )
 
 
-def skills_named(lines: list[str]) -> Iterator[Mention]:
+def skills_named(text: str) -> Iterator[Mention]:
     """Yield the skills that a page names in a form that cannot mean anything else."""
-    for number, line in enumerate(lines, 1):
+    for number, line in _numbered(text, _spans_with(text, "kill", "$")):
         if "kill" in line:
-            for pattern in (_COMMAND, _ADDRESS, _BEFORE, _AFTER):
-                yield from _skill_names(pattern, line, number)
+            for mark, pattern in _SKILL_FORMS:
+                if mark in line:
+                    yield from _skill_names(pattern, line, number)
         if "$" in line:
             yield from _skill_names(_DOLLAR, _without_code(line), number)
 
@@ -180,30 +220,37 @@ class FileFinding(NamedTuple):
 
 
 class SkillPage(NamedTuple):
-    """A SKILL.md with its frontmatter, its body, and the folder that contains it.
+    """A SKILL.md with its frontmatter, its body, and the open folder that contains it.
 
-    `body` is the body as it is in the file; `lines` is its text, with empty lines instead of code blocks and comments.
-    Its first line is line `start` of the file.
+    `body` is the body as it is in the file; `text` is its text, with empty lines instead of code blocks and comments,
+    and `lines` its lines. Its first line is line `start` of the file.
     """
 
     document: ParsedFrontmatter
     directory: str
-    folder: str
+    folder: files.Folder
     body: bytes
-    lines: list[str]
+    text: str
     start: int
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the text."""
+        return self.text.split("\n")
 
 
 Check = Callable[[SkillPage], Iterator[FileFinding]]
 """A function that yields the findings of one rule, or of a few rules about the same thing."""
 
 
-def page_of(data: bytes, document: ParsedFrontmatter, *, directory: str, folder: str) -> SkillPage:
-    """Return the page for the bytes of a SKILL.md; `folder` is its real location."""
+def page_of(data: bytes, document: ParsedFrontmatter, *, directory: str, folder: files.Folder) -> SkillPage:
+    """Return the page for the bytes of a SKILL.md; `folder` is its real location, and stays open."""
     body = body_of(data)
-    text = body.decode("utf-8", "replace").replace("\r\n", "\n")
+    text = body.decode("utf-8", "replace")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
     start = data.count(b"\n", 0, len(data) - len(body)) + 1
-    return SkillPage(document, directory, folder, body, _prose_lines(text), start)
+    return SkillPage(document, directory, folder, body, _prose(text), start)
 
 
 def run_checks(page: SkillPage) -> Iterator[FileFinding]:
@@ -220,25 +267,35 @@ def _finding(rule: str, message: str, line: int | None = None, column: int | Non
 
 # Writing systems without blanks between words: a character counts as half a word.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_WHEN = re.compile(
-    r"\b(?:use|uses|used|using|when|whenever|if|for|while|before|after|during|upon|triggers?|triggered|invoke[ds]?|"
-    r"asks?|asked|needs?|wants?|requests?|mentions?|helps?|"
-    r"cuando|usar|úsal[oa]|para|quando|lorsque|quand|pour|wenn|für|bei|когда|для|если)\b",
-    re.IGNORECASE,
+_WORD = re.compile(r"\w+")
+_WHEN_WORDS = (
+    *("use", "uses", "used", "using", "when", "whenever", "if", "for", "while", "before", "after", "during", "upon"),
+    *("trigger", "triggers", "triggered", "invoke", "invoked", "invokes", "ask", "asks", "asked", "need", "needs"),
+    *("want", "wants", "request", "requests", "mention", "mentions", "help", "helps"),
+    *("cuando", "usar", "úsalo", "úsala", "para", "quando", "lorsque", "quand", "pour", "wenn", "für", "bei"),
+    *("когда", "для", "если"),
 )
+_WHEN_SET = frozenset(_WHEN_WORDS)
+_WHEN = re.compile(rf"\b(?:{'|'.join(_WHEN_WORDS)})\b", re.IGNORECASE)
 
 
 def _description(page: SkillPage) -> Iterator[FileFinding]:
-    text = description_of(page.document.fields)
+    return description_findings(page.document, page.directory)
+
+
+def description_findings(document: ParsedFrontmatter, directory: str) -> Iterator[FileFinding]:
+    """Yield what an author could say better in the description of a skill in a folder of that name."""
+    text = description_of(document.fields)
     if not text:
         return
-    if (line := page.document.place("description")[0]) is not None:
-        yield from _cut(page.document.text.split("\n")[line - 2], line)
-    unspaced = len(_UNSPACED.findall(text))
-    words = len(re.findall(r"\w+", _UNSPACED.sub(" ", text))) + unspaced // 2
-    if _letters(text) == _letters(page.directory) or words < _DESCRIPTION_WORDS:
+    if (line := document.place("description")[0]) is not None:
+        yield from _cut(document.text.split("\n")[line - 2], line)
+    unspaced = 0 if text.isascii() else len(_UNSPACED.findall(text))
+    found = _WORD.findall(_UNSPACED.sub(" ", text) if unspaced else text)
+    words = len(found) + unspaced // 2
+    if words < _DESCRIPTION_WORDS or _letters(text, found) == _letters(directory):
         yield _finding("description-vague", f"only {plural(words, 'word')}; say what the skill does and when to use it")
-    elif not unspaced and not _WHEN.search(text):
+    elif not unspaced and not _says_when(text, found):
         yield _finding(
             "description-when", 'it does not say when to use the skill; add a sentence such as "Use when ..."'
         )
@@ -249,7 +306,7 @@ def _description(page: SkillPage) -> Iterator[FileFinding]:
 
 def _cut(line: str, number: int) -> Iterator[FileFinding]:
     """Yield a finding for an unquoted value that continues after ` #`; an intended comment has only a few words."""
-    plain = _PLAIN.match(line)
+    plain = _PLAIN.match(line) if "#" in line else None
     if plain and len(plain[2].split()) > _COMMENT_WORDS:
         message = "YAML reads the rest of this line as a comment; quote the description"
         yield _finding("description-cut", message, number, plain.start(2) + 1)
@@ -259,13 +316,23 @@ _PLAIN = re.compile(r"description[ \t]*:[ \t]+([^\s\"'|>\[{#&*!%@`][^\n]*?)[ \t]
 _COMMENT_WORDS = 4
 
 
-def _letters(text: str) -> str:
+def _letters(text: str, words: list[str] | None = None) -> str:
+    """Return the letters and digits of a text in lower case; `words` are its words, if they are known."""
+    if words is not None and text.isascii():
+        return "".join(words).replace("_", "").lower()
     return re.sub(r"[\W_]", "", text.lower())
+
+
+def _says_when(text: str, words: list[str]) -> bool:
+    if text.isascii():
+        return not _WHEN_SET.isdisjoint([word.lower() for word in words])
+    return _WHEN.search(text) is not None
 
 
 # The body -----------------------------------------------------------------------------------------
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+_ALL_BUT_CONTROL = bytes(byte for byte in range(256) if not _CONTROL.match(bytes([byte])))
 
 
 def _body(page: SkillPage) -> Iterator[FileFinding]:
@@ -277,7 +344,8 @@ def _body(page: SkillPage) -> Iterator[FileFinding]:
     except UnicodeDecodeError as error:
         message = f"not UTF-8: byte 0x{page.body[error.start]:02x}; save the file as UTF-8"
         yield _finding("body-encoding", message, *_position(page, error.start))
-    if control := _CONTROL.search(page.body):
+    # Deleting all other bytes takes a fraction of the time of a search, and most files have none of these.
+    if page.body.translate(None, _ALL_BUT_CONTROL) and (control := _CONTROL.search(page.body)):
         message = f"a control character (0x{control[0][0]:02x}); delete it"
         yield _finding("body-control-character", message, *_position(page, control.start()))
 
@@ -304,16 +372,16 @@ def _size(page: SkillPage) -> Iterator[FileFinding]:
 
 
 def _references(page: SkillPage) -> Iterator[FileFinding]:
-    links = [*islice(_links_in(page.lines), CHECKED_MENTIONS)]
-    words = [*islice(_files_named(page.lines), CHECKED_MENTIONS)]
+    links = [*islice(_links_in(page.text), CHECKED_MENTIONS)]
+    words = [*islice(_files_named(page.text), CHECKED_MENTIONS)]
     yield from _mention_limit("SKILL.md", links, words)
     for mention in links:
         path, position = normpath(mention.target), (page.start + mention.line - 1, mention.column)
         if _is_outside(path):
-            message = f"{mention.target} is outside the skill and is not installed with it"
+            message = f"{encoded_path(mention.target)} is outside the skill and is not installed with it"
             yield _finding("reference-outside", message, *position)
         elif not _exists(page.folder, path):
-            yield _finding("reference-missing", f"{mention.target} does not exist", *position)
+            yield _finding("reference-missing", f"{encoded_path(mention.target)} does not exist", *position)
     for mention in words:
         path, position = normpath(mention.target), (page.start + mention.line - 1, mention.column)
         if _belongs_to_skill(page.folder, path) and not _exists(page.folder, path):
@@ -326,26 +394,26 @@ def _mention_limit(page: str, *taken: Collection[Mention]) -> Iterator[FileFindi
     """Yield a finding for a page that may name more than was checked."""
     if any(len(mentions) == CHECKED_MENTIONS for mentions in taken):
         message = f"too many links or paths; those after the first {CHECKED_MENTIONS} were not checked"
-        yield FileFinding(page, Finding("check-limit", message, 1, 1))
+        yield FileFinding(encoded_path(page), Finding("check-limit", message, 1, 1))
 
 
 def _is_outside(path: str) -> bool:
     return path == ".." or path.startswith("../")
 
 
-def _exists(folder: str, path: str) -> bool:
-    return files.kind_at(join(folder, path)) is not None
+def _exists(folder: files.Folder, path: str) -> bool:
+    return folder.kind(path) is not None
 
 
-def _belongs_to_skill(folder: str, path: str) -> bool:
+def _belongs_to_skill(folder: files.Folder, path: str) -> bool:
     """Return whether a path in a sentence means a file of the skill, not one of the project that it works on."""
     if _is_outside(path):
         return False
     # Measured on real skills: `references/x.md` always does; `scripts/build.sh` only where there are scripts.
-    return path.startswith("references/") or files.kind_at(join(folder, path.partition("/")[0])) == "folder"
+    return path.startswith("references/") or folder.kind(path.partition("/")[0]) == "folder"
 
 
-def _pages(folder: str, known: Collection[str]) -> Iterator[FileFinding]:
+def _pages(folder: files.Folder, known: Collection[str]) -> Iterator[FileFinding]:
     """Yield findings about the links of the pages that SKILL.md names."""
     pages = [path for path in known if path.lower().endswith((".md", ".mdx", ".markdown")) and path != "SKILL.md"]
     if len(pages) > CHECKED_PAGES:
@@ -354,31 +422,30 @@ def _pages(folder: str, known: Collection[str]) -> Iterator[FileFinding]:
         text = _text(folder, path)
         if text is None:
             continue
-        links = [*islice(_links_in(_prose_lines(text)), CHECKED_MENTIONS)]
+        links = [*islice(_links_in(_prose(text)), CHECKED_MENTIONS)]
         yield from _mention_limit(path, links)
         for link in links:
             yield from _link_in_page(folder, path, link, known)
 
 
-def _link_in_page(folder: str, page: str, link: Mention, known: Collection[str]) -> Iterator[FileFinding]:
+def _link_in_page(folder: files.Folder, page: str, link: Mention, known: Collection[str]) -> Iterator[FileFinding]:
     beside = normpath(join(page.rpartition("/")[0], link.target))
     # Some authors write paths relative to the page, some relative to the skill's folder.
     target = next((path for path in (beside, normpath(link.target)) if _exists(folder, path)), beside)
     if _is_outside(target):
         return
     if not _exists(folder, target):
-        message = f"{link.target} does not exist"
-        yield FileFinding(page, Finding("reference-missing", message, link.line, link.column))
+        message = f"{encoded_path(link.target)} does not exist"
+        yield FileFinding(encoded_path(page), Finding("reference-missing", message, link.line, link.column))
     elif target not in known and target != "SKILL.md" and target.lower().endswith(".md"):
-        message = f"{target} is named only here; name it in SKILL.md, too, or an agent may not find it"
-        yield FileFinding(page, Finding("reference-deep", message, link.line, link.column))
+        message = f"{encoded_path(target)} is named only here; name it in SKILL.md, too, or an agent may not find it"
+        yield FileFinding(encoded_path(page), Finding("reference-deep", message, link.line, link.column))
 
 
-def _text(folder: str, path: str) -> str | None:
+def _text(folder: files.Folder, path: str) -> str | None:
     try:
-        with files.Folder(folder) as skill:
-            data = skill.read(path.split("/"), limit=RESOURCE_BYTES).data
-            return data.decode("utf-8", "replace").replace("\r\n", "\n")
+        data = folder.read(path.split("/"), limit=RESOURCE_BYTES).data
+        return data.decode("utf-8", "replace").replace("\r\n", "\n")
     except (OSError, ValueError):
         # A missing file is reported where it is named; anything else that cannot be read is not a page.
         return None
@@ -400,27 +467,28 @@ _MAIN = re.compile(rb"^if __name__ *== *['\"]__main__['\"]", re.MULTILINE)
 
 
 def _scripts(page: SkillPage) -> Iterator[FileFinding]:
+    if page.folder.kind("scripts") != "folder":
+        return
     try:
-        with files.Folder(page.folder) as skill:
-            names = skill.children(["scripts"])
-            if len(names) > CHECKED_SCRIPTS:
-                message = f"{len(names)} entries in scripts/; only the first {CHECKED_SCRIPTS} were checked"
-                yield _finding("check-limit", message, 1, 1)
-            for name in names[:CHECKED_SCRIPTS]:
-                yield from _script(skill, page, name)
+        names = page.folder.children(["scripts"])
     except OSError:
         # There is no readable folder of scripts.
         return
+    if len(names) > CHECKED_SCRIPTS:
+        message = f"{len(names)} entries in scripts/; only the first {CHECKED_SCRIPTS} were checked"
+        yield _finding("check-limit", message, 1, 1)
+    for name in names[:CHECKED_SCRIPTS]:
+        yield from _script(page, name)
 
 
-def _script(skill: files.Folder, page: SkillPage, name: str) -> Iterator[FileFinding]:
+def _script(page: SkillPage, name: str) -> Iterator[FileFinding]:
     extension = "." + name.rpartition(".")[2] if "." in name else ""
     if name.endswith("/") or extension not in _INTERPRETERS:
         return
     path = f"scripts/{name}"
     try:
-        data = skill.read(["scripts", name], limit=RESOURCE_BYTES).data
-        runnable = bool(skill.mode(["scripts", name]) & 0o111)
+        data = page.folder.read(["scripts", name], limit=RESOURCE_BYTES).data
+        runnable = bool(page.folder.mode(["scripts", name]) & 0o111)
     except OSError:
         return
     if data.startswith(b"#!"):
@@ -428,9 +496,23 @@ def _script(skill: files.Folder, page: SkillPage, name: str) -> Iterator[FileFin
             message = f"it names its interpreter but is not executable; run chmod +x {path}"
             yield FileFinding(path, Finding("script-run-bit", message, 1, 1))
     # A Python file without a main block, or another script that the body does not name, is imported by others.
-    elif runnable or (_MAIN.search(data) if extension == ".py" else path.encode() in page.body):
+    elif runnable or (_MAIN.search(data) if extension == ".py" else files.path_bytes(path) in page.body):
         message = f"no line `#!` names its interpreter; begin with {_INTERPRETERS[extension]}"
         yield FileFinding(path, Finding("script-shebang", message, 1, 1))
+
+
+def _file_names(page: SkillPage) -> Iterator[FileFinding]:
+    paths, _ = page.folder.files(LISTED_ENTRIES)
+    odd = [path for path in paths if not (path.isascii() and path.isprintable()) or "\\" in path]
+    for path in sorted(odd, key=files.path_bytes):
+        shown = visible(encoded_path(path))
+        if any("\udc80" <= c <= "\udcff" for c in path):
+            message = f"the name of this file is not UTF-8; its address is percent-encoded: {shown}"
+        elif "\\" in path or any(c < " " or "\x7f" <= c < "\xa0" for c in path):
+            message = "no address can hold the name of this file, for its control character or backslash"
+        else:
+            continue
+        yield FileFinding(shown, Finding("file-name-encoding", message, 1, 1))
 
 
 CHECKS: tuple[Check, ...] = (
@@ -439,4 +521,5 @@ CHECKS: tuple[Check, ...] = (
     _size,
     _references,
     _scripts,
+    _file_names,
 )

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from skillshelf.catalog.document import (
     BOM,
@@ -17,10 +17,22 @@ from skillshelf.catalog.document import (
 from skillshelf.catalog.frontmatter import YamlProblem, load_yaml
 from skillshelf.catalog.rules import check, placed
 from skillshelf.config.profile import Profile
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural
+from skillshelf.core.values import Finding
 from skillshelf.lint.portability import portability
 
-__all__ = ["FixInput", "FixResult", "fix_text", "is_valid_name", "unified_diff", "why_not_fixed", "yaml_word"]
+__all__ = [
+    "CheckedDocument",
+    "FixInput",
+    "FixResult",
+    "check_document",
+    "fix_text",
+    "is_valid_name",
+    "unified_diff",
+    "why_not_fixed",
+    "yaml_word",
+]
 
 
 class FixInput(NamedTuple):
@@ -49,34 +61,58 @@ Fixer = Callable[[FixInput, ParsedFrontmatter], "_FixerResult | None"]
 """A function that fixes one kind of mistake and returns the fields to expect, or None if it cannot."""
 
 
-def fix_text(text: FixInput, *, only: frozenset[str] | None = None) -> FixResult:
-    """Apply every fix, or `only` those of some rules; a step counts only if its result can be verified."""
+class CheckedDocument(NamedTuple):
+    """A parsed document with the findings about its fields: those of the rules, and those about other hosts."""
+
+    document: ParsedFrontmatter
+    findings: list[Finding]
+    portability: list[Finding]
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """The rules of all findings."""
+        return frozenset(finding.rule for finding in (*self.findings, *self.portability))
+
+    @property
+    def may_be_fixed(self) -> bool:
+        """True if there is a fix for one of the findings."""
+        return not self.rules.isdisjoint(_FIXED_RULES)
+
+
+def check_document(document: ParsedFrontmatter, directory: str, profile: Profile) -> CheckedDocument:
+    """Return a document with the findings about its fields."""
+    return CheckedDocument(document, check(document, directory, profile), portability(document))
+
+
+def fix_text(
+    text: FixInput, *, only: frozenset[str] | None = None, checked: CheckedDocument | None = None
+) -> FixResult:
+    """Apply every fix, or `only` those of some rules; a step counts only if its result can be verified.
+
+    `checked` is the document of this text, if it is known already.
+    """
     lines: dict[tuple[str, int], str] = {}
-    before = _parsed(text)
+    before = _checked(text) if checked is None else checked
     for rules, fixer in FIXERS:
         is_selected = before.rules & rules and (only is None or rules <= only)
         step = fixer(text, before.document) if is_selected else None
         if step is None:
             continue
-        after = _parsed(text._replace(data=step.data))
+        after = _checked(text._replace(data=step.data))
         if _is_verified(step, text, before, after, rules):
             text, before = text._replace(data=step.data), after
             lines |= step.lines
     return FixResult(text.data, lines)
 
 
-class _Parsed(NamedTuple):
-    document: ParsedFrontmatter
-    rules: frozenset[str]
-
-
-def _parsed(text: FixInput) -> _Parsed:
+def _checked(text: FixInput) -> CheckedDocument:
     document = parse(text.data, whole=True, options=parse_options(text.profile))
-    findings = (*check(document, text.directory, text.profile), *portability(document))
-    return _Parsed(document, frozenset(finding.rule for finding in findings))
+    return check_document(document, text.directory, text.profile)
 
 
-def _is_verified(step: _FixerResult, text: FixInput, before: _Parsed, after: _Parsed, rules: frozenset[str]) -> bool:
+def _is_verified(
+    step: _FixerResult, text: FixInput, before: CheckedDocument, after: CheckedDocument, rules: frozenset[str]
+) -> bool:
     """Return whether a step resolved its findings, added none, and left the other fields and the body unchanged."""
     same_body = body(step.data).replace(b"\r\n", b"\n") == body(text.data).replace(b"\r\n", b"\n")
     return not after.rules & rules and after.rules < before.rules and after.document.fields == step.fields and same_body
@@ -132,11 +168,11 @@ def _tabs_are_ambiguous(text: FixInput, document: ParsedFrontmatter, block: str)
     return False
 
 
-# Possessive (`*+`): on a line of blanks, backtracking would take exponential time.
+# No part can begin with what the part before it may hold, so a long line is not tried in more than one way.
 _NAME_LINE = re.compile(
-    r"""(?P<key>name[ \t]*+:)(?P<gap>(?:[ \t]++(?=[^\s#]))?+)
-    (?P<value>"[^"\\\n]*+"|'[^'\n]*+'|(?:[^\s#"']++(?:[ \t]++[^\s#"']++)*+)?+)
-    (?P<rest>(?:[ \t]++(?:\#.*)?)?)$""",
+    r"""(?P<key>name[ \t]*:)(?P<gap>(?:[ \t]+(?=[^\s#]))?)
+    (?P<value>"[^"\\\n]*"|'[^'\n]*'|(?:[^\s#"']+(?:[ \t]+[^\s#"']+)*)?)
+    (?P<rest>(?:[ \t]+(?:\#.*)?)?)$""",
     re.VERBOSE,
 )
 
@@ -165,7 +201,7 @@ def _name(text: FixInput, document: ParsedFrontmatter) -> _FixerResult | None:
     return _FixerResult(_with_block(text.data, "\n".join(lines)), fields, fixed)
 
 
-_HINT_LINE = re.compile(r"(?P<key>argument-hint[ \t]*+:[ \t]*+)(?P<value>\[[^]\"\\#\n]*+\])[ \t]*+$")
+_HINT_LINE = re.compile(r"(?P<key>argument-hint[ \t]*:[ \t]*)(?P<value>\[[^]\"\\#\n]*\])[ \t]*$")
 
 
 def _hint(text: FixInput, document: ParsedFrontmatter) -> _FixerResult | None:
@@ -207,6 +243,7 @@ FIXERS: tuple[tuple[frozenset[str], Fixer], ...] = (
     (_NAME_RULES, _name),
     (frozenset({"field-type"}), _hint),
 )
+_FIXED_RULES = frozenset[str]().union(*(rules for rules, _ in FIXERS))
 
 
 # Names --------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Find fields of a skill that only some agent hosts honour."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from skillshelf.catalog.document import ParsedFrontmatter
@@ -32,7 +33,9 @@ _DEFAULTS: Mapping[str, bool] = {"user-invocable": True}
 def portability(document: ParsedFrontmatter) -> list[Finding]:
     """Return findings about fields that only some hosts honour, the most dangerous first."""
     fields = document.fields
-    honoured = {field for host in HOSTS.values() for field in host.fields} - _EVERYWHERE
+    if fields.keys() <= _EVERYWHERE:
+        return []
+    honoured = _honoured()
     used = [field for field in fields if field in honoured and _has_effect(field, fields[field])]
     dangerous = [field for field in _SAFEGUARDS if field in used]
     others = sorted(field for field in used if field not in _SAFEGUARDS)
@@ -43,11 +46,19 @@ def portability(document: ParsedFrontmatter) -> list[Finding]:
     ]
 
 
+@cache
+def _honoured() -> frozenset[str]:
+    """Return the fields that some host honours, without those that can be ignored."""
+    return frozenset(field for host in HOSTS.values() for field in host.fields) - _EVERYWHERE
+
+
 def _text_types(document: ParsedFrontmatter) -> Iterator[Finding]:
     """Yield findings about fields outside the specification for which some hosts skip the whole skill."""
     for field, value in document.fields.items():
+        if isinstance(value, str) or field in _EVERYWHERE:
+            continue
         strict = [host for host in HOSTS.values() if field in host.text_fields and host.rules["field-type"] == "reject"]
-        if strict and field not in _EVERYWHERE and not isinstance(value, str):
+        if strict:
             hosts = ", ".join(host.name for host in strict)
             message = f"the whole skill is skipped by {hosts}: `{field}` is not text; quote the value"
             yield Finding("field-type", message, *document.place(field))
@@ -61,10 +72,16 @@ def _has_effect(field: str, value: Any) -> bool:
 
 def _ignored_fields(rule: str, fields: list[str], document: ParsedFrontmatter) -> Iterator[Finding]:
     for field in fields:
-        ignoring = [host for host in HOSTS.values() if field not in host.fields and "hides_on" not in host.unknown]
-        if ignoring:
-            effect = _SAFEGUARDS.get(field, "no effect in {hosts}").format(hosts=_host_names(ignoring))
+        if hosts := _hosts_ignoring(field):
+            effect = _SAFEGUARDS.get(field, "no effect in {hosts}").format(hosts=hosts)
             yield Finding(rule, f"{effect}: `{field}` is not known there", *document.place(field))
+
+
+@cache
+def _hosts_ignoring(field: str) -> str:
+    """Return the names of the hosts that ignore a field that another honours; empty if there are none."""
+    ignoring = [host for host in HOSTS.values() if field not in host.fields and "hides_on" not in host.unknown]
+    return _host_names(ignoring)
 
 
 def _host_names(hosts: list[Profile]) -> str:

@@ -3,13 +3,14 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from skillshelf.config.builtin_profiles import author_severities
 from skillshelf.config.profile import Profile
 from skillshelf.config.rules import RULES
 from skillshelf.core.console import PathDisplay, Screen, Style, as_json
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural, visible
 from skillshelf.lint.run import Change, CheckFinding, Level, Report
 
@@ -48,17 +49,16 @@ def text_report(report: Report, reader: ReportContext) -> str:
 def _rows(findings: Sequence[CheckFinding], screen: Screen) -> Iterator[str]:
     positions = [f"{finding.line}:{finding.column}" if finding.line else "" for finding in findings]
     cells = (max(map(len, positions)), max(len(f.severity) for f in findings), max(len(f.rule) for f in findings))
-    for position, finding in zip(positions, findings, strict=True):
-        row = (
-            position.ljust(cells[0]),
-            finding.severity.ljust(cells[1]),
-            finding.rule.ljust(cells[2]),
-            finding.message,
-        )
-        styles: tuple[Style | None, ...] = ("dim", _STYLES[finding.severity], "dim", None)
-        yield from screen.table([row], styles, indent=2, wrap=True)
-        if _has_more(finding):
-            yield from screen.table([("", f"repaired: {finding.fix}")], (None, "green"), indent=cells[0] + 2, wrap=True)
+    same_look = groupby(
+        zip(positions, findings, strict=True), lambda item: (item[1].severity, item[1] if _has_more(item[1]) else None)
+    )
+    for (severity, changed), items in same_look:
+        rows = [(p.ljust(cells[0]), f.severity.ljust(cells[1]), f.rule.ljust(cells[2]), f.message) for p, f in items]
+        styles: tuple[Style | None, ...] = ("dim", _STYLES[severity], "dim", None)
+        yield from screen.table(rows, styles, indent=2, wrap=True)
+        if changed is not None:
+            more = [("", f"repaired: {changed.fix}")]
+            yield from screen.table(more, (None, "green"), indent=cells[0] + 2, wrap=True)
 
 
 def _has_more(finding: CheckFinding) -> bool:

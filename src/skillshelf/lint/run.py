@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TextIO
+from typing import Any, Literal, TextIO
 
 from skillshelf.catalog.build import build
-from skillshelf.catalog.discovery import NEAR_MISSES, SKILL_FILE, Found, discover, probe
+from skillshelf.catalog.discovery import NEAR_MISSES, SKILL_FILE, Found, discover, probe, read_skill_head
 from skillshelf.catalog.document import ParsedFrontmatter, parse, parse_options
-from skillshelf.catalog.rules import check, name_of, placed
+from skillshelf.catalog.facts import Facts
+from skillshelf.catalog.rules import name_of, placed
 from skillshelf.catalog.search_roots import resolve_roots
 from skillshelf.config.builtin_profiles import author_severities
 from skillshelf.config.profile import Profile
@@ -15,12 +16,21 @@ from skillshelf.core import files
 from skillshelf.core.console import watched
 from skillshelf.core.disk_writes import replace_file, why_not_replaced
 from skillshelf.core.environment import find_repository
-from skillshelf.core.limits import CHECKED_DIRECTORIES, SKILL_FILE_BYTES
-from skillshelf.core.values import Candidate, Diagnostic, Filtered, Finding, Root, Severity
+from skillshelf.core.limits import CHECKED_BYTES, CHECKED_DIRECTORIES, SKILL_FILE_BYTES
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.values import Candidate, Catalog, Diagnostic, Filtered, Finding, Root, Severity
 from skillshelf.errors import ConfigurationError, ResourceNotFound, SkillFileNotFound
 from skillshelf.lint.checks import FileFinding, Mention, page_of, run_checks, skills_named
-from skillshelf.lint.fix import FixInput, fix_text, is_valid_name, unified_diff, why_not_fixed
-from skillshelf.lint.portability import portability
+from skillshelf.lint.fix import (
+    CheckedDocument,
+    FixInput,
+    FixResult,
+    check_document,
+    fix_text,
+    is_valid_name,
+    unified_diff,
+    why_not_fixed,
+)
 from skillshelf.shelf import Shelf
 
 __all__ = [
@@ -38,40 +48,66 @@ __all__ = [
 
 
 class Target(NamedTuple):
-    """A SKILL.md to check: its path as found, its real path, and the name of the folder in which it was found."""
+    """A SKILL.md to check: its path as found, its real path, and the name of the folder in which it was found.
+
+    `data` is the whole file, if it was kept when it was found.
+    """
 
     path: str
     real_path: str
     directory: str
     description_required: bool = True
+    data: bytes | None = None
 
 
 class Targets(NamedTuple):
-    """The files to check, the problems of the search for them, the folders that may be written to, and the shelf."""
+    """The files to check, the problems of the search for them, the folders that may be written to, and the shelf.
+
+    `catalog` and `facts` are what the search made of the kept files of the shelf's own roots.
+    """
 
     found: tuple[Target, ...]
     problems: tuple[Diagnostic, ...]
     writable: tuple[str, ...]
     shelf: Shelf
+    catalog: Catalog | None
+    facts: Facts
+
+
+class _WholeFiles:
+    """Read whole files until they are too many to keep; of the others only the frontmatter."""
+
+    def __init__(self) -> None:
+        self._left = CHECKED_BYTES
+
+    def __call__(self, folder: int, name: str) -> files.Head:
+        if self._left <= 0:
+            return read_skill_head(folder, name)
+        head = files.read_whole(folder, name, limit=SKILL_FILE_BYTES)
+        self._left -= head.size
+        return head
 
 
 def in_roots(shelf: Shelf) -> Targets:
     """Return every skill in the roots of a shelf, including those that are not in the catalog."""
     roots = resolve_roots(shelf.profile, shelf.environment, shelf.settings, trust=shelf.trust)
-    found = list(discover(roots.roots, shelf.profile, repository=roots.repository, account=True))
+    read = _WholeFiles()
+    found = list(discover(roots.roots, shelf.profile, repository=roots.repository, account=True, read=read))
     targets = [_target(item, roots.roots[item.root]) for item in found if isinstance(item, Candidate)]
     problems = [*roots.problems, *(item for item in found if isinstance(item, Diagnostic))]
     for item in found:
         if isinstance(item, Filtered) and item.reason in _NOT_LISTED:
             problems.append(Diagnostic(item.path, item.reason, _NOT_LISTED[item.reason]))
         if isinstance(item, Filtered) and item.reason == "too-deep":
-            more, more_problems = _one_folder(os.path.dirname(item.path), shelf.profile, roots.repository)
+            more, more_problems = _one_folder(os.path.dirname(item.path), shelf.profile, roots.repository, read)
             targets += more
             problems += more_problems
-    catalog = build(found, roots, shelf.profile, shelf.settings)
-    problems += [warning for warning in catalog.warnings if warning.rule == "name-collision"]
+    facts = Facts()
+    catalog = build(found, roots, shelf.profile, shelf.settings, facts=facts)
+    problems += [warning for warning in catalog.warnings if warning.rule in ("name-collision", "name-confusable")]
     writable = [roots.repository, *(root.real_path for root in roots.roots if root.real_path)]
-    return Targets(_once(targets), tuple(problems), tuple(writable), shelf)
+    listed = catalog if shelf.settings.enabled else None
+    return Targets(_once(targets), tuple(problems), tuple(writable), shelf, listed, facts)
 
 
 _NOT_LISTED = {
@@ -85,48 +121,49 @@ def in_paths(paths: Sequence[str], shelf: Shelf) -> Targets:
     targets: list[Target] = []
     problems: list[Diagnostic] = []
     writable = []
+    read = _WholeFiles()
     for given in paths:
         path = os.path.normpath(os.path.join(shelf.environment.cwd, files.from_system(given)))
-        found, found_problems = _at(path, shelf.profile)
+        found, found_problems = _at(path, shelf.profile, read)
         if not found and not found_problems:
             raise SkillFileNotFound(path)
         targets += found
         problems += found_problems
         writable.append(files.real_path(path))
-    return Targets(_once(targets), tuple(dict.fromkeys(problems)), tuple(writable), shelf)
+    return Targets(_once(targets), tuple(dict.fromkeys(problems)), tuple(writable), shelf, None, Facts())
 
 
 Findings = tuple[list[Target], list[Diagnostic]]
 
 
-def _at(path: str, profile: Profile) -> Findings:
+def _at(path: str, profile: Profile, read: _WholeFiles) -> Findings:
     """Return the skills at one path, which may be a folder of skills, a skill, or a SKILL.md."""
     kind = files.kind_at(files.real_path(path)) if "\0" not in path else None
     name = os.path.basename(path)
     if kind is None and files.kind_at(path) is None:
         raise ResourceNotFound(path)
     if kind == "folder" and name != SKILL_FILE:
-        return _folder(path, profile)
+        return _folder(path, profile, read)
     if name == SKILL_FILE:
         folder = os.path.dirname(path)
-        return _one_folder(folder, profile, find_repository(files.real_path(folder), profile.markers))
+        return _one_folder(folder, profile, find_repository(files.real_path(folder), profile.markers), read)
     if name.lower() in NEAR_MISSES:
         return [], [Diagnostic(path, "file-name", f"{name!r} is not read; rename it to {SKILL_FILE}")]
     raise ConfigurationError(f"{path} is not a {SKILL_FILE}; name a skill, its {SKILL_FILE}, or a folder of skills")
 
 
-def _folder(path: str, profile: Profile) -> Findings:
+def _folder(path: str, profile: Profile, read: _WholeFiles) -> Findings:
     real = files.real_path(path)
     anywhere = profile._replace(
         max_depth=None, root_file="skill", below_skill="enter", hidden="enter", max_directories=CHECKED_DIRECTORIES
     )
     repository = find_repository(real, profile.markers) or real
-    return _split(discover([_root(path)], anywhere, repository=repository), _root(path))
+    return _split(discover([_root(path)], anywhere, repository=repository, read=read), _root(path))
 
 
-def _one_folder(folder: str, profile: Profile, repository: str | None) -> Findings:
+def _one_folder(folder: str, profile: Profile, repository: str | None, read: _WholeFiles) -> Findings:
     root = _root(folder)
-    return _split(probe(root, profile, repository=repository or root.real_path or folder), root)
+    return _split(probe(root, profile, repository=repository or root.real_path or folder, read=read), root)
 
 
 def _root(path: str) -> Root:
@@ -142,7 +179,8 @@ def _split(found: Iterable[Found], root: Root) -> Findings:
 
 def _target(candidate: Candidate, root: Root) -> Target:
     directory = os.path.basename(os.path.dirname(candidate.path))
-    return Target(candidate.path, candidate.real_path, directory, root.description_required)
+    data = candidate.head if len(candidate.head) == candidate.size else None
+    return Target(candidate.path, candidate.real_path, directory, root.description_required, data)
 
 
 def _once(targets: Iterable[Target]) -> tuple[Target, ...]:
@@ -218,15 +256,18 @@ def check_targets(targets: Targets, profile: Profile, *, mode: Mode = "look", pr
     severities = author_severities(profile)
     found = [finding for problem in targets.problems for finding in _with_severity(_as_finding(problem), severities)]
     checked = []
-    for target in watched(targets.found, "Checking skills", progress, len(targets.found)):
-        try:
-            checked.append(_check_file(target, targets, profile, mode))
-        except Exception as error:
-            # One file must never prevent the report, not even through an error in skillshelf.
-            message = f"{type(error).__name__}: {error}"
-            found += _with_severity(CheckFinding(target.path, None, None, "internal", "error", message), severities)
+    with _OpenFolders() as folders:
+        for target in watched(targets.found, "Checking skills", progress, len(targets.found)):
+            try:
+                checked.append(_check_file(target, targets, profile, mode, folders))
+            except Exception as error:
+                # One file must never prevent the report, not even through an error in skillshelf.
+                message = f"{type(error).__name__}: {error}"
+                found += _with_severity(CheckFinding(target.path, None, None, "internal", "error", message), severities)
     found += [finding for one in checked for finding in one.findings]
-    for problem in _mention_findings(checked, targets):
+    # Names may be others after a fix.
+    catalog = targets.catalog if mode != "fix" else None
+    for problem in _mention_findings(checked, targets, catalog):
         found += _with_severity(problem, severities)
     changes = tuple(one.change for one in checked if one.change)
     fixed = sum(change.findings for change in changes if change.refusal is None) if mode == "fix" else 0
@@ -258,33 +299,96 @@ def _with_severity(finding: CheckFinding, severities: Mapping[str, Severity]) ->
 # One file -----------------------------------------------------------------------------------------
 
 
-def _check_file(target: Target, targets: Targets, profile: Profile, mode: Mode) -> _CheckedFile:
+class _OpenFolders:
+    """The folder above the skill that was checked last, which stays open: the next skill is nearly always beside it."""
+
+    def __init__(self) -> None:
+        self._path: str | None = None
+        self._folder: files.Folder | None = None
+
+    def __enter__(self) -> "_OpenFolders":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._folder is not None:
+            self._folder.__exit__()
+
+    def folder(self, path: str) -> files.Folder:
+        """Open a folder by its real path, no component of which may be a link."""
+        above, _, name = path.rpartition("/")
+        if not name:
+            return files.Folder(path)
+        if self._path != above or self._folder is None:
+            folder = files.Folder(above)
+            self.__exit__()
+            self._path, self._folder = above, folder
+        return files.Folder(path, parent=self._folder)
+
+
+def _check_file(target: Target, targets: Targets, profile: Profile, mode: Mode, folders: _OpenFolders) -> _CheckedFile:
     try:
-        data = _bytes(target.real_path)
+        skill = folders.folder(os.path.dirname(target.real_path))
     except OSError as error:
-        severities = author_severities(profile)
-        problem = _as_finding(Diagnostic(target.path, "unreadable", _reason(error)))
-        return _CheckedFile(target, "", (), tuple(_with_severity(problem, severities)), None)
-    result = fix_text(FixInput(data, target.directory, profile, _name_source(target, profile)))
-    change = None
-    if result.data != data:
+        return _unreadable(target, error, profile)
+    with skill:
+        try:
+            data = _bytes(skill, target) if target.data is None else target.data
+        except OSError as error:
+            return _unreadable(target, error, profile)
+        checked = _checked_document(target, targets, data, profile)
+        result = FixResult(data, {})
+        if checked.may_be_fixed:
+            text = FixInput(data, target.directory, profile, _name_source(target, skill, profile))
+            result = fix_text(text, checked=checked)
+        if result.data == data:
+            return _check_page(target, data, checked, skill, profile, result.lines)
         refusal = _write(target, targets, data, result.data) if mode == "fix" else _why_not_writable(target, targets)
         diff = () if mode == "look" else tuple(unified_diff(data, result.data, target.path.lstrip("/")))
         change = Change(target.path, diff, len(result.lines), refusal)
         if mode == "fix" and refusal is None:
             data, result = result.data, result._replace(lines={})
-    return _check_bytes(target, data, profile, result.lines)._replace(change=change)
+            checked = _checked_document(target._replace(data=None), targets, data, profile)
+        return _check_page(target, data, checked, skill, profile, result.lines)._replace(change=change)
 
 
-def _check_bytes(target: Target, data: bytes, profile: Profile, fixes: Mapping[tuple[str, int], str]) -> _CheckedFile:
+def _unreadable(target: Target, error: OSError, profile: Profile) -> _CheckedFile:
+    problem = _as_finding(Diagnostic(target.path, "unreadable", _reason(error)))
+    return _CheckedFile(target, "", (), tuple(_with_severity(problem, author_severities(profile))), None)
+
+
+def _bytes(skill: files.Folder, target: Target) -> bytes:
+    return skill.read([os.path.basename(target.real_path)], limit=SKILL_FILE_BYTES).data
+
+
+def _checked_document(target: Target, targets: Targets, data: bytes, profile: Profile) -> CheckedDocument:
+    """Return what the rules say of these bytes; they were parsed already if they are those that were found."""
+    options = parse_options(profile)
+    known: ParsedFrontmatter | None = None
+    if target.data is not None:
+        known = targets.facts.parsed_before(target.real_path, options)
+    document = parse(data, whole=True, options=options) if known is None else known
+    return check_document(document, target.directory, profile)
+
+
+def _check_page(
+    target: Target,
+    data: bytes,
+    checked: CheckedDocument,
+    skill: files.Folder,
+    profile: Profile,
+    fixes: Mapping[tuple[str, int], str],
+) -> _CheckedFile:
     severities = author_severities(profile)
-    document = parse(data, whole=True, options=parse_options(profile))
-    page = page_of(data, document, directory=target.directory, folder=os.path.dirname(target.real_path))
-    findings = [FileFinding("SKILL.md", finding) for finding in _about_fields(document, target, profile)]
+    document = checked.document
+    page = page_of(data, document, directory=target.directory, folder=skill)
+    findings = [FileFinding("SKILL.md", finding) for finding in _about_fields(checked, target)]
     if page.body != data:
         findings += run_checks(page)
     found = []
     for file, finding in findings:
+        severity = severities[finding.rule]
+        if severity == "off":
+            continue
         finding, path, fix = placed(finding, document), target.path, None
         if file != "SKILL.md":
             path = os.path.join(os.path.dirname(target.path), file)
@@ -292,35 +396,29 @@ def _check_bytes(target: Target, data: bytes, profile: Profile, fixes: Mapping[t
             fix = fixes.get((finding.rule, finding.line or 1))
             if reason := why_not_fixed(finding.rule, data):
                 finding = finding._replace(message=f"{finding.message}; {reason}")
-        position = (finding.line, finding.column or 1)
-        found += _with_severity(CheckFinding(path, *position, finding.rule, "error", finding.message, fix), severities)
-    mentions = [mention._replace(line=mention.line + page.start - 1) for mention in skills_named(page.lines)]
+        _, message, line, column = finding
+        found.append(CheckFinding(path, line, column or 1, finding.rule, _LEVELS[severity], message, fix))
+    mentions = [mention._replace(line=mention.line + page.start - 1) for mention in skills_named(page.text)]
     name = name_of(document.fields, target.directory, profile)
     return _CheckedFile(target, name, tuple(mentions), tuple(found), None)
 
 
-def _about_fields(document: ParsedFrontmatter, target: Target, profile: Profile) -> Sequence[Finding]:
-    if any(finding.rule not in _READABLE for finding in document.findings):
-        return document.findings
-    findings = check(document, target.directory, profile)
-    needed = [f for f in findings if target.description_required or f.rule != "description-missing"]
-    return [*needed, *portability(document)]
+def _about_fields(checked: CheckedDocument, target: Target) -> Sequence[Finding]:
+    found = checked.document.findings
+    if any(finding.rule not in _READABLE for finding in found):
+        return found
+    needed = [f for f in checked.findings if target.description_required or f.rule != "description-missing"]
+    return [*needed, *checked.portability]
 
 
-def _bytes(path: str) -> bytes:
-    with files.Folder(os.path.dirname(path)) as folder:
-        return folder.read([os.path.basename(path)], limit=SKILL_FILE_BYTES).data
-
-
-def _name_source(target: Target, profile: Profile) -> str | None:
+def _name_source(target: Target, skill: files.Folder, profile: Profile) -> str | None:
     """Return the folder's name if the skill may take it.
 
     It may not if the folder is named by a link, or is a whole repository: whoever clones one chooses its name.
     """
-    folder = os.path.dirname(target.real_path)
-    if any(files.kind_at(f"{folder}/{marker}") for marker in profile.markers):
+    if any(skill.kind(marker) for marker in profile.markers):
         return None
-    is_own = os.path.basename(folder) == target.directory
+    is_own = os.path.basename(os.path.dirname(target.real_path)) == target.directory
     return target.directory if is_own and is_valid_name(target.directory, profile) else None
 
 
@@ -329,8 +427,10 @@ def _write(target: Target, targets: Targets, before: bytes, after: bytes) -> str
     try:
         if (reason := _why_not_writable(target, targets)) is not None:
             return reason
-        if _bytes(target.real_path) != before:
-            return "it changed meanwhile; check it again"
+        # By its whole path, as it is replaced.
+        with files.Folder(os.path.dirname(target.real_path)) as folder:
+            if _bytes(folder, target) != before:
+                return "it changed meanwhile; check it again"
         replace_file(target.real_path, after)
     except OSError as error:
         return _reason(error)
@@ -354,7 +454,9 @@ def _reason(error: OSError) -> str:
 # Names of other skills ----------------------------------------------------------------------------
 
 
-def _mention_findings(checked: Sequence[_CheckedFile], targets: Targets) -> Iterator[CheckFinding]:
+def _mention_findings(
+    checked: Sequence[_CheckedFile], targets: Targets, catalog: Catalog | None
+) -> Iterator[CheckFinding]:
     """Yield findings about bodies that name unknown skills, or name each other in a cycle."""
     here = {name for one in checked for name in (one.name, one.target.directory)}
     unknown = [
@@ -363,7 +465,9 @@ def _mention_findings(checked: Sequence[_CheckedFile], targets: Targets) -> Iter
         for mention in one.mentions
         if mention.target not in here and not _is_beside(one.target, mention.target)
     ]
-    listed = {skill.name for skill in targets.shelf.catalog.skills} if unknown else set()
+    listed = (
+        {skill.name for skill in (targets.shelf.catalog if catalog is None else catalog).skills} if unknown else set()
+    )
     for path, mention in unknown:
         if mention.target not in listed:
             message = f"there is no skill {mention.target!r} here; correct the name, or say where it comes from"

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import unicodedata
-from typing import Any, NamedTuple
+from typing import Any
 
 from skillshelf.catalog.document import parse
 from skillshelf.catalog.rules import check
@@ -15,9 +15,10 @@ from skillshelf.core import files
 from skillshelf.core.console import PathDisplay
 from skillshelf.core.disk_writes import make_folder
 from skillshelf.core.environment import expand, find_repository
-from skillshelf.core.text import fold, visible
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import fold, folded_name, visible
 from skillshelf.errors import ConfigurationError, SkillAlreadyExists, SkillError
-from skillshelf.lint.checks import page_of, run_checks
+from skillshelf.lint.checks import description_findings
 from skillshelf.lint.fix import is_valid_name, yaml_word
 from skillshelf.shelf import Shelf
 
@@ -57,7 +58,7 @@ def create_skill(options: NewSkillOptions, shelf: Shelf, *, root: str | None = N
     notes += [
         f"another skill already has this name: {skill.path}"
         for skill in shelf.catalog.skills
-        if skill.name == options.name and skill.dir != folder
+        if folded_name(skill.name) == folded_name(options.name) and skill.dir != folder
     ]
     try:
         make_folder(folder, contents)
@@ -118,7 +119,7 @@ def _root(shelf: Shelf, root: str | None, user: bool) -> str:
     repository = find_repository(shelf.environment.cwd, shelf.profile.markers)
     rules = {rule.kind: rule for rule in reversed(shelf.profile.roots) if rule.base in _BASES}
     if "project" in rules and repository is not None and not user:
-        return _allowed(_path(rules["project"], shelf, repository), shelf)
+        return _inside(_allowed(_path(rules["project"], shelf, repository), shelf), repository)
     if "user" in rules and shelf.environment.home is not None:
         return _allowed(_path(rules["user"], shelf, repository or shelf.environment.cwd), shelf)
     where = "there is no home folder" if "user" in rules else f"profile {shelf.profile.name} has no root of that kind"
@@ -147,15 +148,24 @@ def _allowed(path: str, shelf: Shelf) -> str:
     return path
 
 
+def _inside(path: str, repository: str) -> str:
+    """Return the root, unless a link in its path leads out of the repository, whether or not the root exists yet."""
+    real = files.real_path(path)
+    if files.is_inside(real, files.real_path(repository)):
+        return path
+    raise ConfigurationError(
+        f"{path}: a link in this path leads to {real}, outside the repository; name it with --root"
+    )
+
+
 # The files ----------------------------------------------------------------------------------------
 
 
 def _check_new(data: bytes, name: str, profile: Profile) -> list[str]:
     """Return the notes of `check` about the new file; raise ConfigurationError for a warning or an error."""
     document = parse(data, whole=True)
-    page = page_of(data, document, directory=name, folder="/nonexistent")
     findings = [*check(document, name, profile)]
-    findings += [found.finding for found in run_checks(page) if found.finding.rule.startswith("description-")]
+    findings += [found.finding for found in description_findings(document, name)]
     severities = author_severities(profile)
     for finding in findings:
         if severities[finding.rule] in ("reject", "warn"):

@@ -4,31 +4,40 @@ import os
 import random
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from typing import NamedTuple
 
 from skillshelf.core import files
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import visible
 from skillshelf.errors import ConfigurationError
-from skillshelf.sandbox.scripts import SYSTEM, RunFolder, in_system
+from skillshelf.sandbox.scripts import SYSTEM, RunFolder, find_program, in_system
 
 __all__ = [
     "SKILL",
     "WORK",
+    "WRITABLE",
     "Grants",
     "bubblewrap_error",
+    "can_disable_userns",
+    "check_access",
     "check_grants",
     "command_line",
     "find_bubblewrap",
+    "has_sized_storage",
     "memory_file",
     "program_path",
     "sandbox_problem",
     "script_variables",
+    "writable_places",
 ]
 
 SKILL = "/skillshelf/skill"
 WORK = "/skillshelf/work"
 """The paths of the skill and of the work folder inside the sandbox."""
+
+WRITABLE = (WORK, "/tmp", "/dev/shm")
+"""The folders inside the sandbox that a script writes to, in the order of `RunFolder.writable`."""
 
 _USER = 1000
 _USERS_FOR_ROOT = range(61184, 65520)
@@ -71,12 +80,14 @@ class Grants(NamedTuple):
     """The rights that a policy grants a script; `read` and `write` are folders.
 
     `unsandboxed` lets it run without a sandbox, with all rights of the user, where none is available.
+    `all_calls` lets it make every system call: it gets no seccomp filter.
     """
 
     network: bool = False
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     unsandboxed: bool = False
+    all_calls: bool = False
 
 
 # Availability ------------------------------------------------------------------------------------------
@@ -84,9 +95,7 @@ class Grants(NamedTuple):
 
 def find_bubblewrap() -> str | None:
     """Return the path of bubblewrap, or None if it is not installed."""
-    from shutil import which
-
-    return which("bwrap")
+    return find_program("bwrap")
 
 
 def sandbox_problem(platform: str = sys.platform) -> str | None:
@@ -157,6 +166,11 @@ def _options(bubblewrap: str) -> str:
     return (done.stdout + done.stderr).decode("utf-8", "replace")
 
 
+def can_disable_userns(bubblewrap: str) -> bool:
+    """Return whether this version can forbid nested user namespaces to an ordinary user."""
+    return "--disable-userns" in _options(bubblewrap)
+
+
 # Grants ------------------------------------------------------------------------------------------------
 
 
@@ -176,6 +190,19 @@ def check_grants(grants: Grants) -> None:
             raise ConfigurationError(f"{shown} is or contains a link; grant {visible(files.real_path(path))} itself")
         if files.kind_at(path) != "folder":
             raise ConfigurationError(f"{shown} cannot be granted: there is no such folder")
+
+
+def check_access(grants: Grants) -> None:
+    """Raise ConfigurationError for a folder that a script of root, which runs as another user, could not use."""
+    needed = dict.fromkeys(grants.read, 0o5) | dict.fromkeys(grants.write, 0o7)
+    for path, others in needed.items():
+        mode = os.stat(path).st_mode & 0o777
+        if mode & others != others:
+            verb, letters = ("write", "rwx") if path in grants.write else ("read", "rx")
+            raise ConfigurationError(
+                f"{visible(path)} is granted, but a script of root runs as an unprivileged user, who may not {verb} "
+                f"there (its mode is {mode:04o}): `chmod o+{letters}` it, or do not run skillshelf as root"
+            )
 
 
 def _granted(grants: Grants) -> Iterator[tuple[str, str]]:
@@ -201,11 +228,11 @@ class Prepared(NamedTuple):
     descriptors: list[int]
 
 
-def command_line(bubblewrap: str, paths: RunFolder, program: str, grants: Grants) -> Prepared:
+def command_line(bubblewrap: str, paths: RunFolder, program: str, grants: Grants, seccomp: bytes | None) -> Prepared:
     """Return the arguments that create the sandbox and its mounts, without the command."""
     prepared = Prepared([*_sandbox(bubblewrap, network=grants.network, user=paths.user), *_system()], [])
     arguments = prepared.arguments
-    for path in (*_ETC, *(_ETC_FOR_NETWORK if grants.network else ())):
+    for path in (*_ETC, *_java_settings(), *(_ETC_FOR_NETWORK if grants.network else ())):
         if os.path.exists(path):
             arguments += [*_folders_to(path), "--ro-bind", path, path]
     for name, text in _ACCOUNTS.items():
@@ -213,7 +240,7 @@ def command_line(bubblewrap: str, paths: RunFolder, program: str, grants: Grants
         readable = () if paths.user is None else ("--perms", "0644")
         arguments += [*readable, "--ro-bind-data", str(prepared.descriptors[-1]), f"/etc/{name}"]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
-    arguments += ["--bind", paths.temporary, "/tmp", "--bind", paths.shared_memory, "/dev/shm"]
+    arguments += _writable(paths, WRITABLE[1:])
     for path in program_files(program):
         arguments += [*_folders_to(path), "--ro-bind", path, path]
     by_descriptor = "--bind-fd" in _options(bubblewrap)
@@ -225,11 +252,51 @@ def command_line(bubblewrap: str, paths: RunFolder, program: str, grants: Grants
             arguments += [f"{option}-fd", str(prepared.descriptors[-1]), path]
         else:
             arguments += [option, path, path]
-    arguments += [*_folders_to(SKILL), "--ro-bind", paths.skill, SKILL, "--bind", paths.work, WORK]
+    arguments += [*_folders_to(SKILL), "--ro-bind", paths.skill, SKILL, *_writable(paths, WRITABLE[:1])]
     for path in ("/proc", "/dev", "/"):
         arguments += ["--remount-ro", path]
+    if seccomp is not None:
+        prepared.descriptors.append(memory_file(seccomp))
+        arguments += ["--seccomp", str(prepared.descriptors[-1])]
     arguments += ["--chdir", WORK]
     return prepared
+
+
+def _java_settings() -> Iterator[str]:
+    """Yield the settings of the system's Java versions, which do not start without them; none of services."""
+    descriptor = files.open_folder("/etc")
+    try:
+        names = files.names_in(descriptor)
+    finally:
+        files.close(descriptor)
+    for name in sorted(names):
+        if name.startswith("java-") and name.endswith("-openjdk"):
+            # What a removed version left behind may be a link to nowhere.
+            with suppress(OSError), files.Folder(f"/etc/{name}") as settings:
+                parts = settings.children(())
+                yield from (f"/etc/{name}/{part.rstrip('/')}" for part in parts if part != "management/")
+
+
+def _writable(paths: RunFolder, places: Sequence[str]) -> Iterator[str]:
+    """Yield options that mount what a script writes to: file systems of a fixed size, or folders on the disk."""
+    folders = dict(zip(WRITABLE, paths.writable, strict=False))
+    for place in places:
+        yield from _folders_to(place)
+        if paths.size is not None:
+            yield from ("--perms", "0755", "--size", str(paths.size), "--tmpfs", place)
+        else:
+            yield from ("--bind", folders[place], place)
+
+
+def writable_places(grants: Grants) -> tuple[str, ...]:
+    """Return the folders inside the sandbox that a script writes to and that no granted folder hides."""
+    hidden = {"/tmp"} if {"/", "/tmp"} & {*grants.read, *grants.write} else set()
+    return tuple(place for place in WRITABLE if place not in hidden)
+
+
+def has_sized_storage(bubblewrap: str) -> bool:
+    """Return True if this version can make file systems of a fixed size."""
+    return "--size" in _options(bubblewrap)
 
 
 def _folders_to(path: str) -> Iterator[str]:
@@ -261,7 +328,7 @@ def _sandbox(bubblewrap: str, *, network: bool, user: int | None) -> list[str]:
     """
     if user is None:
         account = ["--unshare-user", "--uid", str(_USER), "--gid", str(_USER), "--cap-drop", "ALL"]
-        account += ["--disable-userns"] if "--disable-userns" in _options(bubblewrap) else []
+        account += ["--disable-userns"] if can_disable_userns(bubblewrap) else []
     else:
         kept = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
         account = ["--cap-drop", "ALL", *(word for name in kept for word in ("--cap-add", name))]
@@ -288,6 +355,7 @@ def script_variables(paths: RunFolder | None, program: str) -> dict[str, str]:
     return {
         "HOME": paths.work if paths else WORK,
         "LANG": "C.UTF-8",
+        "PWD": paths.work if paths else WORK,
         "PATH": ":".join([*own, "/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"]),
         "SKILL_DIR": paths.skill if paths else SKILL,
         "TMPDIR": paths.temporary if paths else "/tmp",

@@ -2,32 +2,24 @@
 
 import os
 import selectors
-import subprocess
+import signal
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import Literal, TypedDict
 
-from skillshelf.core.disk_writes import append, disk_use, free_bytes, write_new
-from skillshelf.core.limits import (
-    RUN_ARGUMENT_BYTES,
-    RUN_ARGUMENTS,
-    RUN_ARTIFACT_BYTES,
-    RUN_FILE_BYTES,
-    RUN_MEMORY_BYTES,
-    RUN_OPEN_FILES,
-    RUN_OUTPUT_BYTES,
-    RUN_PROCESSES,
-    RUN_SECONDS,
-    RUN_WORK_BYTES,
-    RUN_WORK_FILES,
-)
-from skillshelf.errors import ConfigurationError, LimitExceeded
+from skillshelf.catalog.load import Listing
+from skillshelf.core import files
+from skillshelf.core.disk_writes import append, write_new
+from skillshelf.core.limits import RUN_ARGUMENT_BYTES, RUN_ARGUMENTS
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.values import Wall
+from skillshelf.core.worker_thread import Caller, CallerLeft, run_in_thread
+from skillshelf.errors import ConfigurationError, LimitExceeded, ScriptNotRunnable
 from skillshelf.sandbox import bubblewrap as sandbox
 from skillshelf.sandbox import launch
 from skillshelf.sandbox.bubblewrap import Grants, sandbox_problem
 from skillshelf.sandbox.launch import Started
-from skillshelf.sandbox.reaper import descendants, usage_of
 from skillshelf.sandbox.scripts import (
     RunFolder,
     Script,
@@ -39,6 +31,9 @@ from skillshelf.sandbox.scripts import (
     script_segments,
     stage,
 )
+from skillshelf.sandbox.storage import StorageUnavailable, copy_work, work_folder
+from skillshelf.sandbox.usage import RunLimits, ScriptUsage
+from skillshelf.sandbox.walls import check_required, in_order
 
 __all__ = [
     "Grants",
@@ -140,21 +135,10 @@ _TICK = 0.1
 _GRACE = 1.0
 """Seconds to wait for remaining output after a script has ended."""
 
+_START_SECONDS = 30.0
+"""Seconds that a sandbox may take to be set up."""
+
 _PIECE = 64 * 1024
-
-
-class RunLimits(NamedTuple):
-    """The limits of a script: `output_bytes` of each stream, `memory_bytes` of each process and of all together."""
-
-    seconds: float = RUN_SECONDS
-    output_bytes: int = RUN_OUTPUT_BYTES
-    artifact_bytes: int = RUN_ARTIFACT_BYTES
-    memory_bytes: int = RUN_MEMORY_BYTES
-    file_bytes: int = RUN_FILE_BYTES
-    work_bytes: int = RUN_WORK_BYTES
-    work_files: int = RUN_WORK_FILES
-    processes: int = RUN_PROCESSES
-    open_files: int = RUN_OPEN_FILES
 
 
 class Run(NamedTuple):
@@ -164,7 +148,8 @@ class Run(NamedTuple):
     `stdout_bytes` and `stderr_bytes` count the whole output, `stdout` and `stderr` hold it up to the limit. If that
     is less, `truncated` is True and `artifact` is the file with both streams as they came, if a folder was given;
     `artifact_truncated` is True if even this file is not complete. `files` are the files that the script left in its
-    work folder; `work` is that folder if it was kept.
+    work folder; `work` is that folder if it was kept. `missing` are the parts of the sandbox that this run did not
+    have; `sandbox/walls.py` lists them all.
     """
 
     exit_code: int
@@ -178,6 +163,7 @@ class Run(NamedTuple):
     artifact: str | None = None
     artifact_truncated: bool = False
     sandbox: Literal["bubblewrap", "none"] = "none"
+    missing: tuple[str, ...] = ()
     reason: str | None = None
     digest: str = ""
     files: tuple[str, ...] = ()
@@ -185,11 +171,23 @@ class Run(NamedTuple):
     work: str | None = None
 
 
+class _Walls(NamedTuple):
+    require: Collection[Wall]
+    without: Collection[Wall]
+
+
+class _Start(TypedDict):
+    seconds: float
+    caller: int
+    on_ready: launch.OnReady
+
+
 class _Ended(NamedTuple):
     exit_code: int
     timed_out: bool
     reason: str | None
     kind: Literal["bubblewrap", "none"]
+    missing: tuple[Wall, ...]
 
 
 def run_script(
@@ -201,33 +199,93 @@ def run_script(
     version: str | None = None,
     limits: RunLimits = RunLimits(),  # noqa: B008 - a value that never changes
     grants: Grants = Grants(),  # noqa: B008 - a value that never changes
+    require: Collection[Wall] = (),
+    without: Collection[Wall] = (),
     on_output: OnOutput | None = None,
     artifacts: str | None = None,
     keep: bool = False,
 ) -> Run:
     """Run a script if it is unchanged: `digest` is that of the script, `version` that of the tree of its skill.
 
-    `skill_dir` is a real path. `artifacts` is a folder for output beyond the limit. With `keep` the work folder
-    stays, and the caller removes it.
+    `skill_dir` is a real path. `require` are parts of the sandbox without which the script is not run; those in
+    `without` (`cgroup`, `tmpfs`) are not used even where they are available. `artifacts` is a folder for output beyond
+    the limit. With `keep` the work folder stays, and the caller removes it.
     """
     segments = script_segments(script)
     _check_arguments(args)
     sandbox.check_grants(grants)
+
+    def work(caller: Caller[tuple[Stream, bytes]]) -> Run:
+        output = Output(
+            limit=limits.output_bytes,
+            on_output=on_output and (lambda stream, data: caller.send((stream, data))),
+            folder=artifacts,
+            folder_limit=limits.artifact_bytes,
+        )
+        walls = _Walls(require, without)
+        try:
+            try:
+                return _run(
+                    skill_dir, segments, args, digest, version, limits, grants, walls, output, caller, keep=keep
+                )
+            except StorageUnavailable:
+                # The script has not started; it gets folders on the disk instead.
+                walls = walls._replace(without=(*without, "tmpfs"))
+                return _run(
+                    skill_dir, segments, args, digest, version, limits, grants, walls, output, caller, keep=keep
+                )
+        except OSError as error:
+            # For example too many open files in this process.
+            raise ScriptNotRunnable(f"it cannot be run: {error}") from error
+
+    def receive(piece: tuple[Stream, bytes]) -> None:
+        assert on_output
+        on_output(*piece)
+
+    return run_in_thread(work, receive)
+
+
+def _run(
+    skill_dir: str,
+    segments: Sequence[str],
+    args: Sequence[str],
+    digest: str | None,
+    version: str | None,
+    limits: RunLimits,
+    grants: Grants,
+    walls: _Walls,
+    output: Output,
+    caller: Caller[tuple[Stream, bytes]],
+    *,
+    keep: bool,
+) -> Run:
     bubblewrap = _bubblewrap(grants)
-    paths = make_staged_paths(sandbox.user_for_root() if bubblewrap else None)
-    with ExitStack() as on_error:
+    user = sandbox.user_for_root() if bubblewrap else None
+    if user is not None:
+        sandbox.check_access(grants)
+    sized = bubblewrap is not None and sandbox.has_sized_storage(bubblewrap) and "tmpfs" not in walls.without
+    paths = make_staged_paths(user, limits.work_bytes if sized else None)
+    with (
+        ExitStack() as on_error,
+        ScriptUsage(limits, paths, sandbox.writable_places(grants), without=walls.without) as usage,
+    ):
         on_error.callback(remove_staged_paths, paths, keep_work=False)
         staged = stage(skill_dir, segments, paths, digest=digest, version=version)
-        output = Output(
-            limit=limits.output_bytes, on_output=on_output, folder=artifacts, folder_limit=limits.artifact_bytes
-        )
+
+        def on_ready(root: int, waiting: int | None, missing: Iterable[Wall]) -> tuple[Wall, ...]:
+            all_missing = in_order((*missing, *usage.attach(root, waiting)))
+            check_required(all_missing, walls.require)
+            return all_missing
+
+        start: _Start = {"seconds": _START_SECONDS, "caller": caller.fileno(), "on_ready": on_ready}
         begun = time.monotonic()
-        with _started(bubblewrap, paths, staged, args, limits, grants) as started:
-            ended = _follow(started, output, limits, paths)
+        cgroups = usage.prepare() if bubblewrap else ()
+        with _started(bubblewrap, paths, staged, args, limits, grants, cgroups, start) as started:
+            ended = _follow(started, output, limits, usage, caller)
         duration_ms = int((time.monotonic() - begun) * 1000)
-        left = produced_files(paths)
+        left = _left_files(paths, usage, limits, keep=keep)
         on_error.pop_all()
-    remove_staged_paths(paths, keep_work=keep)
+    kept = remove_staged_paths(paths, keep_work=keep)
     return Run(
         exit_code=ended.exit_code,
         stdout=output.kept("stdout"),
@@ -240,12 +298,24 @@ def run_script(
         artifact=output.artifact,
         artifact_truncated=output.artifact_truncated,
         sandbox=ended.kind,
+        missing=ended.missing,
         reason=ended.reason,
         digest=staged.digest,
         files=left.files,
         files_truncated=left.truncated,
-        work=paths.work if keep else None,
+        work=kept,
     )
+
+
+def _left_files(paths: RunFolder, usage: ScriptUsage, limits: RunLimits, *, keep: bool) -> Listing:
+    """Return the files that a script left in its work folder; with `keep` they are on the disk then."""
+    if usage.storage is None or keep:
+        whole = usage.storage is None or copy_work(usage.storage, paths.work, limit=limits.work_bytes)
+        with files.Folder(paths.work) as work:
+            left = produced_files(work)
+        return left._replace(truncated=left.truncated or not whole)
+    with work_folder(usage.storage) as work:
+        return produced_files(work)
 
 
 def _check_arguments(args: Sequence[str]) -> None:
@@ -273,6 +343,11 @@ def _bubblewrap(grants: Grants) -> str | None:
     return None
 
 
+_RESERVED = 2
+"""Times its memory that a process may reserve without using it: Node 24 maps 512 MiB for the code of each thread that
+runs a program of its own. What is used counts at once in a cgroup, else at the next look."""
+
+
 def _started(
     bubblewrap: str | None,
     paths: RunFolder,
@@ -280,94 +355,81 @@ def _started(
     args: Sequence[str],
     limits: RunLimits,
     grants: Grants,
+    cgroups: Sequence[str],
+    start: _Start,
 ) -> AbstractContextManager[Started]:
     system_limits = {
         "RLIMIT_CORE": 0,
-        "RLIMIT_DATA": limits.memory_bytes,
+        "RLIMIT_DATA": _RESERVED * limits.memory_bytes,
         "RLIMIT_FSIZE": limits.file_bytes,
         "RLIMIT_NOFILE": limits.open_files,
         "RLIMIT_NPROC": limits.processes,
     }
     if bubblewrap:
-        return launch.in_sandbox(bubblewrap, paths, staged, args, limits=system_limits, grants=grants)
-    return launch.without_sandbox(paths, staged, args, limits=system_limits)
+        return launch.in_sandbox(
+            bubblewrap, paths, staged, args, limits=system_limits, grants=grants, cgroups=cgroups, **start
+        )
+    return launch.without_sandbox(paths, staged, args, limits=system_limits, grants=grants, **start)
 
 
 # Supervision ----------------------------------------------------------------------------------------
 
 
-def _follow(started: Started, output: Output, limits: RunLimits, paths: RunFolder) -> _Ended:
+def _follow(
+    started: Started, output: Output, limits: RunLimits, usage: ScriptUsage, caller: Caller[tuple[Stream, bytes]]
+) -> _Ended:
     """Collect the output until the script ends or exceeds a limit; return after all its processes are dead."""
-    process = started.process
+    process = started.launched.process
     deadline = time.monotonic() + limits.seconds
-    with selectors.DefaultSelector() as streams:
-        for name, stream in (("stdout", process.stdout), ("stderr", process.stderr)):
+    with selectors.DefaultSelector() as events:
+        streams = {"stdout": process.stdout, "stderr": process.stderr, "ended": started.launched, "left": caller}
+        for name, stream in streams.items():
             assert stream is not None
-            streams.register(stream, selectors.EVENT_READ, name)
-        reason = _until_it_ends(started, streams, output, limits, paths, deadline)
-        timed_out = reason is None and process.poll() is None
-        started.end()
+            events.register(stream, selectors.EVENT_READ, name)
+        reason = _until_it_ends(started, events, output, usage, deadline)
+        timed_out = reason is None and started.launched in events.get_map()
+        started.launched.end()
         last = time.monotonic() + _GRACE
-        while streams.get_map() and time.monotonic() < last:
-            _take(streams, output, _TICK)
+        while any(key.data in output.seen for key in events.get_map().values()) and time.monotonic() < last:
+            _take(events, output, _TICK)
     if timed_out:
         reason = f"it was stopped after {limits.seconds:g} seconds"
-    if reason is None and not started.began():
-        raise launch.not_started(output.kept("stderr"))
-    code = process.returncode
-    return _Ended(code if code >= 0 else 128 - code, timed_out, reason, started.kind)
+    code = started.launched.exit_code
+    reason = reason or usage.ended()
+    if reason is not None and code == 0:
+        # It ended by itself at the same moment, or went on without a process that the kernel ended.
+        code = 128 + signal.SIGKILL
+    return _Ended(code, timed_out, reason, started.kind, started.missing)
 
 
 def _until_it_ends(
     started: Started,
-    streams: selectors.BaseSelector,
+    events: selectors.BaseSelector,
     output: Output,
-    limits: RunLimits,
-    paths: RunFolder,
+    usage: ScriptUsage,
     deadline: float,
 ) -> str | None:
     """Return the limit that a script exceeded, or None if it ended or its time is up."""
-    free = free_bytes(paths.path)
     next_check = time.monotonic() + _TICK
-    while started.process.poll() is None and (now := time.monotonic()) < deadline:
+    while started.launched in events.get_map() and (now := time.monotonic()) < deadline:
         if now >= next_check:
-            if reason := _excess(started, limits, paths, free):
+            if reason := usage.excess():
                 return reason
             # Measuring a full folder takes time, and most of the time is for the script.
             next_check = time.monotonic() + max(_TICK, 5 * (time.monotonic() - now))
-        pause = max(0.0, min(deadline, next_check) - now)
-        if streams.get_map():
-            _take(streams, output, pause)
+        _take(events, output, max(0.0, min(deadline, next_check) - now))
+    return None
+
+
+def _take(events: selectors.BaseSelector, output: Output, pause: float) -> None:
+    """Add the output that arrives within the pause; stop to watch what has ended. Raise CallerLeft."""
+    for key, _ in events.select(pause):
+        if isinstance(key.fileobj, Caller):
+            raise CallerLeft
+        if isinstance(key.fileobj, launch.Launched):
+            data = key.fileobj.hear()
         else:
-            with suppress(subprocess.TimeoutExpired):
-                started.process.wait(pause)
-    return None
-
-
-def _take(streams: selectors.BaseSelector, output: Output, pause: float) -> None:
-    """Add the output that arrives within the pause."""
-    for key, _ in streams.select(pause):
-        stream: Stream = key.data
-        data = os.read(key.fd, _PIECE)
-        output.add(stream, data)
+            data = os.read(key.fd, _PIECE)
+            output.add(key.data, data)
         if not data:
-            streams.unregister(key.fileobj)
-
-
-def _excess(started: Started, limits: RunLimits, paths: RunFolder, free: int) -> str | None:
-    """Return the limit that a script exceeds, or None; `free` is the free disk space when it began."""
-    usage = usage_of(descendants(started.root))
-    if usage.threads > limits.processes:
-        return f"it had more than {limits.processes} processes at one time"
-    if usage.memory > limits.memory_bytes:
-        return f"it took more than {limits.memory_bytes} bytes of memory"
-    if usage.nameless > limits.work_bytes:
-        return f"it held more than {limits.work_bytes} bytes in unnamed or deleted files"
-    used = [disk_use(path, limits.work_files) for path in (paths.work, paths.temporary, paths.shared_memory)]
-    if not all(use.whole for use in used) and free - free_bytes(paths.path) > limits.work_bytes:
-        return f"it hid its files, and more than {limits.work_bytes} bytes of disk space are used"
-    if usage.nameless + sum(use.size for use in used) > limits.work_bytes:
-        return f"it wrote more than {limits.work_bytes} bytes to disk"
-    if sum(use.entries for use in used) > limits.work_files:
-        return f"it made more than {limits.work_files} files"
-    return None
+            events.unregister(key.fileobj)

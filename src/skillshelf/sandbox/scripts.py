@@ -3,15 +3,23 @@
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from errno import EBUSY
 from hashlib import sha256
-from typing import NamedTuple
 
 from skillshelf.catalog.load import Listing, digest_of, refusing
 from skillshelf.catalog.tree import GIT, SkillTree, TreeFile, skill_tree, tree_digest
 from skillshelf.core import files
-from skillshelf.core.disk_writes import give_tree, make_private_folder, remove_tree, write_new
+from skillshelf.core.disk_writes import (
+    OwnedFolder,
+    give_tree,
+    keep_owned_folder,
+    make_owned_folder,
+    remove_owned_folder,
+    remove_tree,
+    sweep_owned_folders,
+    write_new,
+)
 from skillshelf.core.limits import (
     ADDRESS_CHARS,
     ADDRESS_SEGMENTS,
@@ -21,6 +29,7 @@ from skillshelf.core.limits import (
     SCRIPT_BYTES,
     WALK_DEPTH,
 )
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import visible
 from skillshelf.errors import (
     FileReadError,
@@ -38,6 +47,7 @@ __all__ = [
     "RunFolder",
     "Script",
     "StagedScript",
+    "find_program",
     "find_script",
     "in_system",
     "interpreter_of",
@@ -146,8 +156,7 @@ def script_segments(script: str) -> tuple[str, ...]:
 
 def interpreter_of(shown: str, data: bytes, env: Mapping[str, str] | None = None) -> Interpreter:
     """Return the interpreter, from the shebang or else from the file extension."""
-    path = (os.environ if env is None else env).get("PATH") or _DEFAULT_PATH
-    search = [folder for folder in path.split(":") if folder.startswith("/")]
+    search = _search_path(env)
     if data.startswith(b"#!"):
         words = _first_line(shown, data)
         program = _installed(words[0], search)
@@ -210,6 +219,19 @@ def _env_command(shown: str, argument: str) -> list[str]:
     return words
 
 
+def _search_path(env: Mapping[str, str] | None = None) -> list[str]:
+    """Return the folders of PATH; not those named from the working directory, which may be a stranger's."""
+    path = (os.environ if env is None else env).get("PATH") or _DEFAULT_PATH
+    return [folder for folder in path.split(":") if folder.startswith("/")]
+
+
+def find_program(name: str) -> str | None:
+    """Return the path of a program that we start ourselves, or None if it is not installed."""
+    from shutil import which
+
+    return which(name, path=":".join(_search_path()))
+
+
 def in_system(path: str) -> bool:
     """Return True if a path is inside a system folder."""
     return any(files.is_inside(path, folder) for folder in SYSTEM)
@@ -242,10 +264,16 @@ def _is_program(path: str) -> bool:
 
 
 class RunFolder(NamedTuple):
-    """The private folder of one run; `user` is its owner if that is not the current user."""
+    """The private folder of one run; `user` is its owner if that is not the current user.
+
+    `size` is that of each file system that the sandbox makes for the script to write to, or None if it writes to
+    folders in this one. `owner` is the descriptor that tells others that the run goes on.
+    """
 
     path: str
     user: int | None = None
+    size: int | None = None
+    owner: int = -1
 
     @property
     def skill(self) -> str:
@@ -254,12 +282,12 @@ class RunFolder(NamedTuple):
 
     @property
     def work(self) -> str:
-        """The folder the script starts in."""
+        """The folder the script starts in, or to which its files are copied in the end."""
         return f"{self.path}/work"
 
     @property
     def temporary(self) -> str:
-        """The folder mounted as /tmp."""
+        """The folder for temporary files."""
         return f"{self.path}/tmp"
 
     @property
@@ -268,9 +296,14 @@ class RunFolder(NamedTuple):
         return f"{self.path}/shm"
 
     @property
+    def writable(self) -> tuple[str, ...]:
+        """The folders that the script writes to."""
+        return (self.work, self.temporary, self.shared_memory) if self.size is None else ()
+
+    @property
     def folders(self) -> tuple[str, ...]:
-        """The four subfolders."""
-        return self.skill, self.work, self.temporary, self.shared_memory
+        """All subfolders."""
+        return self.skill, *self.writable
 
 
 class StagedScript(NamedTuple):
@@ -281,33 +314,48 @@ class StagedScript(NamedTuple):
     interpreter: Interpreter
 
 
-def make_staged_paths(user: int | None) -> RunFolder:
-    """Create the private folder of a run with its four subfolders."""
+_FOLDER_PREFIX = "skillshelf-run-"
+_KEPT_PREFIX = "skillshelf-kept-"
+_SWEEP_SECONDS = 5.0
+
+
+def make_staged_paths(user: int | None, size: int | None = None) -> RunFolder:
+    """Create the private folder of a run with its subfolders; remove those that dead processes left behind."""
     try:
-        paths = RunFolder(make_private_folder("skillshelf-run-"), user)
-        for path in paths.folders:
-            os.mkdir(path)
-            # The private folder keeps others out; in the sandbox root needs access without its privileges.
-            os.chmod(path, 0o755)
+        sweep_owned_folders(_FOLDER_PREFIX, seconds=_SWEEP_SECONDS)
+        folder = make_owned_folder(_FOLDER_PREFIX)
+        paths = RunFolder(folder.path, user, size, folder.owner)
+        with ExitStack() as on_error:
+            on_error.callback(remove_owned_folder, folder)
+            for path in paths.folders:
+                os.mkdir(path)
+                # The private folder keeps others out; in the sandbox root needs access without its privileges.
+                os.chmod(path, 0o755)
+            on_error.pop_all()
     except OSError as error:
         raise ScriptNotRunnable(f"no work folder can be made for it: {error}") from error
     return paths
 
 
-def remove_staged_paths(paths: RunFolder, *, keep_work: bool) -> None:
-    """Remove the private folder; `keep_work` keeps the work folder."""
-    if keep_work and paths.user is not None:
-        give_tree(paths.work, os.geteuid())
-    for path in (folder for folder in paths.folders if folder != paths.work) if keep_work else (paths.path,):
+def remove_staged_paths(paths: RunFolder, *, keep_work: bool) -> str | None:
+    """Remove the private folder; with `keep_work` keep the work folder and return its path."""
+    folder = OwnedFolder(paths.path, paths.owner)
+    if not keep_work:
         # A folder that cannot be removed must not hide how the script ended; it is temporary anyway.
-        with suppress(OSError):
-            remove_tree(path)
+        remove_owned_folder(folder)
+        return None
+    if paths.user is not None:
+        give_tree(paths.work, os.geteuid())
+    for path in paths.folders:
+        if path != paths.work:
+            with suppress(OSError):
+                remove_tree(path)
+    return RunFolder(keep_owned_folder(folder, _KEPT_PREFIX)).work
 
 
-def produced_files(paths: RunFolder) -> Listing:
+def produced_files(work: files.Folder) -> Listing:
     """Return the regular files in the work folder; links are neither followed nor listed."""
-    with files.Folder(paths.work) as work:
-        found, complete = work.files(LISTED_ENTRIES)
+    found, complete = work.files(LISTED_ENTRIES)
     names = sorted(found, key=files.path_bytes)
     return Listing(tuple(names[:LISTED_CHILDREN]), len(names), not complete or len(names) > LISTED_CHILDREN)
 

@@ -6,8 +6,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
+from functools import cached_property, partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from skillshelf.catalog.document import body
 from skillshelf.catalog.load import read_skill
@@ -15,6 +16,7 @@ from skillshelf.core import files
 from skillshelf.core.console import Progress
 from skillshelf.core.disk_writes import locked_within, make_own_folder, remove_folder, replace_file
 from skillshelf.core.limits import INDEX_WAIT_SECONDS, INDEXES_KEPT, SETTLED_NS, SKILL_FILE_BYTES
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import CacheEntry, CatalogSkill, Stamp
 from skillshelf.errors import FileReadError, LimitExceeded, PathEscape, ResourceNotFound
 from skillshelf.search.rank import WEIGHTS, IndexSnapshot, Weights, analyzer, impact_terms
@@ -164,7 +166,7 @@ def body_of(skill: CatalogSkill) -> str:
         return ""
 
 
-FORMAT = 2
+FORMAT = 3
 """The format of an index. Raise it whenever an existing index would give other results."""
 
 _HEAP_BYTES = 64_000_000
@@ -177,23 +179,32 @@ _SEAL_BYTES = 1 << 26
 _CHECKSUM_BYTES = 16
 
 
+Report = Callable[[int, int], None]
+"""Takes the number of skills to be indexed, and of those that are."""
+
+
 class _Damaged(Exception):
     """The files on disk are not a usable search index."""
 
 
 class ScanStamps(NamedTuple):
-    """The start time of a scan of the disk, and the cache entries of each root by path."""
+    """The start time of a scan of the disk, the cache entries of each root by path, and the mark of its catalog.
+
+    An index that was sealed with the same mark needs no look at the stamp of any skill.
+    """
 
     at_ns: int
     entries: Sequence[Mapping[str, CacheEntry]]
+    generation: bytes | None = None
 
 
 class _OpenIndex(NamedTuple):
-    """An open index with the stamps of its skills."""
+    """An open index with the stamps of its skills, and the mark of the catalog that has them in this order."""
 
     base: "tantivy.Index"
     schema: "tantivy.Schema"
     stamps: Sequence[int]
+    generation: bytes | None = None
 
 
 # Opening ------------------------------------------------------------------------------------------
@@ -213,13 +224,15 @@ def open_index(
     *,
     scan: ScanStamps | None = None,
     stream: "TextIO | None" = None,
+    report: Report | None = None,
     weights: Weights = WEIGHTS,
 ) -> IndexSnapshot:
     """Return an index of exactly these skills, as a scan saw them or as they are on disk now.
 
-    Without a folder, or if nothing can be stored there, it is built in memory.
+    Without a folder, or if nothing can be stored there, it is built in memory. `report` is told of each skill that is
+    added, of how many.
     """
-    update = _IndexUpdate(skills, scan or ScanStamps(time.time_ns(), ()), weights, stream)
+    update = _IndexUpdate(skills, scan or ScanStamps(time.time_ns(), ()), weights, stream, report)
     if folder is not None:
         try:
             return _open_stored(update, folder)
@@ -240,6 +253,11 @@ def _open_stored(update: "_IndexUpdate", folder: str) -> IndexSnapshot:
         raise PermissionError("the folder belongs to another user, or is a link")
     stored = _IndexFolder(folder)
     if (found := stored.current()) and update.fits(found):
+        if update.generation not in (None, found.generation):
+            # Nothing to index, but the next search need not look at each skill to know that.
+            with locked_within(f"{folder}/lock", 0.0) as held:
+                if held and not stored.changed():
+                    stored.seal(update)
         return update.reader(found)
     with locked_within(f"{folder}/lock", INDEX_WAIT_SECONDS if found is None else _BRIEF_WAIT_SECONDS) as held:
         if not held and found is not None:
@@ -276,8 +294,10 @@ class _IndexFolder:
             if seal != _checksum(content) + content:
                 return None
             with _library_errors():
-                state, stamps = marshal.loads(content)
-                return _OpenIndex(*_new_index(self._files), stamps) if state == self._opened_state else None
+                state, stamps, generation = marshal.loads(content)
+                if state != self._opened_state:
+                    return None
+                return _OpenIndex(*_new_index(self._files), stamps, generation)
         except (OSError, _Damaged):
             return None
 
@@ -294,7 +314,7 @@ class _IndexFolder:
 
     def seal(self, update: "_IndexUpdate") -> None:
         """Write the state of the files and the stamps of their skills."""
-        content = marshal.dumps((self._state(), update.stamps))
+        content = marshal.dumps((self._state(), update.stamps, update.generation))
         replace_file(self._seal, _checksum(content) + content)
 
     def _state(self) -> bytes:
@@ -353,20 +373,43 @@ class _IndexUpdate:
     """The skills that an index must contain, by their current stamps."""
 
     def __init__(
-        self, skills: Sequence[CatalogSkill], scan: ScanStamps, weights: Weights, stream: "TextIO | None"
+        self,
+        skills: Sequence[CatalogSkill],
+        scan: ScanStamps,
+        weights: Weights,
+        stream: "TextIO | None",
+        report: Report | None,
     ) -> None:
         self._skills = skills
         self._weights = weights
         self._stream = stream
+        self._report = report
         self._unread = 0
-        self._seen = _seen_stamps(skills, scan)
+        self._scan = scan
+        self.generation = scan.generation
+
+    @cached_property
+    def _seen(self) -> list[Stamp | None]:
+        """The stamps of the files of the skills."""
+        return _seen_stamps(self._skills, self._scan)
+
+    @cached_property
+    def stamps(self) -> list[int]:
+        """A number for each skill and the state of its file."""
         # Two changes within one tick of the clock leave the same stamp: a file that had just changed is read again.
-        latest = scan.at_ns - SETTLED_NS
-        once = [0 if seen is None or seen[4] <= latest else scan.at_ns for seen in self._seen]
-        self.stamps = list(map(_stamp, skills, self._seen, once))
+        latest = self._scan.at_ns - SETTLED_NS
+        once = [0 if seen is None or seen[4] <= latest else self._scan.at_ns for seen in self._seen]
+        if any(once):
+            self.generation = None
+        return list(map(_stamp, self._skills, self._seen, once))
 
     def fits(self, found: _OpenIndex) -> bool:
         """Return whether an index needs no change."""
+        is_same = self.generation is not None and found.generation == self.generation
+        if is_same and len(found.stamps) == len(self._skills):
+            # The same catalog of the same files: its stamps need not be computed.
+            self.stamps = list(found.stamps)
+            return True
         return set(found.stamps) == set(self.stamps)
 
     def reader(self, *found: _OpenIndex) -> IndexSnapshot:
@@ -402,7 +445,8 @@ class _IndexUpdate:
         writer = found.base.writer(_HEAP_BYTES if len(missing) > _FEW else _SMALL_HEAP_BYTES, 1)
         for stamp in gone:
             writer.delete_documents_by_term("stamp", stamp)
-        with Progress("Indexing skills", len(missing), self._stream) as bar:
+        report = partial(self._report, len(missing)) if self._report else None
+        with Progress("Indexing skills", len(missing), self._stream, report) as bar:
             self._add(writer, missing, bar)
         writer.commit()
         writer.wait_merging_threads()
@@ -418,6 +462,7 @@ class _IndexUpdate:
                 self._unread += after is None
                 if after != seen:
                     # The file was written after the scan: what was read may be half of it.
+                    self.generation = None
                     self.stamps[position] = _stamp(skill, seen, time.time_ns())
                 document = Document()
                 document.add_integer("stamp", self.stamps[position])

@@ -3,15 +3,16 @@
 import math
 import os
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
-from itertools import islice, takewhile
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
+from skillshelf.catalog.packed import SkillTable
 from skillshelf.config.profile import Ranking
 from skillshelf.core.limits import QUERY_CHARS, QUERY_TERMS
-from skillshelf.core.text import cut
+from skillshelf.core.patterns import lazy_pattern
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import cut, folded_name
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ConfigurationError
 from skillshelf.search.index import body_of
@@ -173,20 +174,25 @@ class Finder:
         self.skills = skills
         self._cwd = cwd
         self._ranking = ranking
-        self._open_index = open_index
+        self._open_index: Callable[[], IndexSnapshot] | None = open_index
         self._index: IndexSnapshot | None = None
         self._rank = {scope: n for n, scope in enumerate(scopes)}
-        names = [skill.name.lower() for skill in skills]
-        self._by_name = sorted(range(len(skills)), key=names.__getitem__)
-        self._names = [names[position] for position in self._by_name]
-        self._paths = {skill.path: position for position, skill in enumerate(skills)}
+        self._table = SkillTable.of(skills)
 
     @property
     def index(self) -> "IndexSnapshot":
         """The index of these skills, opened at the first use."""
         if self._index is None:
+            assert self._open_index is not None
             self._index = self._open_index()
+            # It knows the shelf, which knows this finder: without it both go when the last user does.
+            self._open_index = None
         return self._index
+
+    def prepare(self) -> None:
+        """Open the index now if the ranking uses it."""
+        if self._ranking == "relevance":
+            self._index = self.index
 
     def _tie_break(self, position: int) -> tuple[int, str]:
         """Return the sort key among equal scores."""
@@ -226,22 +232,20 @@ class Finder:
 
     def _named(self, query: str) -> dict[int, Reason]:
         """Return the skills whose path or name equals the query, or whose name begins with it, with the reason."""
-        lowered = query.lower()
-        first = bisect_left(self._names, lowered)
-        begun = takewhile(lambda name: name.startswith(lowered), islice(self._names, first, None))
+        folded = folded_name(query)
+        exact = set(self._table.named(folded))
         reasons: dict[int, Reason] = {
-            self._by_name[at]: "exact_name" if name == lowered else "prefix" for at, name in enumerate(begun, first)
+            position: "exact_name" if position in exact else "prefix" for position in self._table.begun(folded)
         }
         path = os.path.normpath(os.path.join(self._cwd, query))
         for candidate in (path, os.path.join(path, "SKILL.md")):
-            if candidate in self._paths:
-                reasons[self._paths[candidate]] = "exact_path"
+            reasons |= dict.fromkeys(self._table.at_path(candidate), "exact_path")
         return reasons
 
 
 # Shared words, counted ----------------------------------------------------------------------------
 
-_TOKEN = re.compile(r"[a-z0-9]+")
+_TOKEN = lazy_pattern(r"[a-z0-9]+")
 
 
 def _by_overlap(finder: Finder, request: _RankRequest) -> _Ranked:

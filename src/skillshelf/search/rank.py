@@ -1,11 +1,13 @@
 """Split text into terms, weight them, and score skills: normalised, split, stemmed; pairs in unspaced scripts."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from skillshelf.core.patterns import lazy_pattern
+from skillshelf.core.records import NamedTuple
 
 if TYPE_CHECKING:
     import tantivy
@@ -38,10 +40,10 @@ STOP_WORDS = frozenset(_STOP_TEXT.split())
 WORD_CHARS = 64
 """A longer run of letters is a key or an encoded file, which is not searched for."""
 
-_WORD = re.compile(r"[^\W_]+")
-_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORD = lazy_pattern(r"[^\W_]+")
+_CAMEL_CASE = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 # Chinese characters, kana and hangul: written without blanks, or with endings that change the word.
-_UNSPACED = re.compile(
+_UNSPACED = lazy_pattern(
     "([\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003134f]+)"
 )
@@ -69,18 +71,28 @@ class Analyzer(dict[str, str]):
     def __missing__(self, chunk: str) -> str:
         if len(self) >= _CHUNKS_KEPT:
             self.clear()
-        lowered = chunk.lower()
-        # Nearly all chunks are of this kind, and the general way takes ten times as long.
-        is_one = chunk.isascii() and len(chunk) <= WORD_CHARS and (chunk[1:] == lowered[1:] or chunk.isupper())
-        terms = self[chunk] = self._stem(lowered) if is_one else " ".join(self._analyze(chunk))
+        if not chunk.isascii():
+            terms = " ".join(self._analyze(chunk))
+        elif (lowered := chunk.lower())[1:] != chunk[1:] and not chunk.isupper():
+            terms = " ".join(self._plain(chunk))
+        else:
+            # Nearly all chunks are of this kind, and the general way takes ten times as long.
+            terms = self._stem(lowered) if len(chunk) <= WORD_CHARS else ""
+        self[chunk] = terms
         return terms
 
     def count(self, text: str) -> dict[str, int]:
         """Return every term of a text with its count."""
-        counts = Counter(map(self.__getitem__, _chunks(text)))
+        # Counted before they are looked up: a text has each of its chunks more than twice.
+        chunks = Counter(_chunks(text))
+        counts: dict[str, int] = {}
+        for terms, times in zip(map(self.__getitem__, chunks), chunks.values(), strict=True):
+            counts[terms] = counts.get(terms, 0) + times
         counts.pop("", None)
-        several = [terms for terms in counts if " " in terms]
-        counts.update("".join([f"{terms} " * counts.pop(terms) for terms in several]).split())
+        for several in [terms for terms in counts if " " in terms]:
+            times = counts.pop(several)
+            for term in several.split():
+                counts[term] = counts.get(term, 0) + times
         return counts
 
     def query_terms(self, text: str) -> Mapping[str, int]:

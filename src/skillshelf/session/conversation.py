@@ -8,14 +8,16 @@ import os
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf.catalog import load as loader
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
-from skillshelf.catalog.prompt import CatalogText, catalog_text, visible_to_model
+from skillshelf.catalog.packed import skills_named
+from skillshelf.catalog.prompt import CatalogText, as_shown, catalog_text, visible_to_model
 from skillshelf.core import files
 from skillshelf.core.limits import OUTPUT_BLOCK, RESOURCE_BYTES
-from skillshelf.core.text import fold, is_false
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import fold, folded_name, is_false
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.errors import (
     AmbiguousSkill,
@@ -141,8 +143,7 @@ class Conversation:
             recorder=self.recorder,
             effects=self.effects,
         )
-        # Of one name the skill that is told to the model, if there is one.
-        self.listed = {skill.name: skill for skill in sorted(self.skills, key=lambda skill: skill.hidden is None)}
+        self._at_start = self.skills
 
     @property
     def catalog(self) -> Catalog:
@@ -164,12 +165,21 @@ class Conversation:
         found = self.catalog.skills
         if set(self.permissions.policy.deny) <= set(self.shelf.settings.deny):
             return found
-        return tuple(
-            skill._replace(hidden="denied")
-            if skill.hidden is None and self.permissions.decide("skill_load", skill).verdict == "deny"
-            else skill
-            for skill in found
-        )
+        return tuple(self._as_decided(skill) for skill in found)
+
+    def _as_decided(self, skill: CatalogSkill) -> CatalogSkill:
+        if skill.hidden is not None:
+            return skill
+        decision = self.permissions.listing(skill)
+        if decision.verdict != "deny":
+            return skill
+        return skill._replace(hidden="denied", hidden_by=f"rule: {decision.rule or decision.reason}")
+
+    def _listed_at_start(self, name: str) -> CatalogSkill | None:
+        """Return the skill that had a name when the session began; of several the one that models are told of."""
+        alike = skills_named(self._at_start, folded_name(name))
+        found = sorted((skill for skill in alike if skill.name == name), key=lambda skill: skill.hidden is None)
+        return found[-1] if found else None
 
     def catalog_text(self) -> CatalogText:
         """Return the catalog text of the profile, with the extra fields that the policy allows."""
@@ -218,6 +228,7 @@ class Conversation:
             catalog=self.catalog,
             real_path=self.effects.real_path,
             withheld=(lambda path: False) if is_shown else self._is_withheld,
+            names=self.profile.collision_key,
         )
 
     def _may_have(self, skill: CatalogSkill, permission: PermissionStep) -> bool:
@@ -269,9 +280,10 @@ class Conversation:
         try:
             return [self.resolve(name, path, permission=steps.permission)]
         except SkillNotFound:
-            if steps.resolve != "listed" or path is not None or name not in self.listed:
+            listed = self._listed_at_start(name) if steps.resolve == "listed" and path is None and name else None
+            if listed is None:
                 raise
-            return [self.listed[name]]
+            return [listed]
 
     def _permit(self, steps: EntrySteps, skill: CatalogSkill) -> bool:
         """Record the decision; raise PermissionDenied unless the skill may be used."""
@@ -301,7 +313,7 @@ class Conversation:
         loaded = self._load(skill)
         rendered = self._render(steps, loaded, arguments)
         warnings = (*loaded.warnings, *rendered.warnings)
-        self._warn(warnings if steps.text == "sent" else loaded.warnings)
+        self.warn(warnings if steps.text == "sent" else loaded.warnings)
         sent = None
         if offset and self.sent.has_other_text(loaded):
             raise ConfigurationError(f"{skill.name} changed since its beginning was sent; load it again with offset=0")
@@ -333,7 +345,7 @@ class Conversation:
         warning = Diagnostic(skill.path, "allowed-tools-pattern", message, None)
         return loaded._replace(warnings=(*loaded.warnings, warning))
 
-    def _warn(self, warnings: Iterable[Diagnostic]) -> None:
+    def warn(self, warnings: Iterable[Diagnostic]) -> None:
         """Add warnings to those of the session, each once."""
         self.warnings += [warning for warning in warnings if warning not in self.warnings]
 
@@ -399,7 +411,7 @@ class Conversation:
     def _activate(self, loaded: LoadedSkill) -> None:
         is_new = loaded.skill.path not in self.active
         self.active[loaded.skill.path] = loaded
-        window = _window(loaded)
+        window = self._window(loaded)
         if is_new and self.profile.allowed_tools == "narrow" and is_granted(self.permissions.policy, window):
             self.recorder.record(
                 "policy_widened",
@@ -460,7 +472,8 @@ class Conversation:
         address = parse_address(uri)
         (skill,) = self._resolve(steps, address.name, path)
         self._permit(steps, skill)
-        owner = self._owner_of(skill, address.segments) if steps.activates else None
+        # A slash after the path asks for a folder, which is no SKILL.md.
+        owner = self._owner_of(skill, address.segments) if steps.activates and not address.is_folder else None
         if owner is not None:
             if owner.path != skill.path:
                 self._permit(steps, owner)
@@ -491,7 +504,7 @@ class Conversation:
             raise LimitExceeded(f"{SKILL_FILE} has {len(loaded.data)} bytes; at most {limit} are read")
         resource = resource_of(uri, skill.path, SKILL_FILE, loaded.data, self.profile)
         ref = self.sent.add_text("read", resource.content, key=f"{uri} {resource.digest}")
-        self._warn(loaded.warnings)
+        self.warn(loaded.warnings)
         if steps.text == "sent":
             self.sent.add_file(loaded, ref)
         self._record_load(loaded, loaded.warnings)
@@ -512,7 +525,7 @@ class Conversation:
         """Run a script after the policy allowed this skill, script and digest."""
         skill = self.resolve(name, permission="show" if by_user else "model")
         found = self.effects.find_script(skill.real_dir, script)
-        narrowed = None if by_user else self._narrowed_run(name, found.path, args)
+        narrowed = None if by_user else self._narrowed_run(skill.name, found.path, args)
         self.permissions.require("skill_run", skill, by_user=by_user, script=found, narrowed=narrowed)
         policy = self.permissions.policy
         run = self.effects.run(
@@ -521,7 +534,11 @@ class Conversation:
             list(args),
             digest=found.digest,
             version=found.tree.version,
-            grants=(policy.run_network, policy.run_read, policy.run_write, policy.run_unsandboxed),
+            grants=(
+                *(policy.run_network, policy.run_read, policy.run_write, policy.run_unsandboxed),
+                policy.run_seccomp == "off",
+            ),
+            require=policy.run_require,
             on_output=on_output,
             artifacts=self.recorder.artifacts_folder(),
         )
@@ -531,6 +548,7 @@ class Conversation:
             "truncated": run.truncated,
             "reason": run.reason,
             "output_bytes": [run.stdout_bytes, run.stderr_bytes] if run.truncated else [],
+            "missing": list(run.missing),
         }
         # One stream after the other in blocks of one size, so that equal outputs leave equal events.
         for event, data in (("tool_stdout", run.stdout), ("tool_stderr", run.stderr)):
@@ -545,7 +563,7 @@ class Conversation:
         """Return the patterns that these skills leave of the host's tools; None if they narrow nothing."""
         if self.profile.allowed_tools == "ignore":
             return None
-        return effective_tools(self.permissions.policy, [_window(loaded) for loaded in active])
+        return effective_tools(self.permissions.policy, [self._window(loaded) for loaded in active])
 
     def is_skill_tool(self, tool: str, given: Mapping[str, Any]) -> bool:
         """Return True for a call of a tool of ours, False for one of the host; many hosts have a `read` too."""
@@ -580,7 +598,7 @@ class Conversation:
 
     def _windows(self) -> list[SkillToolLimits]:
         """Return the limits of the active skills, which narrow nothing where the profile takes them as advice."""
-        windows = [_window(loaded) for loaded in self.active.values()]
+        windows = [self._window(loaded) for loaded in self.active.values()]
         if self.profile.allowed_tools != "narrow":
             windows = [window._replace(patterns=None) for window in windows]
         return windows
@@ -607,11 +625,11 @@ class Conversation:
             candidates = tuple(path for path in error.paths if path in told)
             message += "; load one of them by its path" if candidates else "; all of them are hidden from models"
         elif isinstance(error, SkillNotFound) and not isinstance(error, SkillNotUsable):
-            candidates = tuple(loader.near_names(error.name, visible_to_model(self.skills)))
+            told_names = as_shown(visible_to_model(self.skills), self.profile)
+            candidates = tuple(loader.near_names(error.name, told_names))
             message += f"; did you mean {', '.join(candidates)}?" if candidates else ""
         return ToolError(kind_of(error).code, message_text(message), candidates)
 
-
-def _window(loaded: LoadedSkill) -> SkillToolLimits:
-    patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
-    return SkillToolLimits(loaded.skill.name, loaded.skill.trusted, patterns[0] if patterns is not None else None)
+    def _window(self, loaded: LoadedSkill) -> SkillToolLimits:
+        patterns = parse_patterns(loaded.frontmatter.get("allowed-tools"))
+        return SkillToolLimits(self.permissions.subject(loaded.skill), patterns[0] if patterns is not None else None)

@@ -5,15 +5,17 @@ effects that run nothing and write nothing.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from skillshelf.catalog import load as loader
 from skillshelf.catalog.load import LoadedSkill, Resource, read_resource
 from skillshelf.catalog.tree import SkillTree, skill_tree
+from skillshelf.config.permission_rules import PermissionRule
 from skillshelf.config.profile import Profile
-from skillshelf.config.settings import PermissionRule, Settings, Trust
+from skillshelf.config.settings import Settings, Trust
 from skillshelf.core import files
 from skillshelf.core.environment import Environment
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Catalog, CatalogSkill
 from skillshelf.errors import SkillError
 

@@ -1,7 +1,9 @@
 """List every way in which a skill enters a conversation, with the steps that each one takes."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
+
+from skillshelf.core.records import NamedTuple
 
 if TYPE_CHECKING:
     from skillshelf.journal.events import Mode

@@ -9,7 +9,7 @@ digest, and every document with its type.
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, cast, get_args, get_origin
 
 from skillshelf import errors
 from skillshelf.catalog.load import Listing, LoadedSkill, Resource, SkillFolder, digest_of, loaded_from
@@ -21,6 +21,7 @@ from skillshelf.config.settings import Settings, Trust
 from skillshelf.core.disk_writes import kept_content
 from skillshelf.core.environment import Environment
 from skillshelf.core.limits import KEPT_DOCUMENT_BYTES, RESOURCE_BYTES, SKILL_FILE_BYTES
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.validation import members_of, validate
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, RejectedFile
 from skillshelf.errors import ConfigurationError, FileReadError, SkillError
@@ -120,9 +121,15 @@ def _encoded(value: Any) -> Any:
         return {key: _encoded(item) for key, item in value._asdict().items()}
     if isinstance(value, Mapping):
         return {key: _encoded(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | frozenset):
-        return [_encoded(item) for item in (sorted(value) if isinstance(value, frozenset) else value)]
+    if isinstance(value, frozenset):
+        return [_encoded(item) for item in sorted(value)]
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_encoded(item) for item in value]
     return value
+
+
+_LISTS = (tuple, Sequence)
+"""The types that a JSON array may have been."""
 
 
 def _decoded(value: Any, expected: Any) -> Any:
@@ -133,11 +140,11 @@ def _decoded(value: Any, expected: Any) -> Any:
         members, _ = members_of(expected)
         return expected(**{key: _decoded(item, members[key]) for key, item in value.items()})
     arguments = get_args(expected)
-    if isinstance(value, list) and get_origin(expected) is tuple:
+    if isinstance(value, list) and get_origin(expected) in _LISTS:
         return tuple(_decoded(item, arguments[0]) for item in value)
     if isinstance(value, dict) and get_origin(expected) in (Mapping, dict):
         return {key: _decoded(item, arguments[1]) for key, item in value.items()}
-    records = [one for one in arguments if hasattr(one, "_field_defaults") or get_origin(one) is tuple]
+    records = [one for one in arguments if hasattr(one, "_field_defaults") or get_origin(one) in _LISTS]
     return _decoded(value, records[0]) if records and isinstance(value, dict | list) else value
 
 
@@ -177,7 +184,7 @@ class KeptContents(NamedTuple):
 
 # Keeping ------------------------------------------------------------------------------------------
 
-_SETTINGS = ("enabled", "switched_off_by", "commands", "default_limit", "max_limit", "deny")
+_SETTINGS = ("enabled", "switched_off_by", "commands", "default_limit", "max_limit", "deny", "files")
 _BUDGETS = ("max_entries", "max_bytes", "max_tokens", "max_chars")
 
 

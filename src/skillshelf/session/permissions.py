@@ -1,13 +1,22 @@
 """Permissions: decide by the rules, ask the user where they say so, remember answers and record decisions."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from skillshelf.catalog.build_context import hidden_by_author
 from skillshelf.catalog.tree import PROBLEMS, SkillTree
+from skillshelf.config.permission_rules import (
+    LOAD_TOOLS,
+    InvalidRule,
+    PermissionRule,
+    RuleSubject,
+    is_kebab_case,
+    parse_rule,
+)
 from skillshelf.config.profile import Profile
-from skillshelf.config.settings import InvalidRule, PermissionRule, parse_rule
 from skillshelf.core.environment import Environment
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import PermissionDenied, SkillError
 from skillshelf.session.effects import Answer, Effects, RuleNotWritten
@@ -41,8 +50,11 @@ NAMES_OF_TOOLS: Mapping[str, str] = {
 }
 """Every tool name of a profile, with the name that rules use for it."""
 
-_OTHER_LOAD_NAMES = {"skill_load": ("activate_skill", "Skill")}
-"""Names that mean a load in every profile; `read` is not one, since hosts have a tool of that name."""
+_OTHER_NAMES = {"skill_load": LOAD_TOOLS[1:]}
+"""Names that deny a tool in every profile."""
+
+_NAMES_OF_HOSTS = {"skill_read": ("read",)}
+"""Names of ours that hosts have for a tool of their own."""
 
 
 class AnswerFailed(Exception):
@@ -79,15 +91,33 @@ class Permissions:
 
     def decide(self, tool: str, skill: CatalogSkill | None) -> Decision:
         """Return the decision of the rules; what denies a skill denies its files and scripts too."""
+        return self._decide(tool, None if skill is None else self.subject(skill))
+
+    def listing(self, skill: CatalogSkill) -> Decision:
+        """Return the decision about a load to list a skill by; its files are not read only for that."""
+        return self._decide("skill_load", _subject(skill, lambda: None))
+
+    def subject(self, skill: CatalogSkill) -> RuleSubject:
+        """Return a skill as rules see it, with the files that it has now."""
+        return _subject(skill, lambda: self._effects.tree(skill).digest)
+
+    def _decide(self, tool: str, skill: RuleSubject | None) -> Decision:
         decision = self._by_rules(tool, skill)
         if skill is not None and tool in ("skill_read", "skill_run") and decision.verdict != "deny":
             load = self._by_rules("skill_load", skill)
             return load if load.verdict == "deny" else decision
         return decision
 
-    def _by_rules(self, tool: str, skill: CatalogSkill | None) -> Decision:
+    def _by_rules(self, tool: str, skill: RuleSubject | None) -> Decision:
         names = self._names(tool)
-        return decide(self.policy, tool, skill, other_names=names[1:], names_elsewhere=_OTHER_LOAD_NAMES.get(tool, ()))
+        return decide(
+            self.policy,
+            tool,
+            skill,
+            other_names=names[1:],
+            names_elsewhere=_OTHER_NAMES.get(tool, ()),
+            names_of_hosts=_NAMES_OF_HOSTS.get(tool, ()),
+        )
 
     def _names(self, tool: str) -> list[str]:
         """Return the names of a tool in the profile, the one that rules use first."""
@@ -187,11 +217,15 @@ class Permissions:
             return _Answered(decision, _source(decision))
         if refused := self._refused(skill, by_user=by_user):
             return _Answered(*refused, tree)
-        decision = self.decide(tool, skill)
+        judged = _JudgedTree(lambda: script.tree if script else self._effects.tree(skill))
+        decision = self._decide(tool, _subject(skill, judged))
         if decision.verdict == "allow" and narrowed is not None:
             decision = narrowed
         if decision.verdict == "confirm":
             return self._confirm(tool, skill, script, decision.reason)
+        if decision.verdict == "allow" and judged.found is not None:
+            # A rule was compared with these files, so nothing else may come of the decision.
+            return self._allow(decision, _source(decision), skill, judged.found)
         return _Answered(decision, _source(decision), tree)
 
     def _refused(self, skill: CatalogSkill, *, by_user: bool) -> "tuple[Decision, By] | None":
@@ -285,13 +319,15 @@ class Permissions:
         if self._profile.remembered_as != "approval-and-rule" or question.script is not None:
             return None
         try:
-            return parse_rule({"tool": question.tool, "skill_name": skill.name})
+            rule = parse_rule({"tool": question.tool, "skill_name": skill.name})
         except InvalidRule:
             return None
+        # A rule that the profile refuses would make the whole file unusable.
+        return rule if self._profile.rule_names == "any" or is_kebab_case(skill.name) else None
 
     def _without_effect(self, tool: str, skill: CatalogSkill) -> str:
         """Return the end of a reason if a rule names this untrusted skill, and warn of it once."""
-        rule = rule_without_effect(self.policy, self._names(tool), skill)
+        rule = rule_without_effect(self.policy, self._names(tool), _subject(skill, lambda: None))
         if rule is None:
             return ""
         folder = self._project_root()
@@ -313,6 +349,23 @@ NOT_REMEMBERED = "not-remembered"
 NO_RULE = "rule-not-written"
 SESSION_ONLY = "the answer holds for this session only: "
 _NOBODY = "{}, and there is no way to ask the user"
+
+
+class _JudgedTree:
+    """The tree of a skill for its rules, read at the first use; `found` is what they were compared with."""
+
+    def __init__(self, read: Callable[[], SkillTree]) -> None:
+        self.found: SkillTree | None = None
+        self._read = read
+
+    def __call__(self) -> str | None:
+        if self.found is None:
+            self.found = self._read()
+        return self.found.digest
+
+
+def _subject(skill: CatalogSkill, tree: Callable[[], str | None]) -> RuleSubject:
+    return RuleSubject(skill.name, skill.path, skill.real_path, skill.real_dir, skill.trusted, tree)
 
 
 class _Question(NamedTuple):
@@ -361,5 +414,5 @@ def _how_to_allow(script: str | None, skill: CatalogSkill | None, by: "By") -> s
         return ". To allow all skills of this project: skillshelf trust"
     if script is None:
         return ""
-    rule = f'{{ tool = "skill_run", skill_name = "{skill.name}" }}'
+    rule = f'{{ tool = "skill_run", skill_name = {json.dumps(skill.name, ensure_ascii=False)} }}'
     return f"; ask in a terminal, or allow it in your configuration: permissions.allow = [{rule}]"

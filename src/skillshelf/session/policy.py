@@ -6,12 +6,27 @@ what begins with it. No prefix covers a command that could start a second one.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, get_args
 
 from skillshelf.catalog.prompt import EXTRA_FIELDS
-from skillshelf.config.settings import InvalidRule, PermissionRule, Settings, parse_rule
-from skillshelf.core.values import CatalogSkill
+from skillshelf.catalog.rules import tool_groups
+from skillshelf.config.permission_rules import (
+    InvalidRule,
+    PermissionRule,
+    RuleSubject,
+    allows,
+    denies,
+    expanded,
+    is_kebab_case,
+    parse_rule,
+    rule_to_dict,
+)
+from skillshelf.config.settings import OnOff, Settings
+from skillshelf.core.environment import Environment
+from skillshelf.core.patterns import lazy_pattern
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.values import Wall
 from skillshelf.errors import ConfigurationError
 
 __all__ = [
@@ -37,13 +52,13 @@ __all__ = [
 ]
 
 
-# Parentheses after a blank belong to the word before them: `Bash (npm *)` must not be read as all of `Bash`.
-_ENTRY = re.compile(r"(?:[^\s,(]|\([^()]*\)|\()(?:\s*\([^()]*\)|[^\s,])*")
+# The beginning of an entry of its own, valid or not: a name, or a name and a parenthesis.
+_OWN_ENTRY = lazy_pattern(r"[A-Za-z_][\w.:/-]*(?:\(.*)?", re.DOTALL)
 # A star stands for all tools, or after `server__` for the tools of a server.
-_PATTERN = re.compile(r"(\*|[A-Za-z_][\w.-]*|[A-Za-z_][\w.-]*__[\w.-]*\*)(?:\(([^()]*)\))?")
+_PATTERN = lazy_pattern(r"(\*|[A-Za-z_][\w.-]*|[A-Za-z_][\w.-]*__[\w.-]*\*)(?:\(([^()]*)\))?")
 # Characters that let a shell do more than start one program with plain arguments.
-_SHELL = re.compile(r"[;&|<>$`\\(){}!\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
-_PARTS = re.compile(r"[/\s]")
+_SHELL = lazy_pattern(r"[;&|<>$`\\(){}!\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+_PARTS = lazy_pattern(r"[/\s]")
 _COMMAND_KEYS = ("command", "cmd", "file_path", "path", "url", "uri", "query", "pattern")
 
 
@@ -106,11 +121,36 @@ def parse_patterns(value: Any) -> tuple[tuple[ToolPattern, ...], tuple[str, ...]
     """Return the patterns of `allowed-tools` and the entries that are not valid; None if the field is empty."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
-    entries = [str(item) for item in value] if isinstance(value, list) else [str(value)]
-    words = [word for entry in entries for word in _ENTRY.findall(entry)]
-    found = [(word, _parse(word)) for word in dict.fromkeys(words)]
-    invalid = tuple(word for word, pattern in found if pattern is None)
-    return tuple(pattern for _, pattern in found if pattern is not None), invalid
+    # Joined, so that a parenthesis that one item of a list leaves open takes in the next ones.
+    text = ",".join(str(item) for item in value) if isinstance(value, list) else str(value)
+    found = dict(_entries(tool_groups(text)))
+    invalid = tuple(word for word, pattern in found.items() if pattern is None)
+    return tuple(pattern for pattern in found.values() if pattern is not None), invalid
+
+
+def _entries(groups: Iterable[Sequence[str]]) -> Iterator[tuple[str, ToolPattern | None]]:
+    """Yield each entry with its pattern, or None if it is not understood.
+
+    A word that cannot be an entry of its own takes the one before it along: `Bash (npm *)` is not all of `Bash`. If it
+    begins with a letter or a star, it does so only to a bare tool of the same part between commas.
+    """
+    before: tuple[str, ToolPattern] | None = None
+    for group in groups:
+        for number, word in enumerate(group):
+            # A star among other words may be the end of an argument: `Bash: git *`.
+            entry, pattern = word, _parse(word) if word != "*" or len(group) == 1 else None
+            if before is not None:
+                is_bare = before[1] == ToolPattern(before[0])
+                reaches = (number > 0 and is_bare) or not (word[0].isalnum() or word[0] == "*")
+                if pattern is None and not _OWN_ENTRY.fullmatch(word) and reaches:
+                    entry = f"{before[0]} {word}"
+                else:
+                    yield before
+            before = None if pattern is None else (entry, pattern)
+            if pattern is None:
+                yield entry, None
+    if before is not None:
+        yield before
 
 
 def _parse(word: str) -> ToolPattern | None:
@@ -182,7 +222,8 @@ class Policy(NamedTuple):
     """Rules, the default where no rule matches, and grants for skills and scripts.
 
     `catalog_fields` are frontmatter fields that the catalog text may show besides name and description. A script
-    gets the network, more folders, or no sandbox only if a `run_*` field grants it.
+    gets the network, more folders, all system calls, or no sandbox only if a `run_*` field grants it, and runs only
+    where every part of the sandbox in `run_require` is available.
     """
 
     name: PolicyName = "default"
@@ -194,23 +235,31 @@ class Policy(NamedTuple):
     run_read: tuple[str, ...] = ()
     run_write: tuple[str, ...] = ()
     run_unsandboxed: bool = False
+    run_seccomp: OnOff = "on"
+    run_require: tuple[Wall, ...] = ()
 
 
 class SkillToolLimits(NamedTuple):
     """The `allowed-tools` of an active skill; None for `patterns` narrows nothing."""
 
-    name: str
-    trusted: bool
+    skill: RuleSubject
     patterns: tuple[ToolPattern, ...] | None
+
+    @property
+    def name(self) -> str:
+        """The name of the skill."""
+        return self.skill.name
 
 
 def policy_to_dict(policy: Policy) -> dict[str, Any]:
     """Return the JSON form, which `make_policy` accepts."""
     plain = {key: list(value) if isinstance(value, tuple) else value for key, value in policy._asdict().items()}
     for key in ("allow", "deny"):
-        plain[key] = [
-            {"tool": rule.tool, **({"skill_name": rule.skill_name} if rule.skill_name else {})} for rule in plain[key]
-        ]
+        plain[key] = [rule_to_dict(rule) for rule in plain[key]]
+    # Journals of earlier versions lack these members, and must compare equal.
+    for key in ("run_seccomp", "run_require"):
+        if getattr(policy, key) == Policy._field_defaults[key]:
+            del plain[key]
     return plain
 
 
@@ -219,12 +268,40 @@ def policy_to_dict(policy: Policy) -> dict[str, Any]:
 _NAMES: tuple[PolicyName, ...] = ("default", "read-only", "full-auto")
 
 
-def make_policy(given: "Policy | Mapping[str, Any] | str | None", settings: Settings) -> Policy:
-    """Return the given policy combined with the rules of the configuration."""
+def make_policy(
+    given: "Policy | Mapping[str, Any] | str | None",
+    settings: Settings,
+    *,
+    environment: Environment | None = None,
+    names: Literal["any", "kebab-case"] = "any",
+) -> Policy:
+    """Return the given policy combined with the rules of the configuration.
+
+    Relative paths in its rules start from the working directory of the `environment`. `names` are those that a rule
+    may allow.
+    """
+    policy = _combined(given, settings)
+    odd = [rule.skill_name for rule in policy.allow if rule.skill_name and not is_kebab_case(rule.skill_name)]
+    if odd and names == "kebab-case":
+        raise ConfigurationError(
+            f"`allow` of a policy holds skill_name {odd[0]!r}; it must be a kebab-case name in this profile"
+        )
+    if environment is None:
+        return policy
+    allow, deny = (
+        _once(expanded(rule, environment, base=environment.cwd) for rule in rules)
+        for rules in (policy.allow, policy.deny)
+    )
+    return policy._replace(allow=allow, deny=deny)
+
+
+def _combined(given: "Policy | Mapping[str, Any] | str | None", settings: Settings) -> Policy:
     if isinstance(given, Policy):
-        # A policy cannot allow what the configuration denies.
+        # A policy cannot allow what the configuration denies, nor waive what it requires.
         checked = _checked(given)
-        return checked._replace(deny=_once(settings.deny, checked.deny))
+        return checked._replace(
+            deny=_once(settings.deny, checked.deny), run_require=_once(settings.run_require, checked.run_require)
+        )
     members = {"name": given} if isinstance(given, str) else dict(given or {})
     if unknown := sorted(str(key) for key in members if key not in Policy._fields):
         raise ConfigurationError(f"a policy has {', '.join(Policy._fields)}, not {', '.join(unknown)}")
@@ -237,6 +314,8 @@ def make_policy(given: "Policy | Mapping[str, Any] | str | None", settings: Sett
         run_read=_once(settings.run_read, policy.run_read),
         run_write=_once(settings.run_write, policy.run_write),
         run_unsandboxed=policy.run_unsandboxed or settings.run_unsandboxed,
+        run_seccomp="off" if "off" in (policy.run_seccomp, settings.run_seccomp) else "on",
+        run_require=_once(settings.run_require, policy.run_require),
     )
 
 
@@ -251,13 +330,18 @@ def _checked(policy: Policy) -> Policy:
     changes: dict[str, Any] = {}
     for key in ("allow", "deny"):
         changes[key] = tuple(_rule(key, entry) for entry in _items(policy, key))
-    for key in ("grant_from_skills", "catalog_fields", "run_read", "run_write"):
+    for key in ("grant_from_skills", "catalog_fields", "run_read", "run_write", "run_require"):
         changes[key] = tuple(_items(policy, key))
         if wrong := [item for item in changes[key] if not isinstance(item, str)]:
             raise ConfigurationError(f"`{key}` of a policy holds {wrong[0]!r}; it is a list of texts")
     if unknown := [name for name in changes["catalog_fields"] if name not in EXTRA_FIELDS]:
         known = ", ".join(EXTRA_FIELDS)
         raise ConfigurationError(f"`catalog_fields` of a policy holds {unknown[0]!r}; the catalog can show {known}")
+    if unknown := [name for name in changes["run_require"] if name not in get_args(Wall)]:
+        known = ", ".join(get_args(Wall))
+        raise ConfigurationError(f"`run_require` of a policy holds {unknown[0]!r}; the parts are {known}")
+    if policy.run_seccomp not in get_args(OnOff):
+        raise ConfigurationError(f"`run_seccomp` of a policy is on or off, not {policy.run_seccomp!r}")
     for key in ("run_network", "run_unsandboxed"):
         if not isinstance(getattr(policy, key), bool):
             raise ConfigurationError(f"`{key}` of a policy is True or False, not {getattr(policy, key)!r}")
@@ -272,8 +356,14 @@ def _items(policy: Policy, key: str) -> Sequence[Any]:
 
 
 def _rule(key: str, entry: Any) -> PermissionRule:
+    given = entry._asdict() if isinstance(entry, PermissionRule) else entry
+    within = None
+    if isinstance(given, Mapping) and "within" in given:
+        within, given = given["within"], {name: value for name, value in given.items() if name != "within"}
+        if within is not None and (key != "deny" or not isinstance(within, str)):
+            raise ConfigurationError(f"`{key}` of a policy holds within = {within!r}; only a denial may have it")
     try:
-        return parse_rule(entry._asdict() if isinstance(entry, PermissionRule) else entry)
+        return parse_rule(given)._replace(within=within)
     except InvalidRule as error:
         raise ConfigurationError(f"`{key}` of a policy {error}") from None
 
@@ -284,24 +374,26 @@ def _rule(key: str, entry: Any) -> PermissionRule:
 def decide(
     policy: Policy,
     tool: str,
-    skill: CatalogSkill | None,
+    skill: RuleSubject | None,
     *,
     other_names: Sequence[str] = (),
     names_elsewhere: Sequence[str] = (),
+    names_of_hosts: Sequence[str] = (),
 ) -> Decision:
     """Decide whether a tool may use the skill that its arguments were resolved to.
 
     `other_names` are the profile's other names for the tool, `names_elsewhere` those of other profiles: a rule with
-    one of the latter denies here too, but does not allow. Without a skill, as for a search, only rules for the whole
-    tool count. A rule is about a name, so no rule allows an untrusted skill: anybody can take a name.
+    one of the latter denies here too, but does not allow. `names_of_hosts` are those that hosts use for a tool of
+    their own: a rule with one of them denies here if it names a skill. Without a skill, as for a search, only rules for
+    the whole tool count.
     """
     names = (tool, *other_names)
-    if rule := _matching(policy.deny, (*names, *names_elsewhere), skill):
+    denied = {False: (*names, *names_elsewhere), True: (*names, *names_elsewhere, *names_of_hosts)}
+    if rule := next((r for r in policy.deny if denies(r, denied[r.names_skill], skill)), None):
         return Decision("deny", _rule_text("deny", rule), "a rule denies it")
     if tool == "skill_run" and policy.name == "read-only":
         return Decision("deny", None, "the policy read-only runs no script")
-    rule = _matching(policy.allow, names, skill)
-    if rule and (skill is None or skill.trusted):
+    if rule := next((r for r in policy.allow if allows(r, names, skill)), None):
         return Decision("allow", _rule_text("allow", rule), "a rule allows it")
     if skill is None:
         return Decision("allow", None, "no rule matches")
@@ -320,28 +412,23 @@ ASKED_ALWAYS: Mapping[str, str] = {
 }
 
 
-def _matching(
-    rules: Sequence[PermissionRule], tools: Sequence[str], skill: CatalogSkill | None
-) -> PermissionRule | None:
-    names = (None, skill.name) if skill else (None,)
-    return next((rule for rule in rules if rule.tool in tools and rule.skill_name in names), None)
-
-
-def rule_without_effect(policy: Policy, names: Sequence[str], skill: CatalogSkill) -> str | None:
+def rule_without_effect(policy: Policy, names: Sequence[str], skill: RuleSubject) -> str | None:
     """Return the rule that names an untrusted skill and would allow it if it were trusted, or None."""
-    rules = [rule for rule in policy.allow if rule.skill_name is not None]
-    rule = None if skill.trusted else _matching(rules, names, skill)
+    rules = [rule for rule in policy.allow if rule.skill_name is not None and not rule.names_thing]
+    trusted = skill._replace(trusted=True)
+    rule = None if skill.trusted else next((rule for rule in rules if allows(rule, names, trusted)), None)
     return _rule_text("allow", rule) if rule else None
 
 
 def _rule_text(verdict: str, rule: PermissionRule) -> str:
-    return f"permissions.{verdict}: {rule.tool}" + (f" {rule.skill_name}" if rule.skill_name else "")
+    named = [rule.skill_name, rule.path and f"path {rule.path}", rule.tree and f"tree {rule.tree}"]
+    return " ".join([f"permissions.{verdict}: {rule.tool}", *(text for text in named if text)])
 
 
 def can_run(policy: Policy, *, can_ask: bool) -> bool:
     """Return True if the policy can ever allow a script; `can_ask` is True if there is a user to confirm it."""
     rules = [rule for rule in policy.allow if rule.tool == "skill_run"]
-    closed = any(rule.tool == "skill_run" and rule.skill_name is None for rule in policy.deny)
+    closed = any(denies(rule, ("skill_run",), None) for rule in policy.deny)
     return not closed and policy.name != "read-only" and (can_ask or bool(rules) or policy.name == "full-auto")
 
 
@@ -358,15 +445,14 @@ def decide_tool(
     policy: Policy, tool: str, arguments: Mapping[str, Any], windows: Sequence[SkillToolLimits]
 ) -> Decision:
     """Decide whether a tool of the host may be called while these skills are active."""
-    active = [window.name for window in windows]
-    trusted = [window.name for window in windows if window.trusted]
-    if rule := _for_host(policy.deny, tool, active):
+    active = [None, *(window.skill for window in windows)]
+    if rule := _denial(policy, tool, active):
         return Decision("deny", _rule_text("deny", rule), "a rule denies it")
     for window in windows:
         if window.patterns is not None and not covered(window.patterns, tool, arguments):
             reason = f"it is not among the allowed-tools of {window.name}, which is active"
             return Decision("deny", f"allowed-tools: {window.name}", reason)
-    if rule := _for_host(policy.allow, tool, trusted):
+    if rule := next((r for r in policy.allow for skill in active if allows(r, (tool,), skill)), None):
         return Decision("allow", _rule_text("allow", rule), "a rule allows it")
     if granted := [window.name for window in windows if is_granted(policy, window)]:
         rule_text = f"permissions.grant_from_skills: {granted[0]}"
@@ -374,14 +460,14 @@ def decide_tool(
     return _DEFAULTS[policy.name]
 
 
-def _for_host(rules: Sequence[PermissionRule], tool: str, active: Sequence[str]) -> PermissionRule | None:
-    """Return the rule for a tool of the host; a rule with a skill's name counts while that skill is active."""
-    return next((r for r in rules if r.tool == tool and (r.skill_name is None or r.skill_name in active)), None)
+def _denial(policy: Policy, tool: str, active: Sequence[RuleSubject | None]) -> PermissionRule | None:
+    """Return the rule that denies a tool of the host; a rule about a skill counts while that skill is active."""
+    return next((rule for rule in policy.deny for skill in active if denies(rule, (tool,), skill)), None)
 
 
 def is_granted(policy: Policy, window: SkillToolLimits) -> bool:
     """Return True if the policy lets this skill allow its own tools; an untrusted skill of that name never may."""
-    return window.trusted and window.patterns is not None and window.name in policy.grant_from_skills
+    return window.skill.trusted and window.patterns is not None and window.name in policy.grant_from_skills
 
 
 def effective_tools(policy: Policy, windows: Sequence[SkillToolLimits]) -> tuple[str, ...] | None:
@@ -389,5 +475,5 @@ def effective_tools(policy: Policy, windows: Sequence[SkillToolLimits]) -> tuple
     lists = [window.patterns for window in windows if window.patterns is not None]
     if not lists:
         return None
-    active = [window.name for window in windows]
-    return tuple(str(pattern) for pattern in common(lists) if not _for_host(policy.deny, pattern.tool, active))
+    active = [None, *(window.skill for window in windows)]
+    return tuple(str(pattern) for pattern in common(lists) if not _denial(policy, pattern.tool, active))

@@ -5,11 +5,12 @@ Without a listener no event is made, and the event types are not even imported.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf import __version__
 from skillshelf.catalog.load import LoadedSkill, Resource, digest_of
 from skillshelf.core.limits import JOURNAL_ARGUMENT_BYTES, WARNINGS_TOLD
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic
 from skillshelf.errors import SkillError
 from skillshelf.session.effects import Effects, ShelfProtocol
@@ -303,11 +304,13 @@ class Recorder:
         if self._temporary is None:
             from weakref import finalize
 
-            from skillshelf.core.disk_writes import make_private_folder, remove_tree
+            from skillshelf.core.disk_writes import make_owned_folder, remove_owned_folder, sweep_owned_folders
 
-            self._temporary = make_private_folder("skillshelf-output-")
+            sweep_owned_folders("skillshelf-output-", seconds=5)
+            folder = make_owned_folder("skillshelf-output-")
+            self._temporary = folder.path
             # The folder is removed even if the session is never closed.
-            self._remove_temporary = finalize(self, remove_tree, self._temporary)
+            self._remove_temporary = finalize(self, remove_owned_folder, folder)
         return self._temporary
 
     # Other events -----------------------------------------------------------------------------------

@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
-from urllib.parse import quote
+from typing import Literal
 
 from skillshelf.catalog.load import LoadedSkill
 from skillshelf.config.profile import LoadForm, Profile
+from skillshelf.config.settings import Trust, is_trusted
 from skillshelf.core import files
+from skillshelf.core.environment import find_repository
 from skillshelf.core.limits import RESOURCE_BYTES
-from skillshelf.core.text import attribute, escape_closing_tags, path_text
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import attribute, closing_tags, escape_closing_tags, fold, for_model, path_text
 from skillshelf.core.values import Diagnostic
 from skillshelf.errors import ConfigurationError
 
@@ -20,9 +22,11 @@ __all__ = [
     "Rendered",
     "activated",
     "agents_context",
+    "agents_md_files",
     "as_follow_up",
     "base_directory",
     "find_agents_md",
+    "held_back_warning",
     "joined_agents_md",
     "load_again",
     "page",
@@ -79,11 +83,50 @@ class AgentsMdFile(NamedTuple):
     text: str
 
 
-def find_agents_md(cwd: str) -> list[AgentsMdFile]:
-    """Return the AGENTS.md files from a folder upward, nearest first, at most 20 steps.
+def find_agents_md(
+    cwd: str, *, trust: Trust = "all", trusted_folders: Sequence[str] = (), home: str | None = None
+) -> list[AgentsMdFile]:
+    """Return the AGENTS.md files that count from a folder upward, nearest first, at most 20 steps.
 
-    A file in a hidden folder, or in any folder below one, is skipped.
+    A file in a hidden folder, or in any folder below one, is skipped. Above the repository, or above the folder itself
+    if there is none, somebody else may have written: a file there counts in a trusted folder and in the user's home,
+    and without a repository also if it belongs to the user. With `trust="ask"` files of the project count only in
+    trusted folders, with `"user"` only the one in the home folder counts.
     """
+    return agents_md_files(cwd, trust, [files.real_path(folder) for folder in trusted_folders], home)[0]
+
+
+def agents_md_files(
+    cwd: str, trust: Trust, trusted_folders: Sequence[str], home: str | None
+) -> tuple[list[AgentsMdFile], list[AgentsMdFile]]:
+    """Return the AGENTS.md files that count, and those that are held back."""
+    repository = find_repository(os.path.abspath(cwd), _MARKERS)
+    project = files.real_path(repository or cwd)
+
+    def counts(file: AgentsMdFile) -> bool:
+        folder = files.real_path(os.path.dirname(file.path))
+        if home is not None and folder == files.real_path(home):
+            return True
+        if trust != "all":
+            return trust == "ask" and is_trusted(folder, trusted_folders)
+        if files.is_inside(folder, project) or is_trusted(folder, trusted_folders):
+            return True
+        return repository is None and files.belongs_to_user(file.path)
+
+    found = _all_agents_md(cwd)
+    return [file for file in found if counts(file)], [file for file in found if not counts(file)]
+
+
+def held_back_warning(file: AgentsMdFile) -> Diagnostic:
+    """Return the warning about a file that does not count until its folder is trusted."""
+    message = f"held back because its folder is not trusted: skillshelf trust {os.path.dirname(file.path)}"
+    return Diagnostic(file.path, "agents-md", message)
+
+
+_MARKERS = (".git", ".jj", ".hg")
+
+
+def _all_agents_md(cwd: str) -> list[AgentsMdFile]:
     found = []
     folder = os.path.abspath(cwd)
     for depth in range(STEPS + 1):
@@ -97,9 +140,14 @@ def find_agents_md(cwd: str) -> list[AgentsMdFile]:
     return found
 
 
-def agents_context(cwd: str) -> str:
-    """Return all AGENTS.md files as one text, the nearest last, because later text takes precedence."""
-    return joined_agents_md(find_agents_md(cwd))
+def agents_context(
+    cwd: str, *, trust: Trust = "all", trusted_folders: Sequence[str] = (), home: str | None = None
+) -> str:
+    """Return the AGENTS.md files that count as one text, the nearest last, because later text takes precedence.
+
+    The options are those of `find_agents_md`; `Session.agents_context` takes them from its shelf.
+    """
+    return joined_agents_md(find_agents_md(cwd, trust=trust, trusted_folders=trusted_folders, home=home))
 
 
 def joined_agents_md(found: Sequence[AgentsMdFile]) -> str:
@@ -183,6 +231,9 @@ def _skill_content(context: _FrameContext, body: str) -> str:
 
 
 def _skill_context(context: _FrameContext, body: str) -> str:
+    # Imported here: it takes as long as starting Python, and one profile needs it.
+    from urllib.parse import quote
+
     loaded = context.loaded
     folder = loaded.skill.dir
     lines = [
@@ -209,7 +260,9 @@ def activated(name: str, instructions: str, has_scripts: bool, has_references: b
     """Return the text for an activated skill, with the kinds of resources it has."""
     resources = {"Scripts": has_scripts, "References": has_references, "Assets": has_assets}
     lines = [f"- {kind}: {'yes' if present else 'no'}" for kind, present in resources.items()]
-    return "\n".join([f"# Skill Activated: {name}", "", instructions, "", "## Available Resources", *lines])
+    return "\n".join(
+        [f"# Skill Activated: {fold(for_model(name))}", "", instructions, "", "## Available Resources", *lines]
+    )
 
 
 def base_directory(loaded: LoadedSkill, root: str) -> str:
@@ -260,6 +313,9 @@ def page(
     taken = _size(rendered.frame(_mark(ref, length, with_arguments), listed, truncated))
     rest = rendered.body[offset:].encode("utf-8", "surrogatepass")
     part = rest[: max(profile.result_bytes - taken, 4)].decode("utf-8", "ignore")
+    if (element := FORMS[profile.load_form].element) and (tags := closing_tags(part, element)) and tags[-1] > 0:
+        # The end of the page made a closing tag of a longer name.
+        part = part[: tags[-1]]
     end = offset + len(part)
     marked = part + _mark(ref, end, with_arguments) if end < length else part
     return Page(rendered.frame(marked, listed, truncated), False, offset, end if end < length else None)
@@ -307,16 +363,17 @@ def render_preloaded(skills: list[LoadedSkill]) -> Rendered:
     lines = ["<preloaded_skills>"]
     warnings: tuple[Diagnostic, ...] = ()
     for loaded in skills:
-        inner, more = _sealed(loaded, loaded.content, "preloaded_skills")
-        inner, also = _sealed(loaded, inner, "skill")
-        warnings += (*more, *also)
+        inner, more = _sealed(loaded, loaded.content, "preloaded_skills", "skill")
+        warnings += more
         lines += [f'<skill name="{attribute(loaded.skill.name)}">', inner.rstrip("\n"), "</skill>"]
     return Rendered("\n".join([*lines, "</preloaded_skills>"]), warnings)
 
 
-def _sealed(loaded: LoadedSkill, text: str, element: str) -> tuple[str, tuple[Diagnostic, ...]]:
-    inner, count = escape_closing_tags(text, element)
-    if not count:
-        return inner, ()
-    message = f"the text closes <{element}> {count} time(s); there it reads <\\/{element}>"
-    return inner, (Diagnostic(loaded.skill.path, "closing-tag", message),)
+def _sealed(loaded: LoadedSkill, text: str, *elements: str) -> tuple[str, tuple[Diagnostic, ...]]:
+    warnings = []
+    for element in elements:
+        text, count = escape_closing_tags(text, element)
+        if count:
+            message = f"the text closes <{element}> {count} time(s); there it reads <\\/{element}>"
+            warnings.append(Diagnostic(loaded.skill.path, "closing-tag", message))
+    return text, tuple(warnings)

@@ -6,19 +6,21 @@ the profile: answers and outputs are taken from the journal.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf import __version__
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, Resource, load, loaded_from, parse_address, resource_of
 from skillshelf.catalog.tree import SkillTree, skill_tree
 from skillshelf.config.approvals import Approval
 from skillshelf.config.builtin_profiles import find_profile
+from skillshelf.config.permission_rules import PermissionRule
 from skillshelf.config.profile import Profile
-from skillshelf.config.settings import PermissionRule, Settings, Trust, load_settings
+from skillshelf.config.settings import Settings, Trust, load_settings
 from skillshelf.core import files
 from skillshelf.core.disk_writes import kept_content
 from skillshelf.core.environment import Environment, make_environment
 from skillshelf.core.limits import SKILL_FILE_BYTES
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ConfigurationError, FileReadError, SkillError
 from skillshelf.journal import file as journal
@@ -258,7 +260,7 @@ def _begin(
     started: SessionStarted, effects: "_RecordedEffects", options: _ReplayOptions, paths: "_PathMapping"
 ) -> Session:
     """Open a session as the journal describes it, with its kept inputs or on today's disk."""
-    policy = make_policy(started.policy, Settings())
+    policy = make_policy(paths.to_local(started.policy), Settings())
     shelf: ShelfProtocol
     if options.store is not None and (first := _first_inputs(effects.events)) is not None:
         shelf = kept = effects.use_kept(KeptContents(options.store), started, first)
@@ -575,6 +577,7 @@ class _RecordedEffects:
             truncated=ended.truncated,
             artifact=str(artifact) if artifact else None,
             reason=ended.reason,
+            missing=tuple(ended.missing),
         )
 
     def artifact(self, path: str) -> dict[str, Any]:

@@ -5,12 +5,14 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.catalog.load import LoadedSkill
+from skillshelf.catalog.prompt import as_shown
 from skillshelf.config.profile import Profile, SearchForm
 from skillshelf.core.limits import DESCRIPTION_SHOWN
-from skillshelf.core.text import attribute, cut, field, fold, path_text, plural, visible
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import attribute, cut, field, fold, path_text, plural, visible_for_model
 from skillshelf.core.values import CatalogSkill, Diagnostic
 from skillshelf.errors import ErrorCode, SkillError
 from skillshelf.session.render import Page, base_directory, load_again
@@ -119,13 +121,13 @@ def clean(value: Any) -> Any:
 
 def message_text(message: str) -> str:
     """Return a message with control characters made visible, cut to a fixed length."""
-    return cut(visible(message), _MESSAGE_CHARS)
+    return cut(visible_for_model(message), _MESSAGE_CHARS)
 
 
 def failure(code: ErrorCode, message: str, candidates: tuple[str, ...] = ()) -> ToolResult:
     """Return the result of a failed call."""
     message = message_text(message)
-    text = "\n".join([f"Error: {message}", *candidates])
+    text = "\n".join([f"Error: {message}", *map(visible_for_model, candidates)])
     return ToolResult(False, text, {}, ToolError(code, message, candidates))
 
 
@@ -242,7 +244,9 @@ _NEXT_STEPS: Mapping[str, str] = {
 
 def search_result(report: "SearchReport", profile: Profile, *, nothing: str) -> ToolResult:
     """Return search results in the profile's form; `nothing` is the text if there are none."""
-    text = SEARCH_FORMS[profile.search_form](report, profile) if report.results else nothing
+    shown = as_shown((result.skill for result in report.results), profile)
+    results = [result._replace(skill=skill) for result, skill in zip(report.results, shown, strict=True)]
+    text = SEARCH_FORMS[profile.search_form](report._replace(results=tuple(results)), profile) if results else nothing
     return ToolResult(True, "\n".join([text, *(f"({note})" for note in report.notes)]), report.to_dict())
 
 
@@ -265,7 +269,7 @@ def _numbered_results(report: "SearchReport", profile: Profile) -> str:
         description = cut(fold(skill.description), DESCRIPTION_SHOWN)
         lines.append(f"{number}. {fold(skill.name)} ({skill.scope}, {reason}, score {_number(score)}): {description}")
         if "path" in profile.load_by or names[skill.name] > 1:
-            lines.append(f"   path: {visible(skill.path)}")
+            lines.append(f"   path: {visible_for_model(skill.path)}")
     return "\n".join(lines)
 
 
@@ -339,7 +343,8 @@ def run_result(skill: CatalogSkill, script: str, run: "Run") -> ToolResult:
     """Return the result of a script that ran."""
     stdout, stderr = run.stdout.decode("utf-8", "replace"), run.stderr.decode("utf-8", "replace")
     parts = [
-        f"{script} of {skill.name} ended with exit code {run.exit_code}." + (f" {run.reason}." if run.reason else "")
+        f"{visible_for_model(script)} of {visible_for_model(skill.name)} ended with exit code {run.exit_code}."
+        + (f" {run.reason}." if run.reason else "")
     ]
     parts += [f"--- {name}\n{text}" for name, text in (("stdout", stdout), ("stderr", stderr)) if text]
     if run.truncated:
@@ -355,6 +360,7 @@ def run_result(skill: CatalogSkill, script: str, run: "Run") -> ToolResult:
         "timed_out": run.timed_out,
         "artifact": run.artifact,
         "sandbox": run.sandbox,
+        "missing": list(run.missing),
     }
     if run.exit_code == 0:
         return ToolResult(True, text, data)

@@ -1,9 +1,10 @@
 """Remember which versions of skills were sent in a conversation, and every text by its reference."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from skillshelf.catalog.load import LoadedSkill
+from skillshelf.core.records import NamedTuple
 from skillshelf.errors import ResourceNotFound
 
 __all__ = ["ConversationMark", "Memory", "SentSkill", "SentTexts"]

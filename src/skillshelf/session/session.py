@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from skillshelf.catalog.build import COLLISION_KEYS
 from skillshelf.catalog.load import SKILL_FILE, LoadedSkill, digest_of, parse_address, resource_of
 from skillshelf.catalog.prompt import LISTED_IN_TOOL, SYSTEM_RULES, CatalogText
 from skillshelf.config.builtin_profiles import SYSTEMS
@@ -20,7 +21,7 @@ from skillshelf.session.entries import ENTRIES, EntryName
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.policy import Decision, Policy, can_run, make_policy
 from skillshelf.session.recorder import RecordingOptions, RunningCall
-from skillshelf.session.render import render_preloaded
+from skillshelf.session.render import agents_md_files, held_back_warning, joined_agents_md, render_preloaded
 from skillshelf.session.results import ShownSkill, clean, failure, in_envelope, recorded_text
 from skillshelf.session.sent_texts import ConversationMark, Memory, SentTexts
 from skillshelf.session.threads import AnyConfirm, SessionLock, in_thread, synchronous
@@ -85,10 +86,11 @@ class Session:
         self._recording = recording
         self._effects = effects
         self._lock = SessionLock()
-        rules = make_policy(policy, shelf.settings)
+        names = shelf.profile.rule_names
+        rules = make_policy(policy, shelf.settings, environment=shelf.environment, names=names)
         self._conversation = Conversation(shelf, rules, synchronous(confirm), recording, effects, memory)
         self._conversation.warnings += _setting_warnings(shelf)
-        names = list(preload)
+        preloaded = list(preload)
         with self._conversation.one_catalog(), ExitStack() as on_error:
             self._conversation.recorder.started(
                 self._conversation.catalog,
@@ -96,7 +98,7 @@ class Session:
                 profile=shelf.profile.name,
                 cwd=shelf.environment.cwd,
                 trust=shelf.trust,
-                preload=names,
+                preload=preloaded,
                 restored=restored,
                 memory=memory,
                 tools=_added_tools(shelf),
@@ -106,7 +108,7 @@ class Session:
             )
             self._conversation.record_catalog()
             on_error.callback(self.close)
-            for name in names:
+            for name in preloaded:
                 self._conversation.preload(name)
             on_error.pop_all()
 
@@ -177,6 +179,19 @@ class Session:
             self._refresh_on_call()
             ours = self.compose_prompt(digest_of(given.encode("utf-8", "replace")), tools is None or "read" in tools)
         return _joined(given, ours)
+
+    def agents_context(self) -> str:
+        """Return the AGENTS.md files that count here as one text, for `system_prompt`; empty if the profile has none.
+
+        Those of a project that is not trusted are left out, and named in `warnings`.
+        """
+        if self.profile.context_files != "agents-md":
+            return ""
+        shelf, place = self._conversation.shelf, self._conversation.shelf.environment
+        sent, held = agents_md_files(place.cwd, shelf.trust, shelf.settings.trusted_folders, place.home)
+        with self._lock:
+            self._conversation.warn(held_back_warning(file) for file in held)
+        return joined_agents_md(sent)
 
     def compose_prompt(self, base_digest: str, read_tool: bool = True) -> str:
         """Return our part of the system prompt and record it; `base_digest` stands for what the host gave."""
@@ -319,10 +334,11 @@ class Session:
 
     def _split_command(self, text: str) -> tuple[str, str]:
         """Return the name and the arguments; only the catalog tells where a name of several words ends."""
-        names = [skill.name for skill in self.skills if " " in skill.name and text.startswith(skill.name)]
-        if names:
-            name = max(names, key=len)
-            return name, text[len(name) :].strip()
+        names = [skill.name for skill in self.skills if " " in skill.name]
+        key = COLLISION_KEYS[self.profile.collision_key]
+        if begun := [name for name in names if key(text[: len(name)]) == key(name)]:
+            end = len(max(begun, key=len))
+            return text[:end].strip(), text[end:].strip()
         name, arguments = [*text.split(None, 1), "", ""][:2]
         return name, arguments
 
@@ -441,11 +457,12 @@ class Session:
 
     def deactivate(self, name: str, *, path: str | None = None) -> None:
         """Make a skill inactive, so that its `allowed-tools` no longer count; `path` selects one of several."""
+        key = COLLISION_KEYS[self.profile.collision_key]
         with self._lock:
             for active, loaded in list(self._conversation.active.items()):
-                if loaded.skill.name == name and path in (None, active):
+                if key(loaded.skill.name) == key(name) and path in (None, active):
                     del self._conversation.active[active]
-                    self._conversation.recorder.record("skill_deactivated", name=name, path=active)
+                    self._conversation.recorder.record("skill_deactivated", name=loaded.skill.name, path=active)
 
     @property
     def loaded_versions(self) -> dict[str, int]:

@@ -1,12 +1,16 @@
 """Perform the tool calls of a model, resolve mentions in a user's text, and take and check snapshots."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from skillshelf.catalog.build import COLLISION_KEYS
+from skillshelf.catalog.held_back import held_back
 from skillshelf.catalog.load import ResourceAddress, near_names, parse_address
+from skillshelf.catalog.packed import skills_at
 from skillshelf.catalog.prompt import visible_to_model
 from skillshelf.config.profile import Profile, scopes_of
+from skillshelf.core.patterns import lazy_pattern
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import path_text
 from skillshelf.errors import AmbiguousSkill, ConfigurationError, SkillError
 from skillshelf.session.conversation import Conversation, is_for_users
@@ -60,7 +64,7 @@ def _read(conversation: Conversation, given: Mapping[str, Any], act: RunningCall
 def resource_text(conversation: Conversation, resource: "Resource", ref: str) -> str:
     """Return a file as a model gets it."""
     note = f"[base64, {resource.size} bytes]\n" if resource.encoding == "base64" else ""
-    is_skill = any(skill.path == resource.path for skill in conversation.skills)
+    is_skill = bool(skills_at(conversation.skills, resource.path))
     rest = "; the whole text: skill_load with offset=0" if is_skill else ""
     return note + cut_result(resource.content, ref, conversation.profile, rest)
 
@@ -97,7 +101,9 @@ def search_skills(conversation: Conversation, query: str, limit: int | None, sco
 def _hidden_sentence(conversation: Conversation) -> str:
     count = sum(skill.hidden == "untrusted" for skill in conversation.skills)
     subject = "1 skill of this project is" if count == 1 else f"{count} skills of this project are"
-    return f" {subject} hidden until the user trusts the folder: skillshelf trust" if count else ""
+    hidden = [f"{subject} hidden until the user trusts the folder: skillshelf trust"] if count else []
+    held = held_back(conversation.catalog, conversation.shelf.settings, "")
+    return "".join(f" {sentence}" for sentence in (*held.for_model(), *hidden))
 
 
 def _run(conversation: Conversation, given: Mapping[str, Any], act: RunningCall) -> ToolResult:
@@ -119,7 +125,7 @@ CALLS: Mapping[str, Call] = {
 
 _NEAR_MISSES = 10
 # ASCII on both sides: in Japanese or Chinese a mention may be between letters.
-_MENTION = re.compile(r"(?<![A-Za-z0-9_$\\])\$([a-z0-9]+(?:-[a-z0-9]+)*)(?!-*[A-Za-z0-9_])")
+_MENTION = lazy_pattern(r"(?<![A-Za-z0-9_$\\])\$([a-z0-9]+(?:-[a-z0-9]+)*)(?!-*[A-Za-z0-9_])")
 
 
 class Mentions(NamedTuple):
@@ -141,10 +147,11 @@ def mentioned_names(text: str) -> list[str]:
 
 def resolve_mentions(text: str, names: Sequence[str], conversation: Conversation) -> Mentions:
     """Use the skills of these names and list them below the text; a name that is not a skill is not a mention."""
-    available = {skill.name for skill in conversation.skills if skill.enabled and is_for_users(skill)}
-    known = [name for name in names if name in available]
+    key = COLLISION_KEYS[conversation.profile.collision_key]
+    available = {key(skill.name) for skill in conversation.skills if skill.enabled and is_for_users(skill)}
+    known = [name for name in names if key(name) in available]
     # Only names that resemble a skill: `$100` and `$home` are something else.
-    others = [name for name in names if name not in available][:_NEAR_MISSES]
+    others = [name for name in names if name not in known][:_NEAR_MISSES]
     unknown = tuple(name for name in others if near_names(name, conversation.skills))
     if not known and not unknown:
         return Mentions(text, (), ())
@@ -154,9 +161,9 @@ def resolve_mentions(text: str, names: Sequence[str], conversation: Conversation
     lines, permitted, ambiguous = [], [], []
     for name in known:
         try:
-            if conversation.use("mention", name):
-                permitted.append(name)
-                lines.append(f"- {name}")
+            for used in conversation.use("mention", name):
+                permitted.append(used.skill.name)
+                lines.append(f"- {used.skill.name}")
         except AmbiguousSkill as error:
             candidates = conversation.explain(error).candidates
             if candidates:

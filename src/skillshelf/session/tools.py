@@ -1,11 +1,12 @@
 """Describe the tools that a profile offers a model, with JSON schemas, and check the arguments of calls."""
 
 from collections.abc import Container, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
-from skillshelf.catalog.prompt import visible_to_model
+from skillshelf.catalog.prompt import shown_text, visible_to_model
 from skillshelf.config.profile import Count, Profile, ToolName, scopes_of
 from skillshelf.core.limits import NAMES_IN_SCHEMA
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import ErrorCode
 
@@ -153,7 +154,7 @@ def _schema(name: ToolName, profile: Profile, usable: Sequence[CatalogSkill] | N
         properties[key] = {**_TYPES[parameter.kind], "description": parameter.description}
         if key == "scope":
             properties[key]["enum"] = list(scopes_of(profile))
-    names = sorted({skill.name for skill in usable or ()})
+    names = sorted({shown_text(skill.name, profile) for skill in usable or ()})
     for key in ("name", "skillName"):
         if usable is not None and key in properties and len(names) <= NAMES_IN_SCHEMA:
             properties[key]["enum"] = names

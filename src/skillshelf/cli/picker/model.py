@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.catalog.build_context import spellings
+from skillshelf.catalog.build_context import is_listed
 from skillshelf.cli.picker.rows import (
     MatchingRows,
     RowFilter,
@@ -21,6 +21,7 @@ from skillshelf.config.hosts import HOSTS
 from skillshelf.config.settings_edit import change_list
 from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import Environment, expand, user_config_path
+from skillshelf.core.text import folded_name
 from skillshelf.core.worker_process import WorkerLost, WorkerProcess
 from skillshelf.errors import ConfigurationError, SkillError
 
@@ -38,11 +39,12 @@ _NICENESS = 10
 class SurveyWorker:
     """A process that surveys all hosts; it starts with the first request and ends with `close`.
 
-    A survey of 10,000 skills takes half a minute. In a thread of the picker it would delay every key.
+    The first survey of 10,000 skills takes seconds. In a thread of the picker it would delay every key.
     """
 
-    def __init__(self, environment: Environment) -> None:
-        self._process = WorkerProcess("skillshelf.cli.picker.model", environment._replace(env=dict(environment.env)))
+    def __init__(self, environment: Environment, cache_folder: str | None = None) -> None:
+        place = environment._replace(env=dict(environment.env))
+        self._process = WorkerProcess("skillshelf.cli.picker.model", (place, cache_folder))
         self._lock = Lock()
         self._is_ready = False
         self.failure = ""
@@ -82,20 +84,25 @@ class SurveyWorker:
 # In the other process -----------------------------------------------------------------------------
 
 
-def handle(environment: Environment) -> Callable[[tuple[str, ...]], Any]:
+def handle(place: tuple[Environment, str | None]) -> Callable[[tuple[str, ...]], Any]:
     """Return the function that answers requests: each is the name of a method of the survey, with its arguments."""
     os.nice(_NICENESS)
-    survey = _AllHostsSurvey(environment)
+    survey = _AllHostsSurvey(*place)
     return lambda request: getattr(survey, request[0])(*request[1:])
 
 
 class _AllHostsSurvey:
-    """One survey of all hosts."""
+    """One survey of all hosts, with their budgets."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, cache_folder: str | None) -> None:
         from skillshelf.hosts.survey import take_survey
 
-        self._survey = take_survey(environment, list(HOSTS))
+        self._survey = take_survey(environment, list(HOSTS), cache_folder=cache_folder)
+        for host, profile in HOSTS.items():
+            if profile.catalog_budget:
+                self._survey.list_size(host)
+        if cache_folder is not None:
+            self._survey.keep(cache_folder)
 
     def wait(self) -> None:
         """Do nothing: an answer means that the survey is complete."""
@@ -106,13 +113,16 @@ class _AllHostsSurvey:
         from skillshelf.hosts.survey import skill_file_at
 
         skill_file = self._survey.by_path.get(path) or skill_file_at(path)
-        return [judge(skill_file, state, self._survey) for state in self._survey.states.values()] if skill_file else []
+        if skill_file is None:
+            return []
+        states = [self._survey.state_about(host, skill_file) for host in self._survey.hosts]
+        return [judge(skill_file, state, self._survey) for state in states]
 
     def visible_to(self, host: str) -> list[str]:
         """Return every path to a file that a host gives to its model."""
         from skillshelf.hosts.stages import judge
 
-        state = self._survey.states[host]
+        state = self._survey.state(host)
         visible = {found.real_path for found in self._survey.skill_files if judge(found, state, self._survey).visible}
         return [path for path, skill_file in self._survey.by_path.items() if skill_file.real_path in visible]
 
@@ -130,7 +140,7 @@ class PickerModel:
         self.where = PathDisplay(self.shelf.environment.cwd, self.shelf.environment.home)
         self._rows: Sequence[SkillRow] | None = None
         self._is_indexed = False
-        self._hosts = SurveyWorker(self.shelf.environment)
+        self._hosts = SurveyWorker(self.shelf.environment, self.shelf.cache)
         self._visible_to: dict[str, frozenset[str]] = {}
 
     def _open(self) -> "Shelf":
@@ -220,14 +230,18 @@ class PickerModel:
         """Add the skill to `skills.disabled`, or remove every entry that means it; return the path of the file."""
         environment = self.shelf.environment
         base = os.path.dirname(user_config_path(environment) or "")
-        meant = spellings(skill.name, skill.path, skill.real_path)
         # The name, as the command disable writes it, or the path if several skills have that name.
-        several = sum(other.name == row.name for other in self.rows() if other.skill is not None) > 1
+        names = [folded_name(other.name) for other in self.rows() if other.skill is not None]
+        several = names.count(folded_name(row.name)) > 1
         key = row.path if several else row.name
 
         def edit(entries: list[str]) -> list[str]:
             full = [expand(entry, environment, base=base) if "/" in entry else entry for entry in entries]
-            others = [entry for entry, name in zip(entries, full, strict=True) if name not in meant]
+            others = [
+                entry
+                for entry, name in zip(entries, full, strict=True)
+                if not is_listed([name], skill.name, skill.path, skill.real_path)
+            ]
             return others if enable else [*others, key]
 
         return change_list(environment, "skills", "disabled", edit)[0]

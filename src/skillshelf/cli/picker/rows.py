@@ -3,10 +3,11 @@
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from skillshelf.catalog.load import omissions
 from skillshelf.core.console import PathDisplay
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import fold, plural, shorten, visible, width
 from skillshelf.core.values import Catalog, CatalogSkill, Diagnostic, Hidden, Shadowed
 from skillshelf.errors import SkillError

@@ -7,9 +7,8 @@ The server does not know what is still in the context of a client's model. So th
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
-
-import anyio
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.catalog.load import Resource
 from skillshelf.core.console import note
@@ -18,6 +17,9 @@ from skillshelf.core.text import cut, visible
 from skillshelf.errors import SkillError
 from skillshelf.session.session import Session
 from skillshelf.session.tools import ToolResult
+
+if TYPE_CHECKING:
+    import anyio
 
 __all__ = ["ClientSession", "ClientSessions", "client_label"]
 
@@ -42,7 +44,6 @@ class ClientSession:
     """
 
     def __init__(self, open_session: Callable[[], Session], closed: Callable[["ClientSession", Session], None]) -> None:
-        self.turn = anyio.Lock()
         self._open = open_session
         self._closed = closed
         self._lock = threading.Lock()
@@ -50,6 +51,13 @@ class ClientSession:
         self._uses = 0
         self._chars = 0
         self._ended = False
+
+    @cached_property
+    def turn(self) -> "anyio.Lock":
+        """The lock of the event loop, which is imported when there is one."""
+        import anyio
+
+        return anyio.Lock()
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
         """Return the result of a tool of the profile."""

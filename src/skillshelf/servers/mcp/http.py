@@ -1,33 +1,39 @@
 """Serve over HTTP: check Host, Origin and token, and limit connections, requests and sessions."""
 
+import asyncio
 import ipaddress
 import os
 import re
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from hmac import compare_digest
 from math import ceil
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import anyio
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from skillshelf.core import files
 from skillshelf.core.console import note
-from skillshelf.core.limits import (
-    BODY_SECONDS,
-    CLIENT_IDLE_SECONDS,
-    CLIENT_SESSIONS,
-    REQUEST_BYTES,
-    REQUEST_SECONDS,
-    REQUESTS_AT_ONCE,
-    SILENT_SECONDS,
-    STREAMS_AT_ONCE,
-)
+from skillshelf.core.limits import REQUEST_BYTES
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural
 from skillshelf.errors import ConfigurationError
+from skillshelf.servers.mcp.connections import ClientConnection, connection_room, watch_connections
+from skillshelf.servers.mcp.notices import limit_notice
+from skillshelf.servers.mcp.request_line import (
+    BufferedBody,
+    HttpLimits,
+    Message,
+    Places,
+    Receive,
+    RequestBodies,
+    RequestRefused,
+    WaitingLine,
+)
 from skillshelf.servers.mcp.server import SkillServer
 
 __all__ = [
@@ -40,42 +46,28 @@ __all__ = [
     "Send",
     "ServerAccess",
     "bind",
-    "close_idle_connections",
     "listen_address",
     "serve_http",
 ]
 
 PATH = "/mcp"
 TOKEN_VARIABLE = "SKILLSHELF_MCP_TOKEN"
-_POLL_SECONDS = 0.5
+_BLOCKED_SECONDS = 0.5
+_BACKLOG = 512
 _TOKEN_CHARS = 16
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_BACKLOG = 128
 # Only a name and a port: user information in an address could imitate a name.
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{0,5})?")
+# The method that opens a session of the older era, with letters written as escapes or not.
+_INITIALIZE = re.compile(b'"%s"' % b"".join(b"(?:%c|\\\\u00%02x)" % (c, c) for c in b"initialize"), re.IGNORECASE)
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(.+)")
 
 Kind = Literal["request", "stream"]
 """A request that is answered, or a stream that stays open for notifications."""
 
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
-class HttpLimits(NamedTuple):
-    """The limits on time and number of requests and connections."""
-
-    idle_seconds: float = SILENT_SECONDS
-    body_seconds: float = BODY_SECONDS
-    request_seconds: float = REQUEST_SECONDS
-    shutdown_seconds: float = 3
-    requests: int = REQUESTS_AT_ONCE
-    streams: int = STREAMS_AT_ONCE
-    sessions: int = CLIENT_SESSIONS
-    session_idle_seconds: float = CLIENT_IDLE_SECONDS
 
 
 class ServerAccess(NamedTuple):
@@ -139,72 +131,102 @@ def _token(path: str | None, env: Mapping[str, str]) -> str | None:
     return token
 
 
-# Connections and sessions -------------------------------------------------------------------------
+# Sessions of the older protocol ------------------------------------------------------------------
 
 
-async def close_idle_connections(connections: Iterable[Any], seconds: float) -> None:
-    """Close each connection without a complete request for this long, until cancelled.
+class _OlderSession:
+    """A session of the older protocol: its running requests and streams, and when it was last used."""
 
-    The web server waits without limit for the headers of a request, so a few hundred clients that never send theirs
-    would use up all connections.
-    """
-    since: dict[tuple[Any, Any], float] = {}
-    while True:
-        await anyio.sleep(min(_POLL_SECONDS, seconds))
-        now = anyio.current_time()
-        idle = [(one, one.cycle) for one in connections if one.cycle is None or one.cycle.response_complete]
-        since = {connection: since.get(connection, now) for connection in idle}
-        for (connection, _), began in since.items():
-            if now - began >= seconds:
-                connection.transport.close()
+    def __init__(self, now: float) -> None:
+        self.requests = 0
+        self.streams = 0
+        self.uses = 0
+        self.rests_since = now
+
+    def order(self) -> tuple[bool, bool, float]:
+        """Return the key by which sessions are ended: first those that were never used, last those with a stream."""
+        return self.uses > 0, self.streams > 0, self.rests_since
 
 
 class OlderSessions:
     """The sessions of the older protocol: if there are too many, the one that was idle longest is ended.
 
-    Clients of that protocol need not end their sessions, and most do not.
+    Clients of that protocol need not end their sessions, and most do not. A session that was opened or used a moment
+    ago is not ended: its client is about to send the next request. Then the opening of another one waits.
     """
 
-    def __init__(self, app: App, path: str, most: int) -> None:
+    def __init__(self, app: App, path: str, limits: HttpLimits) -> None:
         self._app = app
         self._path = path
-        self._most = most
-        self._active: dict[str, int] = {}
+        self._limits = limits
+        self._active: dict[str, _OlderSession] = {}
+        self._opening = 0
+        self._to_end: list[str] = []
+        self.line = WaitingLine("CLIENT_SESSIONS", limits.waiting, self._take)
 
-    async def end_idle_session(self, scope: Scope) -> None:
-        """End the session that was idle longest if there are too many, but never the newest."""
-        older = list(self._active)[:-1] if len(self._active) > self._most else []
-        idle = next((name for name in older if not self._active[name]), None)
-        if idle is None:
-            return
-        self.remove(idle)
+    def _take(self) -> bool:
+        """Reserve room for a session; return False if there is none."""
+        if len(self._active) + self._opening >= self._limits.sessions:
+            before = anyio.current_time() - self._limits.session_rest_seconds
+            idle = (name for name, one in self._active.items() if not one.requests and one.rests_since <= before)
+            oldest = min(idle, key=lambda name: self._active[name].order(), default=None)
+            if oldest is None:
+                return False
+            limit_notice("CLIENT_SESSIONS", "a new client session ends the one that was idle longest")
+            del self._active[oldest]
+            self._to_end.append(oldest)
+        self._opening += 1
+        return True
+
+    def _opened(self) -> None:
+        self._opening -= 1
+        self.line.advance()
+
+    @asynccontextmanager
+    async def opening(self, scope: Scope, receive: Receive) -> AsyncIterator[None]:
+        """Wait until a session may be opened, and end those that have to go for it."""
+        await self.line.wait(receive, self._limits.wait_seconds, give_back=self._opened)
+        try:
+            while self._to_end:
+                await self._end(self._to_end.pop(), scope)
+            yield
+        finally:
+            self._opened()
+
+    async def _end(self, name: str, scope: Scope) -> None:
         headers = [(key, value) for key, value in scope["headers"] if key == b"host"]
-        headers += [(b"mcp-session-id", idle.encode("latin-1")), (b"accept", b"application/json, text/event-stream")]
+        headers += [(b"mcp-session-id", name.encode("latin-1")), (b"accept", b"application/json, text/event-stream")]
         delete = {**scope, "method": "DELETE", "path": self._path, "headers": headers}
         await self._app(delete, _no_body, _discard)
 
-    def request_started(self, name: str | None) -> None:
-        """Count a running request of a session."""
-        if name in self._active:
-            # Moved to the end: the first is the one that was used longest ago.
-            self._active[name] = self._active.pop(name) + 1
-
-    def request_ended(self, name: str | None) -> None:
-        """Stop counting a request of a session."""
-        if name in self._active:
-            self._active[name] -= 1
+    @contextmanager
+    def using(self, name: str | None, kind: Kind) -> Iterator[None]:
+        """Count a running request or stream of a session."""
+        session = self._active.get(name or "")
+        if session is None:
+            yield
+            return
+        session.uses += 1
+        session.requests += kind == "request"
+        session.streams += kind == "stream"
+        try:
+            yield
+        finally:
+            session.requests -= kind == "request"
+            session.streams -= kind == "stream"
+            session.rests_since = anyio.current_time()
 
     def response_sent(self, message: Message) -> None:
         """Add the session that a response opens, if it does."""
         if message["type"] == "http.response.start" and message["status"] < 400:
             for key, value in message["headers"]:
                 if key.lower() == b"mcp-session-id":
-                    self._active.setdefault(value.decode("latin-1"), 0)
+                    self._active.setdefault(value.decode("latin-1"), _OlderSession(anyio.current_time()))
 
     def remove(self, name: str | None) -> None:
         """Remove a session that was ended."""
-        if name is not None:
-            self._active.pop(name, None)
+        if name is not None and self._active.pop(name, None) is not None:
+            self.line.advance()
 
 
 async def _no_body() -> Message:
@@ -228,29 +250,34 @@ async def serve_http(
         session_idle_timeout=limits.session_idle_seconds,
         # `OlderSessions` ends idle sessions beyond the limit; each running request may open one more.
         max_sessions=limits.sessions + limits.requests,
-        # `HostCheck` has checked Host and Origin.
+        # `RequestGuard` has checked Host and Origin.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    check = RequestGuard(app, address, limits)
+    room = connection_room()
+    limits = limits.within(room.connections)
+    check = RequestGuard(app, address, limits, lambda: server.running)
+    server.call_ended = check.advance
     web = _WebServer(
         uvicorn.Config(
             check,
-            http="h11",
+            http=ClientConnection,
             ws="none",
+            log_config=None,
             log_level="error",
             access_log=False,
             lifespan="on",
             server_header=False,
             timeout_keep_alive=ceil(limits.idle_seconds),
             timeout_graceful_shutdown=ceil(2 * limits.shutdown_seconds),
-            limit_concurrency=2 * (limits.requests + limits.streams),
+            limit_concurrency=limits.connections,
+            backlog=room.backlog,
         )
     )
     host = f"[{address.host}]" if ":" in address.host else address.host
     note(f"serving {plural(len(server.skills.visible), 'skill')} at http://{host}:{bound.getsockname()[1]}{PATH}")
     async with anyio.create_task_group() as group:
         group.start_soon(_stop_when_cancelled, web, server, check)
-        group.start_soon(close_idle_connections, web.server_state.connections, limits.idle_seconds)
+        group.start_soon(watch_connections, web.server_state.connections, limits, check.advance)
         with anyio.CancelScope(shield=True):
             await web.serve(sockets=[bound])
         group.cancel_scope.cancel()
@@ -291,14 +318,29 @@ class _WebServer(uvicorn.Server):
 
 
 class RequestGuard:
-    """Passes on a request whose Host, Origin and token are right, within the limits on number and time."""
+    """Passes on a request whose Host, Origin and token are right, within the limits on number and time.
 
-    def __init__(self, app: App, address: ServerAccess, limits: HttpLimits = _DEFAULT_LIMITS) -> None:
+    A request takes a place when its body is there. `running` returns the number of calls that run in the server, of
+    which some may be of clients that have left.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        address: ServerAccess,
+        limits: HttpLimits = _DEFAULT_LIMITS,
+        running: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._app = app
         self._address = address
         self._limits = limits
         self._active: dict[Kind, set[anyio.CancelScope]] = {"request": set(), "stream": set()}
-        self._sessions = OlderSessions(app, PATH, limits.sessions)
+        self._bodies = RequestBodies(limits)
+        self._places: dict[Kind, Places] = {
+            "request": Places(limits.requests, "REQUESTS_WAITING", limits.waiting, running),
+            "stream": Places(limits.streams, "STREAMS_AT_ONCE", limits.waiting),
+        }
+        self._sessions = OlderSessions(app, PATH, limits)
         self._is_ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -308,32 +350,52 @@ class RequestGuard:
             return
         if scope["type"] != "http":
             return
-        status, reason = self._refusal(scope)
-        is_stream = scope["method"] == "GET" or _header(scope, "mcp-method") == "subscriptions/listen"
-        kind: Kind = "stream" if is_stream else "request"
-        most = self._limits.streams if is_stream else self._limits.requests
-        if status is None and len(self._active[kind]) >= most:
-            status, reason = 503, f"more than {most} at one time; try again"
-        if status is not None:
-            await _refuse(send, status, reason)
-            return
-        session = _header(scope, "mcp-session-id")
-        self._sessions.request_started(session)
         try:
-            await self._serve(scope, receive, send, kind)
-        finally:
-            self._sessions.request_ended(session)
-            if scope["method"] == "DELETE":
-                self._sessions.remove(session)
-        await self._sessions.end_idle_session(scope)
+            self._check(scope)
+            body = await self._bodies.read(receive, _header(scope, "content-length"))
+            try:
+                await self._admit(scope, body, receive, send)
+            finally:
+                body.drop()
+        except RequestRefused as refused:
+            if refused.status is not None:
+                await _refuse(send, refused.status, refused.reason)
+
+    def advance(self) -> None:
+        """Let those go on who wait for something that comes with time, or with the end of a call."""
+        self._places["request"].line.advance()
+        self._sessions.line.advance()
 
     def close(self) -> None:
-        """End streams immediately, and running requests soon."""
+        """Refuse those who wait and end streams immediately, and running requests soon."""
         self._is_ending = True
+        self._sessions.line.close()
+        for places in self._places.values():
+            places.line.close()
         for stream in tuple(self._active["stream"]):
             stream.cancel()
         for request in tuple(self._active["request"]):
             request.deadline = min(request.deadline, anyio.current_time() + self._limits.shutdown_seconds)
+
+    async def _admit(self, scope: Scope, body: BufferedBody, receive: Receive, send: Send) -> None:
+        """Serve a complete request when it is its turn."""
+        kind, session = _kind_of(scope), _header(scope, "mcp-session-id")
+        opens = session is None and scope["method"] == "POST" and body.contains(_INITIALIZE)
+        with self._sessions.using(session, kind):
+            async with self._sessions.opening(scope, receive) if opens else nullcontext():
+                leave = await self._places[kind].enter(receive, self._limits.wait_seconds)
+                try:
+                    await self._serve(scope, body, send, kind, leave)
+                finally:
+                    leave()
+                    if scope["method"] == "DELETE":
+                        self._sessions.remove(session)
+
+    def _check(self, scope: Scope) -> None:
+        """Raise `RequestRefused` for a request with a wrong Host, Origin or token."""
+        status, reason = self._refusal(scope)
+        if status is not None:
+            raise RequestRefused(status, reason)
 
     def _refusal(self, scope: Scope) -> tuple[int | None, str]:
         """Return the status and the reason of a refusal; the status is None if the request is allowed."""
@@ -362,20 +424,28 @@ class RequestGuard:
             return False
         return named == host or named in self._address.names or (self._address.is_local and named in _LOOPBACK)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, kind: Kind) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, kind: Kind, leave: Callable[[], None]) -> None:
         """Pass on a request; one that takes too long gets status 504, or its response is cut off."""
         started, ended = False, False
 
         async def observe(message: Message) -> None:
             nonlocal started, ended
+            if ended:
+                # The SDK responds a second time if a session ends while it passes on a notification.
+                return
             started, ended = True, message["type"] == "http.response.body" and not message.get("more_body", False)
             self._sessions.response_sent(message)
-            await send(message)
+            # A client that does not read must not keep its place.
+            blocked = asyncio.get_running_loop().call_later(_BLOCKED_SECONDS, leave)
+            try:
+                await send(message)
+            finally:
+                blocked.cancel()
 
         with anyio.move_on_after(self._limits.request_seconds if kind == "request" else None) as limit:
             self._active[kind].add(limit)
             try:
-                await self._app(scope, _TimedBody(receive, self._limits.body_seconds), observe)
+                await self._app(scope, receive, observe)
             finally:
                 self._active[kind].discard(limit)
         if limit.cancelled_caught and not started and self._is_ending:
@@ -386,23 +456,11 @@ class RequestGuard:
             await send({"type": "http.response.body", "body": b""})
 
 
-class _TimedBody:
-    """Receives the body of a request within a time limit for all of it."""
-
-    def __init__(self, receive: Receive, seconds: float) -> None:
-        self._receive = receive
-        self._is_complete = False
-        self._until = anyio.current_time() + seconds
-
-    async def __call__(self) -> Message:
-        """Return the next part, or a disconnect if the client does not send it in time."""
-        if self._is_complete:
-            return await self._receive()
-        with anyio.move_on_after(max(0.0, self._until - anyio.current_time())):
-            message = await self._receive()
-            self._is_complete = not message.get("more_body", False)
-            return message
-        return {"type": "http.disconnect"}
+def _kind_of(scope: Scope) -> Kind:
+    """Return whether a request asks for a stream, which only GET and one method of the newer era do."""
+    is_newer = _header(scope, "mcp-protocol-version") not in (None, *HANDSHAKE_PROTOCOL_VERSIONS)
+    listens = is_newer and _header(scope, "mcp-method") == "subscriptions/listen"
+    return "stream" if scope["method"] == "GET" or listens else "request"
 
 
 def _header(scope: Scope, name: str) -> str | None:
@@ -431,7 +489,10 @@ def _is_ip_address(host: str) -> bool:
 
 
 async def _refuse(send: Send, status: int, reason: str) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+    if status != 413:
+        # The rest of a body that is too large is skipped: closing would discard the response with it.
+        headers.append((b"connection", b"close"))
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if status == 503:

@@ -4,9 +4,12 @@ The extension for skills is `io.modelcontextprotocol/skills`. Clients without it
 there are few skills, a prompt for each.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
-from typing import Any, Literal, TypeVar
+from math import inf
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -19,45 +22,33 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic_core import PydanticSerializationError, to_json
 
-from skillshelf import __version__
 from skillshelf.catalog.load import CONTENT_TYPES, SKILL_FILE
-from skillshelf.core.console import note
-from skillshelf.core.limits import PAGE_BYTES, PAGE_ENTRIES, PROMPTS_LISTED, STREAMS_AT_ONCE
-from skillshelf.core.text import fold, visible
-from skillshelf.core.values import CatalogSkill
+from skillshelf.core.limits import PAGE_ENTRIES, STREAMS_AT_ONCE
+from skillshelf.core.text import encoded_path, fold, for_model, visible
 from skillshelf.errors import SkillError
 from skillshelf.servers.mcp.client_sessions import ClientSession, client_label
+from skillshelf.servers.mcp.listings import CACHE_SCOPE, CACHE_TTL_MS, EXTENSIONS, SERVER_INFO, TEMPLATE, Listings
 from skillshelf.servers.mcp.skill_entries import (
     InvalidCursor,
-    OmittedSkill,
     PublishableFolder,
-    PublishableSkill,
     SkillEntry,
     address,
     cursor_after,
     cursor_key,
     names_after,
-    skills_after,
 )
 from skillshelf.servers.mcp.skills import PublishedSkills
-from skillshelf.servers.mcp.tools import PathRedaction, call_tool, encode_result, offered_tools, untrusted_note
+from skillshelf.servers.mcp.tools import call_tool, offered_tools
 from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.session import COMMAND
 
-__all__ = ["EXTENSION", "SkillServer"]
-
-EXTENSION = "io.modelcontextprotocol/skills"
-LEFT_OUT = "skillshelf.server/left-out"
-"""The key of a page of `skills/list` with the skills that are not published, and the reasons."""
+__all__ = ["SkillServer"]
 
 FOLDER = "inode/directory"
-TEMPLATE = "skill://{name}/{+path}"
-_TTL_MS = 2_000
-_SCOPE: Literal["private"] = "private"
 _COMPLETED = 100
 _THREADS = 16
-_MOST_NOTES = 20
 _ANNOUNCED = 1_000
 _ANNOUNCE_SECONDS = 1.0
 _CLIENT = "skillshelf"
@@ -91,7 +82,9 @@ class _Server(Server[Any]):
 class SkillServer:
     """The methods of the protocol for one set of published skills.
 
-    With `one_client` (standard input and output) all requests are of one client session, in both eras.
+    With `one_client` (standard input and output) all requests are of one client session, in both eras; `client` is that
+    session if it was opened before, and `listings` what answered it. `running` is the number of calls that run, and
+    `call_ended` is called at the end of each.
     """
 
     def __init__(
@@ -101,27 +94,34 @@ class SkillServer:
         show_paths: bool,
         one_client: bool = False,
         page_entries: int = PAGE_ENTRIES,
+        progress_seconds: float = 0.5,
+        listings: Listings | None = None,
+        client: ClientSession | None = None,
     ) -> None:
         self.skills = skills
         self._one_client = one_client
-        self._only: ClientSession | None = None
+        self._only = client
         self._page_entries = page_entries
+        self._progress_seconds = progress_seconds
         self.bus = InMemorySubscriptionBus()
         self.subscriptions = ListenHandler(self.bus, max_subscriptions=STREAMS_AT_ONCE)
-        self._redaction = PathRedaction(skills, show_paths=show_paths)
+        self._listings = listings or Listings(skills, show_paths=show_paths, page_entries=page_entries)
+        self._redaction = self._listings.redaction
+        self.running = 0
+        self.call_ended: Callable[[], None] = lambda: None
         self._limiter = anyio.CapacityLimiter(_THREADS)
+        self._unlimited = anyio.CapacityLimiter(inf)
         self._sessions: dict[int, Any] = {}
-        self._noted_omissions: set[OmittedSkill] = set()
         self.server = self._build()
 
     def _build(self) -> _Server:
-        hint = CacheHint(ttl_ms=_TTL_MS, scope=_SCOPE)
+        hint = CacheHint(ttl_ms=CACHE_TTL_MS, scope=CACHE_SCOPE)
         server = _Server(
-            "skillshelf",
-            version=__version__,
-            title="skillshelf",
-            description="The Agent Skills of one machine.",
-            instructions=self._instructions(),
+            SERVER_INFO["name"],
+            version=SERVER_INFO["version"],
+            title=SERVER_INFO["title"],
+            description=SERVER_INFO["description"],
+            instructions=self._listings.instructions(),
             cache_hints={
                 "tools/list": hint,
                 "resources/list": hint,
@@ -139,25 +139,14 @@ class SkillServer:
             on_get_prompt=self._get_prompt,
             on_completion=self._complete,
         )
-        server.extensions[EXTENSION] = {"directoryRead": True}
+        server.extensions.update(EXTENSIONS)
         server.add_request_handler("skills/list", types.PaginatedRequestParams, self._list_skills)
         server.add_request_handler("skills/get", _UriParams, self._get_skill)
         server.add_request_handler("resources/directory/read", _DirectoryParams, self._read_directory)
+        server.middleware.append(self._count_calls)
         server.middleware.append(self._watch_handshake)
         server.middleware.append(encode_result)
         return server
-
-    def _instructions(self) -> str:
-        tools = {NAMES_OF_TOOLS[tool]: tool for tool in self.skills.shelf.profile.tools}
-        find, read = tools.get("skill_search", "skill_list"), tools.get("skill_read")
-        load = tools.get("skill_load", read)
-        words = [
-            f"{len(self.skills.visible)} Agent Skills: instructions for tasks, with files that belong to them.",
-            f"Before you start a task, look with {find} for a skill that fits, load it with {load} and follow it.",
-            *([f"Read a file that it names with {read}, by its address skill://<name>/<path>."] if read else ()),
-            *untrusted_note(self.skills),
-        ]
-        return self._redaction.message(" ".join(words))
 
     async def _watch_handshake(self, ctx: Context, call_next: Callable[[Context], Awaitable[Any]]) -> Any:
         """Declare the extension in the older era, where the SDK omits it, and remember whom to notify of changes.
@@ -176,13 +165,24 @@ class SkillServer:
             self._sessions[id(ctx.session)] = ctx.session
         return result
 
+    async def _count_calls(self, ctx: Context, call_next: Callable[[Context], Awaitable[Any]]) -> Any:
+        """Count the calls that run: in the older era they go on when their client has left."""
+        if ctx.method == "subscriptions/listen":
+            return await call_next(ctx)
+        self.running += 1
+        try:
+            return await call_next(ctx)
+        finally:
+            self.running -= 1
+            self.call_ended()
+
     async def announce(self, changed: set[str], *, catalog: bool) -> None:
         """Notify clients of addresses with new contents, and of a changed catalog."""
         for uri in sorted(changed)[:_ANNOUNCED]:
             await self.bus.publish(ResourceUpdated(uri))
         if not catalog:
             return
-        self.server.instructions = self._instructions()
+        self.server.instructions = self._listings.instructions()
         await self.bus.publish(ResourcesListChanged())
         await self.bus.publish(PromptsListChanged())
         for key, session in list(self._sessions.items()):
@@ -194,9 +194,29 @@ class SkillServer:
                 self._sessions.pop(key, None)
 
     async def _in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Return the result of a function that reads the disk or waits; it runs in a thread."""
-        call = partial(function, *arguments)
-        return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._limiter)
+        """Return the result of a function that reads the disk or waits; it runs in a thread.
+
+        A call that is cancelled leaves its thread behind, which counts until it ends.
+        """
+        borrower, loop = object(), asyncio.get_running_loop()
+        await self._limiter.acquire_on_behalf_of(borrower)
+        # Taken by the thread when it starts, or by a call that is cancelled before.
+        start = [borrower]
+
+        def run() -> Result:
+            start.pop()
+            try:
+                return function(*arguments)
+            finally:
+                # The loop may have ended by now.
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(self._limiter.release_on_behalf_of, borrower)
+
+        try:
+            return await anyio.to_thread.run_sync(run, abandon_on_cancel=True, limiter=self._unlimited)
+        finally:
+            with suppress(IndexError):
+                self._limiter.release_on_behalf_of(start.pop())
 
     # Client sessions ------------------------------------------------------------------------------
 
@@ -227,33 +247,8 @@ class SkillServer:
     # The extension --------------------------------------------------------------------------------
 
     async def _list_skills(self, ctx: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
-        return self._cached(ctx, await self._for_client(ctx, self._page_of_skills, params.cursor))
-
-    def _page_of_skills(self, client: ClientSession, cursor: str | None) -> dict[str, Any]:
-        page: list[dict[str, Any]] = []
-        left_out: list[dict[str, str]] = []
-        size = 0
-        rest = _rest("skills/list", self.skills.listed(client), cursor)
-        for number, skill in enumerate(rest, 1):
-            for found in self.skills.entries(skill):
-                if isinstance(found, OmittedSkill):
-                    left_out.append({"uri": found.uri, "reason": visible(found.reason)})
-                    self._note_omission(found)
-                else:
-                    page.append(found.to_dict())
-                    size += _size(found)
-            if (len(page) >= self._page_entries or size >= PAGE_BYTES) and number < len(rest):
-                return _page("skills", page, left_out, cursor_after("skills/list", skill.name, skill.id))
-        return _page("skills", page, left_out, None)
-
-    def _note_omission(self, found: OmittedSkill) -> None:
-        if found in self._noted_omissions or len(self._noted_omissions) > _MOST_NOTES:
-            return
-        self._noted_omissions.add(found)
-        if len(self._noted_omissions) > _MOST_NOTES:
-            note(f"more skills are not in skills/list; each page names them with the reason in _meta[{LEFT_OUT!r}]")
-        else:
-            note(f"not in skills/list, but available to the tools: {found.uri}: {found.reason}")
+        with _known_cursors():
+            return self._cached(ctx, await self._for_client(ctx, self._listings.skills, params.cursor))
 
     async def _get_skill(self, ctx: Context, params: _UriParams) -> dict[str, Any]:
         found = await self._in_thread(self.skills.entry, params.uri)
@@ -276,14 +271,15 @@ class SkillServer:
             for path in (*state.files, *state.folders)
             if path.startswith(above) and "/" not in path.removeprefix(above)
         )
-        names = names_after(children, _key(f"directory {uri}", cursor, length=1))
+        with _known_cursors():
+            names = names_after(children, cursor_key(f"directory {uri}", cursor, length=1))
         shown = names[: self._page_entries]
         more = cursor_after(f"directory {uri}", shown[-1]) if len(names) > len(shown) else None
         resources = [self._child(state, above + name).model_dump(by_alias=True, exclude_none=True) for name in shown]
         return {"resources": resources, **({"nextCursor": more} if more else {})}
 
     def _child(self, state: PublishableFolder, path: str) -> types.Resource:
-        name = path.rpartition("/")[2]
+        name = encoded_path(path.rpartition("/")[2])
         if path in state.folders:
             return types.Resource(uri=state.uri(path), name=name, mime_type=FOLDER)
         return types.Resource(uri=state.uri(path), name=name, mime_type=_type_of(path), size=state.files[path][2])
@@ -292,37 +288,22 @@ class SkillServer:
         """Return the result with its lifetime, if the era has that."""
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             return result
-        return {**result, "ttlMs": _TTL_MS, "cacheScope": _SCOPE}
+        return {**result, "ttlMs": CACHE_TTL_MS, "cacheScope": CACHE_SCOPE}
 
     # Resources ------------------------------------------------------------------------------------
 
     async def _list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        return await self._for_client(ctx, self._page_of_resources, params.cursor if params else None)
-
-    def _page_of_resources(self, client: ClientSession, cursor: str | None) -> types.ListResourcesResult:
-        resources: list[types.Resource] = []
-        rest = _rest("resources/list", self.skills.listed(client), cursor)
-        for number, skill in enumerate(rest, 1):
-            published = self.skills.published(skill)
-            resources += [_as_resource(found) for found in published if isinstance(found, PublishableSkill)]
-            if len(resources) >= self._page_entries and number < len(rest):
-                more = cursor_after("resources/list", skill.name, skill.id)
-                return types.ListResourcesResult(resources=resources, next_cursor=more)
-        return types.ListResourcesResult(resources=resources)
+        with _known_cursors():
+            found = await self._for_client(ctx, self._listings.resources, params.cursor if params else None)
+        return types.ListResourcesResult.model_validate(found)
 
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         _only_page(params)
-        template = types.ResourceTemplate(
-            name="file-of-a-skill",
-            title="A file of a skill",
-            description="A file by the name of its skill and its path in there; SKILL.md holds the instructions.",
-            uri_template=TEMPLATE,
-        )
-        return types.ListResourceTemplatesResult(resource_templates=[template])
+        return types.ListResourceTemplatesResult.model_validate(self._listings.templates())
 
     async def _read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         contents = await self._for_client(ctx, self._contents, str(params.uri))
@@ -349,40 +330,52 @@ class SkillServer:
 
     async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         _only_page(params)
-        return types.ListToolsResult(tools=await self._in_thread(offered_tools, self.skills))
+        return types.ListToolsResult.model_validate(await self._in_thread(self._listings.tools))
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        offered = await self._in_thread(offered_tools, self.skills)
-        if params.name not in {tool.name for tool in offered}:
-            known = ", ".join(tool.name for tool in offered)
+        offered = [tool["name"] for tool in await self._in_thread(offered_tools, self.skills)]
+        if params.name not in offered:
+            known = ", ".join(offered)
             raise MCPError(
                 code=types.INVALID_PARAMS, message=f"unknown tool '{visible(params.name)[:80]}' (known: {known})"
             )
-        return await self._for_client(ctx, call_tool, self.skills, self._redaction, params.name, params.arguments or {})
+        arguments = params.arguments or {}
+        searches = NAMES_OF_TOOLS.get(params.name) == "skill_search"
+        async with self._index_progress(ctx) if searches else nullcontext():
+            called = await self._for_client(ctx, call_tool, self.skills, self._redaction, params.name, arguments)
+        return types.CallToolResult.model_validate(called)
+
+    @asynccontextmanager
+    async def _index_progress(self, ctx: Context) -> AsyncIterator[None]:
+        """Report the progress of the search index while a call waits for it, if its client asks for progress."""
+        reports = asyncio.create_task(self._report_indexing(ctx))
+        try:
+            yield
+        finally:
+            reports.cancel()
+
+    async def _report_indexing(self, ctx: Context) -> None:
+        reported = 0
+        while True:
+            await anyio.sleep(self._progress_seconds)
+            total, done = self.skills.shelf.indexing or (0, 0)
+            if done > reported:
+                # The client may have left; whoever serves it will notice.
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    await ctx.session.report_progress(done, total, "indexing skills")
+                reported = done
 
     # Prompts --------------------------------------------------------------------------------------
 
-    def _for_users(self) -> list[CatalogSkill]:
-        """Return the skills that a user may invoke, or none if they are too many to choose from."""
-        session = self.skills.queries
-        names = {command.removeprefix(COMMAND) for command in session.commands()}
-        usable = [skill for skill in session.skills if skill.name in names and skill.hidden in _USABLE]
-        return usable if len(usable) <= PROMPTS_LISTED else []
-
     async def _list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         _only_page(params)
-        skills = await self._in_thread(self._for_users)
-        words = types.PromptArgument(name="args", description="what the skill should work on", required=False)
-        prompts = {skill.name: fold(skill.description) for skill in skills}
-        return types.ListPromptsResult(
-            prompts=[types.Prompt(name=name, description=text, arguments=[words]) for name, text in prompts.items()]
-        )
+        return types.ListPromptsResult.model_validate(await self._in_thread(self._listings.prompts))
 
     async def _get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         return await self._for_client(ctx, self._prompt, params.name, params.arguments or {})
 
     def _prompt(self, client: ClientSession, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
-        skill = next((skill for skill in self._for_users() if skill.name == name), None)
+        skill = next((skill for skill in self._listings.for_users() if skill.name == name), None)
         if skill is None or set(arguments) - {"args"}:
             raise MCPError(code=types.INVALID_PARAMS, message="no such prompt, or it has no such argument")
         result = client.command(f"{COMMAND}{name} {arguments.get('args', '')}".rstrip())
@@ -390,7 +383,7 @@ class SkillServer:
             why = result.error.message if result is not None and result.error else "it cannot be invoked"
             raise MCPError(code=types.INVALID_PARAMS, message=visible(self._redaction.message(why)))
         message = types.PromptMessage(role="user", content=types.TextContent(text=self._redaction.text(result.text)))
-        return types.GetPromptResult(description=fold(skill.description), messages=[message])
+        return types.GetPromptResult(description=fold(for_model(skill.description)), messages=[message])
 
     async def _complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         known = params.context.arguments if params.context and params.context.arguments else {}
@@ -409,10 +402,7 @@ class SkillServer:
             return sorted({skill.name for skill in self.skills.visible})
         target = self.skills.locate(f"skill://{name}/{SKILL_FILE}") if argument == "path" else None
         state = self.skills.scan(target) if target is not None else None
-        return list(state.files) if state is not None else []
-
-
-_USABLE = (None, "disable-model-invocation")
+        return list(map(encoded_path, state.files)) if state is not None else []
 
 
 def _label(ctx: Context) -> str | None:
@@ -438,45 +428,19 @@ def _and_end(function: Callable[..., Result], client: ClientSession, *arguments:
         client.end()
 
 
-def _rest(listing: str, skills: tuple[CatalogSkill, ...], cursor: str | None) -> Any:
-    return skills_after(skills, _key(listing, cursor, length=2))
-
-
-def _key(listing: str, cursor: str | None, *, length: int) -> list[str] | None:
+@contextmanager
+def _known_cursors() -> Iterator[None]:
+    """Turn a cursor that is not of a listing into an error of the protocol."""
     try:
-        return cursor_key(listing, cursor, length=length)
+        yield
     except InvalidCursor as error:
         raise MCPError(code=types.INVALID_PARAMS, message=str(error)) from None
 
 
 def _only_page(params: types.PaginatedRequestParams | None) -> None:
     """Refuse a cursor of a listing that has only one page."""
-    _key("none", params.cursor if params else None, length=0)
-
-
-def _page(member: str, found: list[dict[str, Any]], left_out: list[dict[str, str]], more: str | None) -> dict[str, Any]:
-    page: dict[str, Any] = {member: found}
-    if more is not None:
-        page["nextCursor"] = more
-    if left_out:
-        page["_meta"] = {LEFT_OUT: left_out}
-    return page
-
-
-def _size(entry: SkillEntry) -> int:
-    """Return the approximate size of an entry on the wire in bytes."""
-    return len(str(entry.frontmatter)) + sum(len(file["uri"]) + 120 for file in entry.resources)
-
-
-def _as_resource(found: PublishableSkill) -> types.Resource:
-    """Return the SKILL.md of a published skill as a resource."""
-    return types.Resource(
-        uri=found.uri,
-        name=str(found.frontmatter["name"]),
-        description=str(found.frontmatter["description"]),
-        mime_type="text/markdown",
-        size=len(found.data),
-    )
+    with _known_cursors():
+        cursor_key("none", params.cursor if params else None, length=0)
 
 
 def _type_of(path: str) -> str:
@@ -486,3 +450,26 @@ def _type_of(path: str) -> str:
 def _invalid(message: str, uri: str) -> MCPError:
     text = f"{visible(message)}: {visible(uri)[:200]}"
     return MCPError(code=types.INVALID_PARAMS, message=text, data={"uri": uri[:4096]})
+
+
+async def encode_result(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
+    """Return the result of a method without text that UTF-8 cannot encode, such as an odd file name."""
+    return encodable(await call_next(ctx))
+
+
+def encodable(value: Any) -> Any:
+    """Return the value itself if it can be encoded, else a copy with such text escaped."""
+    try:
+        to_json(value)
+    except PydanticSerializationError:
+        return _escaped(value)
+    return value
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {_escaped(key): _escaped(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_escaped(inner) for inner in value]
+    has_surrogate = isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value)
+    return visible(value) if has_surrogate else value

@@ -11,7 +11,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from skillshelf.catalog.document import parse
@@ -26,6 +26,7 @@ from skillshelf.core.limits import (
     SETTLED_NS,
     SKILL_FILE_BYTES,
 )
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import CatalogSkill, Stamp
 
 __all__ = [
@@ -96,7 +97,7 @@ _MOST_DIGESTS = 200_000
 
 def address(*segments: str) -> str:
     """Return the canonical address with these segments."""
-    return SCHEME + "/".join(quote(segment, safe="") for segment in segments)
+    return SCHEME + "/".join(quote(files.path_bytes(segment), safe="") for segment in segments)
 
 
 class SkillEntry(NamedTuple):
@@ -218,11 +219,11 @@ def _settled_tree(folder: files.Folder) -> files.Tree:
 
 
 def _is_address(base: tuple[str, ...], path: str) -> bool:
-    """Return True if a file has a valid address: text without control characters, and not too long."""
+    """Return True if a file has a valid address: without control characters and backslashes, and not too long."""
     segments = (*base, *path.split("/"))
     if len(segments) > ADDRESS_SEGMENTS or "\\" in path:
         return False
-    if any(c < " " or "\x7f" <= c < "\xa0" or "\ud800" <= c <= "\udfff" for c in path):
+    if any(c < " " or "\x7f" <= c < "\xa0" for c in path):
         return False
     return len(address(*segments)) <= ADDRESS_CHARS
 

@@ -5,11 +5,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
+from skillshelf.catalog.held_back import HeldBack
 from skillshelf.catalog.load import parse_address
 from skillshelf.catalog.prompt import visible_to_model
-from skillshelf.core import files
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import SkillError
 from skillshelf.servers.mcp.client_sessions import ClientSession, ClientSessions
@@ -21,6 +22,7 @@ from skillshelf.servers.mcp.skill_entries import (
     SkillEntry,
     address,
 )
+from skillshelf.session.permissions import NAMES_OF_TOOLS
 from skillshelf.session.policy import Policy
 from skillshelf.shelf import Shelf
 
@@ -70,19 +72,27 @@ class PublishedSkills:
         self._publisher = EntryBuilder()
         self._lock = threading.Lock()
         self._refreshed = time.monotonic()
+        self._has_changed = False
         self._index: _Index | None = None
 
     # The catalog ----------------------------------------------------------------------------------
 
     def refresh(self) -> bool:
-        """Read the disk again; return True if the catalog has changed."""
+        """Read the disk again; return True if the catalog has changed since the last call."""
         with self._lock:
-            self._refreshed = time.monotonic()
-            return self.shelf.refresh()
+            self._read_disk()
+            has_changed, self._has_changed = self._has_changed, False
+            return has_changed
+
+    def _read_disk(self) -> None:
+        self._refreshed = time.monotonic()
+        self._has_changed |= self.shelf.refresh()
 
     def _refresh_after(self, seconds: float) -> None:
         if time.monotonic() - self._refreshed >= seconds:
-            self.refresh()
+            with self._lock:
+                # A change that a request notices is still announced by the watcher.
+                self._read_disk()
 
     @property
     def visible(self) -> tuple[CatalogSkill, ...]:
@@ -91,6 +101,11 @@ class PublishedSkills:
             self._refresh_after(self._refresh_seconds)
         return self._indexed().visible
 
+    def prepare_search(self) -> None:
+        """Open the search index, if a tool of the profile searches."""
+        if "skill_search" in {NAMES_OF_TOOLS[tool] for tool in self.shelf.profile.tools}:
+            self.shelf.prepare_search()
+
     def listed(self, client: ClientSession) -> tuple[CatalogSkill, ...]:
         """Return the visible skills for a listing; it is recorded for the client if the catalog has changed."""
         visible = self.visible
@@ -98,9 +113,9 @@ class PublishedSkills:
         return visible
 
     @property
-    def untrusted(self) -> int:
-        """The number of skills hidden from a model because their project is not trusted."""
-        return sum(skill.hidden == "untrusted" for skill in self.shelf.catalog.skills)
+    def held_back(self) -> HeldBack:
+        """The count of what models are not told: skills of an untrusted project, and what its own file takes away."""
+        return self.shelf.held_back
 
     def _indexed(self) -> _Index:
         source = self.queries.skills
@@ -121,7 +136,7 @@ class PublishedSkills:
 
     def uri_in(self, skill: CatalogSkill, path: str) -> str:
         """Return the address of a file of a skill."""
-        return address(*self.base_of(skill), *files.path_bytes(path).decode("utf-8", "replace").split("/"))
+        return address(*self.base_of(skill), *path.split("/"))
 
     def locate(self, uri: str) -> SkillTarget | None:
         """Return the target of a canonical address, or None."""

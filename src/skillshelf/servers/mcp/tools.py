@@ -1,14 +1,12 @@
-"""Offer and call tools over MCP, hide local paths from remote clients, and make results encodable."""
+"""Offer and call tools over MCP, and hide local paths from remote clients."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import mcp_types as types
-from pydantic_core import PydanticSerializationError, to_json
-
 from skillshelf.catalog.load import SCHEME, SKILL_FILE
+from skillshelf.catalog.prompt import as_shown
 from skillshelf.core.limits import DESCRIPTION_SHOWN, PAGE_ENTRIES
-from skillshelf.core.text import cut, fold, plural, visible
+from skillshelf.core.text import cut, fold, plural
 from skillshelf.core.values import CatalogSkill
 from skillshelf.servers.mcp.client_sessions import ClientSession
 from skillshelf.servers.mcp.skill_entries import InvalidCursor, cursor_after, cursor_key, skills_after
@@ -18,30 +16,7 @@ from skillshelf.session.policy import can_run
 from skillshelf.session.results import failure
 from skillshelf.session.tools import Tool, ToolResult, fixed_tools
 
-__all__ = ["PathRedaction", "call_tool", "encodable", "encode_result", "offered_tools", "untrusted_note"]
-
-
-async def encode_result(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
-    """Return the result of a method without text that UTF-8 cannot encode, such as an odd file name."""
-    return encodable(await call_next(ctx))
-
-
-def encodable(value: Any) -> Any:
-    """Return the value itself if it can be encoded, else a copy with such text escaped."""
-    try:
-        to_json(value)
-    except PydanticSerializationError:
-        return _escaped(value)
-    return value
-
-
-def _escaped(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {_escaped(key): _escaped(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_escaped(inner) for inner in value]
-    has_surrogate = isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value)
-    return visible(value) if has_surrogate else value
+__all__ = ["PathRedaction", "call_tool", "offered_tools", "untrusted_note"]
 
 
 _TITLES = {
@@ -130,26 +105,29 @@ class PathRedaction:
         return self.message(value) if isinstance(value, str) else value
 
 
-def offered_tools(skills: PublishedSkills) -> list[types.Tool]:
+def offered_tools(skills: PublishedSkills) -> list[dict[str, Any]]:
     """Return the tools, which never change: those of the profile that the policy can allow, and `skill_list`."""
     runs = can_run(skills.queries.policy, can_ask=False)
     tools = fixed_tools(skills.shelf.profile, without=() if runs else ("skill_run",))
     return [_offered(tool) for tool in (*tools, _LIST)]
 
 
-def _offered(tool: Tool) -> types.Tool:
+def _offered(tool: Tool) -> dict[str, Any]:
     runs = tool.name == "skill_run"
     output = _OUTPUTS.get(tool.name)
-    return types.Tool(
-        name=tool.name,
-        title=_TITLES.get(tool.name, "List skills" if tool is _LIST else "Load a skill"),
-        description=tool.description,
-        input_schema=dict(tool.input_schema),
-        output_schema=dict(output) if output else None,
-        annotations=types.ToolAnnotations(
-            read_only_hint=not runs, destructive_hint=runs, idempotent_hint=not runs, open_world_hint=runs
-        ),
-    )
+    return {
+        "annotations": {
+            "destructiveHint": runs,
+            "idempotentHint": not runs,
+            "openWorldHint": runs,
+            "readOnlyHint": not runs,
+        },
+        "description": tool.description,
+        "inputSchema": dict(tool.input_schema),
+        "name": tool.name,
+        **({"outputSchema": dict(output)} if output else {}),
+        "title": _TITLES.get(tool.name, "List skills" if tool is _LIST else "Load a skill"),
+    }
 
 
 def call_tool(
@@ -158,7 +136,7 @@ def call_tool(
     redaction: PathRedaction,
     name: str,
     arguments: Mapping[str, Any],
-) -> types.CallToolResult:
+) -> dict[str, Any]:
     """Return the result of a call; a mistake of the model is a result too, with a message that it can act on."""
     if name == _LIST.name:
         return _wire(redaction, name, _listed(client, skills, arguments))
@@ -209,7 +187,7 @@ def _listed(client: ClientSession, skills: PublishedSkills, arguments: Mapping[s
     data: dict[str, Any] = {
         "skills": [_row(skills, skill) for skill in shown],
         "total": total,
-        "held_back": skills.untrusted,
+        "held_back": skills.held_back.untrusted,
     }
     lines = [f"{fold(row['name'])}: {row['description']}" for row in data["skills"]] or ["There are no skills here."]
     if len(rest) > len(shown):
@@ -219,18 +197,21 @@ def _listed(client: ClientSession, skills: PublishedSkills, arguments: Mapping[s
 
 
 def _row(skills: PublishedSkills, skill: CatalogSkill) -> dict[str, Any]:
-    description = cut(fold(skill.description), DESCRIPTION_SHOWN)
-    return {"name": skill.name, "description": description, "uri": skills.uri_of(skill), "scope": skill.scope}
+    (shown,) = as_shown([skill], skills.shelf.profile)
+    description = cut(fold(shown.description), DESCRIPTION_SHOWN)
+    return {"name": shown.name, "description": description, "uri": skills.uri_of(skill), "scope": skill.scope}
 
 
 def untrusted_note(skills: PublishedSkills) -> Sequence[str]:
-    """Return a sentence about skills of an untrusted project, if there are any."""
-    if not (hidden := skills.untrusted):
-        return ()
+    """Return sentences about skills of an untrusted project, and about what the project's file takes away."""
+    held = skills.held_back
+    if not (hidden := held.untrusted):
+        return held.for_model()
     return (
         f"{plural(hidden, 'more skill')} of this project {'is' if hidden == 1 else 'are'} hidden because the project "
         "is not trusted. The user can trust it with the command `skillshelf trust` in the project, and start this "
         "server again.",
+        *held.for_model(),
     )
 
 
@@ -238,16 +219,17 @@ _TEXT_MEMBERS = frozenset({"text", "instructions", "results", "skills"})
 """Members of data that hold the text of a result. Some clients give their model only the data if there is any."""
 
 
-def _wire(redaction: PathRedaction, name: str, result: ToolResult) -> types.CallToolResult:
+def _wire(redaction: PathRedaction, name: str, result: ToolResult) -> dict[str, Any]:
     """Return a result in the form of the protocol; the text of a skill is unchanged except for paths of its folder."""
     if result.error is not None:
         error = {"code": result.error.code, "message": redaction.message(result.error.message)}
-        return types.CallToolResult(
-            content=[types.TextContent(text=redaction.message(result.text))],
-            structured_content=None if name in _OUTPUTS else {"error": error},
-            is_error=True,
-        )
+        content = [{"type": "text", "text": redaction.message(result.text)}]
+        return {
+            "content": content,
+            "isError": True,
+            **({} if name in _OUTPUTS else {"structuredContent": {"error": error}}),
+        }
     text, data = redaction.text(result.text), redaction.data(dict(result.data))
     if not _TEXT_MEMBERS.intersection(data):
         data = {**data, "text": text}
-    return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=data)
+    return {"content": [{"type": "text", "text": text}], "isError": False, "structuredContent": data}

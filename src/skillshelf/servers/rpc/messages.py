@@ -4,10 +4,12 @@ Nothing here raises for what a client sent: a line that is not a valid message b
 """
 
 import json
-from typing import Any, Literal, NamedTuple, NoReturn
+from collections.abc import Mapping
+from typing import Any, Literal, NoReturn
 
 from skillshelf.core.console import as_json
 from skillshelf.core.limits import RPC_BATCH, RPC_DEPTH, RPC_LINE_BYTES
+from skillshelf.core.records import NamedTuple
 
 __all__ = [
     "INTERNAL",
@@ -17,6 +19,7 @@ __all__ = [
     "PARSE_ERROR",
     "REFUSED",
     "ClientResponse",
+    "EncodedResult",
     "Incoming",
     "InvalidMessage",
     "Message",
@@ -160,9 +163,22 @@ def error_response(id_: Id, code: int, message: str, data: Any = None) -> dict[s
     return {"jsonrpc": "2.0", "id": id_, "error": error}
 
 
+def _is_encoded(message: Mapping[str, Any]) -> bool:
+    return isinstance(message.get("result"), EncodedResult)
+
+
+class EncodedResult(bytes):
+    """A result that is JSON already, as `line_of` writes it."""
+
+
 def line_of(value: Any) -> bytes:
     """Return a message as one line."""
+    if isinstance(value, list) and any(isinstance(one, dict) and _is_encoded(one) for one in value):
+        return b"[" + b",".join(line_of(one)[:-1] for one in value) + b"]\n"
     try:
+        if isinstance(value, dict) and _is_encoded(value):
+            start = as_json({**value, "result": None}).removesuffix("null}\n").encode("utf-8", "backslashreplace")
+            return b"".join((start, value["result"], b"}\n"))
         return as_json(value).encode("utf-8", "backslashreplace")
     except (TypeError, ValueError) as error:
         id_ = value.get("id") if isinstance(value, dict) else None

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import or_
 from types import NoneType
-from typing import Any, Literal, NamedTuple, NotRequired, TypedDict, get_args
+from typing import Any, Literal, NotRequired, TypedDict, get_args
 
 from skillshelf import __version__
 from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.settings import load_settings
 from skillshelf.core.environment import make_environment
 from skillshelf.core.json_types import CatalogForm, ResourceForm, SearchForm, ShownForm, SkillForm, ToolForm
+from skillshelf.core.records import NamedTuple
 from skillshelf.errors import ConfigurationError, SkillError, SkillNotFound, kind_of
 from skillshelf.servers.rpc.runtime import Refused, Runtime
 from skillshelf.session.results import message_text
@@ -150,7 +151,7 @@ def _list(runtime: Runtime, *, cwd: str = "", force_reload: bool = False) -> Any
         for other in shelves.values():
             if other.environment.cwd == shelf.environment.cwd:
                 other.refresh()
-    return shelf.catalog.to_dict()
+    return runtime.listing(shelf.catalog)
 
 
 @_method("context.inspect", {"skills": NotRequired[_SkillsState]}, "shared")
@@ -201,7 +202,7 @@ def _read(runtime: Runtime, *, uri: str, cwd: str = "") -> Any:
         return session.read(uri, for_model=True)._asdict()
 
 
-@_method("session.open", {"session": str}, "new-session")
+@_method("session.open", {"session": str, "held_back": NotRequired[str]}, "new-session")
 def _open(
     runtime: Runtime,
     new: str,
@@ -212,11 +213,14 @@ def _open(
     journal: str = "",
     preload: list[str] | None = None,
 ) -> Any:
-    """Open a session for one conversation; the disk is read again for it."""
+    """Open a session for one conversation; the disk is read again for it. If anything is kept from models, `held_back`
+    is a line about it for the user: skills of a folder that is not trusted, and what the project's own file takes away.
+    """
     shelf = runtime.shelf(cwd, profile, reread="disk")
     options = runtime.session_options(new, policy, journal)
     runtime.keep(new, Session(shelf, preload=preload or (), **options))
-    return {"session": new}
+    line = shelf.held_back.for_user()
+    return {"session": new, **({"held_back": line} if line else {})}
 
 
 @_method("session.system_prompt", {"text": str})

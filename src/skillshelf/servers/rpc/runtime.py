@@ -4,13 +4,16 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
+from skillshelf.catalog.packed import is_same_catalog
 from skillshelf.config.settings import Trust
 from skillshelf.core.limits import RPC_SHELVES
-from skillshelf.core.text import hidden_skills_note
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.values import Catalog
 from skillshelf.errors import ConfigurationError, SkillDirectoryNotFound, SkillError, SkillsDisabled
 from skillshelf.journal.events import payload_of, type_of
+from skillshelf.servers.rpc.messages import EncodedResult, line_of
 from skillshelf.session.recorder import RecordingOptions
 from skillshelf.session.results import message_text
 from skillshelf.session.session import Session
@@ -74,6 +77,15 @@ class Runtime:
         self._requests = 0
         self._lock = threading.Lock()
         self._slots: dict[tuple[str, str | None], _ShelfSlot] = {}
+        self._listed: tuple[Catalog, EncodedResult] | None = None
+
+    def listing(self, catalog: Catalog) -> EncodedResult:
+        """Return the JSON form of a catalog; asked for again, it is not written again."""
+        # Read once: another thread may list another folder meanwhile.
+        listed = self._listed
+        if listed is None or not is_same_catalog(listed[0], catalog):
+            listed = self._listed = catalog, EncodedResult(line_of(catalog.to_dict())[:-1])
+        return listed[1]
 
     # Shelves --------------------------------------------------------------------------------------
 
@@ -110,8 +122,8 @@ class Runtime:
             shelf = open_shelf(cwd, profile, home=home, config=config, use_cache=use_cache, trust=trust)
         except SkillDirectoryNotFound as error:
             raise ConfigurationError(f"cwd must be an existing folder: {error.path}") from None
-        if hidden := sum(skill.hidden == "untrusted" for skill in shelf.catalog.skills):
-            self._client.note(hidden_skills_note(hidden, shelf.project_root))
+        if line := shelf.held_back.for_user():
+            self._client.note(line)
         return shelf
 
     # Sessions -------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from skillshelf.core.limits import (
     RPC_END_SECONDS,
     RPC_LINE_BYTES,
     RPC_SESSIONS,
+    RPC_WAIT_SECONDS,
     RPC_WAITING_BYTES,
 )
 from skillshelf.core.validation import validate
@@ -185,6 +186,7 @@ class Server:
         end_seconds: float = RPC_END_SECONDS,
         most_sessions: int = RPC_SESSIONS,
         most_waiting_bytes: int = RPC_WAITING_BYTES,
+        wait_seconds: float = RPC_WAIT_SECONDS,
     ) -> None:
         self._read = read
         self._wake = wake
@@ -192,9 +194,11 @@ class Server:
         self._end_seconds = end_seconds
         self._most_sessions = most_sessions
         self._most_waiting_bytes = most_waiting_bytes
+        self._wait_seconds = wait_seconds
         self._writer = Writer(write)
         self._runtime = Runtime(options, ClientCallbacks(self._confirm, self._send_event, note))
         self._lock = threading.Lock()
+        self._room = threading.Condition(self._lock)
         self._waiting_bytes = 0
         self._opened = 0
         self._confirms = 0
@@ -252,7 +256,7 @@ class Server:
             raise _refusal("invalid_params", "params must be an object with named members")
         if wrong := validate(request.params, method.params):
             raise _refusal("invalid_params", message_text(str(wrong)))
-        if self._waiting_bytes + size > self._most_waiting_bytes:
+        if not self._has_room(size):
             raise _refusal("too_large", "too many requests are waiting (RPC_WAITING_BYTES)")
         name = request.params.get("session")
         # Under the same lock as `_finish`: a job for workers that have ended would never run.
@@ -268,6 +272,21 @@ class Server:
                 raise _refusal("not_found", f"no session {message_text(name)[:100]!r}; it is not open")
             self._waiting_bytes += size
             workers.submit(lambda: self._run(request, name, size, reply))
+
+    def _has_room(self, size: int) -> bool:
+        """Wait until other requests have been answered, and return True if there is room for one more.
+
+        Nothing is read meanwhile, so a client that sends faster than it is served waits, too. But an answer to
+        `confirm` must be read, or nothing would go on.
+        """
+        until = time.monotonic() + self._wait_seconds
+        with self._room:
+            while self._waiting_bytes + size > self._most_waiting_bytes:
+                cannot_come = size > self._most_waiting_bytes or self._open_confirms or self._must_stop()
+                if cannot_come or time.monotonic() > until:
+                    return False
+                self._room.wait(_POLL_SECONDS)
+        return True
 
     def _run(self, request: Request, name: str | None, size: int, reply: Reply) -> None:
         """Run a request and reply; the outermost frame of a thread."""
@@ -290,6 +309,7 @@ class Server:
         """Release the memory of a request; the workers of a session that is closed or could not be opened end."""
         with self._lock:
             self._waiting_bytes -= size
+            self._room.notify()
             if name not in self._runtime.sessions and (workers := self._session_workers.pop(name or "", None)):
                 workers.finish()
 

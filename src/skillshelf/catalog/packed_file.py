@@ -1,0 +1,166 @@
+"""Keep sections of bytes in files of the cache: one file for each key, with a checksum for each section.
+
+A packed file is replaced as a whole. One that is damaged, foreign or old is as good as none.
+"""
+
+import marshal
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from zlib import adler32, crc32
+
+from skillshelf.catalog.disk_state import DiskState
+from skillshelf.core import files
+from skillshelf.core.limits import PACKED_BYTES, PACKED_KEPT
+
+__all__ = ["Damaged", "PackedFile", "Sections", "read_current", "write_sections"]
+
+_MAGIC = b"skillshelf packed 1\n"
+
+Sections = Mapping[str, bytes]
+"""The parts of a packed file by name; each has a checksum of its own."""
+
+_FIRST_READ = 1 << 16
+
+
+class Damaged(ValueError):
+    """A packed file is not what it was, or never was what it should be."""
+
+
+class PackedFile(Sections):
+    """A packed file as its sections; each is read and checked when it is used.
+
+    The file stays open, because another process may replace it: what is read later is what was there first.
+    """
+
+    def __init__(self, path: str, descriptor: int, places: dict[str, tuple[int, int, int | None]]) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._places = places
+        self._read: dict[str, bytes] = {}
+
+    # Kept here, because at the end of a program the module may be gone before this object.
+    _close = staticmethod(files.close)
+
+    def __del__(self) -> None:
+        self._close(self._descriptor)
+
+    def __getitem__(self, name: str) -> bytes:
+        if name not in self._read:
+            _, size, checksum = self._places[name]
+            data = self.part(name, 0, size)
+            # A section without a checksum is checked piece by piece when it is used.
+            if checksum is not None and crc32(data) != checksum:
+                raise Damaged(name)
+            self._read[name] = data
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def part(self, name: str, start: int, end: int) -> bytes:
+        """Return the bytes of a section between two places in it, unchecked."""
+        if name in self._read:
+            return self._read[name][start:end]
+        first, size, _ = self._places[name]
+        if not 0 <= start <= end <= size:
+            raise Damaged(name)
+        try:
+            data = files.read_at(self._descriptor, end - start, first + start)
+        except OSError:
+            raise Damaged(name) from None
+        if len(data) != end - start:
+            raise Damaged(name)
+        return data
+
+
+def _place(folder: str, key: str) -> str:
+    # Two keys with one name take turns; the whole key in the file decides.
+    data = key.encode("utf-8", "surrogatepass")
+    return f"{folder}/packed/{crc32(data):08x}{adler32(data):08x}"
+
+
+def _opened(folder: str, key: str) -> PackedFile | None:
+    """Return the file that was written for a key; None if there is none, or if its table of sections is damaged."""
+    path = _place(folder, key)
+    try:
+        descriptor = files.open_own_file(path)
+    except OSError:
+        return None
+    places = None
+    try:
+        places = _places(descriptor, key)
+    except (EOFError, OSError, TypeError, ValueError):
+        pass
+    finally:
+        if places is None:
+            files.close(descriptor)
+    return PackedFile(path, descriptor, places) if places is not None else None
+
+
+def _places(descriptor: int, key: str) -> dict[str, tuple[int, int, int | None]] | None:
+    """Return where each section of a packed file is, its size and its checksum; None if it is not for this key."""
+    data = files.read_at(descriptor, _FIRST_READ, 0)
+    start = len(_MAGIC) + 8
+    size, checksum = (int.from_bytes(data[at : at + 4], "big") for at in (len(_MAGIC), len(_MAGIC) + 4))
+    if data[: len(_MAGIC)] != _MAGIC or size > PACKED_BYTES:
+        return None
+    header = data[start : start + size]
+    if len(header) < size:
+        header = files.read_at(descriptor, size, start)
+    if crc32(header) != checksum:
+        return None
+    written_for, table = marshal.loads(header)
+    if written_for != key:
+        return None
+    places = {}
+    at = start + size
+    for name, length, section_checksum in table:
+        places[name] = (at, length, section_checksum)
+        at += length
+    return places if at == files.stamp_of_open(descriptor)[2] else None
+
+
+def read_current(folder: str, key: str) -> tuple[PackedFile, DiskState] | None:
+    """Return the file that was written for a key, and the state of the disk in its section `state`.
+
+    None unless that state is current. Another section raises Damaged when it is used, if it is damaged.
+    """
+    sections = _opened(folder, key)
+    if sections is None:
+        return None
+    try:
+        state = DiskState.decoded(sections["state"])
+    except (EOFError, KeyError, TypeError, ValueError):
+        return None
+    return (sections, state) if state.is_current() else None
+
+
+def write_sections(folder: str, key: str, sections: Sections, *, unchecked: Sequence[str] = ()) -> None:
+    """Write sections for a key, and remove the oldest files if there are too many; a failure costs the next scan time.
+
+    The reader checks the checksums of all sections but those `unchecked`, which have others inside.
+    """
+    from skillshelf.core.disk_writes import make_own_folder, remove, replace_file
+
+    table = [(name, len(data), None if name in unchecked else crc32(data)) for name, data in sections.items()]
+    header = marshal.dumps((key, table))
+    start = _MAGIC + len(header).to_bytes(4, "big") + crc32(header).to_bytes(4, "big")
+    whole = b"".join((start, header, *sections.values()))
+    path = _place(folder, key)
+    if len(whole) > PACKED_BYTES or (files.kind_at(path) is not None and not files.is_own_file(path)):
+        return
+    parent = os.path.dirname(path)
+    try:
+        make_own_folder(parent)
+        if not files.is_own_folder(parent):
+            return
+        replace_file(path, whole, durable=False)
+        kept = files.stamps_in(parent)
+    except OSError:
+        return
+    if len(kept) > PACKED_KEPT:
+        for name in sorted(kept, key=lambda name: kept[name][3])[: len(kept) - PACKED_KEPT]:
+            remove(f"{parent}/{name}")
