@@ -10,6 +10,7 @@ from skillshelf.core.json_types import (
     ChatForm,
     CheckForm,
     DigestForm,
+    DoctorForm,
     FailureForm,
     HostsForm,
     LinkForm,
@@ -28,6 +29,7 @@ from skillshelf.core.json_types import (
     SkillForm,
     ToolForm,
     TrustListForm,
+    UninstallForm,
     WhyForm,
 )
 from skillshelf.core.validation import schema_of
@@ -112,6 +114,8 @@ FORMS: dict[str, Any] = {
     "why": WhyForm,
     "hosts": HostsForm,
     "link": LinkForm,
+    "doctor": DoctorForm,
+    "uninstall": UninstallForm,
     "failure": FailureForm,
     "run": RunForm,
     "log-replay": ReplayForm,

@@ -334,6 +334,22 @@ COMMANDS: Mapping[str, Command] = {
         (),
         commands.chat,
     ),
+    "doctor": Command(
+        "check this installation: cache, approvals, configuration, links and copies, sandbox, Python",
+        (*SHARED, Option("--fix", "repair what can be made again")),
+        (),
+        _later("cli.doctor", "doctor"),
+    ),
+    "uninstall": Command(
+        "remove the links and copies that skillshelf made, its cache and its state, and list what is left",
+        (
+            *SHARED,
+            Option("--dry-run", "show what would be removed, and remove nothing"),
+            Option("--yes", "do not ask"),
+        ),
+        (),
+        _later("cli.uninstall", "uninstall"),
+    ),
     "help": Command(
         "explain the commands, or one of them",
         (),
