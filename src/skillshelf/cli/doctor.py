@@ -7,6 +7,7 @@ can be made again, so `--fix` never empties approvals, configuration or records.
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from skillshelf.core.environment import Environment
 from skillshelf.core.kept_files import KeptFolder, kept_folders
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural
-from skillshelf.errors import DONE, NEGATIVE, SkillError
+from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillError
 
 __all__ = ["CHECKS", "CheckResult", "Checkup", "InstallationCheck", "doctor"]
 
@@ -55,7 +56,8 @@ def doctor(values: Values) -> int:
     """Check everything, repair with `--fix`, and print one line for each result."""
     environment = environment_for(values)
     checkup = Checkup(environment, tuple(kept_folders(environment)))
-    results = [(check.name, result, False) for check in CHECKS for result in _results(check, checkup)]
+    checks = _requested(values["check"])
+    results = [(check.name, result, False) for check in checks for result in _results(check, checkup)]
     if values["fix"]:
         results = [_repaired(*one) for one in results]
     if values["json"]:
@@ -66,6 +68,16 @@ def doctor(values: Values) -> int:
     if not values["json"] and any(result.repair for result in left):
         note("run `skillshelf doctor --fix` to repair what can be made again")
     return NEGATIVE if left else DONE
+
+
+def _requested(names: Sequence[str]) -> Sequence[InstallationCheck]:
+    """Return the checks that were named, or all."""
+    known = [check.name for check in CHECKS]
+    if unknown := next((name for name in names if name not in known), None):
+        near = get_close_matches(unknown, known, 1)
+        hint = f"; did you mean {near[0]}?" if near else f" (known: {', '.join(known)})"
+        raise ConfigurationError(f"unknown check {unknown!r}{hint}")
+    return [check for check in CHECKS if not names or check.name in names]
 
 
 def _results(check: InstallationCheck, checkup: Checkup) -> Sequence[CheckResult]:
@@ -286,7 +298,6 @@ def _approvals(checkup: Checkup) -> Iterator[CheckResult]:
 def _configuration(checkup: Checkup) -> Iterator[CheckResult]:
     from skillshelf.config.settings import load_settings
     from skillshelf.core.environment import user_config_path
-    from skillshelf.errors import ConfigurationError
 
     path = user_config_path(checkup.environment)
     try:
@@ -323,15 +334,15 @@ def _links(checkup: Checkup) -> Iterator[CheckResult]:
 CHECKS: tuple[InstallationCheck, ...] = (
     InstallationCheck("python", _python),
     InstallationCheck("packages", _packages),
-    InstallationCheck("native extension", _native),
+    InstallationCheck("native", _native),
     InstallationCheck("folders", _folders),
     InstallationCheck("cache", _cache),
-    InstallationCheck("packed catalogs", _packed),
-    InstallationCheck("search index", _index),
-    InstallationCheck("run folders", _temporary),
+    InstallationCheck("packed", _packed),
+    InstallationCheck("index", _index),
+    InstallationCheck("runs", _temporary),
     InstallationCheck("approvals", _approvals),
     InstallationCheck("configuration", _configuration),
-    InstallationCheck("links and copies", _links),
+    InstallationCheck("links", _links),
     InstallationCheck("sandbox", _sandbox),
 )
 """Every check, in the order of the report."""

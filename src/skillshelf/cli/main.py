@@ -337,7 +337,7 @@ COMMANDS: Mapping[str, Command] = {
     "doctor": Command(
         "check this installation: cache, approvals, configuration, links and copies, sandbox, Python",
         (*SHARED, Option("--fix", "repair what can be made again")),
-        (),
+        (Option("CHECK", "only this check, such as cache or links (default: all)", "CHECK", True),),
         _later("cli.doctor", "doctor"),
     ),
     "uninstall": Command(

@@ -18,6 +18,7 @@ from skillshelf.core.validation import validate
 from skillshelf.errors import ConfigurationError, SkillError
 
 __all__ = [
+    "APPROVALS_VERSION",
     "Approval",
     "UnusableApprovals",
     "add_approval",
@@ -27,7 +28,7 @@ __all__ = [
     "remove_approvals",
 ]
 
-_VERSION = 1
+APPROVALS_VERSION = 1
 _FILE = "approvals.json"
 _LOCK_SECONDS = 10.0
 
@@ -81,12 +82,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _parsed(path: str, value: Any) -> list[Approval]:
     version = value.get("version") if isinstance(value, dict) else None
-    if isinstance(version, int) and not isinstance(version, bool) and version > _VERSION:
-        raise UnusableApprovals(
-            f"{path}: version {version} is of a newer skillshelf (this one reads {_VERSION}); nothing in it counts"
-        )
+    if isinstance(version, int) and not isinstance(version, bool) and version > APPROVALS_VERSION:
+        newer = f"version {version} is of a newer skillshelf (this one reads {APPROVALS_VERSION})"
+        raise UnusableApprovals(f"{path}: {newer}; nothing in it counts")
     entries = value.get("approvals") if isinstance(value, dict) else None
-    if version != _VERSION or isinstance(version, bool) or not isinstance(entries, list):
+    if version != APPROVALS_VERSION or isinstance(version, bool) or not isinstance(entries, list):
         raise UnusableApprovals(_damaged(path))
     if any(validate(entry, Approval, "approval") for entry in entries):
         raise UnusableApprovals(_damaged(path))
@@ -133,7 +133,7 @@ def _change(environment: Environment, change: Callable[[list[Approval]], list[Ap
             before = read_approvals(environment)
             after = change(before)
             if after != before:
-                value = {"version": _VERSION, "approvals": [one._asdict() for one in after]}
+                value = {"version": APPROVALS_VERSION, "approvals": [one._asdict() for one in after]}
                 data = (json.dumps(value, indent=2) + "\n").encode()
                 if len(data) > APPROVALS_BYTES and len(after) > len(before):
                     raise SkillError(f"{path} is full; take some back: skillshelf trust --remove PATH")

@@ -18,6 +18,7 @@ from skillshelf.core.values import Diagnostic, Wall
 from skillshelf.errors import ConfigurationError
 
 __all__ = [
+    "CONFIG_VERSION",
     "KEYS",
     "SWITCHES",
     "OnOff",
@@ -219,7 +220,7 @@ def _read_pyproject(path: str) -> _File | None:
         return None
     if not isinstance(tool["skillshelf"], dict):
         raise _wrong(whole, "tool.skillshelf", "must be a table")
-    return whole._replace(table=tool["skillshelf"])
+    return _without_version(whole._replace(table=tool["skillshelf"]))
 
 
 def _read_if_there(path: str) -> _File | None:
@@ -240,7 +241,22 @@ def _read_toml(path: str, *, links: Literal["follow", "never"]) -> _File:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
     if data is None:
         raise ConfigurationError(f"{path}: not a regular file of at most {CONFIG_BYTES} bytes")
-    return _parse_toml(path, data)
+    return _without_version(_parse_toml(path, data))
+
+
+CONFIG_VERSION = 1
+"""The version of configuration files; a file without `version` is of the first."""
+
+
+def _without_version(file: _File) -> _File:
+    """Return a file without its `version`; raise ConfigurationError for one of a newer skillshelf."""
+    if "version" not in file.table:
+        return file
+    version = _checked(file, "version", file.table["version"], _COUNT)
+    if version > CONFIG_VERSION:
+        newer = f"version {version} is of a newer skillshelf (this one reads {CONFIG_VERSION})"
+        raise ConfigurationError(f"{file.path}: {newer}; update skillshelf, or name another file with --config")
+    return file._replace(table={key: value for key, value in file.table.items() if key != "version"})
 
 
 # It begins only where a part begins: from every character of a long word it would take quadratic time.
