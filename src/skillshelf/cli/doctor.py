@@ -49,6 +49,7 @@ class InstallationCheck(NamedTuple):
     """One row of the table of checks."""
 
     name: str
+    help: str
     run: Callable[[Checkup], Iterator[CheckResult]]
 
 
@@ -332,17 +333,17 @@ def _links(checkup: Checkup) -> Iterator[CheckResult]:
 
 
 CHECKS: tuple[InstallationCheck, ...] = (
-    InstallationCheck("python", _python),
-    InstallationCheck("packages", _packages),
-    InstallationCheck("native", _native),
-    InstallationCheck("folders", _folders),
-    InstallationCheck("cache", _cache),
-    InstallationCheck("packed", _packed),
-    InstallationCheck("index", _index),
-    InstallationCheck("runs", _temporary),
-    InstallationCheck("approvals", _approvals),
-    InstallationCheck("configuration", _configuration),
-    InstallationCheck("links", _links),
-    InstallationCheck("sandbox", _sandbox),
+    InstallationCheck("python", "the versions of skillshelf and of Python", _python),
+    InstallationCheck("packages", "the packages that every command needs", _packages),
+    InstallationCheck("native", "the optional C extension", _native),
+    InstallationCheck("folders", "owner, kind and permissions of the user's three folders", _folders),
+    InstallationCheck("cache", "`skills.sqlite3`", _cache),
+    InstallationCheck("packed", "the packed catalogs", _packed),
+    InstallationCheck("index", "the search indexes", _index),
+    InstallationCheck("runs", "folders that runs left when they were killed", _temporary),
+    InstallationCheck("approvals", "`approvals.json`", _approvals),
+    InstallationCheck("configuration", "your file, and that of the project", _configuration),
+    InstallationCheck("links", "every link and copy that `link` made", _links),
+    InstallationCheck("sandbox", "the parts of the sandbox, by a script that does nothing", _sandbox),
 )
 """Every check, in the order of the report."""
