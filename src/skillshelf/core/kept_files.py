@@ -38,6 +38,9 @@ class KeptFile(NamedTuple):
     on_uninstall: Literal["removed", "left", "removed unless changed"]
 
 
+_OLD = r"\.v\d+"
+"""The end of a file of an older version, which stays beside the migrated one."""
+
 _TEMPORARY = r"(\.\d+-[0-9a-f]{8}\.new)?"
 """The end of a file that is being written; one that stays is from a process that was killed."""
 
@@ -57,7 +60,7 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "approvals",
         "state",
         "approvals.json",
-        rf"approvals\.json{_TEMPORARY}",
+        rf"approvals\.json({_OLD}|{_TEMPORARY})",
         1,
         'what you answered "remember" to',
         "yes: you are asked again",
