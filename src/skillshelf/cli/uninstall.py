@@ -24,6 +24,7 @@ __all__ = ["removal_command", "uninstall"]
 
 _JOURNAL_HEAD = 4096
 _MOST_JOURNALS = 200
+_MOST_SHOWN = 5
 
 
 class RemovalStep(NamedTuple):
@@ -157,10 +158,14 @@ def _left_in(folder: KeptFolder) -> Iterable[LeftOver]:
 def _left_elsewhere(environment: Environment) -> Iterable[LeftOver]:
     for path in _journals(environment.cwd):
         yield LeftOver("journal", path, "the record of what happened")
-    for path in owned_folders("skillshelf-kept-"):
+    kept = owned_folders("skillshelf-kept-")
+    for path in kept[:_MOST_SHOWN]:
         yield LeftOver("kept work", path, "files that a script made", f"rm -r {_quoted(path)}")
+    if len(kept) > _MOST_SHOWN:
+        reason = f"{len(kept) - _MOST_SHOWN} more folders with files that scripts made"
+        yield LeftOver("kept work", f"{os.path.dirname(kept[0])}/skillshelf-kept-*", reason)
     yield LeftOver(
-        "unknown places",
+        "elsewhere",
         "",
         f"journals elsewhere, and links made in other repositories by version 0.1 (they hold {MANIFEST}): "
         "run `skillshelf uninstall` there too",
@@ -192,17 +197,15 @@ def _is_journal(path: str) -> bool:
 
 def removal_command() -> str:
     """Return the command that removes the package itself, by the program that installed it."""
-    from importlib.metadata import PackageNotFoundError, distribution
+    from importlib.util import find_spec
 
-    try:
-        installer = (distribution("skillshelf").read_text("INSTALLER") or "pip").strip()
-    except PackageNotFoundError:
-        return ""
     parts = sys.prefix.split("/")
     if "pipx" in parts:
         return "pipx uninstall skillshelf"
-    if installer == "uv":
-        return "uv tool uninstall skillshelf" if "tools" in parts else "uv pip uninstall skillshelf"
+    if "uv" in parts and "tools" in parts:
+        return "uv tool uninstall skillshelf"
+    if find_spec("pip") is None:
+        return f"uv pip uninstall --python {_quoted(sys.executable)} skillshelf"
     return f"{_quoted(sys.executable)} -m pip uninstall skillshelf"
 
 
