@@ -203,6 +203,18 @@ def test_abandoned_run_folders_are_swept(machine: Machine, run: Run) -> None:
     assert not Path(folder.path).exists()
 
 
+def test_hosts_that_are_found_and_those_that_are_only_set_are_named(machine: Machine, run: Run) -> None:
+    (machine.home / ".codex").mkdir()
+    (machine.home / ".codex/config.toml").touch()
+    machine.configure('hosts = ["codex", "kiro"]\n')
+
+    found = json_output(run, "doctor", "hosts", schema="doctor")
+
+    assert found["ok"]
+    assert ("ok", "codex") in [(check["state"], check["detail"]) for check in found["checks"]]
+    assert "kiro is set, but was not found on this machine" in [check["detail"] for check in found["checks"]]
+
+
 def test_an_unknown_check_is_wrong_usage(machine: Machine, run: Run) -> None:
     status, _, err = run("doctor", "cach")
 

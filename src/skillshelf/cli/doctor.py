@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import partial
+from shlex import quote
 from typing import Any, Literal
 
 from skillshelf.cli.commands import Values, environment_for
@@ -328,8 +329,30 @@ def _links(checkup: Checkup) -> Iterator[CheckResult]:
         name, host = os.path.basename(made.path), made.hosts[0] if made.hosts else "HOST"
         link = f"skillshelf link {name} --to {host}"
         commands = {"stale": link, "dangling": f"{link} --remove", "gone": f"{link} --remove"}
+        if made.state == "modified" and made.source is not None:
+            commands["modified"] = f"diff -r {quote(made.source)} {quote(made.path)}"
         yield CheckResult("problem", MADE_STATES[made.state], made.path, commands.get(made.state))
     yield CheckResult("ok", f"{current} as made")
+
+
+def _hosts(checkup: Checkup) -> Iterator[CheckResult]:
+    """Report the hosts that commands speak of, and those that are set but not found."""
+    from skillshelf.config.settings import load_settings
+    from skillshelf.hosts.detection import chosen_by, host_states
+
+    environment = checkup.environment
+    settings = load_settings(environment, trust="user")
+    by = chosen_by(environment, settings)
+    if by == "all":
+        yield CheckResult(
+            "missing", "no host was found, so commands speak of all", run="skillshelf hosts --set HOST,..."
+        )
+        return
+    for host in host_states(environment, settings):
+        if host.detected and host.enabled:
+            yield CheckResult("ok", host.host, host.by)
+        elif host.enabled:
+            yield CheckResult("missing", f"{host.host} is set, but was not found on this machine")
 
 
 CHECKS: tuple[InstallationCheck, ...] = (
@@ -344,6 +367,7 @@ CHECKS: tuple[InstallationCheck, ...] = (
     InstallationCheck("approvals", "`approvals.json`", _approvals),
     InstallationCheck("configuration", "your file, and that of the project", _configuration),
     InstallationCheck("links", "every link and copy that `link` made", _links),
+    InstallationCheck("hosts", "the hosts that are set or found on this machine", _hosts),
     InstallationCheck("sandbox", "the parts of the sandbox, by a script that does nothing", _sandbox),
 )
 """Every check, in the order of the report."""
