@@ -10,7 +10,9 @@ from skillshelf.core.json_types import (
     ChatForm,
     CheckForm,
     DigestForm,
+    DoctorForm,
     FailureForm,
+    HostChoiceForm,
     HostsForm,
     LinkForm,
     LoadErrorForm,
@@ -28,6 +30,7 @@ from skillshelf.core.json_types import (
     SkillForm,
     ToolForm,
     TrustListForm,
+    UninstallForm,
     WhyForm,
 )
 from skillshelf.core.validation import schema_of
@@ -111,7 +114,10 @@ FORMS: dict[str, Any] = {
     "log-stats": LogStatsForm,
     "why": WhyForm,
     "hosts": HostsForm,
+    "hosts-set": HostChoiceForm,
     "link": LinkForm,
+    "doctor": DoctorForm,
+    "uninstall": UninstallForm,
     "failure": FailureForm,
     "run": RunForm,
     "log-replay": ReplayForm,

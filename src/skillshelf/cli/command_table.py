@@ -53,6 +53,8 @@ SHARED = (
 
 _TRUST = Option("--trust", "for this run, show this project's skills to the model too")
 
+_ALL_HOSTS = Option("--all-hosts", "all known hosts, not only those that are set or found on this machine")
+
 _JOURNAL = (
     Option("--journal", "record what happens in this file, as events", "FILE"),
     Option("--keep", "keep all inputs beside the journal, for `log replay`"),
@@ -136,6 +138,7 @@ COMMANDS: Mapping[str, Command] = {
         (
             *SHARED,
             Option("--host", "only this host; may be given several times", "H", many=True),
+            _ALL_HOSTS,
             Option("--fix", "apply safe fixes, and link the skill for every --host"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True),),
@@ -143,7 +146,12 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "hosts": Command(
         "compare agent hosts: the skills that each one sees, and what its catalog costs",
-        (*SHARED, Option("--diff", "show only what two hosts see differently: --diff A B", "A")),
+        (
+            *SHARED,
+            Option("--diff", "show only what two hosts see differently: --diff A B", "A"),
+            _ALL_HOSTS,
+            Option("--set", "your hosts, separated by commas; auto: those found on this machine", "HOST,..."),
+        ),
         (Option("B", "the second host of --diff", "B"),),
         _later("cli.host_commands", "hosts"),
     ),
@@ -151,7 +159,8 @@ COMMANDS: Mapping[str, Command] = {
         "make a skill visible to another agent host, by a link or a copy",
         (
             *SHARED,
-            Option("--to", "the host; may be given several times", "HOST", many=True),
+            Option("--to", "the hosts, separated by commas (default: yours); may be repeated", "HOST,...", many=True),
+            _ALL_HOSTS,
             Option("--force", "also for a host that ignores disable-model-invocation, so that its model may call it"),
             Option("--even-so", "the old name of --force"),
             Option("--remove", "remove the links and copies made for these hosts"),
@@ -288,6 +297,22 @@ COMMANDS: Mapping[str, Command] = {
         ),
         (),
         _later("cli.commands", "chat"),
+    ),
+    "doctor": Command(
+        "check this installation: cache, approvals, configuration, links and copies, sandbox, Python",
+        (*SHARED, Option("--fix", "repair what can be made again")),
+        (Option("CHECK", "only this check, such as cache or links (default: all)", "CHECK", True),),
+        _later("cli.doctor", "doctor"),
+    ),
+    "uninstall": Command(
+        "remove the links and copies that skillshelf made, its cache and its state, and list what is left",
+        (
+            *SHARED,
+            Option("--dry-run", "show what would be removed, and remove nothing"),
+            Option("--yes", "do not ask"),
+        ),
+        (),
+        _later("cli.uninstall", "uninstall"),
     ),
     "help": Command(
         "explain the commands, or one of them",

@@ -14,14 +14,18 @@ __all__ = [
     "DiagnosticForm",
     "DifferenceForm",
     "DigestForm",
+    "DoctorCheckForm",
+    "DoctorForm",
     "FailureForm",
     "FileReadForm",
     "FilteredForm",
+    "HostChoiceForm",
     "HostForm",
     "HostListSizeForm",
     "HostSkillForm",
     "HostVerdictForm",
     "HostsForm",
+    "LeftOverForm",
     "LinkActionForm",
     "LinkForm",
     "LoadErrorForm",
@@ -31,6 +35,7 @@ __all__ = [
     "MetadataForm",
     "NewForm",
     "PromptForm",
+    "RemovalForm",
     "ReplayForm",
     "ResourceForm",
     "RootForm",
@@ -46,6 +51,7 @@ __all__ = [
     "ToolForm",
     "ToolUseForm",
     "TrustListForm",
+    "UninstallForm",
     "WhyForm",
 ]
 
@@ -330,6 +336,15 @@ class HostsForm(TypedDict):
     skills: list[HostSkillForm]
 
 
+class HostChoiceForm(TypedDict):
+    """The result of `hosts --set`: the user's hosts, and why these."""
+
+    hosts: list[str]
+    by: Literal["set", "detected", "all"]
+    file: str
+    changed: bool
+
+
 class LinkActionForm(TypedDict):
     """The action that made a skill visible to a host, and whether it is visible now."""
 
@@ -346,6 +361,50 @@ class LinkForm(TypedDict):
 
     name: str
     made: list[LinkActionForm]
+
+
+class DoctorCheckForm(TypedDict):
+    """One line of `doctor`; `run` is the command that helps, `fixed` is true if `--fix` repaired it."""
+
+    check: str
+    state: Literal["ok", "problem", "missing"]
+    detail: str
+    path: str | None
+    run: str | None
+    fixed: bool
+
+
+class DoctorForm(TypedDict):
+    """The state of the installation; `ok` is false if a problem remains."""
+
+    ok: bool
+    checks: list[DoctorCheckForm]
+
+
+class RemovalForm(TypedDict):
+    """One thing that `uninstall` removes; `detail` is the reason if that failed."""
+
+    kind: Literal["link", "copy", "temporary", "cache", "state", "config"]
+    path: str
+    detail: str
+    state: Literal["planned", "done", "failed"]
+
+
+class LeftOverForm(TypedDict):
+    """One thing that `uninstall` leaves, why, and the command that removes it."""
+
+    kind: str
+    path: str
+    reason: str
+    run: str
+
+
+class UninstallForm(TypedDict):
+    """The plan of `uninstall`, and whether it was applied."""
+
+    applied: bool
+    actions: list[RemovalForm]
+    left: list[LeftOverForm]
 
 
 class _Failure(TypedDict):
