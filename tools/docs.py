@@ -22,7 +22,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 if TYPE_CHECKING:
-    from skillshelf.cli.main import Option
+    from skillshelf.cli.command_table import Option
     from skillshelf.config.profile import RootRule
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -185,14 +185,14 @@ def settings_table() -> str:
 
 def commands_text() -> str:
     """Every command with its options."""
-    from skillshelf.cli.main import COMMANDS, SHARED
+    from skillshelf.cli.command_table import COMMANDS, SHARED
 
     shared = "## Options of every command\n\n" + _options(SHARED)
     return "\n\n".join([shared, *(_command(name) for name in COMMANDS if name != "help")])
 
 
 def _command(name: str) -> str:
-    from skillshelf.cli.main import COMMANDS, SHARED, usage_of
+    from skillshelf.cli.command_table import COMMANDS, SHARED, usage_of
 
     command = COMMANDS[name]
     own = [option for option in command.options if option not in SHARED]

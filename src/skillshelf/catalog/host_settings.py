@@ -199,7 +199,7 @@ def _is_recorded(profile: Profile, environment: Environment) -> bool:
     if not isinstance(record, Mapping):
         raise UnreadableSettings(_shown(path, environment), "it is not a table of folders")
     rules = []
-    for folder, value in record.items():
+    for folder, value in _folders(record, profile.trust_key):
         level = profile.trust_levels.get(value if isinstance(value, str) else str(value).lower())
         if level is None:
             raise UnreadableSettings(_shown(path, environment), f"{value!r} for {folder} is not a known trust level")
@@ -208,6 +208,17 @@ def _is_recorded(profile: Profile, environment: Environment) -> bool:
         if level != "none" and files.is_inside(environment.cwd, top):
             rules.append((len(folder), level))
     return bool(rules) and max(rules, key=lambda rule: rule[0])[1] != "refused"
+
+
+def _folders(record: Mapping[str, Any], key: str | None) -> Iterator[tuple[str, Any]]:
+    """Yield the folders of a record with their values; a key such as `folders.*.trusted` says where they are."""
+    if key is None:
+        yield from record.items()
+        return
+    table, _, field = key.partition(".*.")
+    folders = record.get(table, {})
+    for folder, entry in folders.items() if isinstance(folders, Mapping) else ():
+        yield folder, entry.get(field) if isinstance(entry, Mapping) else entry
 
 
 class SettingEffect(NamedTuple):

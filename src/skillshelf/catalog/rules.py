@@ -62,9 +62,10 @@ def name_of(fields: Mapping[str, Any], directory: str, profile: Profile) -> str:
     return declared if profile.name_form == "as-is" else NAME_FORMS[profile.name_form](declared)
 
 
-NAME_FORMS: Mapping[Literal["one-blank", "hyphens", "file-name"], Callable[[str], str]] = {
+NAME_FORMS: Mapping[Literal["one-blank", "hyphens", "lower-hyphens", "file-name"], Callable[[str], str]] = {
     "one-blank": lambda name: " ".join(name.split()),
     "hyphens": lambda name: "-".join(name.split()),
+    "lower-hyphens": lambda name: "-".join(name.lower().split()),
     "file-name": lambda name: re.sub(r'[:\\/<>*?"|]', "-", name),
 }
 """Return the name that some hosts derive from a declared name."""

@@ -530,6 +530,157 @@ _KIRO = DOCUMENTED._replace(
     unknown=(*DOCUMENTED.unknown, "max_depth", "hidden", "hides_on"),
 )
 
+_AMP = HOST._replace(
+    name="amp",
+    summary="Amp: `.agents` and `.claude` upward, and at home, five levels; personal wins; strict about names.",
+    evidence="run: skill list",
+    version="0.0.1790142911",
+    roots=(
+        RootRule("user", "home", (".config/agents/skills", ".config/amp/skills", ".agents/skills", ".claude/skills")),
+        RootRule("project", "chain", (".agents/skills", ".claude/skills")),
+    ),
+    no_marker="filesystem",
+    max_depth=5,
+    skip_directories=("node_modules",),
+    below_skill="enter",
+    root_file="skill",
+    rules=rules_of(reject=(*NO_REPAIR, "name-missing", "name-length", "name-pattern", "description-type")),
+    collision_doubt="same-kind-or-root",
+    tells=reported_in(invalid="screen", collision="nothing"),
+    unknown=(
+        *("hides_on", "file-name", "description-type"),
+        *("yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
+    ),
+)
+
+_KILO = HOST._replace(
+    name="kilo",
+    summary="Kilo: `.agents`, `.claude`, `.kilo` and `.kilocode` up to the repository and at home, any depth.",
+    evidence="run: debug skill",
+    version="7.7.7",
+    roots=(
+        RootRule("user", "home", (".claude/skills", ".agents/skills")),
+        RootRule("project", "chain", (".claude/skills", ".agents/skills")),
+        RootRule("user", "home", (".config/kilo/skills",), moved_by="XDG_CONFIG_HOME", hidden="skip"),
+        RootRule("project", "chain", (".kilo/skills", ".kilocode/skills"), hidden="skip"),
+        RootRule("user", "home", (".kilo/skills", ".kilocode/skills"), hidden="skip"),
+    ),
+    env=("XDG_CONFIG_HOME",),
+    max_depth=None,
+    below_skill="enter",
+    root_file="skill",
+    repaired_keys="words",
+    rules=rules_of(
+        reject=("yaml-brackets", "name-missing", "name-type", "description-type"), off=("description-missing",)
+    ),
+    collision_doubt="always",
+    tells=reported_in(invalid="nothing", collision="log"),
+    unknown=("hides_on", "yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
+)
+
+_GROK = HOST._replace(
+    name="grok",
+    summary="Grok Build: `.grok`, `.agents`, `.claude` and `.cursor` upward and at home, six levels, once trusted.",
+    evidence="run: inspect --json",
+    as_of="2026-11-16",
+    version="1.0.41",
+    roots=(
+        RootRule("project", "chain", (".grok/skills", ".agents/skills", ".claude/skills", ".cursor/skills")),
+        RootRule("user", "home", (".grok/skills", ".agents/skills", ".claude/skills", ".cursor/skills")),
+    ),
+    trust_file=".grok/trusted_folders.toml",
+    trust_syntax="toml",
+    trust_key="folders.*.trusted",
+    trust_levels={"true": "folder", "false": "refused"},
+    max_depth=6,
+    below_skill="enter",
+    name_form="lower-hyphens",
+    rules=rules_of(reject=("name-length",), off=("description-missing", "frontmatter-missing")),
+    collision_doubt="same-root",
+    tells=reported_in(invalid="nothing", collision="nothing"),
+    unknown=("hides_on", "yaml", "yaml-tab", "frontmatter-unclosed", "frontmatter-type", "encoding"),
+)
+
+_QODER = HOST._replace(
+    name="qoder",
+    summary="Qoder CLI: `.qoder/skills` and `.agents/skills` of this folder and of home; the folder is the name.",
+    evidence="run: skills list",
+    as_of="2026-11-16",
+    version="1.1.52",
+    roots=roots_of(
+        ("user", "home", ".qoder/skills"),
+        ("user", "home", ".agents/skills"),
+        ("project", "cwd", ".qoder/skills"),
+        ("project", "cwd", ".agents/skills"),
+    ),
+    max_depth=None,
+    name_source="directory",
+    description_from="or-body",
+    rules=rules_of(off=("description-missing", "frontmatter-missing")),
+    collision_doubt="same-root",
+    tells=reported_in(invalid="unknown", collision="screen"),
+    unknown=(
+        *("hides_on", "max_depth", "hidden", "linked_file", "skip_directories", "encoding"),
+        *("yaml", "yaml-brackets", "yaml-tab", "frontmatter-unclosed", "frontmatter-type", "description-type"),
+    ),
+)
+
+_QWEN_CODE = HOST._replace(
+    name="qwen-code",
+    summary="Qwen Code: `.qwen/skills` and `.agents/skills` of this folder and of home, one level; the project wins.",
+    evidence="run: the prompt sent to a model",
+    version="0.24.4",
+    roots=roots_of(
+        ("project", "cwd", ".qwen/skills"),
+        ("project", "cwd", ".agents/skills"),
+        ("user", "home", ".qwen/skills"),
+        ("user", "home", ".agents/skills"),
+    ),
+    yaml_fallback="lines",
+    fields=("name", "description", "disable-model-invocation"),
+    hides_on=("disable-model-invocation",),
+    rules=rules_of(reject=("fence-blanks", "name-missing")),
+    collision_doubt="same-kind-or-root",
+    unknown=("other-fields", "name-type", "skip_directories", "yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
+)
+
+_KIMI_CODE = HOST._replace(
+    name="kimi-code",
+    summary="Kimi Code: `.kimi-code/skills` and `.agents/skills` up to the repository and at home; the project wins.",
+    evidence="run: the prompt sent to a model",
+    version="2.1.0",
+    roots=(
+        RootRule("project", "chain", (".kimi-code/skills", ".agents/skills")),
+        RootRule("user", "home", (".kimi-code/skills", ".agents/skills")),
+    ),
+    max_depth=None,
+    hidden="skip",
+    skip_directories=("node_modules",),
+    fields=("name", "description", "disable-model-invocation"),
+    hides_on=("disable-model-invocation",),
+    rules=rules_of(reject=(*NO_REPAIR, "name-missing", "description-type")),
+    collision_doubt="same-kind-or-root",
+    unknown=(
+        *("other-fields", "hidden", "file-name", "name-type", "encoding"),
+        *("yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
+    ),
+)
+
+_CLINE = HOST._replace(
+    name="cline",
+    summary="Cline: `.cline`, `.clinerules` and `.agents` up to the repository and at home, one level, names alone.",
+    evidence="run: the tool sent to a model",
+    version="3.0.65",
+    roots=(
+        RootRule("project", "chain", (".cline/skills", ".clinerules/skills", ".agents/skills")),
+        RootRule("user", "home", (".cline/skills", ".agents/skills")),
+    ),
+    root_file="skill",
+    rules=rules_of(reject=(*NO_REPAIR, "description-type"), off=("description-missing", "frontmatter-missing")),
+    collision_doubt="always",
+    unknown=("other-fields", "name-type", "encoding", "yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
+)
+
 
 class _Traces(NamedTuple):
     """What shows that a host is installed: names of its programs, and paths below the home folder that it makes."""
@@ -579,6 +730,7 @@ may hold skills alone is no trace of any of them. Programs named `goose`, `copil
 to other products.
 """
 
+
 HOSTS: dict[str, Profile] = {
     profile.name: profile
     for profile in (
@@ -595,6 +747,13 @@ HOSTS: dict[str, Profile] = {
         _CURSOR,
         _KIRO,
         _OPENSKILLS,
+        _AMP,
+        _KILO,
+        _GROK,
+        _QODER,
+        _QWEN_CODE,
+        _KIMI_CODE,
+        _CLINE,
     )
 }
 HOSTS |= {name: HOSTS[name]._replace(**traces._asdict()) for name, traces in DETECTION.items() if name in HOSTS}

@@ -145,6 +145,7 @@ class Profile(NamedTuple):
     trust_file: str | None = None
     trust_file_env: str | None = None
     trust_syntax: Syntax = "json"
+    trust_key: str | None = None
     trust_levels: Mapping[str, Literal["folder", "parent", "refused", "none"]] = {}
     trust_paths: Literal["real", "written"] = "real"
     trust_env: tuple[str, ...] = ()
@@ -172,7 +173,7 @@ class Profile(NamedTuple):
     body_text: Literal["any", "utf-8"] = "any"
     # Identity and rules
     name_source: Literal["frontmatter", "directory"] = "frontmatter"
-    name_form: Literal["as-is", "one-blank", "hyphens", "file-name"] = "as-is"
+    name_form: Literal["as-is", "one-blank", "hyphens", "lower-hyphens", "file-name"] = "as-is"
     odd_name: Literal["text", "folder"] = "text"
     name_pattern: str = r"[a-z0-9]+(?:-[a-z0-9]+)*"
     name_max: Count = 64
@@ -185,7 +186,7 @@ class Profile(NamedTuple):
     rules: Mapping[str, Severity] = {}
     # Collisions, filters, order
     collision: Literal["first", "last", "keep-all", "race"] = "first"
-    collision_doubt: Literal["none", "same-root", "same-kind", "always"] = "none"
+    collision_doubt: Literal["none", "same-root", "same-kind", "same-kind-or-root", "always"] = "none"
     collision_key: Literal["exact", "folded"] = "exact"
     filter_order: Literal["before-collisions", "after-collisions"] = "before-collisions"
     filters: tuple[Filter, ...] = ("source", "ignored", "include")

@@ -1,6 +1,7 @@
 """Make untrusted text safe to print or to send: escape, fold, truncate, and escape for XML."""
 
 import re
+from collections.abc import Iterable
 from functools import cache
 
 from skillshelf.core.patterns import lazy_pattern
@@ -10,6 +11,7 @@ __all__ = [
     "attribute",
     "closing_tags",
     "cut",
+    "did_you_mean",
     "encoded_path",
     "escape_closing_tags",
     "escape_surrogates",
@@ -24,6 +26,7 @@ __all__ = [
     "is_true",
     "matches_folded_glob",
     "matches_glob",
+    "near",
     "path_text",
     "plural",
     "shorten",
@@ -146,6 +149,29 @@ def shorten(text: str, cells: int) -> str:
     while kept and width(kept) >= cells:
         kept = kept[:-1]
     return kept + "…" if cells > 0 else ""
+
+
+# Near names ---------------------------------------------------------------------------------------
+
+_LONGEST_COMPARED = 200
+"""The time of a comparison grows with the square of the length."""
+
+
+def near(word: str, known: Iterable[str], limit: int = 1) -> list[str]:
+    """Return the known words that look most like a word, the nearest first; upper and lower case are alike."""
+    from difflib import get_close_matches
+
+    spellings: dict[str, str] = {}
+    for one in known:
+        if one:
+            spellings.setdefault(one[:_LONGEST_COMPARED].lower(), one)
+    return [spellings[one] for one in get_close_matches(word[:_LONGEST_COMPARED].lower(), list(spellings), limit, 0.6)]
+
+
+def did_you_mean(word: str, known: Iterable[str], limit: int = 1) -> str:
+    """Return the end of a message about an unknown word: the known words that it may stand for, or nothing."""
+    close = near(word, known, limit)
+    return f"; did you mean {', '.join(close)}?" if close else ""
 
 
 _TRUE_WORDS = frozenset({"1", "true", "yes", "on"})

@@ -118,8 +118,12 @@ def _is_open(profile: Profile, path: str, other: str, roots: Sequence[Root]) -> 
     mine, theirs = own_root(path, roots), own_root(other, roots)
     if mine is None or theirs is None or profile.collision_doubt == "none":
         return False
-    one_root = mine.path == theirs.path
-    return one_root if profile.collision_doubt == "same-root" else not one_root and mine.kind == theirs.kind
+    one_root, one_kind = mine.path == theirs.path, mine.kind == theirs.kind
+    return {
+        "same-root": one_root,
+        "same-kind": one_kind and not one_root,
+        "same-kind-or-root": one_kind,
+    }[profile.collision_doubt]
 
 
 def _no_winner(profile: Profile, copies: int) -> str:

@@ -80,8 +80,14 @@ def _ignored_fields(rule: str, fields: list[str], document: ParsedFrontmatter) -
 @cache
 def _hosts_ignoring(field: str) -> str:
     """Return the names of the hosts that ignore a field that another honours; empty if there are none."""
-    ignoring = [host for host in HOSTS.values() if field not in host.fields and "hides_on" not in host.unknown]
-    return _host_names(ignoring)
+    return _host_names([host for host in HOSTS.values() if field not in host.fields and _is_tried(field, host)])
+
+
+def _is_tried(field: str, host: Profile) -> bool:
+    """Return true if it is known what a host does with a field."""
+    if field == "disable-model-invocation":
+        return "hides_on" not in host.unknown
+    return not {"hides_on", "other-fields"} & {*host.unknown}
 
 
 def _host_names(hosts: list[Profile]) -> str:
