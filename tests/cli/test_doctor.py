@@ -128,6 +128,15 @@ def test_a_configuration_that_cannot_be_used_is_named_and_stays(machine: Machine
     assert path.read_text() == text
 
 
+def test_a_file_of_an_untrusted_project_is_no_problem(machine: Machine, run: Run) -> None:
+    (machine.repo / "skillshelf.toml").write_text("profile = 'strict'\n")
+
+    found = json_output(run, "doctor", "configuration", schema="doctor")
+
+    assert found["ok"]
+    assert str(machine.repo / "skillshelf.toml") in {check["path"] for check in found["checks"]}
+
+
 def test_a_folder_that_others_can_write_is_tightened(used: Machine, run: Run) -> None:
     cache = used.home / ".cache/skillshelf"
     cache.chmod(0o777)

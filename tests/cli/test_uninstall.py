@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.host_runs import Run, json_output
+from support.needs import needs_tmux
+from support.terminals import COMMAND, terminal
 from support.trees import Machine, write_skill
 from support.users import ordinary_user
 
@@ -295,3 +298,26 @@ def test_abandoned_run_folders_are_removed_and_those_in_use_are_not(machine: Mac
         assert not Path(abandoned.path).exists()
     finally:
         remove_owned_folder(used)
+
+
+@pytest.mark.slow
+@needs_tmux
+@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 4), ("", 4)])
+def test_on_a_terminal_the_plan_is_shown_and_asked_about(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, answer: str, status: int
+) -> None:
+    # The path of the terminal's socket must be short.
+    monkeypatch.undo()
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    assert machine.run("link", "deploy", "--to", "claude-code").returncode == 0
+    link = machine.repo / ".claude/skills/deploy"
+
+    with terminal(columns=100, lines=40) as screen:
+        line = shlex.join([*COMMAND, "uninstall", "--home", str(machine.home)])
+        screen.start(line, cwd=machine.repo, env={"TMPDIR": str(machine.base / "tmp")})
+        screen.wait("To remove:", ".claude/skills/deploy", "Left:", "Remove these? [y/N]")
+        screen.keys(answer, "Enter")
+        shown = screen.wait(f"exit {status}")
+
+    assert link.is_symlink() == (status != 0)
+    assert ("nothing was removed" in shown) == (status != 0)

@@ -308,7 +308,8 @@ def _configuration(checkup: Checkup) -> Iterator[CheckResult]:
         yield CheckResult("problem", str(error))
         return
     for warning in settings.warnings:
-        yield CheckResult("problem", warning.message, warning.path)
+        # That a stranger's file has no effect is as it should be.
+        yield CheckResult("ok" if warning.rule == "config-untrusted" else "problem", warning.message, warning.path)
     if path is not None and files.kind_at(path) is not None:
         yield CheckResult("ok", "can be read", path)
     if (project := settings.project_file) is not None:
