@@ -13,7 +13,7 @@ from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, as_json, ask, can_ask, note, screen, write
 from skillshelf.core.disk_writes import owned_folders, remove_below, sweep_owned_folders
 from skillshelf.core.environment import Environment
-from skillshelf.core.kept_files import FoundFile, KeptFolder, kept_folders
+from skillshelf.core.kept_files import KeptFolder, KeptPlace, kept_folder, kept_folders
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural, visible
 from skillshelf.errors import DENIED, DONE, NEGATIVE
@@ -99,7 +99,7 @@ def _plan(environment: Environment) -> RemovalPlan:
             path, detail = f"{os.path.dirname(found[0])}/{prefix}*", f"{plural(len(found), 'abandoned folder')} of runs"
             steps.append(RemovalStep("temporary", path, detail, partial(_sweep, prefix)))
     for folder in kept_folders(environment):
-        steps += _steps_in(folder)
+        steps += _steps_in(folder, has_links=any(step.kind in ("link", "copy") for step in steps))
         left += _left_in(folder)
     left += _left_elsewhere(environment)
     return RemovalPlan(tuple(steps), tuple(left))
@@ -117,30 +117,33 @@ def _sweep(prefix: str) -> str:
     return f"{plural(len(rest), 'folder')} could not be removed" if rest else ""
 
 
-def _steps_in(folder: KeptFolder) -> Iterable[RemovalStep]:
-    own = [one for one in folder.files if not one.problem and one.row is not None and one.row.on_uninstall == "removed"]
-    if own or (folder.exists and not folder.problem and not folder.files):
+def _steps_in(folder: KeptFolder, *, has_links: bool) -> Iterable[RemovalStep]:
+    own = folder.removable
+    # To remove a link that an earlier version made, its record is moved to the state folder first.
+    is_needed = own or (has_links and folder.place == "state") or (folder.exists and not folder.files)
+    if is_needed and not folder.problem:
         names = [found.relative for found in own]
-        detail = ", ".join(names) if 0 < len(names) <= 3 else plural(len(names), "file")
-        yield RemovalStep(folder.place, folder.path, detail, partial(_remove_own, folder, own))
+        detail = ", ".join(names) if len(names) <= 3 else plural(len(names), "file")
+        yield RemovalStep(folder.place, folder.path, detail, partial(_remove_own, folder.place, folder.path))
 
 
-def _remove_own(folder: KeptFolder, own: Iterable[FoundFile]) -> str:
-    """Remove the files of ours in a folder, then the folders that became empty; return the first failure."""
+def _remove_own(place: KeptPlace, path: str) -> str:
+    """Remove the files of ours in a folder as it is now, then the folders that are empty; return the first failure."""
+    folder = kept_folder(place, path)
+    if folder.problem:
+        return folder.problem
     problems = []
-    for found in own:
+    for found in folder.removable:
         try:
             remove_below(found.folder, found.relative)
         except FileNotFoundError:
             continue
         except OSError as error:
             problems.append(f"{found.relative}: {(error.strerror or str(error)).lower()}")
-    real = f"{files.real_path(os.path.dirname(folder.path))}/{os.path.basename(folder.path)}"
-    for inner in folder.folders:
+    above, name = files.real_path(os.path.dirname(path)), os.path.basename(path)
+    for inner in (*(f"{name}/{inner}" for inner in folder.folders), name):
         with suppress(OSError):
-            remove_below(real, inner)
-    with suppress(OSError):
-        remove_below(os.path.dirname(real), os.path.basename(real))
+            remove_below(above, inner)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return f"{problems[0]}{more}" if problems else ""
 

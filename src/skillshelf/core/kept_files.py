@@ -13,7 +13,16 @@ from skillshelf.core import files
 from skillshelf.core.environment import Environment, user_cache_folder, user_config_path, user_state_folder
 from skillshelf.core.records import NamedTuple
 
-__all__ = ["KEPT_FILES", "FoundFile", "KeptFile", "KeptFolder", "KeptPlace", "kept_folders", "known_file"]
+__all__ = [
+    "KEPT_FILES",
+    "FoundFile",
+    "KeptFile",
+    "KeptFolder",
+    "KeptPlace",
+    "kept_folder",
+    "kept_folders",
+    "known_file",
+]
 
 KeptPlace = Literal["config", "state", "cache", "skills", "temporary", "chosen"]
 """Where a file lies: one of the user's three folders, a folder of skills, the folder for temporary files, or where the
@@ -219,13 +228,19 @@ class KeptFolder(NamedTuple):
     files: tuple[FoundFile, ...] = ()
     folders: tuple[str, ...] = ()
 
+    @property
+    def removable(self) -> list[FoundFile]:
+        """The files that are removed when everything is."""
+        own = (one for one in self.files if one.row is not None and not one.problem)
+        return [one for one in own if one.row is not None and one.row.on_uninstall == "removed"]
+
 
 _DEEPEST = 4
 
 
 def kept_folders(environment: Environment) -> list[KeptFolder]:
     """Return the folders of the user in which skillshelf keeps files, with what is there; no link is followed."""
-    return [_kept_folder(place, path) for place, path in _paths(environment).items()]
+    return [kept_folder(place, path) for place, path in _paths(environment).items()]
 
 
 def _paths(environment: Environment) -> Mapping[KeptPlace, str]:
@@ -238,7 +253,8 @@ def _paths(environment: Environment) -> Mapping[KeptPlace, str]:
     return {place: path for place, path in found.items() if path is not None}
 
 
-def _kept_folder(place: KeptPlace, path: str) -> KeptFolder:
+def kept_folder(place: KeptPlace, path: str) -> KeptFolder:
+    """Return one of the user's folders, with what is there."""
     kind = files.kind_at(path)
     if kind is None:
         return KeptFolder(place, path)
