@@ -40,6 +40,7 @@ __all__ = [
     "make_owned_folder",
     "make_parents",
     "make_private_folder",
+    "move",
     "open_to_append",
     "open_to_write",
     "remove",
@@ -330,6 +331,13 @@ def make_link(path: str, target: str) -> None:
 def remove_link(path: str) -> None:
     """Remove a link or a file, never a folder."""
     os.unlink(to_system(path))
+
+
+def move(path: str, target: str) -> None:
+    """Give what is at a path another name in the same file system; the target must be free."""
+    if kind_at(target) is not None:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+    os.rename(to_system(path), to_system(target))
 
 
 def remove_empty(folder: str, levels: int) -> None:
