@@ -55,6 +55,9 @@ _TRUST = Option("--trust", "for this run, show this project's skills to the mode
 
 _ALL_HOSTS = Option("--all-hosts", "all known hosts, not only those that are set or found on this machine")
 
+_DRY_RUN = Option("--dry-run", "say what would be done, and do nothing")
+_YES = Option("--yes", "do not ask")
+
 _JOURNAL = (
     Option("--journal", "record what happens in this file, as events", "FILE"),
     Option("--keep", "keep all inputs beside the journal, for `log replay`"),
@@ -164,9 +167,22 @@ COMMANDS: Mapping[str, Command] = {
             Option("--force", "also for a host that ignores disable-model-invocation, so that its model may call it"),
             Option("--even-so", "the old name of --force"),
             Option("--remove", "remove the links and copies made for these hosts"),
+            _DRY_RUN,
         ),
-        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True),),
-        _later("cli.host_commands", "link"),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", many=True, required=True),),
+        _later("cli.link_commands", "link"),
+    ),
+    "sync": Command(
+        "make skills visible to agent hosts in one plan, which is shown first and carried out whole or not at all",
+        (
+            *SHARED,
+            Option("--to", "the hosts, separated by commas (default: yours); may be repeated", "HOST,...", many=True),
+            _DRY_RUN,
+            Option("--remove", "remove the links and copies that were made, and the folders made for them"),
+            _YES,
+        ),
+        (Option("NAME", "a skill, or its path (default: all of the project and the home folder)", "NAME", True),),
+        _later("cli.link_commands", "sync"),
     ),
     "prompt": Command(
         "print the catalog text that a model gets", (*SHARED, _TRUST), (), _later("cli.commands", "prompt")
@@ -308,8 +324,8 @@ COMMANDS: Mapping[str, Command] = {
         "remove the links and copies that skillshelf made, its cache and its state, and list what is left",
         (
             *SHARED,
-            Option("--dry-run", "show what would be removed, and remove nothing"),
-            Option("--yes", "do not ask"),
+            _DRY_RUN,
+            _YES,
         ),
         (),
         _later("cli.uninstall", "uninstall"),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import partial
 from shlex import quote
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf.cli.commands import Values, environment_for
 from skillshelf.core import files
@@ -21,6 +21,9 @@ from skillshelf.core.kept_files import KeptFolder, kept_folders
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural
 from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillError
+
+if TYPE_CHECKING:
+    from skillshelf.hosts.made_links import MadeLink
 
 __all__ = ["CHECKS", "CheckResult", "Checkup", "InstallationCheck", "doctor"]
 
@@ -319,21 +322,42 @@ def _configuration(checkup: Checkup) -> Iterator[CheckResult]:
 
 
 def _links(checkup: Checkup) -> Iterator[CheckResult]:
-    """Check every link and copy that `link` made."""
+    """Check the records of links and copies, and everything that they describe."""
+    from skillshelf.hosts.link_changes import finish_pending
+    from skillshelf.hosts.link_records import UnusableRecords, read_state, records_path
     from skillshelf.hosts.made_links import MADE_STATES, made_links
 
-    current = 0
-    for made in made_links(checkup.environment):
-        if made.state == "current":
-            current += 1
-            continue
-        name, host = os.path.basename(made.path), made.hosts[0] if made.hosts else "HOST"
-        link = f"skillshelf link {name} --to {host}"
-        commands = {"stale": link, "dangling": f"{link} --remove", "gone": f"{link} --remove"}
-        if made.state == "modified" and made.source is not None:
-            commands["modified"] = f"diff -r {quote(made.source)} {quote(made.path)}"
-        yield CheckResult("problem", MADE_STATES[made.state], made.path, commands.get(made.state))
-    yield CheckResult("ok", f"{current} as made")
+    path = records_path(checkup.environment)
+    try:
+        found = made_links(checkup.environment)
+        pending = read_state(checkup.environment).pending
+    except UnusableRecords as error:
+        yield CheckResult("problem", str(error).removeprefix(f"{path}: "), path)
+        return
+    if pending is not None:
+        detail = "a change of links was interrupted; the next one undoes it"
+        yield CheckResult("problem", detail, path, None, lambda: _finish(finish_pending, checkup.environment))
+    for made in found:
+        if made.state != "current":
+            yield CheckResult("problem", MADE_STATES[made.state], made.path, _advice(made))
+    yield CheckResult("ok", f"{sum(made.state == 'current' for made in found)} as made")
+
+
+def _finish(finish_pending: Callable[[Environment], bool], environment: Environment) -> None:
+    try:
+        finish_pending(environment)
+    except SkillError as error:
+        raise OSError(str(error)) from None
+
+
+def _advice(made: "MadeLink") -> str | None:
+    """Return the command that helps with a link or copy that is not as it was made."""
+    record = made.record
+    link = f"skillshelf link {quote(os.path.basename(made.path))} --to {','.join(record.hosts) or 'HOST'}"
+    if made.state == "modified" and record.source is not None:
+        return f"diff -r {quote(record.source)} {quote(made.path)}"
+    commands = {"stale": link, "dangling": f"{link} --remove", "gone": f"{link} --remove"}
+    return commands.get(made.state)
 
 
 def _hosts(checkup: Checkup) -> Iterator[CheckResult]:

@@ -77,10 +77,21 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "removed",
     ),
     KeptFile(
+        "record of links",
+        "state",
+        "links.json",
+        rf"links\.json({_OLD}|{_TEMPORARY})",
+        1,
+        "which links and copies `link` and `sync` made, from where, for which hosts, and the tree of each copy",
+        "no: `sync --remove`, updates and `uninstall` no longer know them",
+        "migrated",
+        "removed unless changed",
+    ),
+    KeptFile(
         "locks",
         "state",
-        "approvals.json.lock",
-        r"approvals\.json\.lock",
+        "approvals.json.lock, links.json.lock",
+        r"(approvals|links)\.json\.lock",
         None,
         "nothing; a process that writes the file holds it",
         "yes",
@@ -140,18 +151,19 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "NAME",
         r"[^/]+",
         None,
-        "a skill that `link` made visible to a host",
+        "a skill that `link` or `sync` made visible to a host",
         "yes: that host no longer sees the skill",
         "-",
         "removed unless changed",
     ),
     KeptFile(
-        "record of links",
+        "manifest",
         "skills",
         ".skillshelf-made.json",
         rf"\.skillshelf-made\.json{_TEMPORARY}",
-        1,
-        "which links and copies `link` made there, from where, and the tree of each copy",
+        None,
+        "the record of the links and copies that version 0.1 made there; its entries move to `links.json` with the "
+        "next change in that folder",
         "no: `link --remove`, updates and `uninstall` no longer know them",
         "migrated",
         "removed unless changed",
@@ -231,8 +243,8 @@ class KeptFolder(NamedTuple):
     @property
     def removable(self) -> list[FoundFile]:
         """The files that are removed when everything is."""
-        own = (one for one in self.files if one.row is not None and not one.problem)
-        return [one for one in own if one.row is not None and one.row.on_uninstall == "removed"]
+        own = ((one, one.row.on_uninstall) for one in self.files if one.row is not None and not one.problem)
+        return [one for one, fate in own if fate == "removed"]
 
 
 _DEEPEST = 4

@@ -51,6 +51,7 @@ __all__ = [
     "PUBLISHED_FILES",
     "QUERY_CHARS",
     "QUERY_TERMS",
+    "RECORDS_BYTES",
     "REQUESTS_AT_ONCE",
     "REQUESTS_WAITING",
     "REQUEST_BYTES",
@@ -154,6 +155,9 @@ LISTED_ENTRIES = 20_000
 
 APPROVALS_BYTES = 8 * 1024 * 1024
 """Largest file of approvals that is read."""
+
+RECORDS_BYTES = 32 * 1024 * 1024
+"""Largest file of records of links and copies that is read or written."""
 
 TREE_FILES = 512
 """Files of a skill whose tree digest decides something; the command `digest` has no such limit."""

@@ -1,0 +1,269 @@
+"""Run the commands `link` and `sync`: make skills visible to hosts, and undo that."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from skillshelf.cli.host_commands import cache_folder_of, environment_of, listed_names, own_settings
+from skillshelf.config.hosts import HOSTS
+from skillshelf.config.settings import Settings
+from skillshelf.core import console
+from skillshelf.core.console import PathDisplay, as_json, ask, can_ask, note, write
+from skillshelf.core.environment import Environment
+from skillshelf.core.text import plural, visible
+from skillshelf.errors import DENIED, DONE, NEGATIVE, AmbiguousSkill, ConfigurationError, SkillError, SkillNotFound
+from skillshelf.hosts.detection import chosen_by, chosen_hosts
+from skillshelf.hosts.explain import find, named_in, requested_hosts, similar_names, verdicts_of
+from skillshelf.hosts.fixes import how_to_make_readable
+from skillshelf.hosts.link import HostLinkResult, apply_plan, link_to, only_skill, remove, result_line, verdict_on
+from skillshelf.hosts.link_plan import LinkPlan, copies_for, plan_links, plan_removal, skills_to_link
+from skillshelf.hosts.placement import link_name
+from skillshelf.hosts.stages import Verdict
+from skillshelf.hosts.survey import SkillFile, Survey, take_survey
+
+__all__ = ["link", "sync"]
+
+Values = Mapping[str, Any]
+
+
+def _hosts_for(values: Values, environment: Environment) -> list[str]:
+    """Return the hosts that a command is for: those that are named, else the user's own, if they are known."""
+    if named := listed_names(values["to"]):
+        return requested_hosts(named)
+    wants_all = values.get("all_hosts", False)
+    settings = Settings() if wants_all else own_settings(environment)
+    if not wants_all and chosen_by(environment, settings) == "all":
+        raise ConfigurationError(
+            "missing option --to HOST,... (no host is set or found here; to set yours: skillshelf hosts --set HOST,...)"
+        )
+    return list(chosen_hosts(environment, settings, all_hosts=wants_all))
+
+
+def _not_found(wanted: str, survey: Survey) -> SkillNotFound:
+    missing = SkillNotFound(wanted)
+    missing.near = tuple(similar_names(wanted, survey))
+    return missing
+
+
+# Link ---------------------------------------------------------------------------------------------
+
+
+def link(values: Values) -> int:
+    """Make skills visible to other hosts, or undo that."""
+    wanted = values["name_or_path"]
+    environment = environment_of(values)
+    hosts = _hosts_for(values, environment)
+    if values["remove"]:
+        made = [_remove(one, hosts, environment, dry_run=values["dry_run"]) for one in wanted]
+        return max(_report(values, one, results, {}, environment) for one, results in zip(wanted, made, strict=True))
+    survey, skill_files = _skills_of(wanted, environment, cache_folder_of(values, environment))
+    for one, skill_file in zip(wanted, skill_files, strict=True):
+        if skill_file.problem:
+            results = [HostLinkResult(host, "nothing", "", how_to_make_readable(skill_file, survey)) for host in hosts]
+            return _report(values, one, results, {}, environment)
+    before = {one: [v.host for v in verdicts_of(one, survey, HOSTS) if v.visible] for one in skill_files}
+    force = values["force"] or values["even_so"]
+    made, survey = link_to(hosts, skill_files, survey, force=force, dry_run=values["dry_run"])
+    status = DONE
+    for one, skill_file, results in zip(wanted, skill_files, made, strict=False):
+        now = survey.by_path.get(skill_file.real_path, skill_file)
+        verdicts = {result.host: verdict for result in results if (verdict := _verdict_on(result, now, survey))}
+        shown = [_with_verdict(result, verdicts.get(result.host)) for result in results]
+        status = max(status, _report(values, one, shown, verdicts, environment))
+        _note_lost(now, [host for host in before[skill_file] if not values["dry_run"]], results, survey)
+    return status
+
+
+def _skills_of(wanted: Sequence[str], environment: Environment, cache: str | None) -> tuple[Survey, list[SkillFile]]:
+    """Return a survey of all hosts and the one skill that each name or path means; raise if there is none."""
+    survey, found = find(wanted[0], environment, list(HOSTS), cache_folder=cache)
+    skill_files = []
+    for one in wanted:
+        found = found if one == wanted[0] else named_in(one, survey)
+        if not found:
+            raise _not_found(one, survey)
+        skill_files.append(only_skill(one, found, survey))
+    return survey, skill_files
+
+
+def _note_lost(skill_file: SkillFile, before: Sequence[str], results: Sequence[HostLinkResult], survey: Survey) -> None:
+    """Say which hosts no longer see a skill, of which nobody was warned."""
+    warned = {host for result in results for host in result.in_doubt}
+    for verdict in verdicts_of(skill_file, survey, [host for host in before if host not in warned]):
+        if not verdict.visible and not any(seen.visible for _, seen in copies_for(verdict.host, skill_file, survey)):
+            note(f"{verdict.host} no longer sees {skill_file.path}: {verdict.verdict}, {verdict.detail}")
+
+
+def _remove(wanted: str, hosts: Sequence[str], environment: Environment, *, dry_run: bool) -> list[HostLinkResult]:
+    """Remove what was made of a skill for these hosts; the skill itself may be gone."""
+    survey, found = find(wanted, environment, hosts)
+    names = list(dict.fromkeys([os.path.basename(wanted.rstrip("/")), *map(link_name, found)]))
+    return remove(names, hosts, survey, dry_run=dry_run)
+
+
+def _verdict_on(result: HostLinkResult, skill_file: SkillFile, survey: Survey) -> Verdict | None:
+    """Judge what a host has now: the link or copy, or the skill itself."""
+    if not result.path:
+        return verdicts_of(skill_file, survey, [result.host])[0]
+    return verdict_on(result.path, result.host, survey)
+
+
+def _with_verdict(result: HostLinkResult, verdict: Verdict | None) -> HostLinkResult:
+    """Add to a result what the host says now, unless it already has a reason."""
+    if verdict is None or (result.how == "nothing" and result.detail):
+        return result
+    now = verdict.detail
+    if verdict.visible is None:
+        now = f"visibility unknown, {verdict.detail}"
+    elif not verdict.visible and verdict.verdict != "hidden-from-model":
+        now = f"still {verdict.verdict}: {verdict.detail}"
+    return result._replace(detail="; ".join(text for text in (result.detail, now) if text))
+
+
+def _report(
+    values: Values,
+    wanted: str,
+    results: Sequence[HostLinkResult],
+    verdicts: Mapping[str, Verdict],
+    environment: Environment,
+) -> int:
+    """Print the results for one skill; return whether every host has what it should."""
+    visible_to = {one.host: verdicts[one.host].visible if one.host in verdicts else None for one in results}
+    planned = values["dry_run"]
+    if values["json"]:
+        write(as_json({"name": wanted, "made": [_json_of(one, visible_to[one.host]) for one in results]}))
+    else:
+        display = PathDisplay(environment.cwd, environment.home)
+        start = f"{visible(wanted)}  " if len(values["name_or_path"]) > 1 else ""
+        for one in results:
+            short = one._replace(path=display.short(one.path))
+            write(f"{start}{result_line(short, is_visible=visible_to[one.host], planned=planned)}\n")
+        changed = dict.fromkeys(one.host for one in results if one.how not in ("kept", "nothing"))
+        if not planned and (known := [f"{host} {HOSTS[host].on_change}" for host in changed if HOSTS[host].on_change]):
+            write(f"Running sessions: {'; '.join(known)}\n")
+    if planned:
+        return NEGATIVE if any(one.refused for one in results) else DONE
+    return DONE if all(_is_done(one, verdicts.get(one.host)) for one in results) else NEGATIVE
+
+
+def _json_of(result: HostLinkResult, is_visible: bool | None) -> dict[str, Any]:
+    points_to = f"points to {result.target}" if result.target else ""
+    return {
+        "host": result.host,
+        "how": result.how,
+        "path": result.path,
+        "detail": "; ".join(text for text in (points_to, result.detail) if text),
+        "visible": is_visible,
+        "on_change": HOSTS[result.host].on_change,
+    }
+
+
+def _is_done(result: HostLinkResult, verdict: Verdict | None) -> bool:
+    """Return true if a host has what it should; if the author keeps a skill from models, users can invoke it."""
+    if result.how in ("removed", "kept"):
+        return True
+    if result.refused or verdict is None:
+        return False
+    return verdict.visible is True or verdict.verdict == "hidden-from-model"
+
+
+# Sync ---------------------------------------------------------------------------------------------
+
+
+def sync(values: Values) -> int:
+    """Make skills visible to hosts in one plan, which is shown first and carried out whole or not at all."""
+    environment = environment_of(values)
+    hosts = list(HOSTS) if values["remove"] and not values["to"] else _hosts_for(values, environment)
+    survey = take_survey(environment, list(HOSTS), cache_folder=cache_folder_of(values, environment))
+    if values["remove"]:
+        names = [os.path.basename(name.rstrip("/")) for name in values["name"]] or None
+        plan = plan_removal(names, hosts, survey)
+    else:
+        plan = plan_links(_chosen_skills(values["name"], survey), hosts, survey, one_of_a_name=True)
+    if values["json"] and not values["yes"]:
+        write(as_json(_plan_json(plan)))
+    elif not values["json"]:
+        write(_plan_view(plan, survey, environment))
+    if plan.actions and not values["dry_run"] and not _may_apply(values, plan):
+        return DENIED
+    if not values["dry_run"]:
+        plan = _applied(plan, survey)
+    if values["json"] and values["yes"]:
+        write(as_json(_plan_json(plan)))
+    return NEGATIVE if plan.refused else DONE
+
+
+def _chosen_skills(names: Sequence[str], survey: Survey) -> list[list[SkillFile]]:
+    """Return the skills of these names, or all; raise if a name means none or several."""
+    skills = skills_to_link(survey)
+    if not names:
+        return skills
+    chosen = []
+    for name in dict.fromkeys(names):
+        found = {one.real_path for one in named_in(name, survey)}
+        meant = [skill_files for skill_files in skills if found & {one.real_path for one in skill_files}]
+        if not meant:
+            raise _not_found(name, survey)
+        if len(meant) > 1:
+            raise AmbiguousSkill(name, tuple(skill_files[0].path for skill_files in meant))
+        chosen += [one for one in meant if one not in chosen]
+    return chosen
+
+
+def _may_apply(values: Values, plan: LinkPlan) -> bool:
+    """Return whether the plan may be carried out: because of `--yes`, or because a person says so."""
+    if values["yes"]:
+        return True
+    if values["json"] or not can_ask():
+        note("nothing was done; to carry out this plan: --yes")
+        return False
+    if ask(f"Carry out {plural(len(plan.actions), 'action')}?"):
+        return True
+    note("nothing was done")
+    return False
+
+
+def _applied(plan: LinkPlan, survey: Survey) -> LinkPlan:
+    """Carry out a plan and say what is true then."""
+    try:
+        done, _ = apply_plan(plan, survey)
+    except OSError as error:
+        reason = error.strerror.lower() if error.strerror else str(error)
+        raise SkillError(f"nothing was done: {error.filename or 'a step'}: {reason}") from None
+    for one in done.refused[len(plan.refused) :]:
+        note(f"{one.skill}, {one.host}: {one.reason}")
+    if plan.actions:
+        note(f"done: {plural(len(done.actions), 'action')}; to undo: skillshelf sync --remove")
+    return done
+
+
+def _plan_json(plan: LinkPlan) -> dict[str, Any]:
+    return {
+        "actions": [
+            {
+                "kind": one.kind,
+                "skill": one.skill,
+                "host": one.host,
+                "from": one.source,
+                "to": one.path,
+                "reason": one.reason,
+            }
+            for one in plan.actions
+        ],
+        "unchanged": [{"skill": one.skill, "host": one.host, "path": one.path} for one in plan.unchanged],
+        "refused": [{"skill": one.skill, "host": one.host, "reason": one.reason} for one in plan.refused],
+    }
+
+
+def _plan_view(plan: LinkPlan, survey: Survey, environment: Environment) -> str:
+    """Render the actions of a plan, then what is refused, then the numbers."""
+    screen = console.screen(environment.env)
+    rows = [
+        (one.kind, one.skill, one.host, survey.short(one.path) + (f"  ({one.reason})" if one.reason else ""))
+        for one in plan.actions
+    ]
+    lines = screen.table(rows, ("green", "bold", None, None), wrap=True) if rows else []
+    refused = [("refused", one.skill, one.host, one.reason) for one in plan.refused]
+    lines += screen.table(refused, ("yellow", "bold", None, None), wrap=True) if refused else []
+    numbers = f"{plural(len(rows), 'action')}, {len(plan.unchanged)} unchanged, {len(refused)} refused"
+    return "\n".join([*lines, numbers]) + "\n"
