@@ -199,6 +199,40 @@ def test_what_doctor_advises_about_links_helps(machine: Machine, run: Run) -> No
     assert problems(run, "links") == {}
 
 
+@pytest.mark.parametrize("members", [{"version": 2}, {"links": 3}])
+def test_records_that_cannot_be_used_are_named_and_never_emptied(
+    machine: Machine, run: Run, members: dict[str, object]
+) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    run("link", "deploy", "--to", "claude-code")
+    path = machine.home / ".local/state/skillshelf/links.json"
+    text = json.dumps(json.loads(path.read_text()) | members)
+    path.write_text(text)
+
+    assert run("doctor", "--fix", *FAST)[0] == 1
+
+    assert list(problems(run)) == ["links"]
+    assert path.read_text() == text
+
+
+def test_a_change_of_links_that_was_interrupted_is_undone_by_fix(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    run("link", "deploy", "--to", "claude-code")
+    path = machine.home / ".local/state/skillshelf/links.json"
+    half_made = machine.repo / ".claude/skills/half"
+    half_made.symlink_to("../nowhere")
+    step = {"path": str(half_made), "target": "../nowhere"}
+    pending = {"process": 1, "done": False, "steps": [step], "folders": []}
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"pending": pending}))
+
+    assert problems(run) == {"links": ["a change of links was interrupted; the next one undoes it"]}
+    run("doctor", "--fix", *FAST)
+
+    assert problems(run) == {}
+    assert not half_made.is_symlink()
+    assert (machine.repo / ".claude/skills/deploy").is_symlink()
+
+
 def test_abandoned_run_folders_are_swept(machine: Machine, run: Run) -> None:
     from skillshelf.core.disk_writes import make_owned_folder
 

@@ -17,6 +17,7 @@ from skillshelf.config.approvals import APPROVALS_VERSION
 from skillshelf.config.settings import CONFIG_VERSION
 from skillshelf.core.environment import Environment, make_environment
 from skillshelf.core.kept_files import KEPT_FILES, KeptPlace, kept_folders, known_file
+from skillshelf.hosts.link_records import RECORDS_VERSION
 from skillshelf.search.index import FORMAT
 
 VERSIONS = {row.name: row.version for row in KEPT_FILES}
@@ -25,6 +26,7 @@ VERSIONS = {row.name: row.version for row in KEPT_FILES}
 def test_the_versions_of_the_table_are_those_that_the_code_writes() -> None:
     assert VERSIONS["configuration"] == CONFIG_VERSION
     assert VERSIONS["approvals"] == APPROVALS_VERSION
+    assert VERSIONS["record of links"] == RECORDS_VERSION
     assert VERSIONS["cache"] == CACHE_FORMAT
     assert VERSIONS["packed catalogs"] == PACKED_FORMAT
     assert VERSIONS["search index"] == FORMAT
@@ -75,6 +77,9 @@ COMMANDS = (
     "hosts",
     "link deploy --to goose",
     "link deploy --to kiro",
+    "sync --to claude-code,kiro --yes",
+    "sync --to claude-code,kiro --yes --remove",
+    "hosts --set claude-code",
     "prompt --trust",
     "tools --trust",
     "check",
@@ -109,6 +114,7 @@ def test_no_command_writes_a_file_that_the_table_does_not_know(machine: Machine)
         (folder.place, found.row.name) for folder in kept_folders(environment) for found in folder.files if found.row
     }
     assert kinds >= {("cache", "search index"), ("config", "configuration"), ("config", "configuration lock")}
+    assert ("state", "record of links") in kinds
 
 
 @pytest.mark.slow

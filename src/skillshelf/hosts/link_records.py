@@ -17,11 +17,13 @@ from skillshelf.core.disk_writes import locked_within, make_own_folder, remove, 
 from skillshelf.core.environment import Environment, user_state_folder
 from skillshelf.core.limits import CONFIG_BYTES, RECORDS_BYTES
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.state_file import StateFile, UnusableState
 from skillshelf.core.validation import validate
 from skillshelf.errors import ConfigurationError, SkillError
 
 __all__ = [
     "MANIFEST",
+    "RECORDS_VERSION",
     "LinkRecord",
     "LinkState",
     "LinkStep",
@@ -40,8 +42,9 @@ __all__ = [
 MANIFEST = ".skillshelf-made.json"
 """The file that versions 0.1 and 0.2 kept beside the links and copies they made."""
 
-_VERSION = 1
+RECORDS_VERSION = 1
 _FILE = "links.json"
+_FULL = "remove some links: skillshelf sync --remove"
 _LOCK_SECONDS = 60.0
 
 
@@ -96,7 +99,7 @@ class LinkState(NamedTuple):
     pending: PendingChange | None = None
 
 
-class UnusableRecords(ConfigurationError):
+class UnusableRecords(UnusableState):
     """The file of records cannot be used: nothing in it counts, and it is never written over."""
 
 
@@ -129,29 +132,17 @@ def read_state(environment: Environment) -> LinkState:
 @lru_cache(maxsize=4)
 def _state_at(path: str, stamp: object) -> LinkState:
     """Return the state in a file with this stamp."""
-    if not files.is_own_file(path):
-        raise UnusableRecords(f"{path}: not a file of yours that only you can write; nothing in it counts")
+    file = StateFile(path, RECORDS_VERSION, RECORDS_BYTES, "a list of links and copies", _FULL)
     try:
-        data = files.read_file(path, limit=RECORDS_BYTES, links="never")
-    except OSError as error:
-        raise UnusableRecords(f"{path}: cannot be read: {error.strerror}") from None
-    if data is None:
-        raise UnusableRecords(f"{path}: has more than {RECORDS_BYTES} bytes")
-    try:
-        return _parsed(path, json.loads(data))
-    except (ValueError, RecursionError):
-        raise UnusableRecords(_damaged(path)) from None
-
-
-def _parsed(path: str, value: Any) -> LinkState:
-    version = value.pop("version", None) if isinstance(value, dict) else None
-    if isinstance(version, int) and not isinstance(version, bool) and version > _VERSION:
-        raise UnusableRecords(
-            f"{path}: version {version} is of a newer skillshelf (this one reads {_VERSION}); nothing in it counts"
-        )
-    if version != _VERSION or isinstance(version, bool) or validate(value, LinkState):
-        raise UnusableRecords(_damaged(path))
-    links = tuple(_made(LinkRecord, {**entry, "hosts": tuple(entry.get("hosts", ()))}) for entry in value["links"])
+        document = file.read() or {}
+    except UnusableState as error:
+        raise UnusableRecords(str(error)) from None
+    value = {name: member for name, member in document.items() if name != "version"}
+    if validate(value, LinkState):
+        raise UnusableRecords(str(file.damaged()))
+    links = tuple(
+        _made(LinkRecord, {**entry, "hosts": tuple(entry.get("hosts", ()))}) for entry in value.get("links", ())
+    )
     return LinkState(links, tuple(value.get("folders", ())), _pending(value.get("pending")))
 
 
@@ -164,10 +155,6 @@ def _pending(value: Any) -> PendingChange | None:
 
 def _made(form: Any, members: dict[str, Any]) -> Any:
     return form(**members)
-
-
-def _damaged(path: str) -> str:
-    return f"{path}: not a list of links and copies; nothing in it counts. Repair it, or move it away"
 
 
 _SAID: set[str] = set()
@@ -268,6 +255,8 @@ def locked_state(environment: Environment) -> Iterator[LinkState]:
         make_own_folder(os.path.dirname(path))
     except OSError as error:
         raise _not_written(path, error) from None
+    # An older file is migrated when it is read, under the same lock.
+    read_state(environment)
     with locked_within(f"{path}.lock", _LOCK_SECONDS) as held:
         if not held:
             raise SkillError(f"{path} cannot be written: another program holds its lock")
@@ -283,14 +272,14 @@ def write_state(environment: Environment, state: LinkState) -> None:
             return
         pending = state.pending
         value = {
-            "version": _VERSION,
+            "version": RECORDS_VERSION,
             "links": [_short(record) for record in state.links],
             "folders": state.folders,
             "pending": pending and {**pending._asdict(), "steps": [_short(step) for step in pending.steps]},
         }
         data = (json.dumps(value, indent=1) + "\n").encode()
         if len(data) > RECORDS_BYTES:
-            raise SkillError(f"{path} is full; remove some links: skillshelf sync --remove")
+            raise SkillError(f"{path} is full; {_FULL}")
         replace_file(path, data, mode=0o600)
     except OSError as error:
         raise _not_written(path, error) from None
