@@ -265,12 +265,30 @@ def test_an_unknown_check_is_wrong_usage(machine: Machine, run: Run) -> None:
     assert "did you mean cache?" in err
 
 
-def test_files_that_a_killed_process_left_in_the_cache_are_removed(used: Machine, run: Run) -> None:
-    left = used.home / f".cache/skillshelf/packed/{'0' * 16}.123-00000000.new"
-    left.parent.mkdir(exist_ok=True)
-    left.write_bytes(b"half")
+@pytest.mark.parametrize(
+    "name",
+    [
+        f".cache/skillshelf/packed/{'0' * 16}",
+        f".cache/skillshelf/search/{'0' * 24}/seal",
+        ".local/state/skillshelf/approvals.json",
+        ".local/state/skillshelf/links.json",
+        ".config/skillshelf/config.toml",
+    ],
+)
+@pytest.mark.parametrize("command", ["doctor", "uninstall"])
+def test_files_that_a_killed_process_left_are_removed(machine: Machine, run: Run, name: str, command: str) -> None:
+    # No process has this number.
+    dead, alive = (machine.home / f"{name}.{process}-00000000.new" for process in (2**30, os.getpid()))
+    dead.parent.mkdir(parents=True, mode=0o700)
+    for path in (dead, alive):
+        path.write_bytes(b"half")
 
-    assert problems(run) == {"packed": ["a process ended while it wrote this"]}
-    run("doctor", "--fix", *FAST)
+    if command == "uninstall":
+        assert run("uninstall", "--yes")[0] == 0
+        assert not dead.exists()
+        return
+    assert problems(run, "folders") == {"folders": ["a process ended while it wrote this"]}
+    run("doctor", "--fix", "folders")
 
-    assert not left.exists()
+    assert not dead.exists()
+    assert alive.exists()

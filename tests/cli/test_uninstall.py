@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 from support.host_runs import Run, json_output
 from support.needs import needs_tmux
 from support.terminals import COMMAND, terminal
-from support.trees import Machine, write_skill
+from support.trees import SOURCE, Machine, write_skill
 from support.users import ordinary_user
 
 
@@ -360,6 +362,27 @@ def test_abandoned_run_folders_are_removed_and_those_in_use_are_not(machine: Mac
         assert not Path(abandoned.path).exists()
     finally:
         remove_owned_folder(used)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.2, 0.3, 0.4, 0.5])
+def test_after_a_kill_in_the_middle_the_next_run_removes_the_rest(machine: Machine, seconds: float) -> None:
+    for number in range(8):
+        write_skill(machine.repo / ".agents/skills", f"skill-{number}")
+    before = files_below(machine.repo)
+    assert machine.run("sync", "--to", "claude-code,kiro", "--yes").returncode == 0
+    machine.run("search", "things")
+
+    words = [*COMMAND, "uninstall", "--yes", "--home", str(machine.home)]
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "TMPDIR": str(machine.base / "tmp")}
+    with subprocess.Popen(words, cwd=machine.repo, env=variables, stdout=subprocess.DEVNULL) as process:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        process.kill()
+
+    assert machine.run("uninstall", "--yes").returncode == 0
+    assert files_below(machine.repo) == before
+    assert set(files_below(machine.home)) <= {".cache", ".local", ".local/state"}
 
 
 @pytest.mark.slow

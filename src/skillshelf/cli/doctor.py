@@ -218,6 +218,9 @@ def _folders(checkup: Checkup) -> Iterator[CheckResult]:
         for found in folder.files:
             if found.row is not None and found.problem:
                 yield CheckResult("problem", f"{found.problem}, so it is not used", found.path)
+            elif found.row is not None and found.is_abandoned:
+                repair = partial(remove_below, found.folder, found.relative)
+                yield CheckResult("problem", "a process ended while it wrote this", found.path, None, repair)
 
 
 def _not_usable(folder: KeptFolder) -> str:
@@ -232,9 +235,8 @@ def _rebuilt(checkup: Checkup, name: str, damage: Callable[[str], str | None]) -
     whole = 0
     for found in own:
         if found.relative.endswith(".new"):
-            repair = partial(remove_below, found.folder, found.relative)
-            yield CheckResult("problem", "a process ended while it wrote this", found.path, None, repair)
-        elif (problem := damage(found.path)) is not None:
+            continue
+        if (problem := damage(found.path)) is not None:
             yield CheckResult("problem", problem, found.path, None, partial(remove_below, found.folder, found.relative))
         else:
             whole += 1

@@ -47,10 +47,10 @@ class KeptFile(NamedTuple):
     on_uninstall: Literal["removed", "left", "removed unless changed"]
 
 
-_OLD = r"\.v\d+"
+_OLD = r"(\.v\d+)?"
 """The end of a file of an older version, which stays beside the migrated one."""
 
-_TEMPORARY = r"(\.\d+-[0-9a-f]{8}\.new)?"
+_UNFINISHED = r"\.\d+-[0-9a-f]{8}\.new"
 """The end of a file that is being written; one that stays is from a process that was killed."""
 
 KEPT_FILES: tuple[KeptFile, ...] = (
@@ -58,7 +58,7 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "configuration",
         "config",
         "config.toml",
-        rf"config\.toml{_TEMPORARY}",
+        r"config\.toml",
         1,
         "your settings, rules and trusted folders",
         "no: your choices are gone",
@@ -69,7 +69,7 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "approvals",
         "state",
         "approvals.json",
-        rf"approvals\.json({_OLD}|{_TEMPORARY})",
+        rf"approvals\.json{_OLD}",
         1,
         'what you answered "remember" to',
         "yes: you are asked again",
@@ -80,7 +80,7 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "record of links",
         "state",
         "links.json",
-        rf"links\.json({_OLD}|{_TEMPORARY})",
+        rf"links\.json{_OLD}",
         1,
         "which links and copies `link` and `sync` made, from where, for which hosts, and the tree of each copy",
         "no: `sync --remove`, updates and `uninstall` no longer know them",
@@ -110,6 +110,28 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "removed",
     ),
     KeptFile(
+        "unfinished files",
+        "state",
+        "approvals.json.*.new, links.json.*.new",
+        rf"(approvals|links)\.json{_UNFINISHED}",
+        None,
+        "what a process that was killed did not write to the end",
+        "yes",
+        "-",
+        "removed",
+    ),
+    KeptFile(
+        "unfinished configuration",
+        "config",
+        "config.toml.*.new",
+        rf"config\.toml{_UNFINISHED}",
+        None,
+        "what a process that was killed did not write to the end",
+        "yes",
+        "-",
+        "removed",
+    ),
+    KeptFile(
         "cache",
         "cache",
         "skills.sqlite3",
@@ -126,7 +148,7 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "packed catalogs",
         "cache",
         "packed/",
-        rf"packed/[0-9a-f]{{16}}{_TEMPORARY}",
+        rf"packed/[0-9a-f]{{16}}({_UNFINISHED})?",
         1,
         "whole catalogs and surveys of hosts. One counts while its files and folders are as they were and every link "
         "leads where it led",
@@ -138,7 +160,7 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "search index",
         "cache",
         "search/",
-        rf"search/[0-9a-f]{{24}}/(lock|seal{_TEMPORARY}|index/[^/]+)",
+        rf"search/[0-9a-f]{{24}}/(lock|seal({_UNFINISHED})?|index/[^/]+)",
         3,
         "the search index of each set of roots",
         "yes: built again",
@@ -160,7 +182,7 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "manifest",
         "skills",
         ".skillshelf-made.json",
-        rf"\.skillshelf-made\.json{_TEMPORARY}",
+        rf"\.skillshelf-made\.json({_UNFINISHED})?",
         None,
         "the record of the links and copies that version 0.1 made there; its entries move to `links.json` with the "
         "next change in that folder",
@@ -225,6 +247,14 @@ class FoundFile(NamedTuple):
     def path(self) -> str:
         """The path of the file."""
         return f"{self.folder}/{self.relative}"
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it was being written by a process that is gone."""
+        if not re.search(f"{_UNFINISHED}$", self.relative):
+            return False
+        process = self.relative.rsplit(".", 2)[1].partition("-")[0]
+        return files.kind_at(f"/proc/{process}") is None
 
 
 class KeptFolder(NamedTuple):
