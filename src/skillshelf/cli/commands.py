@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.core.console import PathDisplay, as_json, note, screen, write, write_data, write_text
+from skillshelf.core.text import did_you_mean
 from skillshelf.errors import (
     DONE,
     NEGATIVE,
@@ -80,8 +81,8 @@ def list_skills(values: Values) -> int:
     if scope := values["scope"]:
         scopes = scopes_of(shelf.profile)
         if scope not in scopes:
-            known = ", ".join(scopes)
-            raise ConfigurationError(f"unknown scope {scope!r} in profile {catalog.profile} (known: {known})")
+            hint = f"{did_you_mean(scope, scopes)} (known: {', '.join(scopes)})"
+            raise ConfigurationError(f"unknown scope {scope!r} in profile {catalog.profile}{hint}")
         catalog = catalog._replace(skills=tuple(skill for skill in catalog.skills if skill.scope == scope))
     if values["json"]:
         write(as_json(catalog.to_dict()))
@@ -297,7 +298,8 @@ def check(values: Values) -> int:
     shelf = shelf_for(values)
     form = values["format"] or ("json" if values["json"] else "text")
     if form not in FORMATS:
-        raise ConfigurationError(f"unknown format {form!r} (known: {', '.join(FORMATS)})")
+        known = f"{did_you_mean(form, FORMATS)} (known: {', '.join(FORMATS)})"
+        raise ConfigurationError(f"unknown format {form!r}{known}")
     if values["json"] and form != "json":
         raise ConfigurationError(f"--json and --format {form} exclude each other")
     targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)
