@@ -5,6 +5,7 @@ A new host is a row derived from `HOST`, `NOT_RUN` or `DOCUMENTED` and an entry 
 
 from skillshelf.config.profile import Profile, ReportChannel, RootRule, SettingRule, severities
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import did_you_mean
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 
@@ -763,8 +764,5 @@ def find_host(name: str) -> Profile:
     """Return the host of that name; raise a ConfigurationError with a suggestion if there is none."""
     if name in HOSTS:
         return HOSTS[name]
-    from difflib import get_close_matches
-
-    close = get_close_matches(name[:200].lower(), HOSTS, 1)
-    hint = f"; did you mean {close[0]}?" if close else f" (known: {', '.join(HOSTS)})"
+    hint = did_you_mean(name, HOSTS) or f" (known: {', '.join(HOSTS)})"
     raise ConfigurationError(f"unknown host {name!r}{hint}")
