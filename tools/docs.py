@@ -87,10 +87,12 @@ def run_in_scratch(words: list[str], home: Path) -> str:
 
 def _output(words: list[str], folder: Path, home: str) -> str:
     program = {"skillshelf": [sys.executable, "-m", "skillshelf"], "python": [sys.executable]}.get(words[0], words[:1])
+    # To skillshelf the PATH says which hosts are installed here; only `run` starts a program.
+    path = os.environ["PATH"] if words[0] != "skillshelf" or "run" in words else "/nonexistent"
     done = subprocess.run(
         [*program, *words[1:]],
         cwd=folder,
-        env={"PATH": os.environ["PATH"], "HOME": home, "PYTHONPATH": str(REPOSITORY / "src")},
+        env={"PATH": path, "HOME": home, "PYTHONPATH": str(REPOSITORY / "src")},
         capture_output=True,
         encoding="utf-8",
         timeout=60,

@@ -129,7 +129,7 @@ def test_several_files_are_told_by_their_texts_with_a_total_and_no_advice_for_co
     run("link", "deploy", "--to", "claude-code", "--to", "kiro")
     monkeypatch.setattr("skillshelf.core.console.screen", lambda env: Screen(columns=80))
 
-    lines = run("why", "deploy")[1].splitlines()
+    lines = run("why", "deploy", "--all-hosts")[1].splitlines()
 
     assert lines[:4] == [
         "deploy  2 files have this name, all with the same text",

@@ -102,6 +102,8 @@ def _wants_json(words: Sequence[str]) -> bool:
 
 _TRUST = Option("--trust", "for this run, show this project's skills to the model too")
 
+_ALL_HOSTS = Option("--all-hosts", "all known hosts, not only those that are set or found on this machine")
+
 _JOURNAL = (
     Option("--journal", "record what happens in this file, as events", "FILE"),
     Option("--keep", "keep all inputs beside the journal, for `log replay`"),
@@ -185,6 +187,7 @@ COMMANDS: Mapping[str, Command] = {
         (
             *SHARED,
             Option("--host", "only this host; may be given several times", "H", many=True),
+            _ALL_HOSTS,
             Option("--fix", "apply safe fixes, and link the skill for every --host"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True),),
@@ -192,7 +195,12 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "hosts": Command(
         "compare agent hosts: the skills that each one sees, and what its catalog costs",
-        (*SHARED, Option("--diff", "show only what two hosts see differently: --diff A B", "A")),
+        (
+            *SHARED,
+            Option("--diff", "show only what two hosts see differently: --diff A B", "A"),
+            _ALL_HOSTS,
+            Option("--set", "your hosts, separated by commas; auto: those found on this machine", "HOST,..."),
+        ),
         (Option("B", "the second host of --diff", "B"),),
         _later("cli.host_commands", "hosts"),
     ),
@@ -200,7 +208,8 @@ COMMANDS: Mapping[str, Command] = {
         "make a skill visible to another agent host, by a link or a copy",
         (
             *SHARED,
-            Option("--to", "the host; may be given several times", "HOST", many=True),
+            Option("--to", "the hosts, separated by commas (default: yours); may be repeated", "HOST,...", many=True),
+            _ALL_HOSTS,
             Option("--force", "also for a host that ignores disable-model-invocation, so that its model may call it"),
             Option("--even-so", "the old name of --force"),
             Option("--remove", "remove the links and copies made for these hosts"),

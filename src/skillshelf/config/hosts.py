@@ -4,10 +4,22 @@ A new host is a row derived from `HOST`, `NOT_RUN` or `DOCUMENTED` and an entry 
 """
 
 from skillshelf.config.profile import Profile, ReportChannel, RootRule, SettingRule, severities
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 
-__all__ = ["DOCUMENTED", "HOST", "HOSTS", "NOT_RUN", "NO_REPAIR", "find_host", "reported_in", "roots_of", "rules_of"]
+__all__ = [
+    "DETECTION",
+    "DOCUMENTED",
+    "HOST",
+    "HOSTS",
+    "NOT_RUN",
+    "NO_REPAIR",
+    "find_host",
+    "reported_in",
+    "roots_of",
+    "rules_of",
+]
 
 
 _RUN = "2026-11-15"
@@ -518,6 +530,55 @@ _KIRO = DOCUMENTED._replace(
     unknown=(*DOCUMENTED.unknown, "max_depth", "hidden", "hides_on"),
 )
 
+
+class _Traces(NamedTuple):
+    """What shows that a host is installed: names of its programs, and paths below the home folder that it makes."""
+
+    programs: tuple[str, ...] = ()
+    home_paths: tuple[str, ...] = ()
+
+
+DETECTION: dict[str, _Traces] = {
+    "claude-code": _Traces(("claude",), (".claude.json", ".claude/settings.json", ".claude/projects")),
+    "codex": _Traces(("codex",), (".codex/config.toml", ".codex/auth.json", ".codex/sessions")),
+    "opencode": _Traces(
+        ("opencode",),
+        (
+            *(".config/opencode/opencode.json", ".config/opencode/opencode.jsonc", ".config/opencode/config.json"),
+            ".local/share/opencode",
+        ),
+    ),
+    "gemini-cli": _Traces(
+        ("gemini",), (".gemini/settings.json", ".gemini/oauth_creds.json", ".gemini/trustedFolders.json")
+    ),
+    "goose": _Traces((), (".config/goose/config.yaml", ".local/share/goose")),
+    "pi": _Traces((), (".pi/agent/settings.json", ".pi/agent/auth.json", ".pi/agent/trust.json", ".pi/agent/sessions")),
+    "oh-my-pi": _Traces(("omp",), (".omp/agent/config.yml", ".omp/agent/config.yaml", ".omp/agent/sessions")),
+    "codelia": _Traces(("codelia",), (".codelia",)),
+    "vscode": _Traces(("code", "code-insiders"), (".config/Code/User", "Library/Application Support/Code/User")),
+    "copilot-cli": _Traces(
+        (), (".copilot/config.json", ".copilot/settings.json", ".copilot/session-state", ".copilot/logs")
+    ),
+    "cursor": _Traces(
+        ("cursor", "cursor-agent"), (".cursor/argv.json", ".cursor/cli-config.json", ".cursor/extensions")
+    ),
+    "kiro": _Traces(("kiro", "kiro-cli"), (".kiro/argv.json", ".kiro/extensions", ".kiro/settings")),
+    "openskills": _Traces(("openskills",)),
+    "amp": _Traces((), (".config/amp/settings.json", ".local/share/amp")),
+    "kilo": _Traces(("kilo", "kilocode"), (".config/kilo/kilo.json", ".local/share/kilo")),
+    "grok": _Traces((), (".grok/user-settings.json", ".grok/trusted_folders.toml", ".grok/sessions")),
+    "qoder": _Traces(("qodercli", "qoder"), (".qoder/settings.json", ".qoder.json")),
+    "qwen-code": _Traces(("qwen",), (".qwen/settings.json", ".qwen/oauth_creds.json")),
+    "kimi-code": _Traces(("kimi",), (".kimi-code/config.toml", ".kimi-code/sessions")),
+    "cline": _Traces(("cline",), (".cline/data",)),
+}
+"""What shows that a host is installed, by its name.
+
+Only what no other program makes: several hosts read skills in `~/.claude`, `~/.codex` or `~/.agents`, so a folder that
+may hold skills alone is no trace of any of them. Programs named `goose`, `copilot`, `pi`, `amp` or `grok` also belong
+to other products.
+"""
+
 HOSTS: dict[str, Profile] = {
     profile.name: profile
     for profile in (
@@ -536,6 +597,7 @@ HOSTS: dict[str, Profile] = {
         _OPENSKILLS,
     )
 }
+HOSTS |= {name: HOSTS[name]._replace(**traces._asdict()) for name, traces in DETECTION.items() if name in HOSTS}
 
 
 def find_host(name: str) -> Profile:

@@ -204,6 +204,8 @@ class Profile(NamedTuple):
     tells: Mapping[str, ReportChannel] = {}
     unknown: tuple[str, ...] = ()
     on_change: str = ""
+    programs: tuple[str, ...] = ()
+    home_paths: tuple[str, ...] = ()
     # Tools and loads
     tools: tuple[ToolName, ...] = ()
     ranking: Ranking = "relevance"

@@ -83,6 +83,7 @@ class Settings(NamedTuple):
     run_seccomp: OnOff = "on"
     run_require: tuple[Wall, ...] = ()
     trusted_folders: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
     profiles: Mapping[str, Profile] = {}
     warnings: tuple[Diagnostic, ...] = ()
     odd_allow: tuple[str, ...] = ()
@@ -311,6 +312,7 @@ KEYS: Mapping[str, tuple[str, str]] = {
     "permissions.run.seccomp": ("run_seccomp", _ON_OFF),
     "permissions.run.require": ("run_require", _WALLS),
     "trust.folders": ("trusted_folders", _TEXTS),
+    "hosts": ("hosts", _TEXTS),
 }
 """Every key of a configuration file, with its setting and its type."""
 
@@ -323,6 +325,9 @@ _SPELLINGS = {
 
 _OF_A_STRANGER = ("permissions.deny", "skills.ignored", "skills.disabled")
 """The keys that count in the file of an untrusted project, for its own skills."""
+
+_USER_ONLY = ("trust", "hosts")
+"""The keys and tables that count in the user's own file only."""
 
 _ADDED = (
     *("disabled", "ignored", "allow", "deny", "grant_from_skills", "custom_directories"),
@@ -338,7 +343,7 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project"]
     custom: dict[str, Any] = {}
     said: dict[str, Any] = {}
     for key, value in _flatten(file.table):
-        if owner == "project" and _is_below(key, ("trust",)):
+        if owner == "project" and _is_below(key, _USER_ONLY):
             message = f"`{key}` counts in the user's own file only"
             warnings.append(Diagnostic(file.path, "config-untrusted", message, _line_of(file, key)))
         elif key.startswith("profiles."):
@@ -530,7 +535,18 @@ def _checked(file: _File, key: str, value: Any, kind: str) -> Any:
         raise _wrong(file, wrong.path, wrong.problem)
     if kind == _TEXTS and any("\0" in item for item in value):
         raise _wrong(file, key, "must not hold a NUL character")
+    if key == "hosts":
+        return _host_names(file, value)
     return tuple(value) if kind in _LISTS else value
+
+
+def _host_names(file: _File, names: Sequence[str]) -> tuple[str, ...]:
+    from skillshelf.config.hosts import find_host
+
+    try:
+        return tuple(find_host(name).name for name in dict.fromkeys(names))
+    except ConfigurationError as error:
+        raise _wrong(file, "hosts", f"names an {error}") from None
 
 
 def _permission_rule(file: _File, key: str, entry: Any) -> PermissionRule:

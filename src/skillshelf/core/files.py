@@ -32,6 +32,7 @@ __all__ = [
     "is_inside",
     "is_own_file",
     "is_own_folder",
+    "is_program",
     "kind_at",
     "kind_of",
     "link_target",
@@ -358,6 +359,15 @@ def kind_at(path: str) -> Kind | None:
         return kind_of(os.lstat(to_system(path)).st_mode)
     except (OSError, ValueError):
         return None
+
+
+def is_program(path: str) -> bool:
+    """Return whether a path leads to a regular file that may be executed."""
+    try:
+        mode = os.stat(to_system(path)).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(mode) and bool(mode & 0o111)
 
 
 def read_head(folder: int, name: str, *, limit: int, enough: Callable[[bytes], bool], most: int = _MOST) -> Head:

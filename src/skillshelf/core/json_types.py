@@ -17,6 +17,7 @@ __all__ = [
     "FailureForm",
     "FileReadForm",
     "FilteredForm",
+    "HostChoiceForm",
     "HostForm",
     "HostListSizeForm",
     "HostSkillForm",
@@ -328,6 +329,15 @@ class HostsForm(TypedDict):
     cwd: str
     hosts: list[HostForm]
     skills: list[HostSkillForm]
+
+
+class HostChoiceForm(TypedDict):
+    """The result of `hosts --set`: the user's hosts, and why these."""
+
+    hosts: list[str]
+    by: Literal["set", "detected", "all"]
+    file: str
+    changed: bool
 
 
 class LinkActionForm(TypedDict):
