@@ -122,12 +122,27 @@ def _later(module: str, name: str) -> Callable[[Mapping[str, Any]], int]:
     return run
 
 
+def _without_command(values: Mapping[str, Any]) -> int:
+    """Print the first screen, or the version; as JSON the catalog of the profile, as `list` does."""
+    if values["version"]:
+        return commands.version(values)
+    if values["json"]:
+        return commands.list_skills({**values, "scope": None, "all": False})
+    return _later("cli.inventory", "overview")(values)
+
+
 COMMANDS: Mapping[str, Command] = {
     "": Command(
-        "print one screen: skills by scope, problems, next commands",
-        (*SHARED, Option("--version", "print the version")),
+        "print one screen: problems, all skills by place, next commands",
+        (*SHARED, _ALL_HOSTS, Option("--version", "print the version")),
         (),
-        commands.overview,
+        lambda values: _without_command(values),
+    ),
+    "inventory": Command(
+        "list every skill of the machine, with its copies, the hosts that see it, and its problems",
+        (*SHARED, _ALL_HOSTS),
+        (),
+        _later("cli.inventory", "inventory"),
     ),
     "list": Command(
         "list the skills of the catalog",
@@ -145,6 +160,7 @@ COMMANDS: Mapping[str, Command] = {
             *SHARED,
             Option("--limit", "return at most N results (default: 8)", "N"),
             Option("--scope", "only skills of this scope", "S"),
+            Option("--everywhere", "search all skills of the inventory, not only those of the profile"),
         ),
         (Option("QUERY", "words of a task in quotes, a name, or a path", "QUERY", required=True, may_be_empty=True),),
         commands.search,
