@@ -137,7 +137,8 @@ def pick(values: Values) -> int:
     from skillshelf.cli.picker import command
 
     status = command.pick(values, lambda: shelf_for(values))
-    if sys.stderr is not None and sys.stderr.isatty() and not values["json"]:
+    is_over = status in (DONE, NEGATIVE) and not values["json"]
+    if is_over and sys.stderr is not None and sys.stderr.isatty():
         from skillshelf.cli.outside import note_outside, paths_in
 
         # Standard output is often a pipe here.
