@@ -59,6 +59,8 @@ _NAME_CELLS = 40
 def _headline(found: Inventory) -> str:
     counts = found.counts()
     filled = sum(place.skills > 0 for place in found.places)
+    if not found.skills:
+        return "No skills yet"
     texts = f"{plural(counts['skills'], 'skill')} in {plural(filled, 'place')}"
     return f"{texts}, {counts['files']} files" if counts["files"] > counts["skills"] else texts
 
@@ -80,7 +82,7 @@ def _seen_by(skills: Sequence[InventorySkill], names: Sequence[str]) -> str:
     unsure = {host: sum(skill.hosts[host] is None for skill in skills) for host in names}
     if len(names) > _HOSTS_NAMED:
         count = sum(number > 0 for number in seen.values())
-        return f"{count} of {len(names)} hosts" if count or not any(unsure.values()) else "unknown"
+        return f"{count} of {len(names)} agents" if count or not any(unsure.values()) else "unknown"
     parts = []
     for host in names:
         if seen[host] == len(skills):
@@ -118,7 +120,10 @@ def _shortened(path: str, cells: int) -> str:
 # One screen ---------------------------------------------------------------------------------------
 
 _LINES = 40
-_LEAST_LINES = 24
+_LEAST_LINES = 20
+_LEAST_PART = 5
+"""Lines that the problems and the places get at least, each with its title and an empty line."""
+
 _STYLES: Mapping[str, Style] = {"error": "red", "warning": "yellow", "unseen": "yellow"}
 
 
@@ -127,20 +132,19 @@ def first_screen(found: Inventory, display: PathDisplay, screen: Screen, options
 
     `options` are those that the commands to run next need to see the same machine.
     """
-    lines_left = max(_LEAST_LINES, (screen.lines or _LINES) - 1)
     screen = screen._replace(columns=screen.columns or 100)
     # The directory may be longer than a line, and then it is cut at its beginning.
     here = _shortened(visible(display.cwd), max(20, (screen.columns or 100) - width(_headline(found)) - 9))
     lines = [f"{screen.paint(_headline(found), 'bold')}, from {here}"]
     lines += screen.table([(f"{_hosts_line(found)}{_not_walked(found)}",)], ("dim",), wrap=True)
-    commands = _next_commands(found, options)
+    commands = _next_commands(found, options, screen.columns or 100)
     after = ["", screen.paint("Next commands:", "bold"), *_command_lines(commands, screen)]
-    room = lines_left - len(lines) - len(after)
+    # The last line is for the prompt.
+    room = max(_LEAST_LINES, (screen.lines or _LINES) - 1) - len(lines) - len(after)
     filled = [place for place in found.places if place.skills]
-    if not filled:
-        return _text([*lines, *_problem_lines(found, display, screen, 10), *_nothing(found, display, screen), *after])
-    problems = _problem_lines(found, display, screen, max(4, room - 3 - len(filled)))
-    lines += [*problems, *_place_lines(found, filled, display, screen, max(3, room - len(problems) - 3))]
+    problems = _problem_lines(found, display, screen, max(_LEAST_PART, room - 2 - len(filled)))
+    places = _place_lines(found, filled, display, screen, max(_LEAST_PART, room - len(problems)))
+    lines += [*problems, *(places if filled else _nothing(found, display, screen))]
     return _text([*lines, *after])
 
 
@@ -149,28 +153,29 @@ def _text(lines: Sequence[str]) -> str:
 
 
 def _not_walked(found: Inventory) -> str:
-    if found.repository is not None:
+    if found.walked is not None:
         return ""
-    return "; no repository here, so only the folders that agents read were searched"
+    why = "there is no repository here" if found.repository is None else "the home folder is not walked"
+    return f"; {why}, so only the folders that agents read were searched"
 
 
 def _nothing(found: Inventory, display: PathDisplay, screen: Screen) -> list[str]:
     roots = [root.path for name in found.names for root in found.survey.hosts[name].roots]
     shown = list(dict.fromkeys(map(display.short, roots)))[:8]
-    text = f"No skills yet. A skill is a folder with a SKILL.md in a folder that agents read: {', '.join(shown)}"
+    text = f"A skill is a folder with a SKILL.md in a folder that agents read: {', '.join(shown)}"
     return ["", *screen.table([(text,)], (None,), wrap=True)]
 
 
 def _problem_lines(found: Inventory, display: PathDisplay, screen: Screen, most: int) -> list[str]:
-    """Return at most so many lines about problems, and at least their number."""
+    """Return at most so many lines about problems: how many there are, and the first of them."""
     rows = _problem_rows(found, display)
     unseen = [skill.name for skill in found.skills if skill.is_unseen]
     if not rows and not unseen:
-        return ["", screen.paint("No problems", "green")]
+        return ["", screen.paint("No problems", "green")] if found.skills else []
     if unseen:
         whom = "no agent" if found.chosen_by == "all" else "none of these agents"
         rows = [*rows, ("unseen", plural(len(unseen), "skill"), f"{whom} sees {', '.join(unseen)}")]
-    shown = [*rows[: most - 2], *rows[-1:]] if len(rows) > most - 1 else rows
+    shown = [*rows[: most - 3], *rows[-1:]] if len(rows) > most - 2 else rows
     cells = 18 if (screen.columns or 100) < _NARROW else _NAME_CELLS
     shown = [(severity, _shortened(name, cells), text) for severity, name, text in shown]
     errors, warnings = (sum(row[0] == severity for row in rows) for severity in ("error", "warning"))
@@ -195,10 +200,10 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 def _place_lines(
     found: Inventory, places: Sequence[InventoryPlace], display: PathDisplay, screen: Screen, most: int
 ) -> list[str]:
-    """Return a line for each place: how many skills it has, who sees them, and the first names."""
+    """Return at most so many lines, one for each place: how many skills it has, who sees them, the first names."""
     columns = screen.columns or 100
     by_place = _by_place(found)
-    shown = places if len(places) <= most else places[: most - 1]
+    shown = places if len(places) <= most - 2 else places[: most - 3]
     cells = max(16, min(44, columns // 2 - 8))
     head = ("SKILLS", "PLACE", "KIND", "SEEN BY", "NAMES")
     rows: list[tuple[str, ...]] = [head if columns >= _NARROW else (*head[:2], head[3])]
@@ -224,12 +229,15 @@ def _by_place(found: Inventory) -> dict[str, list[InventorySkill]]:
     return by_place
 
 
-def _next_commands(found: Inventory, options: str) -> list[tuple[str, str]]:
+def _next_commands(found: Inventory, options: str, columns: int) -> list[tuple[str, str]]:
     typed = found.survey.typed
     rows = []
-    if bad := dict.fromkeys(found.place_of(skill.path) for skill in found.skills if skill.problems):
-        paths = " ".join(map(typed, list(bad)[:3]))
-        rows.append((f"skillshelf check {paths}{options}", "line and fix of each problem"))
+    ordered = sorted((skill for skill in found.skills if skill.problems), key=lambda skill: not skill.is_broken)
+    if places := list(dict.fromkeys(typed(found.place_of(skill.path)) for skill in ordered)):
+        # As many places as fit the line.
+        fitting = [f"skillshelf check {' '.join(places[: n + 1])}{options}" for n in range(len(places))]
+        command = next((line for line in reversed(fitting) if width(line) <= columns - 2), fitting[0])
+        rows.append((command, "line and fix of each problem"))
     if unseen := next((skill for skill in found.skills if skill.is_unseen), None):
         path = typed(os.path.dirname(unseen.path))
         rows.append((f"skillshelf why {path}{options}", "why it is not seen, and how to fix that"))

@@ -71,7 +71,9 @@ def note_outside(
         return
     display = PathDisplay(environment.cwd, environment.home)
     first = places.most_common(_PLACES_SHOWN if len(places) > _PLACES_SHOWN + 1 else None)
-    parts = [f"{count} in {display.short(place)}" for place, count in first]
+    parts = [
+        f"{count} in {display.short(place)}" if len(places) > 1 else display.short(place) for place, count in first
+    ]
     rest = places.total() - sum(count for _, count in first)
     parts += [f"{rest} elsewhere"] if rest else []
     note(f"{places.total()} more outside this view: {', '.join(parts)}; to see them: {command}")

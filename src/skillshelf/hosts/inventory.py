@@ -96,7 +96,7 @@ class InventorySkill(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """All skills of a machine; `problems` are those of no skill, `repository` is the one that was walked."""
+    """All skills of a machine; `problems` are those of no skill, `walked` is the folder of the repository searched."""
 
     hosts: tuple[DetectedHost, ...]
     names: tuple[str, ...]
@@ -106,6 +106,7 @@ class Inventory(NamedTuple):
     problems: tuple[InventoryProblem, ...]
     files: int
     repository: str | None
+    walked: str | None
     survey: Survey
 
     def place_of(self, path: str) -> str:
@@ -182,7 +183,8 @@ def take_inventory(
         tuple(sorted(skills, key=lambda skill: (skill.name, skill.path))),
         tuple(_other_problems(survey, (*problems, *_settings_problems(survey)), skill_files)),
         len(skill_files),
-        machine.top and machine.repository,
+        machine.repository,
+        machine.top,
         survey,
     )
     if cache_folder is not None:
@@ -243,7 +245,7 @@ def _machine(environment: Environment, settings: Settings) -> tuple[MachineRoots
     repository = find_repository(environment.cwd, standard.markers)
     top = _walked(environment, repository) if repository else None
     roots = (*plugin_roots, *own.roots, *misspelt)
-    return MachineRoots(roots, top, repository or environment.cwd), (*own.problems, *plugins.problems)
+    return MachineRoots(roots, top, repository), (*own.problems, *plugins.problems)
 
 
 def _plugin_rules() -> tuple[RootRule, ...]:
@@ -515,7 +517,7 @@ def _keep_files(found: Inventory, folder: str, environment: Environment, setting
             survey.scan.record.saw(path, stamp)
     contents = {one.real_path for one in survey.skill_files}
     real = [root.real_path for root in survey.roots if root.real_path]
-    state = survey.scan.record.state([*real, found.repository or "/"], without=contents, most=OUTSIDE_STAMPS)
+    state = survey.scan.record.state([*real, found.walked or "/"], without=contents, most=OUTSIDE_STAMPS)
     if state is None:
         return
     rows = [

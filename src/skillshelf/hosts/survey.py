@@ -173,11 +173,11 @@ class HostState(NamedTuple):
 
 
 class MachineRoots(NamedTuple):
-    """Where to look for skills besides the roots of hosts: in further roots, and in a folder of the repository."""
+    """Where to look for skills besides the roots of hosts: in further roots, and below `top` in the repository."""
 
     roots: tuple[Root, ...]
     top: str | None
-    repository: str
+    repository: str | None
 
 
 class Survey(NamedTuple):
@@ -599,17 +599,19 @@ def _census(
 def _add_repository(census: _Census, machine: MachineRoots, known: Collection[str]) -> tuple[str, ...]:
     """Add the skills of packages in the repository, and those in folders that are no roots; return the new roots."""
     assert machine.top is not None
+    assert machine.repository is not None
+    repository = files.real_path(machine.repository)
     rules = [rule for host in HOSTS.values() for rule in host.roots if rule.kind == "project"]
     labels = {path for rule in rules for path in rule.paths}
     record = census.scan.record
-    walk = walk_repository(machine.top, machine.repository, labels=labels, known=known, record=record)
+    walk = walk_repository(machine.top, repository, labels=labels, known=known, record=record)
     packages = []
     for path in walk.roots:
         label = next((label for label in sorted(labels) if path.endswith(f"/{label}")), "skills")
         real = files.real_path(path) if files.kind_at(files.real_path(path)) == "folder" else None
         packages.append(Root(path, real, "project", "project", "project", "contained", trusted=True, label=label))
-    inside = [root for root in packages if root.real_path and files.is_inside(root.real_path, machine.repository)]
-    census.add(inside, machine.repository, every_problem=True)
+    inside = [root for root in packages if root.real_path and files.is_inside(root.real_path, repository)]
+    census.add(inside, repository, every_problem=True)
     for folder in walk.skills:
         _add_stray(census, folder)
     for path in walk.links:
