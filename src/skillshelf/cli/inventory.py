@@ -72,6 +72,10 @@ def _hosts_line(found: Inventory) -> str:
     return f"for {_joined(found.names)}, {'as you set' if found.chosen_by == 'set' else 'found on this machine'}"
 
 
+def _short(path: str, display: PathDisplay) -> str:
+    return "." if path == display.cwd else display.short(path)
+
+
 def _joined(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
@@ -80,9 +84,11 @@ def _seen_by(skills: Sequence[InventorySkill], names: Sequence[str]) -> str:
     """Return which hosts see some skills: by name, each with how many if not all, or how many hosts see any."""
     seen = {host: sum(skill.hosts[host] is True for skill in skills) for host in names}
     unsure = {host: sum(skill.hosts[host] is None for skill in skills) for host in names}
+    if not any(seen.values()) and not any(unsure.values()):
+        return _NOBODY
     if len(names) > _HOSTS_NAMED:
         count = sum(number > 0 for number in seen.values())
-        return f"{count} of {len(names)} agents" if count or not any(unsure.values()) else "unknown"
+        return f"{count} of {len(names)} agents" if count else "unknown"
     parts = []
     for host in names:
         if seen[host] == len(skills):
@@ -91,7 +97,7 @@ def _seen_by(skills: Sequence[InventorySkill], names: Sequence[str]) -> str:
             parts.append(f"{host} ({seen[host]} of {len(skills)})")
         elif unsure[host]:
             parts.append(f"{host} (unknown)")
-    return ", ".join(parts) or _NOBODY
+    return ", ".join(parts)
 
 
 def _problem_rows(found: Inventory, display: PathDisplay) -> list[tuple[str, str, str]]:
@@ -209,7 +215,7 @@ def _place_lines(
     rows: list[tuple[str, ...]] = [head if columns >= _NARROW else (*head[:2], head[3])]
     for place in shown:
         skills = by_place[place.path]
-        row = [f"{place.skills:>6}", _shortened(display.short(place.path), cells), place.kind]
+        row = [f"{place.skills:>6}", _shortened(_short(place.path, display), cells), place.kind]
         row += [_seen_by(skills, found.names), ", ".join(skill.name for skill in skills)]
         rows.append(tuple(row if columns >= _NARROW else [*row[:2], row[3]]))
     styles: tuple[Style | None, ...] = ("bold", None, "dim", None, "dim")
@@ -276,7 +282,7 @@ def whole_view(found: Inventory, display: PathDisplay, screen: Screen) -> str:
     for place in found.places:
         if place.skills:
             count = plural(place.skills, "skill")
-            lines += ["", f"{screen.paint(visible(display.short(place.path)), 'bold')}  {place.kind}, {count}"]
+            lines += ["", f"{screen.paint(visible(_short(place.path, display)), 'bold')}  {place.kind}, {count}"]
             lines += _skill_lines(found, by_place[place.path], place.path, display, screen)
     if found.problems:
         lines += ["", screen.paint("Other problems", "bold")]
@@ -296,14 +302,16 @@ def _skill_lines(
 ) -> Iterator[str]:
     rows = []
     for skill in skills:
-        name = shorten(skill.name, _NAME_CELLS)
-        if found.place_of(skill.path) != place:
-            rows.append((name, f"copy of {display.short(os.path.dirname(skill.path))}"))
-            continue
-        seen_by = _seen_by([skill], found.names)
-        rows.append((name, "not seen" if seen_by == _NOBODY else f"seen by {seen_by}"))
-        rows += [("", f"copy: {display.short(os.path.dirname(path))}") for path in skill.copies]
-        rows += [("", f"{one.severity}: {_with_line(one)}") for one in skill.problems]
+        if found.place_of(skill.path) == place:
+            seen_by = _seen_by([skill], found.names)
+            seen = "not seen" if seen_by == _NOBODY else f"seen by {seen_by}"
+            rows.append((shorten(skill.name, _NAME_CELLS), seen))
+            rows += [("", f"copy: {display.short(os.path.dirname(path))}") for path in skill.copies]
+            rows += [("", f"{one.severity}: {_with_line(one)}") for one in skill.problems]
+        for path in skill.copies:
+            if found.place_of(path) == place:
+                name = os.path.basename(os.path.dirname(path))
+                rows.append((shorten(name, _NAME_CELLS), f"copy of {display.short(os.path.dirname(skill.path))}"))
     yield from screen.table(rows, ("bold", None), indent=2, wrap=True)
 
 

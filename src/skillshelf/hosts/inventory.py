@@ -51,7 +51,7 @@ _SCOPES: Mapping[PlaceKind, Scope] = {"user": "user", "plugin": "user", "custom"
 
 
 class InventoryPlace(NamedTuple):
-    """A folder of skills, and how many files called SKILL.md are in it.
+    """A folder of skills, and how many files called SKILL.md are in it, links included.
 
     It is one that hosts read at home (`user`) or for this folder (`project`), in a package of the repository or of
     `node_modules` (`package`), of a plugin, from the configuration (`custom`), or one that no host reads (`unread`).
@@ -107,11 +107,12 @@ class Inventory(NamedTuple):
     files: int
     repository: str | None
     walked: str | None
+    place_by_path: Mapping[str, str]
     survey: Survey
 
     def place_of(self, path: str) -> str:
         """Return the place of a file."""
-        return _place_path(path, {place.path: place.kind for place in self.places})
+        return self.place_by_path[path]
 
     def counts(self) -> dict[str, int]:
         """Return the number of skills and files, of broken skills, and of those that none of the hosts sees."""
@@ -185,6 +186,7 @@ def take_inventory(
         len(skill_files),
         machine.repository,
         machine.top,
+        {path: places.of(path) for one in skill_files for path in one.paths},
         survey,
     )
     if cache_folder is not None:
@@ -264,17 +266,6 @@ def _walked(environment: Environment, repository: str) -> str | None:
     return next((folder for folder in folders if home is None or not files.is_inside(home, folder)), None)
 
 
-def _place_path(path: str, roots: Mapping[str, PlaceKind]) -> str:
-    """Return the nearest root above a file; without one, the folder that contains the skill."""
-    folder = os.path.dirname(path)
-    while folder not in roots:
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return os.path.dirname(os.path.dirname(path))
-        folder = parent
-    return folder
-
-
 class _Places:
     """The folders of skills, and what kind each is."""
 
@@ -291,6 +282,17 @@ class _Places:
                 kind = "user" if root.path in at_home else by_kind[root.kind]
                 self.kinds[root.path] = sources.get(root.path, kind)
         self.kinds |= dict.fromkeys(survey.packages or (), "package")
+        self._walked = machine.top
+
+    def of(self, path: str) -> str:
+        """Return the nearest root above a file; without one, the folder that contains the skill."""
+        folder = own = os.path.dirname(path)
+        while folder not in self.kinds:
+            parent = os.path.dirname(folder)
+            if parent == folder:
+                return own if own == self._walked else os.path.dirname(own)
+            folder = parent
+        return folder
 
     def order(self, path: str) -> tuple[int, bytes]:
         """Return the key that sorts paths: by the kind of their place."""
@@ -298,13 +300,13 @@ class _Places:
 
     def kind_at(self, path: str) -> PlaceKind:
         """Return the kind of the place of a file."""
-        return self.kinds.get(_place_path(path, self.kinds), "unread")
+        return self.kinds.get(self.of(path), "unread")
 
     def listed(self, skill_files: Iterable[SkillFile]) -> tuple[InventoryPlace, ...]:
         """Return every place that exists or has a skill."""
         counts = dict.fromkeys(self.kinds, 0)
         for skill_file in skill_files:
-            for place in {_place_path(path, self.kinds) for path in skill_file.paths}:
+            for place in map(self.of, skill_file.paths):
                 counts[place] = counts.get(place, 0) + 1
         kinds = {path: self.kinds.get(path, "unread") for path in counts}
         ordered = sorted(counts, key=lambda path: (_ORDER.index(kinds[path]), files.path_bytes(path)))

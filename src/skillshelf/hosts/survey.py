@@ -27,7 +27,7 @@ from skillshelf.config.settings import Settings
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, watched
 from skillshelf.core.environment import Environment
-from skillshelf.core.limits import SKILL_FILE_BYTES, SURVEY_DIRECTORIES
+from skillshelf.core.limits import REPOSITORY_FOLDERS, SKILL_FILE_BYTES, SURVEY_DIRECTORIES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Finding, Root, Shadowed
 from skillshelf.hosts.packed_survey import (
@@ -325,7 +325,7 @@ def take_survey(
     key = survey_key(environment, hosts, resolved, machine) if cache_folder else ""
     packed = open_survey(cache_folder, key) if cache_folder else None
     if packed is not None and (found := _unpacked(packed, environment, hosts, resolved)) is not None:
-        found = found._replace(roots=tuple(_all_roots(resolved.values(), machine)))
+        found = found._replace(roots=tuple(_all_roots(resolved.values(), machine, environment.home)))
         named = skill_file_at(path) if path is not None else None
         if named is None or named.real_path in found.by_path:
             return found
@@ -402,7 +402,7 @@ def _survey(
     machine: MachineRoots | None = None,
 ) -> Survey:
     scan = SharedScan(only)
-    roots = _all_roots(resolved.values(), machine)
+    roots = _all_roots(resolved.values(), machine, environment.home)
     skill_files, unseen, packages = _census(roots, scan, machine)
     if path is not None and (named := skill_file_at(path)) is not None and named.real_path not in skill_files:
         skill_files[named.real_path] = named._replace(kind=_kind_at(named.path, environment))
@@ -509,11 +509,16 @@ _EVERYTHING = Profile(
 """A walk that skips nothing, because some host may read it."""
 
 
-def _all_roots(resolved: Iterable[Roots], machine: MachineRoots | None) -> list[Root]:
-    """Return every root of any host, and those of the machine, each once and open to everything below it."""
+def _all_roots(resolved: Iterable[Roots], machine: MachineRoots | None, home: str | None) -> list[Root]:
+    """Return every root of any host, and those of the machine, each once and open to everything below it.
+
+    For a machine no link leads to the home folder, which is never walked.
+    """
     roots: dict[str, Root] = {}
+    spared = files.real_path(home) if home and machine else ""
     for root in (*(root for roots in resolved for root in roots.roots), *(machine.roots if machine else ())):
-        roots.setdefault(root.path, root._replace(links="follow", hidden="enter", loose_files="none"))
+        open_root = root._replace(links="follow", hidden="enter", loose_files="none", spared=spared)
+        roots.setdefault(root.path, open_root)
     return list(roots.values())
 
 
@@ -528,7 +533,8 @@ class _Census:
 
     def add(self, roots: Sequence[Root], repository: str, *, every_problem: bool) -> None:
         """Add what lies below some roots; with `every_problem` also those that are about no folder or whole root."""
-        for item in self.scan.walk(roots, _EVERYTHING, repository=repository).found():
+        profile = _EVERYTHING._replace(max_directories=REPOSITORY_FOLDERS) if every_problem else _EVERYTHING
+        for item in self.scan.walk(roots, profile, repository=repository).found():
             if isinstance(item, Candidate):
                 self.add_candidate(item, roots[item.root])
             elif isinstance(item, Repeat):
@@ -617,7 +623,9 @@ def _add_repository(census: _Census, machine: MachineRoots, known: Collection[st
     for path in walk.links:
         census.add_unread(f"{path}/{SKILL_FILE}", is_link=True)
     outside = [root for root in packages if root not in inside]
-    census.unseen += [Diagnostic(root.path, "root-link", "a link out of the repository") for root in outside]
+    for root in outside:
+        message = f"a link to {files.real_path(root.path)}, which is no folder of this repository"
+        census.unseen.append(Diagnostic(root.path, "root-link", message))
     census.unseen += walk.problems
     return tuple(root.path for root in inside)
 
