@@ -536,6 +536,8 @@ class _Walk:
 
         No root is suggested where there is no skill: an untrusted link must not persuade the user to add `/etc`.
         """
+        if self.root.spared and files.is_inside(self.root.spared, target):
+            return Diagnostic(path, "link-outside", f"a link to {target}, which is too much to walk")
         if self.root.links == "follow":
             return None
         if self.root.links == "never":

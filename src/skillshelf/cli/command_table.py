@@ -111,14 +111,25 @@ def _later(module: str, name: str) -> Callable[[Mapping[str, Any]], int]:
 
 COMMANDS: Mapping[str, Command] = {
     "": Command(
-        "print one screen: skills by scope, problems, next commands",
-        (*SHARED, Option("--version", "print the version")),
+        "print one screen: problems, all skills by place, next commands",
+        (*SHARED, _ALL_HOSTS, Option("--version", "print the version")),
         (),
         _later("cli.commands", "overview"),
         group=_LOOK,
         examples=(
             ("skillshelf", "what there is here, and what to do next"),
-            ("skillshelf --profile strict", "the same, by the letter of the standard"),
+            ("skillshelf --all-hosts", "the same for every known agent, also those that are not installed"),
+        ),
+    ),
+    "inventory": Command(
+        "list every skill of the machine, with its copies, the hosts that see it, and its problems",
+        (*SHARED, _ALL_HOSTS, NO_PAGER),
+        (),
+        _later("cli.inventory", "inventory"),
+        group=_LOOK,
+        examples=(
+            ("skillshelf inventory", "every skill, by place"),
+            ("skillshelf inventory --json", "the same for a program, with digests"),
         ),
     ),
     "list": Command(
@@ -143,6 +154,7 @@ COMMANDS: Mapping[str, Command] = {
             *SHARED,
             Option("--limit", "return at most N results (default: 8)", "N"),
             Option("--scope", "only skills of this scope", "S", of="scope"),
+            Option("--everywhere", "search all skills of the inventory, not only those of the profile"),
         ),
         (Option("QUERY", "words of a task in quotes, a name, or a path", "QUERY", required=True, may_be_empty=True),),
         _later("cli.commands", "search"),

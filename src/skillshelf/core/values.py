@@ -133,6 +133,8 @@ class Root(NamedTuple):
     loose_files: Literal["none", "in-folders", "everywhere"] = "none"
     prefix: str = ""
     label: str = ""
+    spared: str = ""
+    """A folder that no link below the root leads into as a whole."""
 
     @property
     def base(self) -> str:
