@@ -15,6 +15,7 @@ __all__ = [
     "CatalogLayout",
     "Count",
     "Filter",
+    "HomeRule",
     "LoadForm",
     "Profile",
     "Ranking",
@@ -42,6 +43,10 @@ def severities(overrides: Mapping[str, Severity], base: Mapping[str, Severity] |
     """Return a severity for every rule: the overrides, or else that of the base or of the rule itself."""
     whole = dict(base) if base else {rule: entry.severity for rule, entry in RULES.items()}
     return {**whole, **overrides}
+
+
+HomeRule = Literal["user", "project", "skip"]
+"""The home folder in a chain: read once, as the user's own; read as any other folder; or not read."""
 
 
 Base = Literal["env", "chain", "cwd", "repository", "custom", "home", "fixed", "plugin-list"]
@@ -88,23 +93,25 @@ class SettingRule(NamedTuple):
     """One setting by which a host excludes skills, and its files, the weakest first.
 
     A file begins with its base: `home:`, `cwd:`, `chain:` (each folder upward) or `repository:`. `mention` is the
-    pattern of a word that names a skill; its group is the name.
+    pattern of a word that names a skill; its group is the name. `known` is what such a mention does, if that was tried.
     """
 
     form: SettingForm
     key: str
     files: tuple[str, ...]
     syntax: Syntax = "json"
-    moved_by: str | None = None
     project_files: Literal["always", "trusted"] = "always"
     mention: str = "(.*)"
+    known: str = ""
 
 
 class RootRule(NamedTuple):
     """One folder, or one per folder of a chain, in which a profile searches for skills.
 
     `switch` names the source switch that turns it off; `any` means that one of the switches must be on.
-    `host_switch` names a setting of the host that is off by default, `off_by` the variables that turn the root off.
+    `host_switch` names a setting of the host that is off by default. The variables in `off_by` turn the root off if they
+    are true, those in `off_if_set` with any value; those in `on_if_set` stand in for the switch. `home` says what the
+    root is where the chain passes the home folder.
     """
 
     kind: Literal["env", "project", "custom", "user"]
@@ -115,9 +122,11 @@ class RootRule(NamedTuple):
     switch: Switch | None = None
     description: Literal["required", "optional"] = "required"
     plugin_list: str | None = None
-    moved_by: str | None = None
     host_switch: str | None = None
+    on_if_set: tuple[str, ...] = ()
     off_by: tuple[str, ...] = ()
+    off_if_set: tuple[str, ...] = ()
+    home: HomeRule | None = None
     hidden: Literal["enter", "skip"] | None = None
     loose_files: Literal["none", "in-folders", "everywhere"] = "none"
 
@@ -138,7 +147,8 @@ class Profile(NamedTuple):
     markers_env: str | None = None
     boundary_env: str | None = None
     no_marker: Literal["cwd", "filesystem"] = "cwd"
-    home_in_chain: Literal["user", "project", "skip"] = "user"
+    home_in_chain: HomeRule = "user"
+    moved: Mapping[str, str] = {}
     scope_labels: Mapping[str, Scope] = {}
     env: tuple[str, ...] = ()
     nested: Literal["none", "on-use"] = "none"
@@ -159,7 +169,8 @@ class Profile(NamedTuple):
     hidden: Literal["enter", "skip"] = "enter"
     skip_directories: tuple[str, ...] = (".git", "node_modules")
     below_skill: Literal["skip", "enter"] = "skip"
-    root_file: Literal["report", "skill"] = "report"
+    root_file: Literal["report", "skill", "alone"] = "report"
+    ignore_files: tuple[str, ...] = ()
     user_links: LinkRule = "follow"
     other_links: LinkRule = "contained"
     linked_file: Literal["as-folder", "skip"] = "as-folder"
@@ -186,7 +197,7 @@ class Profile(NamedTuple):
     rules: Mapping[str, Severity] = {}
     # Collisions, filters, order
     collision: Literal["first", "last", "keep-all", "race"] = "first"
-    collision_doubt: Literal["none", "same-root", "same-kind", "same-kind-or-root", "always"] = "none"
+    collision_doubt: Literal["none", "same-root", "same-kind-or-root", "always"] = "none"
     collision_key: Literal["exact", "folded"] = "exact"
     filter_order: Literal["before-collisions", "after-collisions"] = "before-collisions"
     filters: tuple[Filter, ...] = ("source", "ignored", "include")

@@ -8,7 +8,7 @@ from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import body_problem
 from skillshelf.catalog.host_settings import setting_effect
 from skillshelf.catalog.rules import description_of, placed
-from skillshelf.catalog.search_roots import is_on
+from skillshelf.catalog.search_roots import turned_off_by
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile, RootRule
 from skillshelf.core import files
@@ -118,12 +118,7 @@ def _is_open(profile: Profile, path: str, other: str, roots: Sequence[Root]) -> 
     mine, theirs = own_root(path, roots), own_root(other, roots)
     if mine is None or theirs is None or profile.collision_doubt == "none":
         return False
-    one_root, one_kind = mine.path == theirs.path, mine.kind == theirs.kind
-    return {
-        "same-root": one_root,
-        "same-kind": one_kind and not one_root,
-        "same-kind-or-root": one_kind,
-    }[profile.collision_doubt]
+    return mine.path == theirs.path or (profile.collision_doubt == "same-kind-or-root" and mine.kind == theirs.kind)
 
 
 def _no_winner(profile: Profile, copies: int) -> str:
@@ -302,7 +297,9 @@ def _filtered(case: FileOnHost) -> StageVerdict | None:
             return StageVerdict("unknown", effect.detail, path)
         details = {"too-deep": _too_deep, "disabled-by-config": _switch}
         detail = details[verdict](case, path) if verdict in details else ""
-        return StageVerdict(verdict, "excluded by its rules" if verdict == "ignored" else detail, path)
+        if verdict == "ignored":
+            detail = f"{left_out.by} leaves it out" if left_out.by else "excluded by its rules"
+        return StageVerdict(verdict, detail, path)
     return None
 
 
@@ -314,9 +311,8 @@ def _too_deep(case: FileOnHost, path: str) -> str:
 
 def _switch(case: FileOnHost, path: str) -> str:
     for rule in _rules_at(path, case.state):
-        for variable in rule.off_by:
-            if is_on(variable, case.survey.environment):
-                return f"the variable {variable} turns its folder off"
+        if variable := turned_off_by(rule, case.survey.environment):
+            return f"the variable {variable} turns its folder off"
         if rule.host_switch:
             return f"off unless its setting {rule.host_switch} is on"
     return "off in its settings"
@@ -333,7 +329,8 @@ def how_to_turn_on(verdict: Verdict, state: HostState) -> str:
     if effect := state.switched.get(verdict.at):
         return effect.fix
     for rule in _rules_at(verdict.at, state):
-        if variable := next((name for name in rule.off_by if f" {name} " in verdict.detail), None):
+        variables = (*rule.off_by, *rule.off_if_set)
+        if variable := next((name for name in variables if f" {name} " in verdict.detail), None):
             return f"unset {variable}"
         if rule.host_switch:
             return f"turn {rule.host_switch} on in {verdict.host}"
@@ -417,6 +414,8 @@ def _passed_by(folders: Sequence[str], root: Root, case: FileOnHost) -> StageVer
     most = case.profile.max_depth
     if most is not None and len(folders) > most:
         return StageVerdict("too-deep", f"{'/'.join(folders)} is {len(folders)} levels deep; the limit is {most}")
+    if case.profile.root_file == "alone" and files.kind_at(f"{root.path}/{SKILL_FILE}") is not None:
+        return StageVerdict("ignored", f"the {SKILL_FILE} in {case.survey.short(root.path)} makes it one skill")
     if case.profile.below_skill == "skip" and len(folders) > 1:
         return StageVerdict("ignored", "it is inside another skill")
     if case.state.catalog.truncated:
