@@ -570,10 +570,11 @@ _KILO = HOST._replace(
     roots=(
         RootRule("user", "home", (".claude/skills", ".agents/skills")),
         RootRule("project", "chain", (".claude/skills", ".agents/skills")),
-        RootRule("user", "home", (".config/kilo/skills",), moved_by="XDG_CONFIG_HOME", hidden="skip"),
+        RootRule("user", "home", (".config/kilo/skills",), hidden="skip"),
         RootRule("project", "chain", (".kilo/skills", ".kilocode/skills"), hidden="skip"),
         RootRule("user", "home", (".kilo/skills", ".kilocode/skills"), hidden="skip"),
     ),
+    moved={".config": "$XDG_CONFIG_HOME"},
     env=("XDG_CONFIG_HOME",),
     max_depth=None,
     below_skill="enter",
