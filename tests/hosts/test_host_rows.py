@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.host_cases import skill, trust
+from support.host_text_cases import ASKED, HIDDEN, ODD_TEXTS, ON_USE, OddText
 from support.trees import Machine, write_skill
 
 from skillshelf.core.environment import Environment
@@ -206,3 +207,72 @@ def test_an_ignore_file_in_a_skills_folder_leaves_skills_out(machine: Machine, p
         assert verdict_in(seen, path).verdict == "ignored"
         assert "an ignore file" in verdict_in(seen, path).detail
     assert all(verdict_on(machine, "goose", path).visible for path in paths.values())
+
+
+# Texts --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", ODD_TEXTS, ids=lambda case: case.title)
+def test_an_odd_text_is_told_as_each_program_told_it(case: OddText, machine: Machine) -> None:
+    hosts = [*ASKED, *(host for host in case.but if host not in ASKED)]
+    told: dict[str, str | None] = {}
+    names = {}
+    for host in hosts:
+        # One name in two roots would be a race.
+        cwd = machine.base / ("claude" if host in ("claude-code", "openskills") else "agents")
+        path = cwd / f".{cwd.name}/skills/odd/SKILL.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (cwd / ".git").mkdir(exist_ok=True)
+        path.write_bytes(case.text.encode())
+        seen = survey_of(machine, host, cwd)
+        verdict = verdict_in(seen, path)
+        listed = seen.states[host].by_file.get(str(path))
+        if verdict.visible is None:
+            told[host] = ON_USE if "not at its start" in verdict.detail else f"unknown: {verdict.detail}"
+        elif verdict.verdict == "hidden-from-model":
+            told[host] = HIDDEN
+        else:
+            told[host] = " ".join(listed.description.split()) if verdict.visible and listed else None
+        if listed is not None and listed.name != "odd":
+            names[host] = listed.name
+
+    assert told == {host: case.told_by(host) for host in hosts}
+    assert names == {host: name for host, name in case.names.items() if told[host] is not None and name != "odd"}
+
+
+def test_a_name_that_skillshelf_refuses_is_judged_as_each_host_takes_it(machine: Machine) -> None:
+    path = write_skill(machine.repo / ".agents/skills", "odd", skill("name: a/b\ndescription: It.\n"))
+
+    found = {
+        host: verdict_on(machine, host, path) for host in ("codex", "opencode", "goose", "gemini-cli", "copilot-cli")
+    }
+
+    assert {host: verdict.visible for host, verdict in found.items()} == {
+        "codex": True,
+        "opencode": True,
+        "goose": False,
+        "gemini-cli": True,
+        "copilot-cli": False,
+    }
+    assert "accepts what skillshelf does not" in found["codex"].detail
+    assert (found["goose"].verdict, found["copilot-cli"].verdict) == ("name-rejected", "name-rejected")
+
+
+def test_what_neither_the_model_nor_a_person_can_call_is_called_that(machine: Machine) -> None:
+    text = skill("name: odd\ndescription: It.\ndisable-model-invocation: true\nuser-invocable: false\n")
+    path = write_skill(machine.repo / ".claude/skills", "odd", text)
+
+    verdict = verdict_on(machine, "claude-code", path)
+
+    assert (verdict.verdict, verdict.detail) == (
+        "hidden-from-model",
+        "disable-model-invocation is set; nobody can invoke it: it is kept from users too",
+    )
+
+
+def test_a_skill_that_waits_for_files_takes_no_room_in_the_list(machine: Machine) -> None:
+    write_skill(machine.repo / ".claude/skills", "odd", skill("name: odd\ndescription: It.\npaths: '*.py'\n"))
+    seen = survey_of(machine, "claude-code")
+
+    assert seen.states["claude-code"].size().entries == 0
+    assert [one.hidden for one in machine.catalog("host:claude-code").skills] == ["on-use"]

@@ -3,7 +3,7 @@
 A new host is a row derived from `HOST`, `NOT_RUN` or `DOCUMENTED` and an entry in `HOSTS`.
 """
 
-from skillshelf.config.profile import Profile, ReportChannel, RootRule, SettingRule, severities
+from skillshelf.config.profile import FieldType, Profile, ReportChannel, RootRule, SettingRule, severities
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 
@@ -22,7 +22,7 @@ _UNCHECKED = (
 NO_REPAIR = ("yaml-colon", "yaml-brackets", "yaml-tab")
 _OPEN_FORM = (
     *("bom", "fence-blanks", "frontmatter-missing", "frontmatter-unclosed", "frontmatter-type"),
-    *("yaml", *NO_REPAIR, "description-type", "name-type"),
+    *("yaml", *NO_REPAIR, "yaml-duplicate-key", "description-type", "name-type"),
 )
 """Mistakes in the form of a file whose effect is unknown for hosts that were not run."""
 
@@ -120,8 +120,14 @@ _CODEX = HOST._replace(
     linked_file="skip",
     max_directories=2_000,
     body_text="utf-8",
+    repaired_marks="[{@`",
     name_form="one-blank",
-    rules=rules_of(reject=("bom", "body-encoding", "name-length", "description-type")),
+    types=(
+        *(FieldType(field, ("text", "null", "list", "map"), "text") for field in ("name", "description")),
+        FieldType("metadata", ("map", "null")),
+    ),
+    rules=rules_of(reject=("bom", "body-encoding", "yaml-tab", "name-length", "description-type", "field-type")),
+    accepts=("name-address",),
     collision="keep-all",
     order=("scope", "name", "path"),
     catalog_form="bullets-with-file",
@@ -160,14 +166,19 @@ _CLAUDE_CODE = HOST._replace(
     no_marker="filesystem",
     nested="on-use",
     closing_fence="anywhere",
+    repaired_marks="[{@`%&*|>",
+    duplicate_keys="last",
     name_source="directory",
-    description_from="or-body",
+    description_from="or-line",
+    description_parts=("when_to_use",),
     fields=(
         *("name", "description", "when_to_use", "argument-hint", "arguments", "disable-model-invocation"),
         *("user-invocable", "allowed-tools", "disallowed-tools", "model", "effort", "context", "agent", "background"),
         *("hooks", "paths", "shell"),
     ),
     hides_on=("disable-model-invocation",),
+    waits_for=("paths",),
+    keeps_from_users=("user-invocable",),
     rules=rules_of(
         off=("frontmatter-missing", "frontmatter-unclosed", "frontmatter-type", "yaml", "description-missing")
     ),
@@ -226,10 +237,14 @@ _OPENCODE = HOST._replace(
     below_skill="enter",
     root_file="skill",
     repaired_keys="words",
+    closing_fence="line-start-or-end",
     description_from="or-hide",
+    types=(FieldType("name", ("text",)), FieldType("description", ("text",))),
     rules=rules_of(
-        reject=("yaml-brackets", "name-missing", "name-type", "description-type"), off=("description-missing",)
+        reject=("yaml-brackets", "name-missing", "name-type", "description-type", "field-type"),
+        off=("description-missing",),
     ),
+    accepts=("name-address",),
     collision="race",
     arguments="substitute",
     tells=reported_in(invalid="nothing", collision="log"),
@@ -269,7 +284,9 @@ _GEMINI_CLI = HOST._replace(
     skip_directories=("node_modules", ".git"),
     root_file="skill",
     yaml_fallback="lines",
+    closing_fence="line-start",
     name_form="file-name",
+    empty_description="kept",
     rules=rules_of(reject=("bom", "fence-blanks", "name-missing")),
     folder_order="reversed",
     collision="last",
@@ -298,9 +315,20 @@ _GOOSE = HOST._replace(
     root_file="skill",
     opening_fence="anywhere",
     closing_fence="anywhere",
+    frontmatter_blanks="strip",
+    line_ends="any",
     body_text="utf-8",
+    name_pattern=r"[^/\\]+",
+    types=(
+        *(FieldType(field, ("text", "list", "map"), "text") for field in ("name", "description")),
+        FieldType("metadata", ("map", "null")),
+    ),
     rules=rules_of(
-        reject=(*NO_REPAIR, "body-encoding", "name-missing", "description-type"), off=("description-missing",)
+        reject=(
+            *(*NO_REPAIR, "body-encoding", "name-missing", "name-pattern"),
+            *("description-type", "field-type"),
+        ),
+        off=("description-missing",),
     ),
     collision_doubt="same-root",
     catalog_form="bullets",
@@ -338,10 +366,15 @@ _PI = HOST._replace(
     skip_directories=("node_modules",),
     root_file="alone",
     ignore_files=(".gitignore", ".ignore", ".fdignore"),
+    opening_fence="hyphens",
+    closing_fence="line-start",
+    line_ends="any",
     odd_name="folder",
     fields=("name", "description", "disable-model-invocation"),
     hides_on=("disable-model-invocation",),
+    truth="boolean",
     rules=rules_of(reject=(*NO_REPAIR, "description-type")),
+    accepts=("name-address",),
     order=("root", "path"),
     arguments="append",
     commands="slash-skill",
@@ -382,11 +415,17 @@ _OH_MY_PI = HOST._replace(
     ),
     no_marker="filesystem",
     hidden="skip",
-    yaml_fallback="lines",
+    yaml_fallback="lines-on-error",
+    opening_fence="hyphens",
+    closing_fence="line-start",
+    line_ends="any",
     odd_name="folder",
     fields=("name", "description", "disable-model-invocation", "hide"),
     hides_on=("disable-model-invocation", "hide"),
-    rules=rules_of(off=("frontmatter-missing",)),
+    truth="boolean",
+    types=(FieldType("name", ("text",), "ignore"), FieldType("description", ("text", "null"), "text")),
+    rules=rules_of(off=("frontmatter-missing", "frontmatter-unclosed")),
+    accepts=("name-address",),
     commands="slash-skill",
     on_change="needs a restart",
 )
@@ -442,8 +481,9 @@ _OPENSKILLS = HOST._replace(
         ("project", "cwd", ".claude/skills"),
         ("user", "home", ".claude/skills"),
     ),
-    yaml_mode="lines",
-    opening_fence="anywhere",
+    yaml_mode="first-lines",
+    closing_fence="end",
+    line_ends="any",
     name_source="directory",
     rules=rules_of(off=("frontmatter-missing", "frontmatter-unclosed", "description-missing")),
     order=("root", "name"),
@@ -469,12 +509,24 @@ _COPILOT_CLI = HOST._replace(
     hidden="skip",
     root_file="alone",
     name_form="hyphens",
-    description_from="or-body",
-    text_fields=("name", "description", "argument-hint"),
-    fields=("name", "description", "license", "allowed-tools", "argument-hint", "disable-model-invocation"),
+    name_pattern=r"[A-Za-z0-9][A-Za-z0-9 ._:-]*",
+    description_from="or-text",
+    empty_description="kept",
+    types=(
+        *(FieldType(field, ("text",)) for field in ("name", "description", "argument-hint")),
+        FieldType("allowed-tools", ("text", "list", "null")),
+        *(FieldType(field, ("boolean",)) for field in ("disable-model-invocation", "user-invocable")),
+    ),
+    fields=(
+        *("name", "description", "license", "allowed-tools", "argument-hint", "disable-model-invocation"),
+        "user-invocable",
+    ),
     hides_on=("disable-model-invocation",),
+    truth="boolean",
+    keeps_from_users=("user-invocable",),
     rules=rules_of(
-        reject=(*NO_REPAIR, "name-length", "description-length", "field-type"), off=("description-missing",)
+        reject=(*NO_REPAIR, "name-length", "name-pattern", "description-length", "field-type"),
+        off=("description-missing",),
     ),
     catalog_form="bullets",
     catalog_budget=("chars",),

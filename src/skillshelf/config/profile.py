@@ -9,14 +9,20 @@ from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Grade, LinkRule, Scope, Severity
 
 __all__ = [
+    "REPAIRED_MARKS",
     "RULES",
     "Base",
     "Budget",
     "CatalogLayout",
+    "ClosingFence",
     "Count",
+    "DescriptionSource",
+    "FieldKind",
+    "FieldType",
     "Filter",
     "HomeRule",
     "LoadForm",
+    "OpeningFence",
     "Profile",
     "Ranking",
     "ReportChannel",
@@ -28,6 +34,8 @@ __all__ = [
     "Switch",
     "Syntax",
     "ToolName",
+    "YamlFallback",
+    "YamlMode",
     "how_to_allow",
     "profile_to_dict",
     "scopes_of",
@@ -89,6 +97,39 @@ SettingForm = Literal["names", "all", "entries", "states", "patterns", "mentions
 """The form of a host's setting; `catalog.host_settings` has one function for each."""
 
 
+YamlMode = Literal["full", "simple", "lines", "first-lines"]
+"""The way to read a frontmatter; `catalog.document.YAML_MODES` has one function for each."""
+
+YamlFallback = Literal["none", "lines", "lines-on-error"]
+"""When the frontmatter is read line by line instead: never, or if YAML fails; `lines` also for a field not text."""
+
+OpeningFence = Literal["first-line", "anywhere", "hyphens"]
+"""Where the frontmatter begins; `hyphens` is a first line of three hyphens or more."""
+
+ClosingFence = Literal["line", "anywhere", "line-start", "line-start-or-end", "end"]
+"""Where the frontmatter ends; `catalog.document.CLOSINGS` has one function for each."""
+
+REPAIRED_MARKS = "[{@`%"
+"""The characters that begin a value which is quoted if it is not YAML."""
+
+DescriptionSource = Literal["frontmatter", "or-line", "or-text", "or-hide"]
+"""What stands in for a missing description; `catalog.parse.DESCRIPTIONS` has one function for each that reads the text,
+and `or-hide` keeps the skill from models."""
+
+FieldKind = Literal["text", "number", "boolean", "list", "map", "null"]
+
+
+class FieldType(NamedTuple):
+    """The kinds of value that a field may have, and what happens to others.
+
+    The skill is left out, the field counts as missing, or the value is taken as it is written.
+    """
+
+    field: str
+    accepts: tuple[FieldKind, ...]
+    otherwise: Literal["reject", "ignore", "text"] = "reject"
+
+
 class SettingRule(NamedTuple):
     """One setting by which a host excludes skills, and its files, the weakest first.
 
@@ -109,9 +150,9 @@ class RootRule(NamedTuple):
     """One folder, or one per folder of a chain, in which a profile searches for skills.
 
     `switch` names the source switch that turns it off; `any` means that one of the switches must be on.
-    `host_switch` names a setting of the host that is off by default. The variables in `off_by` turn the root off if they
-    are true, those in `off_if_set` with any value; those in `on_if_set` stand in for the switch. `home` says what the
-    root is where the chain passes the home folder.
+    `host_switch` names a setting of the host that is off by default. The variables in `off_by` turn the root off if
+    they are true, those in `off_if_set` with any value; those in `on_if_set` stand in for the switch. `home` says what
+    the root is where the chain passes the home folder.
     """
 
     kind: Literal["env", "project", "custom", "user"]
@@ -176,11 +217,15 @@ class Profile(NamedTuple):
     linked_file: Literal["as-folder", "skip"] = "as-folder"
     max_directories: Count = WALK_DIRECTORIES
     # Parse
-    yaml_mode: Literal["full", "simple", "lines"] = "full"
-    yaml_fallback: Literal["none", "lines"] = "none"
+    yaml_mode: YamlMode = "full"
+    yaml_fallback: YamlFallback = "none"
     repaired_keys: Literal["any", "words"] = "any"
-    opening_fence: Literal["first-line", "anywhere"] = "first-line"
-    closing_fence: Literal["line", "anywhere"] = "line"
+    repaired_marks: str = REPAIRED_MARKS
+    duplicate_keys: Literal["reject", "last"] = "reject"
+    opening_fence: OpeningFence = "first-line"
+    closing_fence: ClosingFence = "line"
+    frontmatter_blanks: Literal["keep", "strip"] = "keep"
+    line_ends: Literal["lf", "any"] = "lf"
     body_text: Literal["any", "utf-8"] = "any"
     # Identity and rules
     name_source: Literal["frontmatter", "directory"] = "frontmatter"
@@ -189,12 +234,18 @@ class Profile(NamedTuple):
     name_pattern: str = r"[a-z0-9]+(?:-[a-z0-9]+)*"
     name_max: Count = 64
     description_max: Count = 1024
-    description_from: Literal["frontmatter", "or-body", "or-hide"] = "frontmatter"
+    description_from: DescriptionSource = "frontmatter"
+    empty_description: Literal["missing", "kept"] = "missing"
+    description_parts: tuple[str, ...] = ()
     compatibility_max: Count = 500
     fields: tuple[str, ...] = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
-    text_fields: tuple[str, ...] = ()
+    types: tuple[FieldType, ...] = ()
     hides_on: tuple[str, ...] = ("disable-model-invocation",)
+    truth: Literal["words", "boolean"] = "words"
+    waits_for: tuple[str, ...] = ()
+    keeps_from_users: tuple[str, ...] = ()
     rules: Mapping[str, Severity] = {}
+    accepts: tuple[str, ...] = ()
     # Collisions, filters, order
     collision: Literal["first", "last", "keep-all", "race"] = "first"
     collision_doubt: Literal["none", "same-root", "same-kind-or-root", "always"] = "none"
@@ -265,7 +316,7 @@ def profile_to_dict(profile: Profile) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, RootRule | SettingRule):
+    if isinstance(value, RootRule | SettingRule | FieldType):
         return {name: _plain(item) for name, item in value._asdict().items()}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]

@@ -410,7 +410,7 @@ def _is_same_path(wanted: Sequence[str], parts: Sequence[str]) -> bool:
     ends = {0}
     for pattern in wanted:
         if pattern == "**":
-            ends = {end for end in range(min(ends, default=len(parts) + 1), len(parts) + 1)}
+            ends = set(range(min(ends, default=len(parts) + 1), len(parts) + 1))
         else:
             ends = {end + 1 for end in ends if end < len(parts) and fnmatchcase(parts[end], pattern)}
     return len(parts) in ends

@@ -13,7 +13,7 @@ from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile, RootRule
 from skillshelf.core import files
 from skillshelf.core.limits import SKILL_FILE_BYTES
-from skillshelf.core.text import fold
+from skillshelf.core.text import fold, is_false
 from skillshelf.core.values import CatalogSkill, Diagnostic, Finding, Root, VerdictName
 from skillshelf.hosts.survey import HostState, SkillFile, Survey
 from skillshelf.hosts.verdict import (
@@ -94,10 +94,7 @@ def _listed(case: FileOnHost) -> StageVerdict | None:
     if effect is not None and effect.verdict == "disabled-by-config":
         return StageVerdict(effect.verdict, effect.detail, at)
     if skill.hidden is not None:
-        is_bare = skill.hidden == "no-description"
-        why = "it has no description" if is_bare else f"{SAFEGUARD} is set"
-        rule = "description-missing" if is_bare else ""
-        return StageVerdict("hidden-from-model", f"{why}; users can still invoke it", at, rule)
+        return _hidden(skill, case.profile)
     if effect is not None:
         return StageVerdict(effect.verdict, effect.detail, at)
     if skill.path in case.state.size().dropped:
@@ -109,6 +106,19 @@ def _listed(case: FileOnHost) -> StageVerdict | None:
         return StageVerdict("unknown", _no_winner(case.profile, len(losers) + 1), at, NO_WINNER)
     found = _untested(case, skill) or _body(case) or next(_remarks(case, skill), StageVerdict("visible"))
     return found._replace(at=at)
+
+
+def _hidden(skill: CatalogSkill, profile: Profile) -> StageVerdict:
+    """Judge a listed file that its author, or the lack of a description, keeps from the model."""
+    if skill.hidden == "on-use":
+        field = next(field for field in profile.waits_for if field in skill.frontmatter)
+        return StageVerdict("unknown", f"not at its start, but once files that `{field}` matches are used", skill.path)
+    is_bare = skill.hidden == "no-description"
+    why = "it has no description" if is_bare else f"{SAFEGUARD} is set"
+    is_kept = any(is_false(skill.frontmatter.get(field, "")) for field in profile.keeps_from_users)
+    others = "nobody can invoke it: it is kept from users too" if is_kept else "users can still invoke it"
+    rule = "description-missing" if is_bare else ""
+    return StageVerdict("hidden-from-model", f"{why}; {others}", skill.path, rule)
 
 
 def _is_open(profile: Profile, path: str, other: str, roots: Sequence[Root]) -> bool:
@@ -347,6 +357,7 @@ RULE_VERDICTS: Mapping[str, VerdictName] = {
     "yaml-colon": "yaml-error",
     "yaml-brackets": "yaml-error",
     "yaml-tab": "yaml-error",
+    "yaml-duplicate-key": "yaml-error",
     "name-missing": "missing-name",
     "name-type": "wrong-type",
     "name-length": "name-rejected",
@@ -383,6 +394,10 @@ def _refusal(error: Diagnostic, path: str, profile: Profile) -> StageVerdict:
     if error.rule == "encoding" and profile.body_text == "utf-8":
         return StageVerdict("wrong-type", error.message, path, error.rule, error.line)
     verdict = RULE_VERDICTS.get(error.rule, "unknown")
+    if error.rule == "name-address" and profile.rules["name-pattern"] == "reject":
+        return StageVerdict("name-rejected", error.message, path, error.rule, error.line)
+    if error.rule in profile.accepts:
+        return StageVerdict("visible", f"it accepts what skillshelf does not: {error.message}", path)
     if verdict == "unknown":
         reason = "cannot be read" if error.rule == "unreadable" else "skillshelf cannot parse this"
         return StageVerdict("unknown", f"{reason}: {error.message}", path, error.rule, error.line)
