@@ -114,7 +114,7 @@ COMMANDS: Mapping[str, Command] = {
         "print one screen: problems, all skills by place, next commands",
         (*SHARED, _ALL_HOSTS, Option("--version", "print the version")),
         (),
-        _later("cli.commands", "overview"),
+        _later("cli.inventory", "overview"),
         group=_LOOK,
         examples=(
             ("skillshelf", "what there is here, and what to do next"),

@@ -38,7 +38,6 @@ __all__ = [
     "list_skills",
     "mcp",
     "new",
-    "overview",
     "pick",
     "profile",
     "prompt",
@@ -52,20 +51,6 @@ __all__ = [
 
 
 Values = Mapping[str, Any]
-
-
-def overview(values: Values) -> int:
-    """Print the first screen, or the version; as JSON the catalog of the profile, as `list` does."""
-    if values["version"]:
-        from skillshelf import __version__
-
-        write(f"skillshelf {__version__}\n")
-        return DONE
-    if values["json"]:
-        return list_skills({**values, "scope": None, "all": False})
-    from skillshelf.cli.inventory import print_first_screen
-
-    return print_first_screen(values)
 
 
 def list_skills(values: Values) -> int:

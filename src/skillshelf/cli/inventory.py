@@ -4,7 +4,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.cli.commands import shelf_for
+from skillshelf import __version__
+from skillshelf.cli.commands import list_skills, shelf_for
 from skillshelf.cli.outside import inventory_of, shared_options
 from skillshelf.core import console
 from skillshelf.core.console import PathDisplay, Screen, Style, as_json, note, write
@@ -15,7 +16,7 @@ from skillshelf.hosts.inventory import Inventory, InventoryPlace, InventoryProbl
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
-__all__ = ["first_screen", "inventory", "print_first_screen", "whole_view"]
+__all__ = ["first_screen", "inventory", "overview", "whole_view"]
 
 Values = Mapping[str, Any]
 
@@ -33,8 +34,13 @@ def inventory(values: Values) -> int:
     return DONE
 
 
-def print_first_screen(values: Values) -> int:
-    """Print the inventory on one screen."""
+def overview(values: Values) -> int:
+    """Print the inventory on one screen, or the version; as JSON the catalog of the profile, as `list` does."""
+    if values["version"]:
+        write(f"skillshelf {__version__}\n")
+        return DONE
+    if values["json"]:
+        return list_skills({**values, "scope": None, "all": False})
     shelf = shelf_for(values)
     found = inventory_of(shelf, values, trees=False)
     screen = console.screen(shelf.environment.env)
