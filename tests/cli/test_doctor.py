@@ -11,6 +11,9 @@ import pytest
 from support.host_runs import Run, json_output
 from support.trees import Machine, write_skill
 
+from skillshelf.cli.command_table import COMMANDS
+from skillshelf.cli.doctor import CHECKS
+
 FAST = ("folders", "cache", "packed", "index", "runs", "approvals", "configuration", "links")
 """Checks that start no process."""
 
@@ -256,6 +259,12 @@ def test_hosts_that_are_found_and_those_that_are_only_set_are_named(machine: Mac
     assert found["ok"]
     assert ("ok", "codex") in [(check["state"], check["detail"]) for check in found["checks"]]
     assert "kiro is set, but was not found on this machine" in [check["detail"] for check in found["checks"]]
+
+
+def test_completion_knows_every_check() -> None:
+    (argument,) = COMMANDS["doctor"].arguments
+
+    assert argument.of.split() == [check.name for check in CHECKS]
 
 
 def test_an_unknown_check_is_wrong_usage(machine: Machine, run: Run) -> None:

@@ -222,7 +222,11 @@ def test_safeguards_come_in_the_order_of_their_danger() -> None:
 
     found = portability(ParsedFrontmatter({**fields, "disable-model-invocation": "yes"}, "", ()))
 
-    assert [finding.message.split("`")[1] for finding in found] == [
+    assert (found[0].rule, found[0].message.split(":")[0]) == (
+        "field-type",
+        "the whole skill is skipped by copilot-cli",
+    )
+    assert [finding.message.split("`")[1] for finding in found[1:]] == [
         *("disable-model-invocation", "disallowed-tools", "hooks", "hide", "user-invocable", "paths"),
     ]
 

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.core.console import PathDisplay, as_json, note, screen, write, write_data, write_text
+from skillshelf.core.text import did_you_mean
 from skillshelf.errors import (
     DONE,
     NEGATIVE,
     ConfigurationError,
+    PermissionDenied,
     ResourceNotFound,
     SkillDirectoryNotFound,
 )
@@ -21,7 +23,8 @@ from skillshelf.errors import (
 if TYPE_CHECKING:
     from skillshelf.config.settings import Trust
     from skillshelf.core.environment import Environment
-    from skillshelf.lint.run import Mode
+    from skillshelf.core.values import Catalog
+    from skillshelf.lint.run import Mode, Targets
     from skillshelf.session.session import Session
     from skillshelf.shelf import Shelf
 
@@ -35,7 +38,6 @@ __all__ = [
     "list_skills",
     "mcp",
     "new",
-    "overview",
     "pick",
     "profile",
     "prompt",
@@ -51,25 +53,6 @@ __all__ = [
 Values = Mapping[str, Any]
 
 
-def overview(values: Values) -> int:
-    """Print one screen about this folder."""
-    from skillshelf.cli import views
-    from skillshelf.core.environment import user_config_path
-
-    if values["version"]:
-        from skillshelf import __version__
-
-        write(f"skillshelf {__version__}\n")
-        return DONE
-    shelf = shelf_for(values)
-    if values["json"]:
-        write(as_json(shelf.catalog.to_dict()))
-        return DONE
-    path = user_config_path(shelf.environment)
-    write(views.overview(shelf.catalog, _paths(shelf), screen(shelf.environment.env), config_path=path))
-    return DONE
-
-
 def list_skills(values: Values) -> int:
     """Print the catalog."""
     from skillshelf.cli import views
@@ -80,19 +63,42 @@ def list_skills(values: Values) -> int:
     if scope := values["scope"]:
         scopes = scopes_of(shelf.profile)
         if scope not in scopes:
-            known = ", ".join(scopes)
-            raise ConfigurationError(f"unknown scope {scope!r} in profile {catalog.profile} (known: {known})")
+            hint = f"{did_you_mean(scope, scopes)} (known: {', '.join(scopes)})"
+            raise ConfigurationError(f"unknown scope {scope!r} in profile {catalog.profile}{hint}")
         catalog = catalog._replace(skills=tuple(skill for skill in catalog.skills if skill.scope == scope))
     if values["json"]:
         write(as_json(catalog.to_dict()))
     else:
-        write(views.list_view(catalog, _paths(shelf), screen(shelf.environment.env), everything=values["all"]))
+        display = screen(shelf.environment.env)
+        wanted = views.ListOptions(values["all"], scope, _options(values))
+        write(views.list_view(catalog, _paths(shelf), display, wanted))
+        _note_outside(shelf, values, catalog)
     return DONE
+
+
+def _options(values: Values) -> str:
+    """Return the options that a command in a hint needs to see the same skills."""
+    from skillshelf.cli.outside import shared_options
+
+    return shared_options(values)
+
+
+def _note_outside(shelf: "Shelf", values: Values, catalog: "Catalog", words: tuple[str, ...] = ("inventory",)) -> None:
+    """Say on a terminal how many skills of the machine a view of a catalog does not show."""
+    from skillshelf.cli.outside import is_on_terminal, note_outside, paths_in
+
+    if not values["json"] and is_on_terminal():
+        custom = shelf.settings.custom_directories
+        note_outside(values, shelf.environment, custom, lambda: paths_in(catalog), words)
 
 
 def search(values: Values) -> int:
     """Print the skills that fit a query."""
     shelf = shelf_for(values)
+    if values["everywhere"]:
+        from skillshelf.cli.outside import everywhere
+
+        shelf = everywhere(shelf, values)
     limit = values["limit"]
     if limit is not None and not (limit.isdecimal() and limit.isascii() and int(limit) > 0):
         raise ConfigurationError(f"--limit takes a whole number of at least 1, not {limit!r}")
@@ -105,13 +111,17 @@ def search(values: Values) -> int:
         from skillshelf.cli.search_view import search_view
         from skillshelf.search.index import body_of
 
-        write(search_view(report, screen(shelf.environment.env), body_of))
+        where = _paths(shelf) if values["everywhere"] else None
+        write(search_view(report, screen(shelf.environment.env), body_of, where))
     if not report.results:
         from skillshelf.catalog.load import near_names
         from skillshelf.cli.search_view import nothing_found
 
         skills = [skill for skill in shelf.catalog.skills if values["scope"] in (None, skill.scope)]
-        note(nothing_found(report, len(skills), near_names(values["query"], skills), values["scope"]))
+        near = near_names(values["query"], skills)
+        note(nothing_found(report, len(skills), near, values["scope"], options=_options(values)))
+    if not values["everywhere"]:
+        _note_outside(shelf, values, shelf.catalog, ("search", values["query"], "--everywhere"))
     return DONE if report.results else NEGATIVE
 
 
@@ -119,7 +129,15 @@ def pick(values: Values) -> int:
     """Let a person choose a skill."""
     from skillshelf.cli.picker import command
 
-    return command.pick(values, lambda: shelf_for(values))
+    status = command.pick(values, lambda: shelf_for(values))
+    is_over = status in (DONE, NEGATIVE) and not values["json"]
+    if is_over and sys.stderr is not None and sys.stderr.isatty():
+        from skillshelf.cli.outside import note_outside, paths_in
+
+        # Standard output is often a pipe here.
+        shelf = shelf_for(values)
+        note_outside(values, shelf.environment, shelf.settings.custom_directories, lambda: paths_in(shelf.catalog))
+    return status
 
 
 def show(values: Values) -> int:
@@ -194,8 +212,14 @@ def run(values: Values) -> int:
     shelf = shelf_for(values)
     exit_on_signals()
     on_output = None if values["json"] else write_piece
-    with _session(shelf, values, confirm=_ask if can_ask() else None) as session:
-        done, result = session.run(values["name"], values["script"], values["args"], on_output=on_output)
+    # Whoever names a digest has answered: about these files, and no others.
+    confirm = _ask if can_ask() and values["yes"] is None else None
+    with _session(shelf, values, confirm=confirm, policy=_run_policy(values["yes"])) as session:
+        try:
+            done, result = session.run(values["name"], values["script"], values["args"], on_output=on_output)
+        except PermissionDenied as error:
+            how = "" if confirm else _how_to_confirm(session, values)
+            raise PermissionDenied(f"{error}{how}") from None
     if values["json"]:
         write(as_json({**result.data, "reason": done.reason, "files": list(done.files)}))
     if done.truncated:
@@ -208,6 +232,34 @@ def run(values: Values) -> int:
     reason = f": {done.reason}" if done.reason else ""
     note(f"{result.data['script']} ended with exit code {done.exit_code}{reason}")
     return NEGATIVE
+
+
+def _run_policy(digest: str | None) -> Mapping[str, Any] | None:
+    """Return the policy that allows scripts of a skill with these files."""
+    import re
+
+    if digest is None:
+        return None
+    if not re.fullmatch("sha256:[0-9a-f]{64}", digest):
+        raise ConfigurationError(f"--yes takes the digest of the skill's files (sha256:...), not {digest!r}")
+    return {"allow": [{"tool": "skill_run", "tree": digest}]}
+
+
+def _how_to_confirm(session: "Session", values: Values) -> str:
+    """Return how to run a script that was refused only because nobody confirmed it."""
+    from skillshelf.catalog.load import resolve
+    from skillshelf.catalog.tree import PROBLEMS, skill_tree
+    from skillshelf.cli.command_table import command_again
+
+    name, script = values["name"], values["script"]
+    if session.decide("skill_run", {"name": name, "script": script}).verdict != "confirm":
+        return ""
+    tree = skill_tree(resolve(session.skills, name=name).real_dir)
+    if tree.digest is None:
+        return f"; it cannot be confirmed by a digest: {PROBLEMS[tree.problem] if tree.problem else 'unreadable files'}"
+    differs = " and not the one of --yes" if values["yes"] else ""
+    line = command_again(values, "run", yes=tree.digest)
+    return f"; its files have the digest {tree.digest}{differs}, and to run exactly these: {line}"
 
 
 def _ask(tool: str, name: str, reason: str) -> bool:
@@ -244,6 +296,7 @@ def prompt(values: Values) -> int:
         write(as_json({"text": text.text, "chars": text.chars, "tokens": text.tokens, **counts}))
     else:
         write_text(text.text)
+        _note_outside(shelf, values, shelf.catalog)
     return DONE
 
 
@@ -297,7 +350,8 @@ def check(values: Values) -> int:
     shelf = shelf_for(values)
     form = values["format"] or ("json" if values["json"] else "text")
     if form not in FORMATS:
-        raise ConfigurationError(f"unknown format {form!r} (known: {', '.join(FORMATS)})")
+        known = f"{did_you_mean(form, FORMATS)} (known: {', '.join(FORMATS)})"
+        raise ConfigurationError(f"unknown format {form!r}{known}")
     if values["json"] and form != "json":
         raise ConfigurationError(f"--json and --format {form} exclude each other")
     targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)
@@ -309,7 +363,17 @@ def check(values: Values) -> int:
     for change in report.changes:
         if change.refusal:
             note(f"{change.path} {'was not' if mode == 'fix' else 'cannot be'} repaired: {change.refusal}")
+    if form == "text":
+        _note_unchecked(shelf, values, targets)
     return DONE if report.is_clean else NEGATIVE
+
+
+def _note_unchecked(shelf: "Shelf", values: Values, targets: "Targets") -> None:
+    from skillshelf.cli.outside import is_on_terminal, note_outside
+
+    if is_on_terminal():
+        shown = {path for target in targets.found for path in target[:2]} | {one.path for one in targets.problems}
+        note_outside(values, shelf.environment, shelf.settings.custom_directories, lambda: shown)
 
 
 def new(values: Values) -> int:

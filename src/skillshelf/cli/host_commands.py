@@ -15,6 +15,7 @@ from skillshelf.cli.host_views import (
     hosts_view,
     why_view,
 )
+from skillshelf.cli.outside import is_on_terminal, note_outside
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.settings import Settings, load_settings
@@ -306,6 +307,9 @@ def hosts(values: Values) -> int:
     _note_unseen(survey)
     if cache_folder is not None:
         survey.keep(cache_folder)
+    if not values["json"] and is_on_terminal():
+        custom = own_settings(environment).custom_directories
+        note_outside(values, environment, custom, lambda: survey.by_path.keys())
     return DONE
 
 

@@ -1,13 +1,14 @@
 """Read a command line, run the command, and turn every failure into one line and an exit status."""
 
 import gc
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from skillshelf.cli.command_table import COMMANDS, HELP, SHARED, Option, usage_of
+from skillshelf.cli.command_table import COMMANDS, HELP, NO_PAGER, SHARED, Option, usage_of
 from skillshelf.core.console import as_json, note
 from skillshelf.errors import FAILED, ConfigurationError, SkillError, kind_of
 
@@ -21,6 +22,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Most commands end before there is garbage worth collecting, and looking for it takes a tenth of their time.
         gc.set_threshold(100_000)
     try:
+        if words[:1] == ["_complete"]:
+            from skillshelf.cli.completion import complete
+
+            return complete(words[1:])
         return _run(words)
     except KeyboardInterrupt:
         return 130
@@ -40,6 +45,11 @@ _LASTING = frozenset({"mcp", "rpc", "chat", "pick"})
 def _run(words: list[str]) -> int:
     try:
         name, values = parse(words)
+        if values.get("no_pager") is False and not values.get("json") and sys.stdout and sys.stdout.isatty():
+            from skillshelf.cli.pager import paged
+
+            with paged(os.environ):
+                return COMMANDS[name].run(values)
         return COMMANDS[name].run(values)
     except SkillError as error:
         return _fail(error, wants_json=_wants_json(words))
@@ -90,7 +100,7 @@ def parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         if option:
             value = _option_value(option, word, rest, options)
             if option in HELP:
-                return "help", {"command": name}
+                return "help", {"command": name, "no_pager": NO_PAGER.name in words}
             values[option.key] = [*values[option.key], value] if option.many else value
         elif word == "--" and not only_arguments:
             only_arguments = True

@@ -13,7 +13,7 @@ from skillshelf.core.environment import Environment, expand, find_repository, us
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import fold, shorten
+from skillshelf.core.text import did_you_mean, fold, near, shorten
 from skillshelf.core.values import Diagnostic, Wall
 from skillshelf.errors import ConfigurationError
 
@@ -375,8 +375,9 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project"]
         changes["switched_off_by"] = file.path
     profiles = _custom_profiles(file, custom, settings.profiles)
     if (name := changes.get("profile")) and name not in profiles and name not in SYSTEMS:
-        known = ", ".join([*SYSTEMS, *profiles])
-        raise _wrong(file, "profile", f"names an unknown profile {name!r} (known: {known})")
+        known = [*SYSTEMS, *profiles]
+        hint = f"{did_you_mean(name, known)} (known: {', '.join(known)})"
+        raise _wrong(file, "profile", f"names an unknown profile {name!r}{hint}")
     warnings += _settle_rules(changes, said, settings, file, owner)
     warnings += _settle_folders(changes, file, environment)
     return settings._replace(
@@ -650,10 +651,8 @@ def _known_as(parts: tuple[str, ...]) -> str:
 
 
 def _did_you_mean(key: str) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(key, list(KEYS), 1)
-    return f"; did you mean `{near[0]}`?" if near else ""
+    close = near(key, KEYS)
+    return f"; did you mean `{close[0]}`?" if close else ""
 
 
 _KEYS_NAMED = 40

@@ -25,6 +25,12 @@ __all__ = [
     "HostSkillForm",
     "HostVerdictForm",
     "HostsForm",
+    "InventoryCountsForm",
+    "InventoryForm",
+    "InventoryHostForm",
+    "InventoryPlaceForm",
+    "InventoryProblemForm",
+    "InventorySkillForm",
     "LeftOverForm",
     "LinkActionForm",
     "LinkForm",
@@ -34,6 +40,7 @@ __all__ = [
     "LogVerifyForm",
     "MetadataForm",
     "NewForm",
+    "OtherProblemForm",
     "PromptForm",
     "RemovalForm",
     "ReplayForm",
@@ -343,6 +350,77 @@ class HostChoiceForm(TypedDict):
     by: Literal["set", "detected", "all"]
     file: str
     changed: bool
+
+
+class InventoryHostForm(TypedDict):
+    """A known host: whether it was found on the machine, the path that shows it, and whether it is the user's."""
+
+    host: str
+    detected: bool
+    by: str | None
+    enabled: bool
+
+
+class InventoryPlaceForm(TypedDict):
+    """A folder of skills, who it is for, and the number of files called SKILL.md in it."""
+
+    path: str
+    kind: Literal["user", "project", "package", "plugin", "custom", "unread"]
+    scope: Scope
+    skills: int
+
+
+class InventoryProblemForm(TypedDict):
+    """An error or warning of `check` about a skill."""
+
+    rule: str
+    severity: Literal["error", "warning"]
+    message: str
+    line: int | None
+
+
+class OtherProblemForm(TypedDict):
+    """An error or warning about a folder or file that is no skill, such as one that cannot be read."""
+
+    path: str
+    rule: str
+    severity: Literal["error", "warning"]
+    message: str
+    line: int | None
+
+
+class InventorySkillForm(TypedDict):
+    """One text of a name; `copies` are other paths with the same tree, or to the same file.
+
+    A broken skill has the name of its folder, and its errors in `problems`.
+    """
+
+    name: str
+    path: str
+    copies: list[str]
+    tree: str | None
+    hosts: dict[str, bool | None]
+    problems: list[InventoryProblemForm]
+    origin: str | None
+
+
+class InventoryCountsForm(TypedDict):
+    """The number of skills, of files, of skills with errors, and of skills that none of the hosts sees."""
+
+    skills: int
+    files: int
+    broken: int
+    unseen: int
+
+
+class InventoryForm(TypedDict):
+    """Every skill of the machine."""
+
+    hosts: list[InventoryHostForm]
+    places: list[InventoryPlaceForm]
+    skills: list[InventorySkillForm]
+    problems: list[OtherProblemForm]
+    counts: InventoryCountsForm
 
 
 class LinkActionForm(TypedDict):
