@@ -98,6 +98,9 @@ COMMANDS = (
     "rpc",
     "doctor folders cache packed index",
     "link deploy --to kiro --remove",
+    "link deploy --to claude-code",
+    "inventory",
+    "completion bash",
     "help",
 )
 """Commands that between them write every kind of file but the folders of a run."""
