@@ -53,7 +53,7 @@ def test_an_empty_home_has_no_problems(machine: Machine, run: Run) -> None:
     status, out, err = run("doctor", *FAST)
 
     assert (status, err) == (0, "")
-    assert out.endswith("No problems\n")
+    assert out.endswith("\nNo problems\n")
     assert list(machine.home.iterdir()) == []
 
 

@@ -115,7 +115,9 @@ def _report(results: Sequence[tuple[str, CheckResult, bool]], environment: Envir
     fixed = sum(is_fixed for _, _, is_fixed in results)
     lines = view.table(rows, ("bold", None, None), wrap=True)
     end = f"{plural(problems, 'problem')} left" if problems else "No problems left" if fixed else "No problems"
-    lines += ["", f"{end}, {fixed} fixed" if fixed else end]
+    missing = sum(result.state == "missing" for _, result, _ in results)
+    counts = (f"{fixed} fixed" if fixed else "", f"{plural(missing, 'optional part')} missing" if missing else "")
+    lines += ["", ", ".join(filter(None, (end, *counts)))]
     return "\n".join(lines) + "\n"
 
 
@@ -342,7 +344,9 @@ def _links(checkup: Checkup) -> Iterator[CheckResult]:
     for made in found:
         if made.state != "current":
             yield CheckResult("problem", MADE_STATES[made.state], made.path, _advice(made))
-    yield CheckResult("ok", f"{sum(made.state == 'current' for made in found)} as made")
+    current = sum(made.state == "current" for made in found)
+    if current or not found:
+        yield CheckResult("ok", f"{current} as made" if current else "none")
 
 
 def _finish(finish_pending: Callable[[Environment], bool], environment: Environment) -> None:

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from skillshelf import __version__
@@ -18,7 +18,7 @@ from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural, visible
 from skillshelf.errors import DENIED, DONE, NEGATIVE, SkillError
 from skillshelf.hosts.link_records import MANIFEST, UnusableRecords, records_path
-from skillshelf.hosts.made_links import MADE_STATES, MadeLink, forget_records, made_links, remove_made_link
+from skillshelf.hosts.made_links import MADE_STATES, MadeLink, forget_records, made_links, remove_made_links
 
 __all__ = ["removal_command", "uninstall"]
 
@@ -111,7 +111,14 @@ def _links(environment: Environment) -> tuple[list[RemovalStep], list[LeftOver]]
         place = records_path(environment) or ""
         reason = f"{str(error).removeprefix(f'{place}: ')}; links and copies are not known without it"
         return [], [LeftOver("record of links", place, reason)]
-    steps = [_step_of(made, environment) for made in found if made.is_removable]
+    removable = [made for made in found if made.is_removable]
+
+    @cache
+    def reasons() -> dict[str, str]:
+        results = remove_made_links(removable, environment)
+        return {made.path: reason for made, reason in zip(removable, results, strict=True)}
+
+    steps = [_step_of(made, reasons) for made in removable]
     left = [LeftOver(made.record.how, made.path, MADE_STATES[made.state]) for made in found if not made.is_removable]
     path = records_path(environment)
     if path is not None and left:
@@ -121,10 +128,10 @@ def _links(environment: Environment) -> tuple[list[RemovalStep], list[LeftOver]]
     return steps, left
 
 
-def _step_of(made: MadeLink, environment: Environment) -> RemovalStep:
+def _step_of(made: MadeLink, reasons: Callable[[], dict[str, str]]) -> RemovalStep:
     hosts = f"made for {', '.join(made.record.hosts)}" if made.record.hosts else ""
     detail = "; ".join(filter(None, (hosts, "" if made.state == "current" else MADE_STATES[made.state])))
-    return RemovalStep(made.record.how, made.path, detail, partial(remove_made_link, made, environment))
+    return RemovalStep(made.record.how, made.path, detail, lambda: reasons()[made.path])
 
 
 def _sweep(prefix: str) -> str:
@@ -184,8 +191,8 @@ def _left_elsewhere(environment: Environment) -> Iterable[LeftOver]:
     yield LeftOver(
         "elsewhere",
         "",
-        f"journals elsewhere, and links made in other repositories by version 0.1 (they hold {MANIFEST}): "
-        "run `skillshelf uninstall` there too",
+        "journals in other folders; completion scripts and servers that you entered in files of your shell or agents; "
+        f"links that version 0.1 made in other repositories (beside {MANIFEST}): run `skillshelf uninstall` there too",
     )
     yield LeftOver("program", sys.prefix, f"skillshelf {__version__}", removal_command())
 
@@ -243,7 +250,7 @@ def _write_plan(plan: RemovalPlan, environment: Environment, *, applies: bool) -
         lines = [view.paint("To remove:" if applies else "Would be removed:", "bold")]
         lines += view.table(rows, (None, None, "dim"), indent=2, wrap=True)
     else:
-        lines = ["Nothing to remove: there are no links or copies of ours here, no cache and no state."]
+        lines = ["Nothing to remove: no links or copies of ours, no cache and no state."]
     lines.append(view.paint("Left:", "bold"))
     rows = [(one.kind, display.short(one.path), _left_text(one)) for one in plan.left]
     lines += view.table(rows, (None, None, "dim"), indent=2, wrap=True)

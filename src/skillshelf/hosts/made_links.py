@@ -1,6 +1,6 @@
 """Find every link and copy that skillshelf made, tell the state of each, and remove those that nobody changed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from skillshelf.catalog.discovery import SKILL_FILE
@@ -10,12 +10,13 @@ from skillshelf.config.settings import Settings
 from skillshelf.core import files
 from skillshelf.core.environment import Environment
 from skillshelf.core.records import NamedTuple
+from skillshelf.errors import SkillError
 from skillshelf.hosts.copy_contents import contents_at
-from skillshelf.hosts.link_changes import has_source, how_it_stands, remove_recorded
+from skillshelf.hosts.link_changes import finish_pending, has_source, how_it_stands, remove_recorded
 from skillshelf.hosts.link_records import LinkRecord, LinkState, locked_state, read_state, with_manifests, write_state
 from skillshelf.hosts.placement import project_of
 
-__all__ = ["MADE_STATES", "MadeLink", "MadeState", "forget_records", "made_links", "remove_made_link"]
+__all__ = ["MADE_STATES", "MadeLink", "MadeState", "forget_records", "made_links", "remove_made_links"]
 
 MadeState = Literal["current", "stale", "modified", "dangling", "orphan", "gone", "foreign"]
 
@@ -81,9 +82,24 @@ def _state(record: LinkRecord) -> MadeState:
     return "current" if original is None or copied is None or original.files == copied.files else "stale"
 
 
-def remove_made_link(made: MadeLink, environment: Environment) -> str:
-    """Remove a link or copy and its record; return why it stays, judged anew, or an empty text."""
-    (removed,) = remove_recorded([made.record], environment)
+def remove_made_links(made: Sequence[MadeLink], environment: Environment) -> list[str]:
+    """Remove links and copies with their records, in one change, or one by one where that fails.
+
+    Return for each why it stays, judged anew, or an empty text.
+    """
+    try:
+        return [one.reason for one in remove_recorded([one.record for one in made], environment)]
+    except (OSError, SkillError):
+        return [_remove_alone(one.record, environment) for one in made]
+
+
+def _remove_alone(record: LinkRecord, environment: Environment) -> str:
+    try:
+        (removed,) = remove_recorded([record], environment)
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    except SkillError as error:
+        return str(error)
     return removed.reason
 
 
@@ -92,6 +108,7 @@ def forget_records(environment: Environment) -> str:
 
     What is left in it then are folders that others use by now.
     """
+    finish_pending(environment)
     if read_state(environment) == LinkState():
         return ""
     with locked_state(environment) as state:
