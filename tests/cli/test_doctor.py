@@ -202,7 +202,7 @@ def test_what_doctor_advises_about_links_helps(machine: Machine, run: Run) -> No
     assert problems(run, "links") == {}
 
 
-@pytest.mark.parametrize("members", [{"version": 2}, {"links": 3}])
+@pytest.mark.parametrize("members", [{"version": 2}, {"links": 3}, {"version": 1, "folders": [1]}])
 def test_records_that_cannot_be_used_are_named_and_never_emptied(
     machine: Machine, run: Run, members: dict[str, object]
 ) -> None:

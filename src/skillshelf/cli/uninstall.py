@@ -191,8 +191,9 @@ def _left_elsewhere(environment: Environment) -> Iterable[LeftOver]:
     yield LeftOver(
         "elsewhere",
         "",
-        "journals in other folders; completion scripts and servers that you entered in files of your shell or agents; "
-        f"links that version 0.1 made in other repositories (beside {MANIFEST}): run `skillshelf uninstall` there too",
+        "journals in other folders; completion scripts and servers that you entered in files of your shell or agents, "
+        "and skills that you turned off there; links that version 0.1 made in other repositories (beside "
+        f"{MANIFEST}): run `skillshelf uninstall` there too",
     )
     yield LeftOver("program", sys.prefix, f"skillshelf {__version__}", removal_command())
 

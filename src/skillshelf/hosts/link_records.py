@@ -134,15 +134,13 @@ def _state_at(path: str, stamp: object) -> LinkState:
     """Return the state in a file with this stamp."""
     file = StateFile(path, RECORDS_VERSION, RECORDS_BYTES, "a list of links and copies", _FULL)
     try:
-        document = file.read() or {}
+        document = file.read() or {"links": []}
     except UnusableState as error:
         raise UnusableRecords(str(error)) from None
     value = {name: member for name, member in document.items() if name != "version"}
-    if validate(value, LinkState):
+    if "links" not in value or validate(value, LinkState):
         raise UnusableRecords(str(file.damaged()))
-    links = tuple(
-        _made(LinkRecord, {**entry, "hosts": tuple(entry.get("hosts", ()))}) for entry in value.get("links", ())
-    )
+    links = tuple(_made(LinkRecord, {**entry, "hosts": tuple(entry.get("hosts", ()))}) for entry in value["links"])
     return LinkState(links, tuple(value.get("folders", ())), _pending(value.get("pending")))
 
 
