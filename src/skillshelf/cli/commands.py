@@ -21,6 +21,7 @@ from skillshelf.errors import (
 )
 
 if TYPE_CHECKING:
+    from skillshelf.cli.views import NextCommands
     from skillshelf.config.settings import Trust
     from skillshelf.core.environment import Environment
     from skillshelf.lint.run import Mode
@@ -68,7 +69,11 @@ def overview(values: Values) -> int:
         write(as_json(shelf.catalog.to_dict()))
         return DONE
     path = user_config_path(shelf.environment)
-    write(views.overview(shelf.catalog, _paths(shelf), screen(shelf.environment.env), config_path=path))
+    write(
+        views.overview(
+            shelf.catalog, _paths(shelf), screen(shelf.environment.env), _next_commands(values), config_path=path
+        )
+    )
     return DONE
 
 
@@ -88,8 +93,16 @@ def list_skills(values: Values) -> int:
     if values["json"]:
         write(as_json(catalog.to_dict()))
     else:
-        write(views.list_view(catalog, _paths(shelf), screen(shelf.environment.env), everything=values["all"]))
+        display = screen(shelf.environment.env)
+        write(views.list_view(catalog, _paths(shelf), display, _next_commands(values), everything=values["all"]))
     return DONE
+
+
+def _next_commands(values: Values) -> "NextCommands":
+    from skillshelf.cli.command_table import command_again
+    from skillshelf.cli.views import NextCommands
+
+    return NextCommands(command_again(values, "list", all=True), command_again(values, "trust"))
 
 
 def search(values: Values) -> int:
@@ -110,10 +123,12 @@ def search(values: Values) -> int:
         write(search_view(report, screen(shelf.environment.env), body_of))
     if not report.results:
         from skillshelf.catalog.load import near_names
+        from skillshelf.cli.command_table import command_again
         from skillshelf.cli.search_view import nothing_found
 
         skills = [skill for skill in shelf.catalog.skills if values["scope"] in (None, skill.scope)]
-        note(nothing_found(report, len(skills), near_names(values["query"], skills), values["scope"]))
+        details = command_again(values, "list", all=True)
+        note(nothing_found(report, len(skills), near_names(values["query"], skills), values["scope"], details))
     return DONE if report.results else NEGATIVE
 
 
@@ -327,6 +342,7 @@ def chat(values: Values) -> int:
 
 def check(values: Values) -> int:
     """Check skills, and fix what is safe to fix."""
+    from skillshelf.cli.command_table import command_again
     from skillshelf.lint.report import FORMATS, ReportContext
     from skillshelf.lint.run import check_targets, in_paths, in_roots
 
@@ -338,10 +354,12 @@ def check(values: Values) -> int:
     if values["json"] and form != "json":
         raise ConfigurationError(f"--json and --format {form} exclude each other")
     targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)
-    mode: Mode = "fix" if values["fix"] else "diff" if values["diff"] else "look"
+    shows_only = values["diff"] or values["dry_run"]
+    mode: Mode = "diff" if shows_only else "fix" if values["fix"] else "look"
     report = check_targets(targets, shelf.profile, mode=mode, progress=shelf.progress)
     display = screen(shelf.environment.env)
-    reader = ReportContext(_paths(shelf), display, shelf.profile, shelf.project_root, tuple(values["path"]))
+    fix = command_again(values, "check", fix=True, diff=None, dry_run=None, format=None)
+    reader = ReportContext(_paths(shelf), display, shelf.profile, shelf.project_root, fix)
     write(FORMATS[form](report, reader))
     for change in report.changes:
         if change.refusal:
