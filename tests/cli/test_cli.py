@@ -99,8 +99,7 @@ def test_a_list_counts_what_it_leaves_out_and_says_how_to_see_it(machine: Machin
     done = machine.run("list")
 
     assert "3 skills (2 project, 1 user), profile standard" in done.stdout
-    again = f"skillshelf list --home {machine.home} --all"
-    assert f"1 error, 1 shadowed, 1 filtered, 1 warning; details: {again}" in done.stdout
+    assert "1 error, 1 shadowed, 1 filtered, 1 warning; details: skillshelf list --all" in done.stdout
     assert "broken" not in done.stdout
 
 
@@ -137,7 +136,7 @@ def test_the_overview_is_one_screen_whose_advice_works(machine: Machine) -> None
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert len(lines) <= 40
-    assert max(len(line) for line in lines[1:] if str(machine.home) not in line) <= 100
+    assert max(map(len, lines[1:])) <= 100
     assert "project  .agents/skills  (2 skills)" in lines
     assert "user  ~/.claude/skills  (30 skills)" in lines
     assert "  … and 22 more" in lines

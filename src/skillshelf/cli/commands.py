@@ -21,7 +21,6 @@ from skillshelf.errors import (
 )
 
 if TYPE_CHECKING:
-    from skillshelf.cli.views import NextCommands
     from skillshelf.config.settings import Trust
     from skillshelf.core.environment import Environment
     from skillshelf.lint.run import Mode
@@ -69,11 +68,7 @@ def overview(values: Values) -> int:
         write(as_json(shelf.catalog.to_dict()))
         return DONE
     path = user_config_path(shelf.environment)
-    write(
-        views.overview(
-            shelf.catalog, _paths(shelf), screen(shelf.environment.env), _next_commands(values), config_path=path
-        )
-    )
+    write(views.overview(shelf.catalog, _paths(shelf), screen(shelf.environment.env), config_path=path))
     return DONE
 
 
@@ -93,16 +88,8 @@ def list_skills(values: Values) -> int:
     if values["json"]:
         write(as_json(catalog.to_dict()))
     else:
-        display = screen(shelf.environment.env)
-        write(views.list_view(catalog, _paths(shelf), display, _next_commands(values), everything=values["all"]))
+        write(views.list_view(catalog, _paths(shelf), screen(shelf.environment.env), everything=values["all"]))
     return DONE
-
-
-def _next_commands(values: Values) -> "NextCommands":
-    from skillshelf.cli.command_table import command_again
-    from skillshelf.cli.views import NextCommands
-
-    return NextCommands(command_again(values, "list", all=True), command_again(values, "trust"))
 
 
 def search(values: Values) -> int:
@@ -123,12 +110,10 @@ def search(values: Values) -> int:
         write(search_view(report, screen(shelf.environment.env), body_of))
     if not report.results:
         from skillshelf.catalog.load import near_names
-        from skillshelf.cli.command_table import command_again
         from skillshelf.cli.search_view import nothing_found
 
         skills = [skill for skill in shelf.catalog.skills if values["scope"] in (None, skill.scope)]
-        details = command_again(values, "list", all=True)
-        note(nothing_found(report, len(skills), near_names(values["query"], skills), values["scope"], details))
+        note(nothing_found(report, len(skills), near_names(values["query"], skills), values["scope"]))
     return DONE if report.results else NEGATIVE
 
 

@@ -112,16 +112,13 @@ def _marked(text: str, terms: Set[str], screen: Screen) -> str:
     return "".join([*parts, text[done:]])
 
 
-def nothing_found(report: SearchReport, skills: int, near: list[str], scope: str | None, details: str) -> str:
-    """Return one line about a search without results: what was searched, and what to try.
-
-    `details` is the command that lists every skill.
-    """
+def nothing_found(report: SearchReport, skills: int, near: list[str], scope: str | None) -> str:
+    """Return one line about a search without results: what was searched, and what to try."""
     if not report.query.strip():
         return "the query is empty; describe in a few words what the skill should do"
     where = f" of scope {scope}" if scope else ""
     if not skills:
-        return f"there are no skills{where} here (run `{details}` to see which folders were searched)"
+        return f"there are no skills{where} here (run `skillshelf list --all` to see which folders were searched)"
     query = visible(shorten(report.query.strip(), 60))
     result = f"no skill{where} fits '{query}' ({skills} searched)"
-    return f"{result}; did you mean {', '.join(near)}?" if near else f"{result}; {details} shows them all"
+    return f"{result}; did you mean {', '.join(near)}?" if near else f"{result}; skillshelf list shows them all"

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.catalog.packed import listed_cells
 from skillshelf.config.profile import Profile, profile_to_dict
 from skillshelf.core.console import PathDisplay, Screen, Style
-from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import fold, plural, shorten, visible
 from skillshelf.core.values import Catalog, Diagnostic, Filtered
 from skillshelf.errors import (
@@ -21,7 +20,7 @@ from skillshelf.errors import (
 if TYPE_CHECKING:
     from skillshelf.session.tools import Tool
 
-__all__ = ["NextCommands", "error_line", "list_view", "overview", "profile_view", "profiles_view", "tools_view"]
+__all__ = ["error_line", "list_view", "overview", "profile_view", "profiles_view", "tools_view"]
 
 
 _NAME_CELLS = 64
@@ -29,23 +28,14 @@ _NAME_CELLS = 64
 # The list -----------------------------------------------------------------------------------------
 
 
-class NextCommands(NamedTuple):
-    """Lines that show more, made from the command that ran: everything with reasons, and trust in this folder."""
-
-    details: str
-    trust: str
-
-
-def list_view(
-    catalog: Catalog, where: PathDisplay, screen: Screen, next_commands: NextCommands, *, everything: bool
-) -> str:
+def list_view(catalog: Catalog, where: PathDisplay, screen: Screen, *, everything: bool) -> str:
     """Return the catalog as a table; `everything` adds what is not in it, with the reasons."""
     cells = listed_cells(catalog.skills)
     lines = _skills_table(cells, screen) if cells else [*_nothing(catalog, where, screen)]
     if everything:
         lines += [*_left_out(catalog, where, screen)]
     lines += ["", _count_line(catalog, cells, screen)]
-    lines += _notes(catalog, cells, screen, next_commands, everything=everything)
+    lines += [line for line in _notes(catalog, cells, screen, everything=everything) if line]
     return "\n".join(lines) + "\n"
 
 
@@ -119,14 +109,7 @@ def _count_line(catalog: Catalog, cells: Sequence[Sequence[str]], screen: Screen
     return screen.paint(f"{counted}, profile {visible(catalog.profile)}", "bold")
 
 
-def _notes(
-    catalog: Catalog,
-    cells: Sequence[Sequence[str]],
-    screen: Screen,
-    next_commands: NextCommands,
-    *,
-    everything: bool,
-) -> Iterator[str]:
+def _notes(catalog: Catalog, cells: Sequence[Sequence[str]], screen: Screen, *, everything: bool) -> Iterator[str]:
     missing = [
         plural(len(catalog.errors), "error"),
         f"{len(catalog.shadowed)} shadowed",
@@ -134,18 +117,16 @@ def _notes(
         plural(len(catalog.warnings), "warning"),
     ]
     if any((catalog.errors, catalog.shadowed, catalog.filtered, catalog.warnings)):
-        hint = "" if everything else f"; details: {visible(next_commands.details)}"
+        hint = "" if everything else "; details: skillshelf list --all"
         yield screen.paint(", ".join(missing) + hint, "red" if catalog.errors else "yellow")
     if hidden := sum(why == "untrusted" for _, _, why, _ in cells):
-        yield f"{hidden} hidden from models until you trust this folder: {visible(next_commands.trust)}"
+        yield f"{hidden} hidden from models until you trust this folder: skillshelf trust"
 
 
 # One screen ---------------------------------------------------------------------------------------
 
 
-def overview(
-    catalog: Catalog, where: PathDisplay, screen: Screen, next_commands: NextCommands, *, config_path: str | None
-) -> str:
+def overview(catalog: Catalog, where: PathDisplay, screen: Screen, *, config_path: str | None) -> str:
     """Return one screen: skills by scope, problems, next commands."""
     # One screen stays one screen in a pipe too.
     screen = screen._replace(columns=screen.columns or 100)
@@ -166,7 +147,7 @@ def overview(
         lines += [*_nothing(catalog, where, screen)]
     cells = listed_cells(catalog.skills)
     lines += ["", _count_line(catalog, cells, screen)]
-    lines += _notes(catalog, cells, screen, next_commands, everything=False)
+    lines += [line for line in _notes(catalog, cells, screen, everything=False) if line]
     lines += ["", "Next commands:"]
     rows = [
         ("skillshelf list", "every skill with its description"),
