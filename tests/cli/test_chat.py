@@ -481,7 +481,7 @@ def test_commands_skills_and_mentions_are_completed_where_they_can_stand() -> No
 
 
 def history_of(machine: Machine) -> ChatHistory:
-    return ChatHistory(make_environment(machine.repo, machine.home, {}))
+    return ChatHistory(make_environment(str(machine.repo), str(machine.home), {}))
 
 
 def test_the_history_keeps_the_last_lines_once_and_for_the_user_alone(machine: Machine) -> None:
