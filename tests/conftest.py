@@ -88,6 +88,8 @@ def run(machine: Machine, capfd: pytest.CaptureFixture[str], monkeypatch: pytest
     monkeypatch.setenv("HOME", str(machine.home))
     for variable in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "GEMINI_CLI_TRUST_WORKSPACE"):
         monkeypatch.delenv(variable, raising=False)
+    # No program of a host is found, whatever is installed here.
+    monkeypatch.setenv("PATH", str(machine.base / "bin"))
 
     def command(*words: str, cwd: Path | None = None) -> tuple[int, str, str]:
         status = main([*words, "--cwd", str(cwd or machine.repo), "--home", str(machine.home)])

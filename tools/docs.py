@@ -87,10 +87,12 @@ def run_in_scratch(words: list[str], home: Path) -> str:
 
 def _output(words: list[str], folder: Path, home: str) -> str:
     program = {"skillshelf": [sys.executable, "-m", "skillshelf"], "python": [sys.executable]}.get(words[0], words[:1])
+    # To skillshelf the PATH says which hosts are installed here; only `run` starts a program.
+    path = os.environ["PATH"] if words[0] != "skillshelf" or "run" in words else "/nonexistent"
     done = subprocess.run(
         [*program, *words[1:]],
         cwd=folder,
-        env={"PATH": os.environ["PATH"], "HOME": home, "PYTHONPATH": str(REPOSITORY / "src")},
+        env={"PATH": path, "HOME": home, "PYTHONPATH": str(REPOSITORY / "src")},
         capture_output=True,
         encoding="utf-8",
         timeout=60,
@@ -364,6 +366,46 @@ def verdicts_table() -> str:
     return _markdown([["verdict", "meaning"], *([f"`{name}`", text] for name, (_, text) in VERDICTS.items())])
 
 
+_KEPT_PLACES = {
+    "config": "`$XDG_CONFIG_HOME/skillshelf`, else `~/.config/skillshelf`",
+    "state": "`$XDG_STATE_HOME/skillshelf`, else `~/.local/state/skillshelf`",
+    "cache": "`$XDG_CACHE_HOME/skillshelf`, else `~/.cache/skillshelf`",
+    "skills": "a folder of skills that a host reads",
+    "temporary": "`$TMPDIR`, else `/tmp`",
+    "chosen": "where you said",
+}
+
+
+def files_table() -> str:
+    """Return every file that skillshelf keeps."""
+    from skillshelf.core.kept_files import KEPT_FILES
+
+    head = [
+        "file",
+        "where (Linux)",
+        "version",
+        "what it holds",
+        "safe to delete?",
+        "of an older version",
+        "`uninstall`",
+    ]
+    rows = [head]
+    for row in KEPT_FILES:
+        shown = ", ".join(f"`{name}`" for name in row.shown.split(", "))
+        version = "-" if row.version is None else str(row.version)
+        rows.append(
+            [shown, _KEPT_PLACES[row.place], version, row.holds, row.deletable, row.when_older, row.on_uninstall]
+        )
+    return _markdown(rows)
+
+
+def checks_table() -> str:
+    """Return every check of `doctor`."""
+    from skillshelf.cli.doctor import CHECKS
+
+    return _markdown([["check", "what it looks at"], *([f"`{check.name}`", check.help] for check in CHECKS)])
+
+
 def imports_table() -> str:
     """Return the packages that each package may import, from the test that enforces it."""
     sys.path.insert(0, str(REPOSITORY / "tests"))
@@ -396,6 +438,7 @@ def modules_text() -> str:
 
 
 PARTS |= {"hosts": hosts_text, "verdicts": verdicts_table, "imports": imports_table, "modules": modules_text}
+PARTS |= {"files": files_table, "checks": checks_table}
 
 
 def _markdown(rows: list[list[str]]) -> str:

@@ -21,7 +21,7 @@ async def draw() -> str:
     with picker_machine() as machine, closing(PickerModel(machine.shelf)) as model:
         app = Picker(model)
         async with app.run_test(size=(100, 30)) as pilot:
-            await pilot.press("ctrl+p", "down", "down")
+            await pilot.press("ctrl+p", "ctrl+p", "down", "down")
             # What is asked in threads has arrived when no worker is left and the pane is as it was a moment ago.
             before, shown = "", ""
             while not ("not by" in shown and shown == before):

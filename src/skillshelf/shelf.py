@@ -40,7 +40,7 @@ class Shelf:
 
     Methods import what they need when they are called, so that listing does not import what only a session uses. If
     `progress` is a terminal, slow work shows its progress there. `indexing` is how many skills the search index has to
-    add and how many it has added, while it does that.
+    add and how many it has added, while it does that. A `catalog` that was made elsewhere counts until `refresh`.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class Shelf:
         *,
         use_cache: bool = True,
         scorer: "Scorer | None" = None,
+        catalog: Catalog | None = None,
     ) -> None:
         self.environment = environment
         self.profile = profile
@@ -63,7 +64,7 @@ class Shelf:
         self.indexing: tuple[int, int] | None = None
         # What adapters keep for as long as the shelf lives.
         self.attachments: dict[str, object] = {}
-        self._catalog: Catalog | None = None
+        self._catalog = catalog
         self._scanner = Scanner(self.cache, profile, settings) if use_cache else None
         self._finder: tuple[Catalog, Finder] | None = None
         self._lock = threading.RLock()

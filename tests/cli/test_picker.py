@@ -125,7 +125,7 @@ def test_what_arrives_while_the_help_is_open_is_there_when_it_closes(place: Mach
 
 def test_what_is_not_in_the_catalog_is_taken_only_where_its_folder_is_asked_for(place: Machine) -> None:
     async def drive(app: Picker, pilot: Pilot[Any]) -> None:
-        await pilot.press("ctrl+p", "ctrl+p")
+        await pilot.press("ctrl+p")
         await until(pilot, lambda: names(app) == ["broken"])
         await pilot.press("enter")
         await pilot.pause()

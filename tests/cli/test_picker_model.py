@@ -114,6 +114,28 @@ def test_a_look_at_a_host_holds_what_it_tells_its_model(machine: Machine) -> Non
 
 
 @pytest.mark.slow
+def test_a_host_as_filter_is_its_own_catalog_and_not_a_cut_of_the_profiles(machine: Machine) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    outside = write_skill(machine.home / ".codex/skills", "review")
+    write_skill(machine.home / ".codex/skills", "broken", "---\nname: broken\n---\n")
+    with closing(PickerModel(machine.shelf)) as model:
+        model.load_host("codex")
+        shown = model.select(RowFilter(host="codex"))
+
+        assert [row.name for row in model.select(RowFilter()).rows] == ["deploy"]
+        assert ([row.name for row in shown.rows], shown.total) == (["deploy", "review"], 2)
+        assert [row.name for row in shown.rows] == machine.names("host:codex")
+        # Other commands do not know the second by its name.
+        assert [row.identifier for row in shown.rows] == ["deploy", str(outside)]
+        assert [row.name for row in model.select(RowFilter(shown="problems", host="codex")).rows] == ["broken"]
+        assert any("# review" in line.text for line in model.describe(shown.rows[1], "codex"))
+        model.build_index()
+        assert [row.name for row in model.select(RowFilter("asked review", host="codex")).rows][:1] == ["review"]
+        model.toggle(shown.rows[1])
+        assert [row.state for row in model.select(RowFilter(host="codex")).rows] == ["on", "off"]
+
+
+@pytest.mark.slow
 def test_hosts_are_asked_by_a_process_of_its_own_and_a_new_one_where_it_was_killed(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     with closing(PickerModel(machine.shelf)) as model:

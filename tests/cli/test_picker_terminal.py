@@ -86,11 +86,11 @@ def test_typing_searches_keys_filter_switch_and_preview_and_enter_prints_the_nam
         compare("search", opened, place)
         opened.keys("C-t")
         compare("disabled", opened, place)
-        opened.keys("C-u", "C-p", "C-p")
+        opened.keys("C-u", "C-p")
         opened.wait("3 of 3 · problems")
         opened.keys("Tab", "Down")
         compare("problems", opened, place)
-        opened.keys("p", "s")
+        opened.keys("p", "p", "s")
         opened.wait("3 of 5 · user")
         opened.keys("s")
         opened.wait("2 of 5 · project")
@@ -99,7 +99,9 @@ def test_typing_searches_keys_filter_switch_and_preview_and_enter_prints_the_nam
         opened.keys("Enter")
         opened.wait("no skill matches this filter")
         opened.keys("Escape")
-        assert opened.wait("exit 1").startswith("exit 1\n")
+        last = opened.wait("exit 1")
+        assert last.startswith("skillshelf: there may be more outside this view: skillshelf inventory --home ")
+        assert last.rstrip("\n").endswith("\nexit 1")
         assert opened.is_as_before
     assert 'disabled = ["retired", "release-notes"]' in (place.home / ".config/skillshelf/config.toml").read_text()
 
@@ -120,7 +122,7 @@ def test_a_large_shelf_is_listed_and_searched(place: Machine) -> None:
 @pytest.mark.parametrize(
     ("line", "keys", "printed"),
     [
-        ('cd "$({pick} --path)"; pwd', ["dep", "Enter"], "REPO/.agents/skills/deploy\nexit 0\n"),
+        ('cd "$({pick} --path 2>err)"; pwd', ["dep", "Enter"], "REPO/.agents/skills/deploy\nexit 0\n"),
         ("echo x | {pick} deploy 2>err | tr a-z A-Z; cat err", ["Enter"], "DEPLOY\nexit 0\n"),
         ("{pick}", ["C-c"], "exit 130\n"),
     ],
@@ -165,7 +167,9 @@ def test_what_is_typed_before_the_picker_listens_counts(place: Machine) -> None:
         opened.wait("dep")
         (place.repo / "ready").touch()
 
-        assert "deploy\nexit 0\n" in opened.wait("exit ")
+        screen = opened.wait("exit ")
+        assert "\ndeploy\nskillshelf: there may be more outside this view: " in screen
+        assert "\nexit 0\n" in screen
 
 
 CRASH = """\

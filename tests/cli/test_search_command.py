@@ -137,7 +137,7 @@ def test_a_person_sees_hidden_skills_and_that_they_are_hidden(machine: Machine) 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["zzqqxx"], "no skill fits 'zzqqxx' (1 searched); skillshelf list shows them all"),
+        (["zzqqxx"], "no skill fits 'zzqqxx' (1 searched); skillshelf list --home "),
         (["rellleasse-nooottes"], "no skill fits 'rellleasse-nooottes' (1 searched); did you mean release-notes?"),
         ([""], "the query is empty; describe in a few words what the skill should do"),
         (["notes", "--scope", "project"], "there are no skills of scope project here"),

@@ -335,6 +335,8 @@ def test_an_unknown_key_is_an_error_with_file_line_and_key(
         ("permissions.deny = [{tool = 'skill_load', name = 'x'}]\n", 1, "permissions.deny", "a rule with name"),
         ("permissions.allow = [{tool = 'skill_load', skill_name = 'A/B'}]\n", 1, "permissions.allow", "'A/B'"),
         ("trust.folders = '~'\n", 1, "trust.folders", "must be a list of texts"),
+        ("hosts = 'codex'\n", 1, "hosts", "must be a list of texts"),
+        ("# mine\nhosts = ['codx']\n", 2, "hosts", "unknown host 'codx'; did you mean codex?"),
         ("[profiles]\nlab = 5\n", 2, "profiles.lab", "must be a table"),
         ("[profiles.a]\nmax_depth = 3\n[profiles.b]\nmax_depth = 'x'\n", 4, "profiles.b.max_depth", "must be a"),
         ("[profiles.a]\nhidden = 'skip'\n[skills]\nhidden = 1\n", 4, "skills.hidden", "is not a key"),
@@ -377,6 +379,7 @@ def test_every_key_of_the_contract_is_read(machine: Machine) -> None:
     assert sorted(KEYS) == sorted(
         [
             "profile",
+            "hosts",
             "skills.enabled",
             "skills.disabled",
             *[f"skills.initial.max_{what}" for what in ("entries", "bytes", "tokens", "chars")],

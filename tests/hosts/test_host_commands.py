@@ -67,7 +67,7 @@ def stale(machine: Machine) -> None:
     ("build", "name", "status"),
     [
         (fine, "deploy", 0),
-        (broken, "release-notes", 1),
+        (broken, "release-notes", 0),
         (missing, "deploi", 3),
         (stray, "deploy", 1),
         (copied, "deploy", 0),
@@ -79,7 +79,7 @@ def test_an_answer_fits_one_screen_and_says_what_to_do(
 ) -> None:
     build(machine)
 
-    got, out, err = run("why", name)
+    got, out, err = run("why", name, "--all-hosts")
 
     shown = (out + err).replace(str(machine.base), "")
     assert got == status
@@ -221,7 +221,7 @@ def test_the_matrix_counts_who_misses_what_and_who_says_nothing(machine: Machine
     write_skill(machine.repo / ".agents/skills", "broken", '---\nname: "broken\ndescription: D.\n---\n')
     trust(machine, machine.repo)
 
-    found = json_output(run, "hosts", schema="hosts")
+    found = json_output(run, "hosts", "--all-hosts", schema="hosts")
 
     counts = {host["host"]: (host["seen"], host["missing"], host["silent"]) for host in found["hosts"]}
     assert found["cwd"] == str(machine.repo)
@@ -334,7 +334,9 @@ def test_eighty_skills_show_what_each_list_costs_and_who_loses_descriptions(mach
             write_skill(machine.repo / root, f"probe-{number:02}", text)
     trust(machine, machine.repo)
 
-    found = {host["host"]: host["catalog"] for host in json_output(run, "hosts", schema="hosts")["hosts"]}
+    found = {
+        host["host"]: host["catalog"] for host in json_output(run, "hosts", "--all-hosts", schema="hosts")["hosts"]
+    }
 
     assert {host: (cost["cut"], cost["dropped"]) for host, cost in found.items() if host != "codelia"} == {
         host: {"claude-code": (22, 0), "copilot-cli": (50, 0), "codex": (80, 0)}.get(host, (0, 0))
@@ -345,7 +347,7 @@ def test_eighty_skills_show_what_each_list_costs_and_who_loses_descriptions(mach
     assert found["copilot-cli"]["cut_skills"] == [f"probe-{number:02}" for number in range(30, 80)]
     assert [host for host, cost in found.items() if cost["least_used_first"]] == ["claude-code"]
     assert found["codelia"]["dropped_skills"][-1] == "probe-79"
-    told = run("hosts")[1]
+    told = run("hosts", "--all-hosts")[1]
     assert "claude-code drops 22 descriptions: those of the least used skills" in told
     assert "copilot-cli drops the description of probe-30, probe-31, probe-32 and 47 more" in told
     assert 0 < found["codelia"]["dropped"] < 80

@@ -100,7 +100,9 @@ def run_command(
     *words: str, cwd: Path, env: Mapping[str, str] | None = None, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """`skillshelf` with only the environment a test names: in this process where that shows the same."""
-    environment = {"PATH": os.environ.get("PATH", ""), "HOME": "/nonexistent", "PYTHONPATH": SOURCE, **(env or {})}
+    # Only commands that start programs need a PATH; to the others it would say which hosts are installed here.
+    path = os.environ.get("PATH", "") if set(words) & set(_OWN_PROCESS) else "/nonexistent"
+    environment = {"PATH": path, "HOME": "/nonexistent", "PYTHONPATH": SOURCE, **(env or {})}
     if set(options) <= {"input"} and _fits_in_process(words, env or {}):
         return _run_in_process(words, cwd=cwd, env=environment, given=options.get("input") or "")
     return subprocess.run(

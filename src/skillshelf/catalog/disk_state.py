@@ -5,7 +5,7 @@ As long as all of them have the stamps they had, another scan would find the sam
 """
 
 import marshal
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from errno import ELOOP
 from zlib import adler32, crc32
 
@@ -135,16 +135,20 @@ class ScanRecord:
         """Record that the scan depends on something that no stamp shows, such as a file that may not be read."""
         self._is_provable = False
 
-    def state(self, roots: Iterable[str]) -> DiskState | None:
-        """Return the state of the disk, with the entries below each root together.
+    def state(
+        self, roots: Iterable[str], *, without: Collection[str] = (), most: int | None = None
+    ) -> DiskState | None:
+        """Return the state of the disk, with the entries below each root together, but for those `without`.
 
-        None if it cannot prove anything: an entry that changed just before the scan may change again within the same
-        tick of the clock, and keep its stamp.
+        None if there are more than `most`, or if it cannot prove anything: an entry that changed just before the scan
+        may change again within the same tick of the clock, and keep its stamp.
         """
         latest = self.at_ns - SETTLED_NS
         if not self._is_provable or any(stamp[4] > latest for stamp in self._stamps.values()):
             return None
-        waiting = self._stamps
+        waiting = {path: stamp for path, stamp in self._stamps.items() if path not in without}
+        if most is not None and len(waiting) + len(self._links) > most:
+            return None
         groups = []
         # The longest first: where one root lies inside another, its entries are its own.
         for folder in sorted({*roots, "/"}, key=len, reverse=True):

@@ -89,6 +89,8 @@ NO_PAGER = Option("--no-pager", "print everything at once, even if it is longer 
 
 _TRUST = Option("--trust", "for this run, show this project's skills to the model too")
 
+_ALL_HOSTS = Option("--all-hosts", "all known hosts, not only those that are set or found on this machine")
+
 _JOURNAL = (
     Option("--journal", "record what happens in this file, as events", "FILE"),
     Option("--keep", "keep all inputs beside the journal, for `log replay`"),
@@ -109,14 +111,25 @@ def _later(module: str, name: str) -> Callable[[Mapping[str, Any]], int]:
 
 COMMANDS: Mapping[str, Command] = {
     "": Command(
-        "print one screen: skills by scope, problems, next commands",
-        (*SHARED, Option("--version", "print the version")),
+        "print one screen: problems, all skills by place, next commands",
+        (*SHARED, _ALL_HOSTS, Option("--version", "print the version")),
         (),
-        _later("cli.commands", "overview"),
+        _later("cli.inventory", "overview"),
         group=_LOOK,
         examples=(
             ("skillshelf", "what there is here, and what to do next"),
-            ("skillshelf --profile strict", "the same, by the letter of the standard"),
+            ("skillshelf --all-hosts", "the same for every known agent, also those that are not installed"),
+        ),
+    ),
+    "inventory": Command(
+        "list every skill of the machine, with its copies, the hosts that see it, and its problems",
+        (*SHARED, _ALL_HOSTS, NO_PAGER),
+        (),
+        _later("cli.inventory", "inventory"),
+        group=_LOOK,
+        examples=(
+            ("skillshelf inventory", "every skill, by place"),
+            ("skillshelf inventory --json", "the same for a program, with digests"),
         ),
     ),
     "list": Command(
@@ -141,6 +154,7 @@ COMMANDS: Mapping[str, Command] = {
             *SHARED,
             Option("--limit", "return at most N results (default: 8)", "N"),
             Option("--scope", "only skills of this scope", "S", of="scope"),
+            Option("--everywhere", "search all skills of the inventory, not only those of the profile"),
         ),
         (Option("QUERY", "words of a task in quotes, a name, or a path", "QUERY", required=True, may_be_empty=True),),
         _later("cli.commands", "search"),
@@ -209,6 +223,7 @@ COMMANDS: Mapping[str, Command] = {
         (
             *SHARED,
             Option("--host", "only this host; may be given several times", "H", many=True, of="host"),
+            _ALL_HOSTS,
             Option("--fix", "apply safe fixes, and link the skill for every --host"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True, of="skill"),),
@@ -224,6 +239,10 @@ COMMANDS: Mapping[str, Command] = {
         (
             *SHARED,
             Option("--diff", "show only what two hosts see differently: --diff A B", "A", of="host"),
+            _ALL_HOSTS,
+            Option(
+                "--set", "your hosts, separated by commas; auto: those found on this machine", "HOST,...", of="host"
+            ),
             NO_PAGER,
         ),
         (Option("B", "the second host of --diff", "B", of="host"),),
@@ -238,7 +257,10 @@ COMMANDS: Mapping[str, Command] = {
         "make a skill visible to another agent host, by a link or a copy",
         (
             *SHARED,
-            Option("--to", "the host; may be given several times", "HOST", many=True, required=True, of="host"),
+            Option(
+                "--to", "the hosts, separated by commas (default: yours); may be repeated", "HOST,...", True, of="host"
+            ),
+            _ALL_HOSTS,
             Option("--force", "also for a host that ignores disable-model-invocation, so that its model may call it"),
             Option("--even-so", "the old name of --force"),
             Option("--remove", "remove the links and copies made for these hosts"),
@@ -472,6 +494,32 @@ COMMANDS: Mapping[str, Command] = {
         examples=(
             ("skillshelf completion bash", "print the script for bash"),
             ("skillshelf completion fish", "print the script for fish"),
+        ),
+    ),
+    "doctor": Command(
+        "check this installation: cache, approvals, configuration, links and copies, sandbox, Python",
+        (*SHARED, Option("--fix", "repair what can be made again")),
+        (Option("CHECK", "only this check, such as cache or links (default: all)", "CHECK", True),),
+        _later("cli.doctor", "doctor"),
+        group=_SELF,
+        examples=(
+            ("skillshelf doctor", "check everything"),
+            ("skillshelf doctor cache links --fix", "repair what can be made again"),
+        ),
+    ),
+    "uninstall": Command(
+        "remove the links and copies that skillshelf made, its cache and its state, and list what is left",
+        (
+            *SHARED,
+            Option("--dry-run", "show what would be removed, and remove nothing"),
+            Option("--yes", "do not ask"),
+        ),
+        (),
+        _later("cli.uninstall", "uninstall"),
+        group=_SELF,
+        examples=(
+            ("skillshelf uninstall --dry-run", "show what would be removed"),
+            ("skillshelf uninstall --yes", "remove it"),
         ),
     ),
     "help": Command(

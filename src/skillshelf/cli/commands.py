@@ -23,7 +23,8 @@ from skillshelf.errors import (
 if TYPE_CHECKING:
     from skillshelf.config.settings import Trust
     from skillshelf.core.environment import Environment
-    from skillshelf.lint.run import Mode
+    from skillshelf.core.values import Catalog
+    from skillshelf.lint.run import Mode, Targets
     from skillshelf.session.session import Session
     from skillshelf.shelf import Shelf
 
@@ -37,7 +38,6 @@ __all__ = [
     "list_skills",
     "mcp",
     "new",
-    "overview",
     "pick",
     "profile",
     "prompt",
@@ -51,25 +51,6 @@ __all__ = [
 
 
 Values = Mapping[str, Any]
-
-
-def overview(values: Values) -> int:
-    """Print one screen about this folder."""
-    from skillshelf.cli import views
-    from skillshelf.core.environment import user_config_path
-
-    if values["version"]:
-        from skillshelf import __version__
-
-        write(f"skillshelf {__version__}\n")
-        return DONE
-    shelf = shelf_for(values)
-    if values["json"]:
-        write(as_json(shelf.catalog.to_dict()))
-        return DONE
-    path = user_config_path(shelf.environment)
-    write(views.overview(shelf.catalog, _paths(shelf), screen(shelf.environment.env), config_path=path))
-    return DONE
 
 
 def list_skills(values: Values) -> int:
@@ -88,13 +69,36 @@ def list_skills(values: Values) -> int:
     if values["json"]:
         write(as_json(catalog.to_dict()))
     else:
-        write(views.list_view(catalog, _paths(shelf), screen(shelf.environment.env), everything=values["all"]))
+        display = screen(shelf.environment.env)
+        wanted = views.ListOptions(values["all"], scope, _options(values))
+        write(views.list_view(catalog, _paths(shelf), display, wanted))
+        _note_outside(shelf, values, catalog)
     return DONE
+
+
+def _options(values: Values) -> str:
+    """Return the options that a command in a hint needs to see the same skills."""
+    from skillshelf.cli.outside import shared_options
+
+    return shared_options(values)
+
+
+def _note_outside(shelf: "Shelf", values: Values, catalog: "Catalog", words: tuple[str, ...] = ("inventory",)) -> None:
+    """Say on a terminal how many skills of the machine a view of a catalog does not show."""
+    from skillshelf.cli.outside import is_on_terminal, note_outside, paths_in
+
+    if not values["json"] and is_on_terminal():
+        custom = shelf.settings.custom_directories
+        note_outside(values, shelf.environment, custom, lambda: paths_in(catalog), words)
 
 
 def search(values: Values) -> int:
     """Print the skills that fit a query."""
     shelf = shelf_for(values)
+    if values["everywhere"]:
+        from skillshelf.cli.outside import everywhere
+
+        shelf = everywhere(shelf, values)
     limit = values["limit"]
     if limit is not None and not (limit.isdecimal() and limit.isascii() and int(limit) > 0):
         raise ConfigurationError(f"--limit takes a whole number of at least 1, not {limit!r}")
@@ -107,13 +111,17 @@ def search(values: Values) -> int:
         from skillshelf.cli.search_view import search_view
         from skillshelf.search.index import body_of
 
-        write(search_view(report, screen(shelf.environment.env), body_of))
+        where = _paths(shelf) if values["everywhere"] else None
+        write(search_view(report, screen(shelf.environment.env), body_of, where))
     if not report.results:
         from skillshelf.catalog.load import near_names
         from skillshelf.cli.search_view import nothing_found
 
         skills = [skill for skill in shelf.catalog.skills if values["scope"] in (None, skill.scope)]
-        note(nothing_found(report, len(skills), near_names(values["query"], skills), values["scope"]))
+        near = near_names(values["query"], skills)
+        note(nothing_found(report, len(skills), near, values["scope"], options=_options(values)))
+    if not values["everywhere"]:
+        _note_outside(shelf, values, shelf.catalog, ("search", values["query"], "--everywhere"))
     return DONE if report.results else NEGATIVE
 
 
@@ -121,7 +129,15 @@ def pick(values: Values) -> int:
     """Let a person choose a skill."""
     from skillshelf.cli.picker import command
 
-    return command.pick(values, lambda: shelf_for(values))
+    status = command.pick(values, lambda: shelf_for(values))
+    is_over = status in (DONE, NEGATIVE) and not values["json"]
+    if is_over and sys.stderr is not None and sys.stderr.isatty():
+        from skillshelf.cli.outside import note_outside, paths_in
+
+        # Standard output is often a pipe here.
+        shelf = shelf_for(values)
+        note_outside(values, shelf.environment, shelf.settings.custom_directories, lambda: paths_in(shelf.catalog))
+    return status
 
 
 def show(values: Values) -> int:
@@ -280,6 +296,7 @@ def prompt(values: Values) -> int:
         write(as_json({"text": text.text, "chars": text.chars, "tokens": text.tokens, **counts}))
     else:
         write_text(text.text)
+        _note_outside(shelf, values, shelf.catalog)
     return DONE
 
 
@@ -349,7 +366,17 @@ def check(values: Values) -> int:
     for change in report.changes:
         if change.refusal:
             note(f"{change.path} {'was not' if mode == 'fix' else 'cannot be'} repaired: {change.refusal}")
+    if form == "text":
+        _note_unchecked(shelf, values, targets)
     return DONE if report.is_clean else NEGATIVE
+
+
+def _note_unchecked(shelf: "Shelf", values: Values, targets: "Targets") -> None:
+    from skillshelf.cli.outside import is_on_terminal, note_outside
+
+    if is_on_terminal():
+        shown = {path for target in targets.found for path in target[:2]} | {one.path for one in targets.problems}
+        note_outside(values, shelf.environment, shelf.settings.custom_directories, lambda: shown)
 
 
 def new(values: Values) -> int:

@@ -6,10 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from skillshelf.catalog.packed import skills_at
-from skillshelf.cli.host_views import HostCount, HostTableNotes, SkillHostsRow, best_of, diff_view, hosts_view, why_view
+from skillshelf.cli.host_views import (
+    HostCount,
+    HostTableNotes,
+    SkillHostsRow,
+    best_of,
+    choice_line,
+    diff_view,
+    hosts_view,
+    why_view,
+)
+from skillshelf.cli.outside import is_on_terminal, note_outside
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.hosts import HOSTS
-from skillshelf.config.settings import Settings
+from skillshelf.config.settings import Settings, load_settings
+from skillshelf.config.settings_edit import set_list
 from skillshelf.core import console, files
 from skillshelf.core.console import PathDisplay, as_json, note, write
 from skillshelf.core.disk_writes import replace_file, why_not_replaced
@@ -25,6 +36,7 @@ from skillshelf.errors import (
     SkillError,
     SkillNotFound,
 )
+from skillshelf.hosts.detection import chosen_by, chosen_hosts
 from skillshelf.hosts.explain import (
     FileExplanation,
     absolute_path,
@@ -51,10 +63,33 @@ Values = Mapping[str, Any]
 
 
 def _environment(values: Values) -> Environment:
-    environment = make_environment(values["cwd"], values["home"], None)
+    environment = make_environment(values["cwd"], values["home"], None, config=values["config"])
     if files.kind_at(environment.cwd) != "folder":
         raise SkillDirectoryNotFound(environment.cwd)
     return environment
+
+
+def _settings(environment: Environment) -> Settings:
+    """Return the settings; what hosts see does not depend on them, so a file that cannot be used is only named."""
+    try:
+        return load_settings(environment, trust="ask")
+    except ConfigurationError as error:
+        note(str(error))
+        return Settings()
+
+
+def _spoken_of(values: Values, environment: Environment, named: Sequence[str]) -> tuple[list[str], str]:
+    """Return the hosts that a command is about, and a line that says why these; those that it names win."""
+    if named or values["all_hosts"]:
+        return requested_hosts(named), ""
+    settings = _settings(environment)
+    names = chosen_hosts(environment, settings)
+    return list(names), choice_line(chosen_by(environment, settings), names)
+
+
+def _listed(names: Iterable[str]) -> list[str]:
+    """Return names that were given one by one or separated by commas."""
+    return [name.strip() for given in names for name in given.split(",") if name.strip()]
 
 
 def _cache_folder(values: Values, environment: Environment) -> str | None:
@@ -79,13 +114,13 @@ def why(values: Values) -> int:
     """Show which hosts see a skill, and why the others do not."""
     wanted = _name_or_path(values)
     environment = _environment(values)
-    names = requested_hosts(values["host"])
+    names, choice = _spoken_of(values, environment, _listed(values["host"]))
     cache_folder = _cache_folder(values, environment)
     survey, found = find(wanted, environment, names, cache_folder=cache_folder)
     if not found:
         return _not_found(wanted, survey, wants_json=values["json"])
     if values["fix"]:
-        _apply_fixes(wanted, found, survey, values["host"])
+        _apply_fixes(wanted, found, survey, _listed(values["host"]))
         survey, found = find(wanted, environment, names)
     explanations = explain(found, survey, names)
     hidden = _hidden_here(values, found, survey)
@@ -93,7 +128,7 @@ def why(values: Values) -> int:
         write(as_json(_why_json(wanted, explanations, survey, hidden)))
     else:
         display = PathDisplay(environment.cwd, environment.home)
-        write(why_view(wanted, explanations, display, console.screen(environment.env)))
+        write(why_view(wanted, explanations, display, console.screen(environment.env), choice=choice))
     for explanation in explanations:
         reason, by = hidden.get(files.real_path(explanation.path), (None, None))
         # That a folder is not trusted is no choice against a skill.
@@ -237,7 +272,9 @@ SkillText = tuple[str, tuple[bytes, int]]
 def hosts(values: Values) -> int:
     """Show every skill and which hosts see it."""
     environment = _environment(values)
-    names = requested_hosts(_pair(values))
+    if values["set"] is not None:
+        return _set_hosts(values, environment)
+    names, choice = _spoken_of(values, environment, _pair(values))
     cache_folder = _cache_folder(values, environment)
     survey = take_survey(environment, names, progress=sys.stderr, cache_folder=cache_folder)
     overview = overview_of(survey)
@@ -266,10 +303,27 @@ def hosts(values: Values) -> int:
     else:
         warnings = [f"{display.short(miss.path)} {miss.message}" for miss in misses]
         longest = [(name, length) for name, length in overview.longest if length > 200]
-        write(hosts_view(counts, rows, HostTableNotes(longest, warnings), display, screen))
+        write(hosts_view(counts, rows, HostTableNotes(longest, warnings, choice), display, screen))
     _note_unseen(survey)
     if cache_folder is not None:
         survey.keep(cache_folder)
+    if not values["json"] and is_on_terminal():
+        custom = _settings(environment).custom_directories
+        note_outside(values, environment, custom, lambda: survey.by_path.keys())
+    return DONE
+
+
+def _set_hosts(values: Values, environment: Environment) -> int:
+    """Write the user's hosts into the user's file; `auto` goes back to those that are found on the machine."""
+    names = [] if values["set"] == "auto" else requested_hosts(_listed([values["set"]]) or [values["set"]])
+    path, changed = set_list(environment, "hosts", names)
+    settings = load_settings(environment, trust="ask")
+    chosen, by = chosen_hosts(environment, settings), chosen_by(environment, settings)
+    if values["json"]:
+        write(as_json({"hosts": list(chosen), "by": by, "file": path, "changed": changed}))
+    else:
+        short = PathDisplay(environment.cwd, environment.home).short(path)
+        write(f"{choice_line(by, chosen)}\n{'written to' if changed else 'no change in'} {short}\n")
     return DONE
 
 
@@ -347,10 +401,8 @@ def _hosts_json(environment: Environment, counts: Sequence[HostCount], rows: Seq
 def link(values: Values) -> int:
     """Make a skill visible to other hosts, or undo that."""
     wanted = _name_or_path(values)
-    if not values["to"]:
-        raise ConfigurationError("missing option --to HOST")
     environment = _environment(values)
-    names = requested_hosts(values["to"])
+    names = _link_hosts(values, environment)
     if values["remove"]:
         return _report(wanted, _remove(wanted, names, environment), {}, environment, json=values["json"])
     survey, found = find(wanted, environment, list(HOSTS), cache_folder=_cache_folder(values, environment))
@@ -375,6 +427,16 @@ def link(values: Values) -> int:
         if not verdict.visible and not any(seen.visible for _, seen in copies_for(verdict.host, skill_file, survey)):
             note(f"{verdict.host} no longer sees {skill_file.path}: {verdict.verdict}, {verdict.detail}")
     return status
+
+
+def _link_hosts(values: Values, environment: Environment) -> list[str]:
+    """Return the hosts that a link is for: those that are named, else the user's own, if they are known."""
+    if named := _listed(values["to"]):
+        return requested_hosts(named)
+    settings = Settings() if values["all_hosts"] else _settings(environment)
+    if not values["all_hosts"] and chosen_by(environment, settings) == "all":
+        raise ConfigurationError("missing option --to HOST")
+    return list(chosen_hosts(environment, settings, all_hosts=values["all_hosts"]))
 
 
 def _remove(wanted: str, hosts: Sequence[str], environment: Environment) -> list[HostLinkResult]:

@@ -8,11 +8,21 @@ from skillshelf.config.hosts import HOSTS
 from skillshelf.core.console import PathDisplay, Screen, Style
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import fold, visible
+from skillshelf.hosts.detection import ChosenBy
 from skillshelf.hosts.explain import FileExplanation
 from skillshelf.hosts.fixes import Fix
 from skillshelf.hosts.stages import NO_WINNER, Verdict
 
-__all__ = ["HostCount", "HostTableNotes", "SkillHostsRow", "best_of", "diff_view", "hosts_view", "why_view"]
+__all__ = [
+    "HostCount",
+    "HostTableNotes",
+    "SkillHostsRow",
+    "best_of",
+    "choice_line",
+    "diff_view",
+    "hosts_view",
+    "why_view",
+]
 
 _WORDS = {True: "yes", False: "no", None: "?"}
 _MARKS = {True: "+", False: "-", None: "?"}
@@ -28,13 +38,25 @@ _ROOM_FOR_WARNS = 72
 """A narrower screen leaves out the column WARNS USER, so that there is room for the details."""
 
 
-def why_view(name: str, explanations: Sequence[FileExplanation], display: PathDisplay, screen: Screen) -> str:
+def choice_line(reason: ChosenBy, hosts: Sequence[str]) -> str:
+    """Say of which hosts a view speaks, and how to see or choose others."""
+    if reason == "all":
+        count = len(HOSTS)
+        return f"No host is set or found here, so all {count} are shown; to choose: skillshelf hosts --set HOST,..."
+    where = "Your hosts" if reason == "set" else "Hosts found on this machine"
+    others = len(HOSTS) - len(hosts)
+    return f"{where}: {', '.join(hosts)}" + (f" ({others} others: --all-hosts)" if others else "")
+
+
+def why_view(
+    name: str, explanations: Sequence[FileExplanation], display: PathDisplay, screen: Screen, *, choice: str = ""
+) -> str:
     """Render a line for each host, the failing ones first, and the fixes; several files of a name get a column each."""
     if len(explanations) == 1:
         lines = _one_file(name, explanations[0], display, screen)
     else:
         lines = _several_files(name, explanations, display, screen)
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *(_wrapped(choice, screen, "dim") if choice else ())]) + "\n"
 
 
 def _one_file(name: str, file: FileExplanation, display: PathDisplay, screen: Screen) -> Iterator[str]:
@@ -213,10 +235,11 @@ class SkillHostsRow(NamedTuple):
 
 
 class HostTableNotes(NamedTuple):
-    """The text below the table of hosts: the longest descriptions, and warnings about misspelt folders."""
+    """The text below the table of hosts: the longest descriptions, warnings about misspelt folders, why these hosts."""
 
     long_descriptions: Sequence[tuple[str, int]]
     warnings: Sequence[str]
+    choice: str = ""
 
 
 _NAMES_SHOWN = 3
@@ -236,6 +259,7 @@ def hosts_view(
         longest = ", ".join(f"{visible(name)} ({chars:,})" for name, chars in remarks.long_descriptions)
         lines += _wrapped(f"Longest descriptions, in characters: {longest}", screen)
     lines += [line for warning in remarks.warnings for line in _wrapped(f"warning: {warning}", screen, "yellow")]
+    lines += _wrapped(remarks.choice, screen, "dim") if remarks.choice else []
     return "\n".join(lines) + "\n"
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Set
 
-from skillshelf.core.console import Screen
+from skillshelf.core.console import PathDisplay, Screen
 from skillshelf.core.text import fold, shorten, visible, width
 from skillshelf.core.values import CatalogSkill
 from skillshelf.search.query import SearchReport, SearchResult
@@ -47,24 +47,38 @@ _NARROWEST = 30
 _IN_TEXT = "in its text: "
 
 
-def search_view(report: SearchReport, screen: Screen, body_of: Callable[[CatalogSkill], str]) -> str:
-    """Return the results in order, each with a line of its body if that has terms which its description lacks."""
+def search_view(
+    report: SearchReport, screen: Screen, body_of: Callable[[CatalogSkill], str], where: PathDisplay | None = None
+) -> str:
+    """Return the results in order, each with a line of its body if that has terms which its description lacks.
+
+    With `where` each has its folder, too.
+    """
     head = ("#", "NAME", "SCORE", "REASON", "SCOPE")
     rows = [
         (str(rank), shorten(result.skill.name, _NAME_CELLS), f"{result.score:.1f}", result.reason, result.skill.scope)
         for rank, result in enumerate(report.results, 1)
     ]
     if screen.columns is None:
-        rows6 = [(*row, fold(result.skill.description)) for row, result in zip(rows, report.results, strict=True)]
-        return "\n".join(screen.table([(*head, "DESCRIPTION"), *rows6], (None,) * 6)) + "\n"
+        more = [[where.short(result.skill.dir)] if where else [] for result in report.results]
+        whole = [
+            (*row, *folder, fold(result.skill.description))
+            for row, folder, result in zip(rows, more, report.results, strict=True)
+        ]
+        heads = (*head, *(["FOLDER"] if where else []), "DESCRIPTION")
+        return "\n".join(screen.table([heads, *whole], (None,) * len(heads))) + "\n"
     terms = report.terms or frozenset(analyzer().query_terms(report.query))
     first, *lines = screen.table([head, *rows], ("dim", "bold", None, "dim", "dim"))
     blocks = [
-        "\n".join([line, *_below(result, terms, screen, body_of)])
+        "\n".join([line, *_folder_line(result, where), *_below(result, terms, screen, body_of)])
         for line, result in zip(lines, report.results, strict=True)
     ]
-    more = [screen.paint(f"Showing the first {report.count}; use --limit N to see more.", "dim")]
-    return "\n".join([first, *blocks, *(["", *more] if report.truncated else [])]) + "\n"
+    cut = [screen.paint(f"Showing the first {report.count}; use --limit N to see more.", "dim")]
+    return "\n".join([first, *blocks, *(["", *cut] if report.truncated else [])]) + "\n"
+
+
+def _folder_line(result: SearchResult, where: PathDisplay | None) -> list[str]:
+    return [" " * _INDENT + visible(f"in {where.short(result.skill.dir)}")] if where else []
 
 
 def _below(result: SearchResult, terms: Set[str], screen: Screen, body_of: Callable[[CatalogSkill], str]) -> list[str]:
@@ -112,13 +126,17 @@ def _marked(text: str, terms: Set[str], screen: Screen) -> str:
     return "".join([*parts, text[done:]])
 
 
-def nothing_found(report: SearchReport, skills: int, near: list[str], scope: str | None) -> str:
-    """Return one line about a search without results: what was searched, and what to try."""
+def nothing_found(report: SearchReport, skills: int, near: list[str], scope: str | None, *, options: str = "") -> str:
+    """Return one line about a search without results: what was searched, and what to try with which `options`."""
     if not report.query.strip():
         return "the query is empty; describe in a few words what the skill should do"
     where = f" of scope {scope}" if scope else ""
     if not skills:
-        return f"there are no skills{where} here (run `skillshelf list --all` to see which folders were searched)"
+        return (
+            f"there are no skills{where} here (run `skillshelf list --all{options}` to see which folders were searched)"
+        )
     query = visible(shorten(report.query.strip(), 60))
     result = f"no skill{where} fits '{query}' ({skills} searched)"
-    return f"{result}; did you mean {', '.join(near)}?" if near else f"{result}; skillshelf list shows them all"
+    return (
+        f"{result}; did you mean {', '.join(near)}?" if near else f"{result}; skillshelf list{options} shows them all"
+    )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.catalog.packed import listed_cells
 from skillshelf.config.profile import Profile, profile_to_dict
 from skillshelf.core.console import PathDisplay, Screen, Style
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import fold, plural, shorten, visible
 from skillshelf.core.values import Catalog, Diagnostic, Filtered
 from skillshelf.errors import (
@@ -20,7 +21,7 @@ from skillshelf.errors import (
 if TYPE_CHECKING:
     from skillshelf.session.tools import Tool
 
-__all__ = ["error_line", "list_view", "overview", "profile_view", "profiles_view", "tools_view"]
+__all__ = ["ListOptions", "error_line", "list_view", "profile_view", "profiles_view", "tools_view"]
 
 
 _NAME_CELLS = 64
@@ -28,14 +29,25 @@ _NAME_CELLS = 64
 # The list -----------------------------------------------------------------------------------------
 
 
-def list_view(catalog: Catalog, where: PathDisplay, screen: Screen, *, everything: bool) -> str:
-    """Return the catalog as a table; `everything` adds what is not in it, with the reasons."""
+class ListOptions(NamedTuple):
+    """What a list shows: with `everything` also what is not in the catalog, with the reasons.
+
+    `scope` is the one that was asked for, `shared` the options that commands in hints need to see the same catalog.
+    """
+
+    everything: bool = False
+    scope: str | None = None
+    shared: str = ""
+
+
+def list_view(catalog: Catalog, where: PathDisplay, screen: Screen, options: ListOptions) -> str:
+    """Return the catalog as a table, and what is not in it as far as the options say."""
     cells = listed_cells(catalog.skills)
     lines = _skills_table(cells, screen) if cells else [*_nothing(catalog, where, screen)]
-    if everything:
+    if options.everything:
         lines += [*_left_out(catalog, where, screen)]
     lines += ["", _count_line(catalog, cells, screen)]
-    lines += [line for line in _notes(catalog, cells, screen, everything=everything) if line]
+    lines += [line for line in _notes(catalog, cells, screen, options) if line]
     return "\n".join(lines) + "\n"
 
 
@@ -109,7 +121,7 @@ def _count_line(catalog: Catalog, cells: Sequence[Sequence[str]], screen: Screen
     return screen.paint(f"{counted}, profile {visible(catalog.profile)}", "bold")
 
 
-def _notes(catalog: Catalog, cells: Sequence[Sequence[str]], screen: Screen, *, everything: bool) -> Iterator[str]:
+def _notes(catalog: Catalog, cells: Sequence[Sequence[str]], screen: Screen, options: ListOptions) -> Iterator[str]:
     missing = [
         plural(len(catalog.errors), "error"),
         f"{len(catalog.shadowed)} shadowed",
@@ -117,63 +129,11 @@ def _notes(catalog: Catalog, cells: Sequence[Sequence[str]], screen: Screen, *, 
         plural(len(catalog.warnings), "warning"),
     ]
     if any((catalog.errors, catalog.shadowed, catalog.filtered, catalog.warnings)):
-        hint = "" if everything else "; details: skillshelf list --all"
+        scope = f" --scope {options.scope}" if options.scope else ""
+        hint = "" if options.everything else visible(f"; details: skillshelf list --all{scope}{options.shared}")
         yield screen.paint(", ".join(missing) + hint, "red" if catalog.errors else "yellow")
     if hidden := sum(why == "untrusted" for _, _, why, _ in cells):
-        yield f"{hidden} hidden from models until you trust this folder: skillshelf trust"
-
-
-# One screen ---------------------------------------------------------------------------------------
-
-
-def overview(catalog: Catalog, where: PathDisplay, screen: Screen, *, config_path: str | None) -> str:
-    """Return one screen: skills by scope, problems, next commands."""
-    # One screen stays one screen in a pipe too.
-    screen = screen._replace(columns=screen.columns or 100)
-    lines = [
-        screen.paint("skillshelf", "bold") + f" in {visible(where.cwd)} (profile {visible(catalog.profile)})",
-        "",
-    ]
-    if catalog.skills:
-        filled = [root for root in catalog.roots if root.skills]
-        if len(filled) > _ROOTS_SHOWN:
-            lines += [f"The first {_ROOTS_SHOWN} of {len(filled)} folders with skills:", ""]
-        for root in filled[:_ROOTS_SHOWN]:
-            if root.skills:
-                place = f"{visible(where.short(root.path))}  ({plural(root.skills, 'skill')})"
-                lines += [f"{screen.paint(root.scope, 'bold')}  {place}"]
-                lines += _some_of(catalog, root.path, screen)
-    else:
-        lines += [*_nothing(catalog, where, screen)]
-    cells = listed_cells(catalog.skills)
-    lines += ["", _count_line(catalog, cells, screen)]
-    lines += [line for line in _notes(catalog, cells, screen, everything=False) if line]
-    lines += ["", "Next commands:"]
-    rows = [
-        ("skillshelf list", "every skill with its description"),
-        ("skillshelf list --all", "also skills that are missing, and why"),
-        ("skillshelf show NAME", "what a model gets when it loads a skill"),
-        ("skillshelf why NAME", "which agents see a skill, and why others do not"),
-        ("skillshelf check", "what is wrong with your skills, and how to fix it"),
-    ]
-    lines += screen.table(rows, ("green", None), indent=2)
-    if config_path:
-        lines += ["", f"Your configuration file: {visible(where.short(config_path))}"]
-    return "\n".join(lines) + "\n"
-
-
-_SHOWN = 8
-_ROOTS_SHOWN = 5
-
-
-def _some_of(catalog: Catalog, root: str, screen: Screen) -> list[str]:
-    here = [skill for skill in catalog.skills if skill.path.startswith(root.rstrip("/") + "/")]
-    lines = screen.table(
-        [(shorten(skill.name, _NAME_CELLS), fold(skill.description)) for skill in here[:_SHOWN]],
-        ("bold", None),
-        indent=2,
-    )
-    return [*lines, f"  … and {len(here) - _SHOWN} more"] if len(here) > _SHOWN else lines
+        yield visible(f"{hidden} hidden from models until you trust this folder: skillshelf trust{options.shared}")
 
 
 # Tools --------------------------------------------------------------------------------------------

@@ -49,16 +49,17 @@ _skillshelf_value() {
 # Sets `options` and `takes`, the options that need a value.
 _skillshelf_command() {
     case $1 in
-        '') options='--profile --cwd --home --config --json --no-cache --version --help' takes='--profile --cwd --home --config' ;;
+        '') options='--profile --cwd --home --config --json --no-cache --all-hosts --version --help' takes='--profile --cwd --home --config' ;;
+        inventory) options='--profile --cwd --home --config --json --no-cache --all-hosts --no-pager --help' takes='--profile --cwd --home --config' ;;
         list) options='--profile --cwd --home --config --json --no-cache --no-pager --scope --all --help' takes='--profile --cwd --home --config --scope' ;;
-        search) options='--profile --cwd --home --config --json --no-cache --limit --scope --help' takes='--profile --cwd --home --config --limit --scope' ;;
+        search) options='--profile --cwd --home --config --json --no-cache --limit --scope --everywhere --help' takes='--profile --cwd --home --config --limit --scope' ;;
         pick) options='--profile --cwd --home --config --json --no-cache --path --plain --help' takes='--profile --cwd --home --config' ;;
         show) options='--profile --cwd --home --config --json --no-cache --journal --keep --args --raw --no-pager --help' takes='--profile --cwd --home --config --journal --args' ;;
         read) options='--profile --cwd --home --config --json --no-cache --journal --keep --no-pager --help' takes='--profile --cwd --home --config --journal' ;;
         digest) options='--profile --cwd --home --config --json --no-cache --help' takes='--profile --cwd --home --config' ;;
-        why) options='--profile --cwd --home --config --json --no-cache --host --fix --help' takes='--profile --cwd --home --config --host' ;;
-        hosts) options='--profile --cwd --home --config --json --no-cache --diff --no-pager --help' takes='--profile --cwd --home --config --diff' ;;
-        link) options='--profile --cwd --home --config --json --no-cache --to --force --even-so --remove --help' takes='--profile --cwd --home --config --to' ;;
+        why) options='--profile --cwd --home --config --json --no-cache --host --all-hosts --fix --help' takes='--profile --cwd --home --config --host' ;;
+        hosts) options='--profile --cwd --home --config --json --no-cache --diff --all-hosts --set --no-pager --help' takes='--profile --cwd --home --config --diff --set' ;;
+        link) options='--profile --cwd --home --config --json --no-cache --to --all-hosts --force --even-so --remove --help' takes='--profile --cwd --home --config --to' ;;
         prompt) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
         tools) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
         check) options='--profile --cwd --home --config --json --no-cache --fix --diff --dry-run --no-pager --format --help' takes='--profile --cwd --home --config --format' ;;
@@ -73,6 +74,8 @@ _skillshelf_command() {
         rpc) options='--profile --cwd --home --config --json --no-cache --journal --keep --trust --help' takes='--profile --cwd --home --config --journal' ;;
         chat) options='--profile --cwd --home --config --json --no-cache --journal --keep --trust --model --once --help' takes='--profile --cwd --home --config --journal --model --once' ;;
         completion) options='--profile --cwd --home --config --json --no-cache --help' takes='--profile --cwd --home --config' ;;
+        doctor) options='--profile --cwd --home --config --json --no-cache --fix --help' takes='--profile --cwd --home --config' ;;
+        uninstall) options='--profile --cwd --home --config --json --no-cache --dry-run --yes --help' takes='--profile --cwd --home --config' ;;
         help) options='--no-pager --help' takes='' ;;
     esac
 }
@@ -85,6 +88,7 @@ _skillshelf_option() {
         'read --journal') kind='file' ;;
         'why --host') kind='host' ;;
         'hosts --diff') kind='host' ;;
+        'hosts --set') kind='host' ;;
         'link --to') kind='host' ;;
         'check --format') kind='text json sarif github' ;;
         'new --root') kind='dir' ;;
@@ -120,7 +124,7 @@ _skillshelf_argument() {
         'log 0') kind='show verify stats replay' ;;
         'log 1') kind='file' ;;
         'completion 0') kind='bash zsh fish' ;;
-        'help 0') kind='list search pick show read digest why hosts link prompt tools check new run enable disable trust profile log mcp rpc chat completion help' ;;
+        'help 0') kind='inventory list search pick show read digest why hosts link prompt tools check new run enable disable trust profile log mcp rpc chat completion doctor uninstall help' ;;
     esac
 }
 
@@ -163,7 +167,7 @@ _skillshelf() {
     elif [[ $value == -* ]]; then
         kind=$options
     elif [[ -z $command ]]; then
-        kind='list search pick show read digest why hosts link prompt tools check new run enable disable trust profile log mcp rpc chat completion help'
+        kind='inventory list search pick show read digest why hosts link prompt tools check new run enable disable trust profile log mcp rpc chat completion doctor uninstall help'
     else
         _skillshelf_argument "$command" "$position"
     fi

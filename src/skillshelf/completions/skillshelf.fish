@@ -26,7 +26,7 @@ function __skillshelf_place
     for word in (commandline -opc)[2..-1]
         if test $needs -eq 1
             set needs 0
-        else if contains -- $word --against --allow-host --args --config --cwd --description --diff --format --head --home --host --http --journal --last --limit --model --once --profile --root --scope --session --skill --to --token-file --type --yes
+        else if contains -- $word --against --allow-host --args --config --cwd --description --diff --format --head --home --host --http --journal --last --limit --model --once --profile --root --scope --session --set --skill --to --token-file --type --yes
             set needs 1
         else if string match -q -- '-*' $word
             continue
@@ -54,7 +54,9 @@ complete -c skillshelf -l config -d 'read this configuration file instead of the
 complete -c skillshelf -l json -d 'print one JSON value'
 complete -c skillshelf -l no-cache -d 'ignore the cache'
 complete -c skillshelf -l help -d 'explain this command'
+complete -c skillshelf -n "__skillshelf_is ''" -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
 complete -c skillshelf -n "__skillshelf_is ''" -l version -d 'print the version'
+complete -c skillshelf -n "__skillshelf_is ''" -a inventory -d 'list every skill of the machine, with its copies, the hosts that see it, and its problems'
 complete -c skillshelf -n "__skillshelf_is ''" -a list -d 'list the skills of the catalog'
 complete -c skillshelf -n "__skillshelf_is ''" -a search -d 'find the skills that fit a query, best first'
 complete -c skillshelf -n "__skillshelf_is ''" -a pick -d 'choose a skill in the terminal (search, preview, enable, disable) and print its name'
@@ -78,12 +80,17 @@ complete -c skillshelf -n "__skillshelf_is ''" -a mcp -d 'serve the skills to ag
 complete -c skillshelf -n "__skillshelf_is ''" -a rpc -d 'serve another program with JSON-RPC 2.0 on standard input and output, one message a line'
 complete -c skillshelf -n "__skillshelf_is ''" -a chat -d 'try your skills with a small agent, line by line or for one answer'
 complete -c skillshelf -n "__skillshelf_is ''" -a completion -d 'print the completion script of a shell; it completes the names of skills, hosts and profiles, too'
+complete -c skillshelf -n "__skillshelf_is ''" -a doctor -d 'check this installation: cache, approvals, configuration, links and copies, sandbox, Python'
+complete -c skillshelf -n "__skillshelf_is ''" -a uninstall -d 'remove the links and copies that skillshelf made, its cache and its state, and list what is left'
 complete -c skillshelf -n "__skillshelf_is ''" -a help -d 'explain the commands, or one of them'
+complete -c skillshelf -n '__skillshelf_is inventory' -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
+complete -c skillshelf -n '__skillshelf_is inventory' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
 complete -c skillshelf -n '__skillshelf_is list' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
 complete -c skillshelf -n '__skillshelf_is list' -l scope -d 'only skills of this scope' -x -a '(__skillshelf_names scope)'
 complete -c skillshelf -n '__skillshelf_is list' -l all -d 'also errors, shadowed and filtered skills, with the reason for each'
 complete -c skillshelf -n '__skillshelf_is search' -l limit -d 'return at most N results (default: 8)' -x
 complete -c skillshelf -n '__skillshelf_is search' -l scope -d 'only skills of this scope' -x -a '(__skillshelf_names scope)'
+complete -c skillshelf -n '__skillshelf_is search' -l everywhere -d 'search all skills of the inventory, not only those of the profile'
 complete -c skillshelf -n '__skillshelf_is pick' -l path -d 'print the folder of the skill instead of its name'
 complete -c skillshelf -n '__skillshelf_is pick' -l plain -d 'list skills as numbered lines, for screen readers and simple terminals'
 complete -c skillshelf -n '__skillshelf_is show' -l journal -d 'record what happens in this file, as events' -r -F
@@ -98,12 +105,16 @@ complete -c skillshelf -n '__skillshelf_is read' -l no-pager -d 'print everythin
 complete -c skillshelf -n '__skillshelf_is read 0' -a '(__skillshelf_names uri)'
 complete -c skillshelf -n '__skillshelf_is digest 0' -F
 complete -c skillshelf -n '__skillshelf_is why' -l host -d 'only this host; may be given several times' -x -a '(__skillshelf_names host)'
+complete -c skillshelf -n '__skillshelf_is why' -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
 complete -c skillshelf -n '__skillshelf_is why' -l fix -d 'apply safe fixes, and link the skill for every --host'
 complete -c skillshelf -n '__skillshelf_is why 0' -a '(__skillshelf_names skill)'
 complete -c skillshelf -n '__skillshelf_is hosts' -l diff -d 'show only what two hosts see differently: --diff A B' -x -a '(__skillshelf_names host)'
+complete -c skillshelf -n '__skillshelf_is hosts' -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
+complete -c skillshelf -n '__skillshelf_is hosts' -l set -d 'your hosts, separated by commas; auto: those found on this machine' -x -a '(__skillshelf_names host)'
 complete -c skillshelf -n '__skillshelf_is hosts' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
 complete -c skillshelf -n '__skillshelf_is hosts 0' -a '(__skillshelf_names host)'
-complete -c skillshelf -n '__skillshelf_is link' -l to -d 'the host; may be given several times' -x -a '(__skillshelf_names host)'
+complete -c skillshelf -n '__skillshelf_is link' -l to -d 'the hosts, separated by commas (default: yours); may be repeated' -x -a '(__skillshelf_names host)'
+complete -c skillshelf -n '__skillshelf_is link' -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
 complete -c skillshelf -n '__skillshelf_is link' -l force -d 'also for a host that ignores disable-model-invocation, so that its model may call it'
 complete -c skillshelf -n '__skillshelf_is link' -l even-so -d 'the old name of --force'
 complete -c skillshelf -n '__skillshelf_is link' -l remove -d 'remove the links and copies made for these hosts'
@@ -160,5 +171,8 @@ complete -c skillshelf -n '__skillshelf_is chat' -l trust -d 'for this run, show
 complete -c skillshelf -n '__skillshelf_is chat' -l model -d 'the model, such as anthropic:NAME, openai:NAME, or the NAME at a local server' -x
 complete -c skillshelf -n '__skillshelf_is chat' -l once -d 'answer TEXT and exit; the same as a MESSAGE' -x
 complete -c skillshelf -n '__skillshelf_is completion 0' -a 'bash zsh fish'
+complete -c skillshelf -n '__skillshelf_is doctor' -l fix -d 'repair what can be made again'
+complete -c skillshelf -n '__skillshelf_is uninstall' -l dry-run -d 'show what would be removed, and remove nothing'
+complete -c skillshelf -n '__skillshelf_is uninstall' -l yes -d 'do not ask'
 complete -c skillshelf -n '__skillshelf_is help' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
-complete -c skillshelf -n '__skillshelf_is help 0' -a 'list search pick show read digest why hosts link prompt tools check new run enable disable trust profile log mcp rpc chat completion help'
+complete -c skillshelf -n '__skillshelf_is help 0' -a 'inventory list search pick show read digest why hosts link prompt tools check new run enable disable trust profile log mcp rpc chat completion doctor uninstall help'

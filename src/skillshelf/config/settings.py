@@ -18,6 +18,7 @@ from skillshelf.core.values import Diagnostic, Wall
 from skillshelf.errors import ConfigurationError
 
 __all__ = [
+    "CONFIG_VERSION",
     "KEYS",
     "SWITCHES",
     "OnOff",
@@ -83,6 +84,7 @@ class Settings(NamedTuple):
     run_seccomp: OnOff = "on"
     run_require: tuple[Wall, ...] = ()
     trusted_folders: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
     profiles: Mapping[str, Profile] = {}
     warnings: tuple[Diagnostic, ...] = ()
     odd_allow: tuple[str, ...] = ()
@@ -219,7 +221,7 @@ def _read_pyproject(path: str) -> _File | None:
         return None
     if not isinstance(tool["skillshelf"], dict):
         raise _wrong(whole, "tool.skillshelf", "must be a table")
-    return whole._replace(table=tool["skillshelf"])
+    return _without_version(whole._replace(table=tool["skillshelf"]))
 
 
 def _read_if_there(path: str) -> _File | None:
@@ -240,7 +242,22 @@ def _read_toml(path: str, *, links: Literal["follow", "never"]) -> _File:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
     if data is None:
         raise ConfigurationError(f"{path}: not a regular file of at most {CONFIG_BYTES} bytes")
-    return _parse_toml(path, data)
+    return _without_version(_parse_toml(path, data))
+
+
+CONFIG_VERSION = 1
+"""The version of configuration files; a file without `version` is of the first."""
+
+
+def _without_version(file: _File) -> _File:
+    """Return a file without its `version`; raise ConfigurationError for one of a newer skillshelf."""
+    if "version" not in file.table:
+        return file
+    version = _checked(file, "version", file.table["version"], _COUNT)
+    if version > CONFIG_VERSION:
+        newer = f"version {version} is of a newer skillshelf (this one reads {CONFIG_VERSION})"
+        raise ConfigurationError(f"{file.path}: {newer}; update skillshelf, or name another file with --config")
+    return file._replace(table={key: value for key, value in file.table.items() if key != "version"})
 
 
 # It begins only where a part begins: from every character of a long word it would take quadratic time.
@@ -311,6 +328,7 @@ KEYS: Mapping[str, tuple[str, str]] = {
     "permissions.run.seccomp": ("run_seccomp", _ON_OFF),
     "permissions.run.require": ("run_require", _WALLS),
     "trust.folders": ("trusted_folders", _TEXTS),
+    "hosts": ("hosts", _TEXTS),
 }
 """Every key of a configuration file, with its setting and its type."""
 
@@ -323,6 +341,9 @@ _SPELLINGS = {
 
 _OF_A_STRANGER = ("permissions.deny", "skills.ignored", "skills.disabled")
 """The keys that count in the file of an untrusted project, for its own skills."""
+
+_USER_ONLY = ("trust", "hosts")
+"""The keys and tables that count in the user's own file only."""
 
 _ADDED = (
     *("disabled", "ignored", "allow", "deny", "grant_from_skills", "custom_directories"),
@@ -338,7 +359,7 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project"]
     custom: dict[str, Any] = {}
     said: dict[str, Any] = {}
     for key, value in _flatten(file.table):
-        if owner == "project" and _is_below(key, ("trust",)):
+        if owner == "project" and _is_below(key, _USER_ONLY):
             message = f"`{key}` counts in the user's own file only"
             warnings.append(Diagnostic(file.path, "config-untrusted", message, _line_of(file, key)))
         elif key.startswith("profiles."):
@@ -531,7 +552,18 @@ def _checked(file: _File, key: str, value: Any, kind: str) -> Any:
         raise _wrong(file, wrong.path, wrong.problem)
     if kind == _TEXTS and any("\0" in item for item in value):
         raise _wrong(file, key, "must not hold a NUL character")
+    if key == "hosts":
+        return _host_names(file, value)
     return tuple(value) if kind in _LISTS else value
+
+
+def _host_names(file: _File, names: Sequence[str]) -> tuple[str, ...]:
+    from skillshelf.config.hosts import find_host
+
+    try:
+        return tuple(find_host(name).name for name in dict.fromkeys(names))
+    except ConfigurationError as error:
+        raise _wrong(file, "hosts", f"names an {error}") from None
 
 
 def _permission_rule(file: _File, key: str, entry: Any) -> PermissionRule:

@@ -1,6 +1,6 @@
 """Write a user's choice into the user's configuration file, keeping comments, order and everything else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from skillshelf.core import files
@@ -9,7 +9,7 @@ from skillshelf.core.environment import Environment, user_config_path
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.errors import ConfigurationError, SkillError
 
-__all__ = ["add_rule", "change_list", "listed"]
+__all__ = ["add_rule", "change_list", "listed", "set_list"]
 
 
 def listed(environment: Environment, table: str, key: str) -> list[str]:
@@ -36,6 +36,34 @@ def change_list(
                 if text not in before:
                     current.append(text)
             replace_file(path, document.as_string().encode("utf-8"))
+    except OSError as error:
+        raise _not_written(path, error) from None
+    return path, True
+
+
+def set_list(environment: Environment, key: str, texts: Sequence[str]) -> tuple[str, bool]:
+    """Set a list of texts at the top of the user's file, or take the key out if there are none.
+
+    Return the file and whether it changed.
+    """
+    import tomlkit
+
+    path = _path(environment)
+    try:
+        with locked(path):
+            document = _document(path)
+            before = document.get(key)
+            if (list(before) if isinstance(before, list) else before) == (list(texts) or None):
+                return path, False
+            if not texts:
+                del document[key]
+            else:
+                array = tomlkit.array()
+                array.extend(texts)
+                document[key] = array
+            # tomlkit drops the last line end together with a key.
+            text = document.as_string().removesuffix("\n")
+            replace_file(path, f"{text}\n".encode() if text else b"")
     except OSError as error:
         raise _not_written(path, error) from None
     return path, True

@@ -43,6 +43,7 @@ class Screen(NamedTuple):
 
     colour: bool = False
     columns: int | None = None
+    lines: int | None = None
 
     def paint(self, text: str, style: Style | None) -> str:
         """Return the text in a style if colours are on."""
@@ -103,10 +104,10 @@ def screen(env: Mapping[str, str]) -> Screen:
     colour = not env.get("NO_COLOR") and env.get("TERM") != "dumb"
     given = env.get("COLUMNS", "")
     try:
-        columns = int(given) if given.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
+        columns, lines = os.get_terminal_size(sys.stdout.fileno())
     except OSError:
-        columns = 80
-    return Screen(colour, columns or 80)
+        columns, lines = 80, 0
+    return Screen(colour, int(given) if given.isdecimal() and int(given) else columns or 80, lines or None)
 
 
 def write_text(text: str) -> None:

@@ -14,14 +14,24 @@ __all__ = [
     "DiagnosticForm",
     "DifferenceForm",
     "DigestForm",
+    "DoctorCheckForm",
+    "DoctorForm",
     "FailureForm",
     "FileReadForm",
     "FilteredForm",
+    "HostChoiceForm",
     "HostForm",
     "HostListSizeForm",
     "HostSkillForm",
     "HostVerdictForm",
     "HostsForm",
+    "InventoryCountsForm",
+    "InventoryForm",
+    "InventoryHostForm",
+    "InventoryPlaceForm",
+    "InventoryProblemForm",
+    "InventorySkillForm",
+    "LeftOverForm",
     "LinkActionForm",
     "LinkForm",
     "LoadErrorForm",
@@ -30,7 +40,9 @@ __all__ = [
     "LogVerifyForm",
     "MetadataForm",
     "NewForm",
+    "OtherProblemForm",
     "PromptForm",
+    "RemovalForm",
     "ReplayForm",
     "ResourceForm",
     "RootForm",
@@ -46,6 +58,7 @@ __all__ = [
     "ToolForm",
     "ToolUseForm",
     "TrustListForm",
+    "UninstallForm",
     "WhyForm",
 ]
 
@@ -330,6 +343,86 @@ class HostsForm(TypedDict):
     skills: list[HostSkillForm]
 
 
+class HostChoiceForm(TypedDict):
+    """The result of `hosts --set`: the user's hosts, and why these."""
+
+    hosts: list[str]
+    by: Literal["set", "detected", "all"]
+    file: str
+    changed: bool
+
+
+class InventoryHostForm(TypedDict):
+    """A known host: whether it was found on the machine, the path that shows it, and whether it is the user's."""
+
+    host: str
+    detected: bool
+    by: str | None
+    enabled: bool
+
+
+class InventoryPlaceForm(TypedDict):
+    """A folder of skills, who it is for, and the number of files called SKILL.md in it."""
+
+    path: str
+    kind: Literal["user", "project", "package", "plugin", "custom", "unread"]
+    scope: Scope
+    skills: int
+
+
+class InventoryProblemForm(TypedDict):
+    """An error or warning of `check` about a skill."""
+
+    rule: str
+    severity: Literal["error", "warning"]
+    message: str
+    line: int | None
+
+
+class OtherProblemForm(TypedDict):
+    """An error or warning about a folder or file that is no skill, such as one that cannot be read."""
+
+    path: str
+    rule: str
+    severity: Literal["error", "warning"]
+    message: str
+    line: int | None
+
+
+class InventorySkillForm(TypedDict):
+    """One text of a name; `copies` are other paths with the same tree, or to the same file.
+
+    A broken skill has the name of its folder, and its errors in `problems`.
+    """
+
+    name: str
+    path: str
+    copies: list[str]
+    tree: str | None
+    hosts: dict[str, bool | None]
+    problems: list[InventoryProblemForm]
+    origin: str | None
+
+
+class InventoryCountsForm(TypedDict):
+    """The number of skills, of files, of skills with errors, and of skills that none of the hosts sees."""
+
+    skills: int
+    files: int
+    broken: int
+    unseen: int
+
+
+class InventoryForm(TypedDict):
+    """Every skill of the machine."""
+
+    hosts: list[InventoryHostForm]
+    places: list[InventoryPlaceForm]
+    skills: list[InventorySkillForm]
+    problems: list[OtherProblemForm]
+    counts: InventoryCountsForm
+
+
 class LinkActionForm(TypedDict):
     """The action that made a skill visible to a host, and whether it is visible now."""
 
@@ -346,6 +439,50 @@ class LinkForm(TypedDict):
 
     name: str
     made: list[LinkActionForm]
+
+
+class DoctorCheckForm(TypedDict):
+    """One line of `doctor`; `run` is the command that helps, `fixed` is true if `--fix` repaired it."""
+
+    check: str
+    state: Literal["ok", "problem", "missing"]
+    detail: str
+    path: str | None
+    run: str | None
+    fixed: bool
+
+
+class DoctorForm(TypedDict):
+    """The state of the installation; `ok` is false if a problem remains."""
+
+    ok: bool
+    checks: list[DoctorCheckForm]
+
+
+class RemovalForm(TypedDict):
+    """One thing that `uninstall` removes; `detail` is the reason if that failed."""
+
+    kind: Literal["link", "copy", "temporary", "cache", "state", "config"]
+    path: str
+    detail: str
+    state: Literal["planned", "done", "failed"]
+
+
+class LeftOverForm(TypedDict):
+    """One thing that `uninstall` leaves, why, and the command that removes it."""
+
+    kind: str
+    path: str
+    reason: str
+    run: str
+
+
+class UninstallForm(TypedDict):
+    """The plan of `uninstall`, and whether it was applied."""
+
+    applied: bool
+    actions: list[RemovalForm]
+    left: list[LeftOverForm]
 
 
 class _Failure(TypedDict):

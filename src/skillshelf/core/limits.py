@@ -26,6 +26,7 @@ __all__ = [
     "FRONTMATTER_BYTES",
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
+    "IGNORE_RULES",
     "INDEXES_KEPT",
     "INDEX_WAIT_SECONDS",
     "JOURNAL_ARGUMENT_BYTES",
@@ -42,6 +43,7 @@ __all__ = [
     "LISTED_ENTRIES",
     "NAMES_IN_SCHEMA",
     "OUTPUT_BLOCK",
+    "OUTSIDE_STAMPS",
     "PACKED_BYTES",
     "PACKED_KEPT",
     "PAGE_BYTES",
@@ -51,6 +53,7 @@ __all__ = [
     "PUBLISHED_FILES",
     "QUERY_CHARS",
     "QUERY_TERMS",
+    "REPOSITORY_FOLDERS",
     "REQUESTS_AT_ONCE",
     "REQUESTS_WAITING",
     "REQUEST_BYTES",
@@ -118,6 +121,12 @@ COPIED_BYTES = 64 * 1024 * 1024
 
 SURVEY_DIRECTORIES = 100_000
 """Folders without a skill in one root after which a survey of all hosts goes on to the next root."""
+
+REPOSITORY_FOLDERS = 20_000
+"""Folders of a repository that the inventory walks; those that git ignores do not count."""
+
+IGNORE_RULES = 1_000
+"""Lines of one `.gitignore` that the walk of a repository follows."""
 
 STRAY_FOLDERS = 1_000
 """Folders of a project that `why` searches for a skill that no host finds."""
@@ -252,6 +261,9 @@ PACKED_BYTES = 1 << 28
 
 CACHE_WAIT_SECONDS = 0.05
 """Time that a command waits for a cache that another one is writing."""
+
+OUTSIDE_STAMPS = 4_000
+"""Folders of the inventory up to which other views say how many skills they leave out: each of them is looked at."""
 
 SETTLED_NS = 2_000_000_000
 """A file that changed less than this before it was read is read again next time."""

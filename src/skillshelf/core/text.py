@@ -1,7 +1,7 @@
 """Make untrusted text safe to print or to send: escape, fold, truncate, and escape for XML."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from skillshelf.core.patterns import lazy_pattern
@@ -22,6 +22,7 @@ __all__ = [
     "hidden_skills_note",
     "holds_back",
     "is_false",
+    "is_ignored",
     "is_name",
     "is_true",
     "matches_folded_glob",
@@ -427,3 +428,35 @@ def _alternatives(text: str) -> list[str]:
         else:
             parts[-1] += character
     return parts
+
+
+def is_ignored(path: str, patterns: Sequence[str], *, folder: bool) -> bool:
+    """Return True if the last pattern of an ignore file that matches a path leaves it out.
+
+    The patterns are those of git, without regard to case. One with a slash is about the whole path, one without about
+    its last part; whether a folder above is left out is for the caller to know.
+    """
+    parts, left_out = path.lower().split("/"), False
+    for pattern in patterns:
+        text = pattern.strip().lower()
+        is_kept = text.startswith("!")
+        text = text[1:] if is_kept else text
+        if not text or text.startswith("#") or (text.endswith("/") and not folder):
+            continue
+        wanted = text.rstrip("/").split("/")
+        if _is_same_path(wanted, parts if len(wanted) > 1 else parts[-1:]):
+            left_out = not is_kept
+    return left_out
+
+
+def _is_same_path(wanted: Sequence[str], parts: Sequence[str]) -> bool:
+    """Return True if patterns of single parts, of which `**` is any number of parts, match all parts of a path."""
+    from fnmatch import fnmatchcase
+
+    ends = {0}
+    for pattern in wanted:
+        if pattern == "**":
+            ends = set(range(min(ends, default=len(parts) + 1), len(parts) + 1))
+        else:
+            ends = {end + 1 for end in ends if end < len(parts) and fnmatchcase(parts[end], pattern)}
+    return len(parts) in ends

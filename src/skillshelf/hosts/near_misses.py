@@ -10,7 +10,7 @@ from skillshelf.core import files
 from skillshelf.core.records import NamedTuple
 from skillshelf.hosts.survey import SkillFile, Survey, is_broken
 
-__all__ = ["NearMiss", "Rename", "broken_roots", "entries_in", "near_misses", "rename_for"]
+__all__ = ["NearMiss", "Rename", "broken_roots", "entries_in", "misspelt_roots", "near_misses", "rename_for"]
 
 
 class NearMiss(NamedTuple):
@@ -30,7 +30,7 @@ class Rename(NamedTuple):
 
 def near_misses(survey: Survey) -> list[NearMiss]:
     """Return roots that cannot be entered and misspelt folders and files, each with the command that fixes it."""
-    misspelt = [miss for base in dict.fromkeys(_bases(survey)) for miss in _misses_in(base)]
+    misspelt = [miss for base in dict.fromkeys(_bases(survey)) for miss in misspelt_roots(base)]
     found = [*dict.fromkeys(broken_roots(survey))]
     for miss in (*dict.fromkeys(misspelt), *_misnamed_files(survey)):
         fix = f"; to fix it: {_command(miss, survey)}" if miss.rename else ""
@@ -69,7 +69,8 @@ def _bases(survey: Survey) -> Iterator[str]:
         yield from (root.base for root in host.roots if root.kind == "project" and root.exists)
 
 
-def _misses_in(base: str) -> Iterator[NearMiss]:
+def misspelt_roots(base: str) -> Iterator[NearMiss]:
+    """Yield the folders directly below one that were meant as roots."""
     labels = {path for host in HOSTS.values() for rule in host.roots for path in rule.paths}
     tops = {label.split("/")[0] for label in labels} - {"", ".config"}
     for name, _ in entries_in(base):

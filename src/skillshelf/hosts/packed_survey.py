@@ -23,19 +23,23 @@ from skillshelf.core.values import Candidate, Diagnostic, Filtered, Root
 
 __all__ = ["PackedSurvey", "SurveyContents", "add_to_packed", "open_survey", "pack_survey", "survey_key"]
 
-_FORMAT = 1
+_FORMAT = 2
 """The format of the sections. Raise it whenever a disk gives other sections than before within one version."""
 
 _FOUND: Mapping[str, Any] = {"candidate": Candidate, "repeat": Repeat, "filtered": Filtered, "diagnostic": Diagnostic}
 
 
 class SurveyContents(NamedTuple):
-    """The result of a scan: the rows of the files, their positions by name, and the walk of each host."""
+    """The result of a scan: the rows of the files, their positions by name, and the walk of each host.
+
+    `packages` are the roots that a walk of the repository found; None if it was not walked.
+    """
 
     rows: list[tuple[Any, ...]]
     positions: dict[str, list[int]]
     walks: Mapping[str, ProfileWalk]
     unseen: Sequence[Diagnostic]
+    packages: Sequence[str] | None = None
 
 
 class PackedSurvey(NamedTuple):
@@ -55,26 +59,28 @@ class PackedSurvey(NamedTuple):
     def contents(self, scan: SharedScan, entered: Mapping[str, Sequence[Root]]) -> SurveyContents | None:
         """Return what was found, with the scanned folders added to a scan; None if the sections have another shape."""
         try:
-            rows, positions, unseen = marshal.loads(self.sections["files"])
+            rows, positions, unseen, packages = marshal.loads(self.sections["files"])
             if not all(0 <= position < len(rows) for found in positions.values() for position in found):
                 return None
             scanned, walks = marshal.loads(self.sections["walks"])
             for path, (plain, *rest) in scanned.items():
                 scan.scanned[path] = ScannedRoot(dict.fromkeys(plain), *rest)
             made = {host: _walk(walks[host], HOSTS[host], roots, scan) for host, roots in entered.items()}
-            return SurveyContents(rows, positions, made, [Diagnostic(*one) for one in unseen])
+            return SurveyContents(rows, positions, made, [Diagnostic(*one) for one in unseen], packages)
         except (AttributeError, EOFError, IndexError, KeyError, TypeError, ValueError):
             return None
 
 
-def survey_key(environment: Environment, hosts: Sequence[str], resolved: Mapping[str, Roots]) -> str:
-    """Return all that decides a survey besides the files below the roots."""
+def survey_key(
+    environment: Environment, hosts: Sequence[str], resolved: Mapping[str, Roots], machine: object = None
+) -> str:
+    """Return all that decides a survey besides the files below the roots; `machine` is what else is surveyed."""
     any_host = next(iter(HOSTS.values()))
     place = (environment.cwd, environment.home)
     # Whether a root is a link is decided by the real path of the folder that it belongs to.
     bases = {root.base for roots in resolved.values() for root in roots.roots}
     real_bases = [(base, files.real_path(base)) for base in sorted(bases)]
-    return repr((_FORMAT, Cache(None, any_host).reading, HOSTS, place, tuple(hosts), resolved, real_bases))
+    return repr((_FORMAT, Cache(None, any_host).reading, HOSTS, place, tuple(hosts), resolved, real_bases, machine))
 
 
 def open_survey(folder: str, key: str) -> PackedSurvey | None:
@@ -87,7 +93,7 @@ def pack_survey(folder: str, key: str, scan: SharedScan, contents: SurveyContent
     """Write a survey for later processes, unless the disk may change without changing a stamp."""
     real = [root.real_path for walk in contents.walks.values() for root in (one.root for one in walk.walks)]
     state = scan.record.state([*scan.scanned, *(path for path in real if path)])
-    if state is None or len(contents.rows) < CACHE_FROM:
+    if state is None or (len(contents.rows) < CACHE_FROM and contents.packages is None):
         return
     if any(len(part) > FRONTMATTER_BYTES for row in contents.rows for part in row if isinstance(part, bytes)):
         return
@@ -95,7 +101,7 @@ def pack_survey(folder: str, key: str, scan: SharedScan, contents: SurveyContent
     walks = {host: [_packed(walk) for walk in found.walks] for host, found in contents.walks.items()}
     sections: Sections = {
         "state": state.encoded(),
-        "files": marshal.dumps((contents.rows, contents.positions, [tuple(one) for one in contents.unseen])),
+        "files": marshal.dumps(_packed_files(contents)),
         "walks": marshal.dumps((scanned, walks)),
     }
     add_to_packed(PackedSurvey(folder, key, sections), learned)
@@ -110,6 +116,11 @@ def add_to_packed(packed: PackedSurvey, learned: Mapping[str, Any]) -> None:
         # The file was damaged since it was opened: the next process makes it anew.
         return
     write_sections(packed.folder, packed.key, known | added)
+
+
+def _packed_files(contents: SurveyContents) -> tuple[Any, ...]:
+    packages = None if contents.packages is None else list(contents.packages)
+    return contents.rows, contents.positions, [tuple(one) for one in contents.unseen], packages
 
 
 def _packed(walk: RootWalk) -> tuple[bool, list[tuple[Any, ...]]]:

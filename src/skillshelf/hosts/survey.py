@@ -13,7 +13,7 @@ from shlex import quote
 from typing import Any, Literal, TextIO
 
 from skillshelf.catalog.build import build
-from skillshelf.catalog.discovery import SKILL_FILE, Found, Repeat
+from skillshelf.catalog.discovery import SKILL_FILE, Found, Repeat, is_text_path
 from skillshelf.catalog.document import ParsedFrontmatter, parse, parse_options
 from skillshelf.catalog.facts import Facts
 from skillshelf.catalog.host_settings import SettingEffect, setting_effect
@@ -27,7 +27,7 @@ from skillshelf.config.settings import Settings
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay, watched
 from skillshelf.core.environment import Environment
-from skillshelf.core.limits import SKILL_FILE_BYTES, SURVEY_DIRECTORIES
+from skillshelf.core.limits import REPOSITORY_FOLDERS, SKILL_FILE_BYTES, SURVEY_DIRECTORIES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered, Finding, Root, Shadowed
 from skillshelf.hosts.packed_survey import (
@@ -38,11 +38,13 @@ from skillshelf.hosts.packed_survey import (
     pack_survey,
     survey_key,
 )
+from skillshelf.hosts.repository_walk import walk_repository
 
 __all__ = [
     "HostScan",
     "HostState",
     "ListSize",
+    "MachineRoots",
     "NameIndex",
     "SkillFile",
     "Survey",
@@ -170,12 +172,21 @@ class HostState(NamedTuple):
         ]
 
 
+class MachineRoots(NamedTuple):
+    """Where to look for skills besides the roots of hosts: in further roots, and below `top` in the repository."""
+
+    roots: tuple[Root, ...]
+    top: str | None
+    repository: str | None
+
+
 class Survey(NamedTuple):
     """The result of one scan: every skill file by each of its paths, and what every requested host finds.
 
     The state of a host is built when it is asked for: `state_about` builds what matters to one file, `state` all of
     it. `built` keeps both, `learned` what follows from all of them and was not in `packed`; `key` is that of the survey
-    in a cache.
+    in a cache. `roots` are those that were scanned, whoever reads them, and `packages` those that a walk of the
+    repository found; None if it was not walked.
     """
 
     environment: Environment
@@ -191,6 +202,8 @@ class Survey(NamedTuple):
     learned: dict[str, Any]
     packed: PackedSurvey | None = None
     key: str = ""
+    roots: tuple[Root, ...] = ()
+    packages: tuple[str, ...] | None = None
 
     @property
     def states(self) -> dict[str, HostState]:
@@ -242,7 +255,7 @@ class Survey(NamedTuple):
         elif self.key:
             rows = [tuple(self._packable(one)) for one in self.skill_files]
             walks = {host: scan.walk for host, scan in self.hosts.items()}
-            contents = SurveyContents(rows, self.names.positions, walks, self.unseen)
+            contents = SurveyContents(rows, self.names.positions, walks, self.unseen, self.packages)
             pack_survey(folder, self.key, self.scan, contents, self.learned)
 
     def _packable(self, skill_file: SkillFile) -> SkillFile:
@@ -302,19 +315,21 @@ def take_survey(
     path: str | None = None,
     progress: TextIO | None = None,
     cache_folder: str | None = None,
+    machine: MachineRoots | None = None,
 ) -> Survey:
-    """Scan all roots for these hosts; `path` adds a file that may be outside every root.
+    """Scan all roots for these hosts; `path` adds a file that may be outside every root, `machine` other folders.
 
     With a `cache_folder`, a survey that was kept there counts if nothing has changed on the disk since.
     """
     resolved = _roots_of_all(environment)
-    key = survey_key(environment, hosts, resolved) if cache_folder else ""
+    key = survey_key(environment, hosts, resolved, machine) if cache_folder else ""
     packed = open_survey(cache_folder, key) if cache_folder else None
     if packed is not None and (found := _unpacked(packed, environment, hosts, resolved)) is not None:
+        found = found._replace(roots=tuple(_all_roots(resolved.values(), machine, environment.home)))
         named = skill_file_at(path) if path is not None else None
         if named is None or named.real_path in found.by_path:
             return found
-    survey = _survey(environment, hosts, resolved, None, path, progress)
+    survey = _survey(environment, hosts, resolved, None, path, progress, machine)
     return survey._replace(key=key if path is None else "")
 
 
@@ -334,7 +349,10 @@ def _unpacked(
     scans = {host: HostScan(HOSTS[host], resolved[host].roots, entered[host], contents.walks[host]) for host in hosts}
     names = NameIndex(skill_files, scan.facts, contents.positions)
     by_path = _by_path(skill_files)
-    return Survey(environment, skill_files, by_path, scans, scan, names, {}, tuple(contents.unseen), {}, {}, {}, packed)
+    packages = None if contents.packages is None else tuple(contents.packages)
+    unseen = tuple(contents.unseen)
+    survey = Survey(environment, skill_files, by_path, scans, scan, names, {}, unseen, {}, {}, {}, packed)
+    return survey._replace(packages=packages)
 
 
 def _entered(roots: Roots) -> Roots:
@@ -381,9 +399,11 @@ def _survey(
     only: Only | None,
     path: str | None,
     progress: TextIO | None,
+    machine: MachineRoots | None = None,
 ) -> Survey:
     scan = SharedScan(only)
-    skill_files, unseen = _census(resolved.values(), scan)
+    roots = _all_roots(resolved.values(), machine, environment.home)
+    skill_files, unseen, packages = _census(roots, scan, machine)
     if path is not None and (named := skill_file_at(path)) is not None and named.real_path not in skill_files:
         skill_files[named.real_path] = named._replace(kind=_kind_at(named.path, environment))
     for real_path, skill_file in skill_files.items():
@@ -396,7 +416,8 @@ def _survey(
         scans[name] = HostScan(HOSTS[name], resolved[name].roots, entered, walk)
     ordered = sorted(skill_files.values(), key=order_key)
     names = NameIndex(ordered, scan.facts)
-    return Survey(environment, tuple(ordered), _by_path(ordered), scans, scan, names, {}, tuple(unseen), {}, {}, {})
+    survey = Survey(environment, tuple(ordered), _by_path(ordered), scans, scan, names, {}, tuple(unseen), {}, {}, {})
+    return survey._replace(roots=tuple(roots), packages=packages)
 
 
 def order_key(skill_file: SkillFile) -> tuple[str, str]:
@@ -488,38 +509,141 @@ _EVERYTHING = Profile(
 """A walk that skips nothing, because some host may read it."""
 
 
-def _census(resolved: Iterable[Roots], scan: SharedScan) -> tuple[dict[str, SkillFile], list[Diagnostic]]:
-    """Find every SKILL.md and near miss below any root of any host, by real path, and what could not be read."""
+def _all_roots(resolved: Iterable[Roots], machine: MachineRoots | None, home: str | None) -> list[Root]:
+    """Return every root of any host, and those of the machine, each once and open to everything below it.
+
+    For a machine no link leads to the home folder, which is never walked.
+    """
     roots: dict[str, Root] = {}
-    for host_roots in resolved:
-        for root in host_roots.roots:
-            open_root = root._replace(links="follow", hidden="enter", loose_files="none")
-            roots.setdefault(root.path, open_root)
-    found: dict[str, SkillFile] = {}
-    folders: set[str] = set()
-    unseen: list[Diagnostic] = []
-    ordered = list(roots.values())
-    for item in scan.walk(ordered, _EVERYTHING, repository="/").found():
-        if isinstance(item, Candidate):
-            root = ordered[item.root]
-            kind: Literal["project", "user"] = "user" if root.kind == "user" else "project"
-            skill_file = SkillFile(item.real_path, (item.path,), item.head, item.size, kind, root.base)
-            found[item.real_path] = skill_file
-            folders.add(os.path.dirname(item.path))
-        elif isinstance(item, Repeat):
-            known = found[item.real_path]
-            found[item.real_path] = known._replace(paths=(*known.paths, item.path))
-        elif isinstance(item, Diagnostic):
-            if _is_meant(item, folders) and (seen := skill_file_at(item.path)) is not None:
-                if not seen.broken:
-                    # Where a broken link leads was recorded when it was resolved.
-                    scan.record.saw(seen.real_path, files.stamp_at(seen.real_path))
-                known = found.setdefault(seen.real_path, seen)
-                if seen.broken and known is not seen:
-                    found[seen.real_path] = known._replace(paths=(*known.paths, *seen.paths))
-            elif item.rule in ("walk-limit", "unreadable", "root-unreadable"):
-                unseen.append(item._replace(path=item.path.removesuffix(f"/{SKILL_FILE}")))
-    return found, list(dict.fromkeys(unseen))
+    spared = files.real_path(home) if home and machine else ""
+    for root in (*(root for roots in resolved for root in roots.roots), *(machine.roots if machine else ())):
+        open_root = root._replace(links="follow", hidden="enter", loose_files="none", spared=spared)
+        roots.setdefault(root.path, open_root)
+    return list(roots.values())
+
+
+class _Census:
+    """Every SKILL.md and near miss that was found, by real path, and the problems on the way."""
+
+    def __init__(self, scan: SharedScan) -> None:
+        self.scan = scan
+        self.found: dict[str, SkillFile] = {}
+        self.folders: set[str] = set()
+        self.unseen: list[Diagnostic] = []
+
+    def add(self, roots: Sequence[Root], repository: str, *, every_problem: bool) -> None:
+        """Add what lies below some roots; with `every_problem` also those that are about no folder or whole root."""
+        profile = _EVERYTHING._replace(max_directories=REPOSITORY_FOLDERS) if every_problem else _EVERYTHING
+        for item in self.scan.walk(roots, profile, repository=repository).found():
+            if isinstance(item, Candidate):
+                self.add_candidate(item, roots[item.root])
+            elif isinstance(item, Repeat):
+                self.add_path(item.real_path, item.path)
+            elif isinstance(item, Diagnostic):
+                self._add_problem(item, every_problem=every_problem)
+
+    def add_candidate(self, item: Candidate, root: Root) -> None:
+        """Add a file that was read."""
+        if item.real_path in self.found:
+            self.add_path(item.real_path, item.path)
+            return
+        kind: Literal["project", "user"] = "user" if root.kind == "user" else "project"
+        self.found[item.real_path] = SkillFile(item.real_path, (item.path,), item.head, item.size, kind, root.base)
+        self.folders.add(os.path.dirname(item.path))
+
+    def add_path(self, real_path: str, path: str) -> None:
+        """Add another path to a file."""
+        known = self.found[real_path]
+        if path not in known.paths:
+            self.found[real_path] = known._replace(paths=(*known.paths, path))
+
+    def add_unread(self, path: str, *, is_link: bool = False) -> bool:
+        """Add a file that a walk did not read, or a link to one that it did; return whether there is one."""
+        seen = skill_file_at(path)
+        if seen is None:
+            return False
+        if not seen.broken:
+            # Where a broken link leads was recorded when it was resolved.
+            self.scan.record.saw(seen.real_path, files.stamp_at(seen.real_path))
+        if seen.real_path not in self.found:
+            self.found[seen.real_path] = seen
+        elif seen.broken or is_link:
+            self.add_path(seen.real_path, seen.paths[0])
+        return True
+
+    def _add_problem(self, item: Diagnostic, *, every_problem: bool) -> None:
+        if every_problem and item.rule == "link-outside" and self._is_known_target(item.path):
+            return
+        is_file = _is_meant(item, self.folders) and self.add_unread(item.path)
+        if every_problem or (not is_file and item.rule in ("walk-limit", "unreadable", "root-unreadable")):
+            self.unseen.append(item if is_file else item._replace(path=item.path.removesuffix(f"/{SKILL_FILE}")))
+
+    def _is_known_target(self, path: str) -> bool:
+        """Add a link to a skill that was found elsewhere; return whether it is one."""
+        below = "" if os.path.basename(path) == SKILL_FILE else f"/{SKILL_FILE}"
+        real_path = files.real_path(path + below)
+        if real_path in self.found:
+            self.add_path(real_path, path + below)
+        return real_path in self.found
+
+
+def _census(
+    roots: Sequence[Root], scan: SharedScan, machine: MachineRoots | None
+) -> tuple[dict[str, SkillFile], list[Diagnostic], tuple[str, ...] | None]:
+    """Find every SKILL.md and near miss below any root, by real path, and what could not be read.
+
+    With a `machine` also in the folders of its repository; the third value are the roots that were found there.
+    """
+    census = _Census(scan)
+    census.add(roots, "/", every_problem=machine is not None)
+    packages = None
+    if machine is not None:
+        packages = _add_repository(census, machine, {root.path for root in roots}) if machine.top else ()
+    return census.found, list(dict.fromkeys(census.unseen)), packages
+
+
+def _add_repository(census: _Census, machine: MachineRoots, known: Collection[str]) -> tuple[str, ...]:
+    """Add the skills of packages in the repository, and those in folders that are no roots; return the new roots."""
+    assert machine.top is not None
+    assert machine.repository is not None
+    repository = files.real_path(machine.repository)
+    rules = [rule for host in HOSTS.values() for rule in host.roots if rule.kind == "project"]
+    labels = {path for rule in rules for path in rule.paths}
+    record = census.scan.record
+    walk = walk_repository(machine.top, repository, labels=labels, known=known, record=record)
+    packages = []
+    for path in walk.roots:
+        label = next((label for label in sorted(labels) if path.endswith(f"/{label}")), "skills")
+        real = files.real_path(path) if files.kind_at(files.real_path(path)) == "folder" else None
+        packages.append(Root(path, real, "project", "project", "project", "contained", trusted=True, label=label))
+    inside = [root for root in packages if root.real_path and files.is_inside(root.real_path, repository)]
+    census.add(inside, repository, every_problem=True)
+    for folder in walk.skills:
+        _add_stray(census, folder)
+    for path in walk.links:
+        census.add_unread(f"{path}/{SKILL_FILE}", is_link=True)
+    outside = [root for root in packages if root not in inside]
+    for root in outside:
+        message = f"a link to {files.real_path(root.path)}, which is no folder of this repository"
+        census.unseen.append(Diagnostic(root.path, "root-link", message))
+    census.unseen += walk.problems
+    return tuple(root.path for root in inside)
+
+
+def _add_stray(census: _Census, folder: str) -> None:
+    """Add the SKILL.md of a folder that is in no root."""
+    real_path = f"{folder}/{SKILL_FILE}"
+    try:
+        head = census.scan.head_of(real_path)
+    except OSError:
+        # A link, or what may not be read.
+        head = None
+    if head is None or head.data is None or not is_text_path(real_path):
+        census.add_unread(real_path)
+        return
+    census.scan.record.saw(real_path, head.stamp)
+    item = Candidate(0, real_path, real_path, folder, head.data, head.stamp)
+    census.add_candidate(item, Root(folder, folder, "project", "project", "project", "never", trusted=True))
 
 
 def is_broken(root: Root) -> bool:

@@ -42,6 +42,7 @@ __all__ = [
     "Target",
     "Targets",
     "check_targets",
+    "file_problems",
     "in_paths",
     "in_roots",
 ]
@@ -272,6 +273,30 @@ def check_targets(targets: Targets, profile: Profile, *, mode: Mode = "look", pr
     changes = tuple(one.change for one in checked if one.change)
     fixed = sum(change.findings for change in changes if change.refusal is None) if mode == "fix" else 0
     return Report(len(targets.found), tuple(sorted(dict.fromkeys(found), key=_order)), fixed, changes)
+
+
+def file_problems(targets: Iterable[Target], profile: Profile) -> Iterator[tuple[CheckFinding, ...]]:
+    """Yield the errors and warnings of each file by itself; advice, and what other skills decide, is left out."""
+    severities = author_severities(profile)
+    with _OpenFolders() as folders:
+        for target in targets:
+            try:
+                found = _findings_in(target, profile, folders)
+            except Exception as error:
+                message = f"{type(error).__name__}: {error}"
+                found = _with_severity(CheckFinding(target.path, None, None, "internal", "error", message), severities)
+            yield tuple(finding for finding in found if finding.severity != "info")
+
+
+def _findings_in(target: Target, profile: Profile, folders: "_OpenFolders") -> Sequence[CheckFinding]:
+    try:
+        with folders.folder(os.path.dirname(target.real_path)) as skill:
+            data = _bytes(skill, target)
+            document = parse(data, whole=True, options=parse_options(profile))
+            checked = check_document(document, target.directory, profile)
+            return _check_page(target, data, checked, skill, profile, {}).findings
+    except OSError as error:
+        return _unreadable(target, error, profile).findings
 
 
 _RANKS = {"portability-safeguard": 0, "portability-field": 2}

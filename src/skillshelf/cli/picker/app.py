@@ -41,7 +41,7 @@ _KEYS = (
     (0, "Esc quit"),
 )
 
-_FILTER_NAMES: Mapping[Shown, Sequence[str]] = {"skills": (), "all": ("with problems",), "problems": ("problems",)}
+_FILTER_NAMES: Mapping[Shown, Sequence[str]] = {"skills": (), "all": ("and problems",), "problems": ("problems",)}
 
 Part = Literal["search", "rows", "pane"]
 _ORDER: tuple[Part, ...] = ("search", "rows", "pane")
@@ -118,7 +118,7 @@ class _HostMenu(ModalScreen[str]):
 
     def compose(self) -> ComposeResult:
         """Show one line for each host."""
-        title = "Show only skills that this host gives to its model (Enter selects, Esc closes)"
+        title = "Show the skills that this host gives to its model (Enter selects, Esc closes)"
         yield Menu(title, ["any host", *HOSTS], self._chosen)
 
     def action_move(self, by: int) -> None:
@@ -274,7 +274,8 @@ class Picker(App[SkillRow]):
                 self._pane_has_message = False
                 self._pane.show(row.name, lines, stay=stay)
 
-        self._start("preview", lambda: self.model.describe(row), show)
+        host = self._answer.row_filter.host if self._answer is not None else None
+        self._start("preview", lambda: self.model.describe(row, host), show)
 
     # Messages -------------------------------------------------------------------------------------
 
@@ -388,11 +389,11 @@ class Picker(App[SkillRow]):
     def action_scope(self) -> None:
         """Show only the next scope; after the last one, all."""
         if self._answer is not None:
-            scopes = [None, *dict.fromkeys(row.scope for row in self.model.rows())]
+            scopes = [None, *dict.fromkeys(row.scope for row in self.model.rows(self._filter.host))]
             self._change_filter(scope=_after(scopes, self._filter.scope))
 
     def action_host(self) -> None:
-        """Open the menu of hosts, and show only the skills that the selected one gives to its model."""
+        """Open the menu of hosts, and show the skills that the selected one gives to its model."""
         self.push_screen(_HostMenu(self._filter.host), self._select_host)
 
     def _select_host(self, host: str | None) -> None:
@@ -412,7 +413,7 @@ class Picker(App[SkillRow]):
         self._start("host", lambda: self.model.load_host(host), loaded)
 
     def action_problems(self) -> None:
-        """Show skills, then everything, then only problems."""
+        """Show only problems, then everything, then skills."""
         self._change_filter(shown=_after(SHOWN, self._filter.shown))
 
     def action_help(self) -> None:

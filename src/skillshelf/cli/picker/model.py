@@ -21,6 +21,7 @@ from skillshelf.config.hosts import HOSTS
 from skillshelf.config.settings_edit import change_list
 from skillshelf.core.console import PathDisplay
 from skillshelf.core.environment import Environment, expand, user_config_path
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import folded_name
 from skillshelf.core.worker_process import WorkerLost, WorkerProcess
 from skillshelf.errors import ConfigurationError, SkillError
@@ -61,9 +62,9 @@ class SurveyWorker:
         self._lock.release()
         return list(self._request("verdicts", path))
 
-    def visible_to(self, host: str) -> frozenset[str]:
-        """Return every path to a file that a host gives to its model."""
-        return frozenset(self._request("visible_to", host))
+    def hidden_from(self, host: str) -> frozenset[str]:
+        """Return every path to a file that a host does not give to its model."""
+        return frozenset(self._request("hidden_from", host))
 
     def close(self) -> None:
         """End the process, whatever it does; later requests fail."""
@@ -118,20 +119,30 @@ class _AllHostsSurvey:
         states = [self._survey.state_about(host, skill_file) for host in self._survey.hosts]
         return [judge(skill_file, state, self._survey) for state in states]
 
-    def visible_to(self, host: str) -> list[str]:
-        """Return every path to a file that a host gives to its model."""
+    def hidden_from(self, host: str) -> list[str]:
+        """Return every path to a file that a host does not give to its model, as far as that is known."""
         from skillshelf.hosts.stages import judge
 
-        state = self._survey.state(host)
-        visible = {found.real_path for found in self._survey.skill_files if judge(found, state, self._survey).visible}
-        return [path for path, skill_file in self._survey.by_path.items() if skill_file.real_path in visible]
+        state, found = self._survey.state(host), self._survey.skill_files
+        hidden = {one.real_path for one in found if judge(one, state, self._survey).visible is False}
+        return [path for path, skill_file in self._survey.by_path.items() if skill_file.real_path in hidden]
 
 
 # In the picker ------------------------------------------------------------------------------------
 
 
+class _HostCatalog(NamedTuple):
+    """The shelf of a host, and the rows of its catalog without those that it does not give to its model."""
+
+    shelf: "Shelf"
+    rows: Sequence[SkillRow]
+
+
 class PickerModel:
-    """The skills of a shelf; `open_shelf` opens it again after a change of the configuration."""
+    """The skills of a shelf; `open_shelf` opens it again after a change of the configuration.
+
+    With a host as filter they are those of the host's own catalog.
+    """
 
     def __init__(self, open_shelf: "Callable[[], Shelf]") -> None:
         self._open_shelf = open_shelf
@@ -141,7 +152,8 @@ class PickerModel:
         self._rows: Sequence[SkillRow] | None = None
         self._is_indexed = False
         self._hosts = SurveyWorker(self.shelf.environment, self.shelf.cache)
-        self._visible_to: dict[str, frozenset[str]] = {}
+        self._hidden_from: dict[str, frozenset[str]] = {}
+        self._catalogs: dict[str, _HostCatalog] = {}
 
     def _open(self) -> "Shelf":
         shelf = self._open_shelf()
@@ -149,8 +161,10 @@ class PickerModel:
         shelf.progress = None
         return shelf
 
-    def rows(self) -> Sequence[SkillRow]:
-        """Return every row; the first call reads the disk."""
+    def rows(self, host: str | None = None) -> Sequence[SkillRow]:
+        """Return every row, or those of a host that was loaded; the first call reads the disk."""
+        if host is not None:
+            return self._catalogs[host].rows
         with self._lock:
             if self._rows is None:
                 self._rows = rows_of(self.shelf.catalog, self.where)
@@ -158,8 +172,11 @@ class PickerModel:
 
     def select(self, row_filter: RowFilter) -> MatchingRows:
         """Return the rows that match a filter; without an index only names are compared."""
-        paths = self._visible_to[row_filter.host] if row_filter.host is not None else None
-        return select_rows(self.shelf, self.rows(), row_filter, paths=paths, rank=self._is_indexed)
+        shelf = self._shelf_of(row_filter.host)
+        return select_rows(shelf, self.rows(row_filter.host), row_filter, rank=self._is_indexed)
+
+    def _shelf_of(self, host: str | None) -> "Shelf":
+        return self.shelf if host is None else self._catalogs[host].shelf
 
     def build_index(self) -> None:
         """Update the search index, which takes a while the first time."""
@@ -167,9 +184,9 @@ class PickerModel:
         self.shelf.search("and now for the index")
         self._is_indexed = True
 
-    def describe(self, row: SkillRow) -> list[ScreenLine]:
+    def describe(self, row: SkillRow, host: str | None = None) -> list[ScreenLine]:
         """Return the details of a row, the verdicts of hosts, and the text that a model would get."""
-        text = preview(self.shelf, row)
+        text = preview(self._shelf_of(host), row)
         return [*details(row, self.where), *self._host_lines(row), *([ScreenLine("")] if text else []), *text]
 
     def close(self) -> None:
@@ -184,8 +201,28 @@ class PickerModel:
 
     def load_host(self, host: str) -> None:
         """Find the skills that a host gives to its model, for a filter with that host."""
-        if host not in self._visible_to:
-            self._visible_to[host] = self._hosts.visible_to(host)
+        if host not in self._hidden_from:
+            self._hidden_from[host] = self._hosts.hidden_from(host)
+        if host not in self._catalogs:
+            self._catalogs[host] = self._host_catalog(host)
+
+    def _host_catalog(self, host: str) -> _HostCatalog:
+        from skillshelf.shelf import Shelf
+
+        own = self.shelf
+        use_cache = own.cache is not None
+        shelf = Shelf(own.environment, HOSTS[host], own.settings, own.trust, use_cache=use_cache)
+        if self._is_indexed:
+            shelf.prepare_search()
+        # Other commands know by name what is in the catalog of the profile.
+        known = {row.path: row for row in self.rows() if row.skill is not None}
+        rows = []
+        for row in rows_of(shelf.catalog, self.where):
+            if row.skill is None or row.path not in self._hidden_from[host]:
+                twin = known.get(row.path)
+                is_known = twin is not None and twin.name == row.name and not twin.has_namesake
+                rows.append(row._replace(has_namesake=not is_known))
+        return _HostCatalog(shelf, rows)
 
     def _host_lines(self, row: SkillRow) -> list[ScreenLine]:
         try:
@@ -220,6 +257,7 @@ class PickerModel:
         rows = rows_of(shelf.catalog, self.where)
         with self._lock:
             self.shelf, self._rows = shelf, rows
+        self._catalogs = {host: self._host_catalog(host) for host in self._catalogs}
         now = next((other.skill for other in rows if other.path == row.path), None)
         if now is not None and now.enabled != wanted:
             state = "enabled" if now.enabled else "disabled"

@@ -38,7 +38,7 @@ __all__ = [
 
 State = Literal["on", "off", "untrusted", "denied", "hidden", "error", "shadowed", "filtered"]
 Shown = Literal["skills", "all", "problems"]
-SHOWN: tuple[Shown, ...] = ("skills", "all", "problems")
+SHOWN: tuple[Shown, ...] = ("skills", "problems", "all")
 Tone = Literal["plain", "quiet", "strong", "good", "bad", "doubt"]
 
 _STATES: Mapping[Hidden | None, State] = {
@@ -179,16 +179,15 @@ def select_rows(
     rows: Sequence[SkillRow],
     row_filter: RowFilter,
     *,
-    paths: frozenset[str] | None = None,
     rank: bool = True,
 ) -> MatchingRows:
     """Return the rows that match a filter: all in their order, or the results of a search, best first.
 
     After the results come rows whose name contains the query, because a search knows only whole words. Without `rank`
-    there are only those. `paths` restricts the rows to the files that the host of the filter gives to its model.
+    there are only those.
     """
     shown = [row for row in rows if _is_shown(row, row_filter.shown)]
-    left = [row for row in shown if row_filter.scope in (None, row.scope) and (paths is None or row.path in paths)]
+    left = [row for row in shown if row_filter.scope in (None, row.scope)]
     query = row_filter.query.strip()
     if not query:
         return MatchingRows(row_filter, left, len(shown))
@@ -344,8 +343,8 @@ In the list and in the preview press the letter; while you type, hold Ctrl.
 
 T, Space          disable the skill, or enable it again, in your configuration
 S                 show only one scope
-O                 show only skills that one host gives to its model
-P                 show skills; skills and problems; only problems
+O                 show the skills that one host gives to its model
+P                 show only problems; skills and problems; skills
 /                 back to the search box
 ?                 this help (while you type: F1)
 
