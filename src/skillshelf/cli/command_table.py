@@ -596,8 +596,6 @@ def command_again(values: Mapping[str, Any], name: str, **changes: Any) -> str:
     `values` are those of the command that ran, `changes` replace some of them by their keys; None leaves one out. The
     line can be pasted into a shell, whatever the values are: words for a reader to replace are written in capitals.
     """
-    from shlex import quote
-
     command, options, arguments = COMMANDS[name], [], []
     given = {key: value for key, value in values.items() if key not in _NOT_REPEATED} | changes
     for option in (*command.options, *command.arguments):
@@ -610,4 +608,13 @@ def command_again(values: Mapping[str, Any], name: str, **changes: Any) -> str:
             elif one not in (None, False):
                 options += [f"{option.name}={one}"] if str(one).startswith("-") else [option.name, str(one)]
     dashes = ["--"] if any(word.startswith("-") for word in arguments) else []
-    return " ".join(["skillshelf", *filter(None, [name]), *map(quote, [*options, *dashes, *arguments])])
+    return " ".join(["skillshelf", *filter(None, [name]), *map(_quoted, [*options, *dashes, *arguments])])
+
+
+def _quoted(word: str) -> str:
+    """Return a word as it is typed in a shell."""
+    if word.replace("-", "").replace("/", "").replace(".", "").isalnum() and word.isascii():
+        return word
+    from shlex import quote
+
+    return quote(word)

@@ -344,6 +344,7 @@ def chat(values: Values) -> int:
 
 def check(values: Values) -> int:
     """Check skills, and fix what is safe to fix."""
+    from skillshelf.cli.command_table import command_again
     from skillshelf.lint.report import FORMATS, ReportContext
     from skillshelf.lint.run import check_targets, in_paths, in_roots
 
@@ -355,10 +356,12 @@ def check(values: Values) -> int:
     if values["json"] and form != "json":
         raise ConfigurationError(f"--json and --format {form} exclude each other")
     targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)
-    mode: Mode = "fix" if values["fix"] else "diff" if values["diff"] else "look"
+    shows_only = values["diff"] or values["dry_run"]
+    mode: Mode = "diff" if shows_only else "fix" if values["fix"] else "look"
     report = check_targets(targets, shelf.profile, mode=mode, progress=shelf.progress)
     display = screen(shelf.environment.env)
-    reader = ReportContext(_paths(shelf), display, shelf.profile, shelf.project_root, tuple(values["path"]))
+    fix = command_again(values, "check", fix=True, diff=None, dry_run=None, format=None)
+    reader = ReportContext(_paths(shelf), display, shelf.profile, shelf.project_root, fix)
     write(FORMATS[form](report, reader))
     for change in report.changes:
         if change.refusal:

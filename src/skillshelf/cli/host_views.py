@@ -242,7 +242,6 @@ class HostTableNotes(NamedTuple):
     choice: str = ""
 
 
-_SKILLS_ON_SCREEN = 14
 _NAMES_SHOWN = 3
 
 
@@ -285,17 +284,18 @@ def _matrix(
         for c in counts
     ]
     lines = screen.table([head, *table], ("dim", "bold", None, None, "yellow", None, None))
-    # Skills that some host misses come first.
+    # Skills that some host misses come first; each part is sorted by the name that is shown.
     ordered = sorted(
-        zip(rows, _distinct_names(rows, display), strict=True), key=lambda pair: all(pair[0].hosts.values())
+        zip(rows, _distinct_names(rows, display), strict=True), key=lambda pair: (all(pair[0].hosts.values()), pair[1])
     )
-    shown = ordered[:_SKILLS_ON_SCREEN] if screen.columns is not None else ordered
-    marks = [(" ".join(_MARKS[row.hosts[host]] for host in keys), name) for row, name in shown]
+    marks = [(" ".join(_MARKS[row.hosts[host]] for host in keys), name) for row, name in ordered]
     lines += ["", *screen.table([(" ".join(keys.values()), "SKILL"), *marks], (None, "bold"))]
-    if len(ordered) > len(shown):
-        lines.append(f"… and {len(ordered) - len(shown)} more: skillshelf hosts | less")
     legend = "+ visible, - not visible, ? unknown.  One skill: skillshelf why NAME"
-    return [*lines, "", *_wrapped(legend, screen)]
+    columns = (
+        "VISIBLE: skills that the host tells its model about.  MISSING: skills of other hosts that it does not.  "
+        "SILENT: those of them that it leaves out without a word.  LIST: what its list of skills takes."
+    )
+    return [*lines, "", *_wrapped(legend, screen), *_wrapped(columns, screen, "dim")]
 
 
 def _distinct_names(rows: Sequence[SkillHostsRow], display: PathDisplay) -> list[str]:
