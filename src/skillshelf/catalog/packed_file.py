@@ -12,7 +12,7 @@ from skillshelf.catalog.disk_state import DiskState
 from skillshelf.core import files
 from skillshelf.core.limits import PACKED_BYTES, PACKED_KEPT
 
-__all__ = ["Damaged", "PackedFile", "Sections", "read_current", "write_sections"]
+__all__ = ["Damaged", "PackedFile", "Sections", "read_any", "read_current", "write_sections"]
 
 _MAGIC = b"skillshelf packed 1\n"
 
@@ -82,8 +82,11 @@ def _place(folder: str, key: str) -> str:
     return f"{folder}/packed/{crc32(data):08x}{adler32(data):08x}"
 
 
-def _opened(folder: str, key: str) -> PackedFile | None:
-    """Return the file that was written for a key; None if there is none, or if its table of sections is damaged."""
+def read_any(folder: str, key: str) -> PackedFile | None:
+    """Return the file that was written for a key, whatever the disk is now.
+
+    None if there is none, or if its table of sections is damaged.
+    """
     path = _place(folder, key)
     try:
         descriptor = files.open_own_file(path)
@@ -128,7 +131,7 @@ def read_current(folder: str, key: str) -> tuple[PackedFile, DiskState] | None:
 
     None unless that state is current. Another section raises Damaged when it is used, if it is damaged.
     """
-    sections = _opened(folder, key)
+    sections = read_any(folder, key)
     if sections is None:
         return None
     try:
