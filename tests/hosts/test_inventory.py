@@ -17,6 +17,7 @@ from support.trees import Machine, write_skill
 
 import skillshelf
 from skillshelf.catalog.disk_state import ScanRecord
+from skillshelf.catalog.tree import skill_tree
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.console import as_json
 from skillshelf.core.environment import Environment
@@ -24,6 +25,7 @@ from skillshelf.core.limits import REPOSITORY_FOLDERS
 from skillshelf.core.values import Diagnostic
 from skillshelf.hosts import inventory
 from skillshelf.hosts.repository_walk import walk_repository
+from skillshelf.lint.run import file_problems
 
 SCHEMA = json.loads((Path(skillshelf.__file__).parent / "json_schemas/inventory.json").read_text(encoding="utf-8"))
 
@@ -142,10 +144,10 @@ def test_without_trees_the_copies_are_the_same(machine: Machine) -> None:
     make_newcomer(machine)
     for place in ("repo/.agents/skills", "repo/packages/api/skills"):
         shutil.copytree(machine.home / ".claude/skills/task-01", machine.base / place / "task-01")
-    place = Environment(str(machine.repo), str(machine.home), {})
+    here = Environment(str(machine.repo), str(machine.home), {})
     settings = machine.shelf(trust="ask").settings
 
-    whole, short = (inventory.take_inventory(place, settings, trees=trees) for trees in (True, False))
+    whole, short = (inventory.take_inventory(here, settings, trees=trees) for trees in (True, False))
 
     assert [skill._replace(tree=None) for skill in whole.skills] == [
         skill._replace(tree=None) for skill in short.skills
@@ -392,18 +394,11 @@ def test_an_inventory_from_the_cache_is_the_same_and_every_change_counts(machine
     make_newcomer(machine)
     page = machine.repo / ".claude/skills/task-33/notes.md"
 
+    commands: list[list[str]] = [[], ["inventory"], ["inventory", "--json"]]
+
     def both() -> tuple[str, str]:
-        words = ([], ["--json"])
-        warm = [
-            machine.run(*command, *more).stdout
-            for command in ([], ["inventory"])
-            for more in words[: 1 + bool(command)]
-        ]
-        cold = [
-            machine.run(*command, *more, "--no-cache").stdout
-            for command in ([], ["inventory"])
-            for more in words[: 1 + bool(command)]
-        ]
+        warm = [machine.run(*words).stdout for words in commands]
+        cold = [machine.run(*words, "--no-cache").stdout for words in commands]
         return "".join(warm), "".join(cold)
 
     seen = set()
@@ -429,14 +424,17 @@ def test_what_was_read_is_not_read_again(machine: Machine, monkeypatch: pytest.M
     make_newcomer(machine)
     machine.run("inventory", "--json")
     read: list[str] = []
-    check, tree = inventory.file_problems, inventory.skill_tree
 
     def counted(targets: Any, profile: Any) -> Any:
         read.extend(target.path for target in targets)
-        return check(targets, profile)
+        return file_problems(targets, profile)
 
-    monkeypatch.setattr(inventory, "file_problems", counted)
-    monkeypatch.setattr(inventory, "skill_tree", lambda path: (read.append(path), tree(path))[1])
+    def digested(path: str) -> Any:
+        read.append(path)
+        return skill_tree(path)
+
+    monkeypatch.setattr("skillshelf.hosts.inventory.file_problems", counted)
+    monkeypatch.setattr("skillshelf.hosts.inventory.skill_tree", digested)
     taken(machine)
     assert read == []
     (machine.home / ".codex/skills/task-13/more.md").write_text("more\n")

@@ -52,6 +52,7 @@ _HOSTS_NAMED = 3
 """Hosts up to which each is named wherever it sees something; more are counted."""
 
 _NOBODY = "none"
+_UNKNOWN = "unknown"
 _NARROW = 80
 _NAME_CELLS = 40
 
@@ -88,7 +89,7 @@ def _seen_by(skills: Sequence[InventorySkill], names: Sequence[str]) -> str:
         return _NOBODY
     if len(names) > _HOSTS_NAMED:
         count = sum(number > 0 for number in seen.values())
-        return f"{count} of {len(names)} agents" if count else "unknown"
+        return f"{count} of {len(names)} agents" if count else _UNKNOWN
     parts = []
     for host in names:
         if seen[host] == len(skills):
@@ -304,7 +305,7 @@ def _skill_lines(
     for skill in skills:
         if found.place_of(skill.path) == place:
             seen_by = _seen_by([skill], found.names)
-            seen = "not seen" if seen_by == _NOBODY else f"seen by {seen_by}"
+            seen = {_NOBODY: "not seen", _UNKNOWN: "not known whether it is seen"}.get(seen_by, f"seen by {seen_by}")
             rows.append((shorten(skill.name, _NAME_CELLS), seen))
             rows += [("", f"copy: {display.short(os.path.dirname(path))}") for path in skill.copies]
             rows += [("", f"{one.severity}: {_with_line(one)}") for one in skill.problems]

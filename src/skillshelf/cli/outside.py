@@ -41,8 +41,9 @@ def paths_in(catalog: "Catalog") -> set[str]:
     from skillshelf.catalog.packed import SkillTable
 
     skills = set(SkillTable.of(catalog.skills).text("paths").split("\0"))
-    left_out = (*catalog.errors, *catalog.shadowed, *catalog.filtered)
-    return skills | {entry.path for entry in left_out}
+    skills.update(error.path for error in catalog.errors)
+    skills.update(loser.path for loser in catalog.shadowed)
+    return skills.union(entry.path for entry in catalog.filtered)
 
 
 def note_outside(
