@@ -45,7 +45,7 @@ TEXT = """\
   7:9  warning  reference-missing  gone,1.md does not exist
 
 2 skills checked: 3 errors, 1 warning, 1 note
-3 can be fixed automatically: skillshelf check --fix
+3 can be fixed automatically: skillshelf check --fix --home HOME
 """
 
 GITHUB = """\
@@ -66,7 +66,7 @@ def test_a_format_is_written_like_this(machine: Machine, form: str, expected: st
 
     done = machine.run("check", "--format", form)
 
-    assert (done.returncode, done.stderr, done.stdout) == (1, "", expected)
+    assert (done.returncode, done.stderr, done.stdout.replace(str(machine.home), "HOME")) == (1, "", expected)
 
 
 def test_json_has_the_promised_form_and_both_ways_to_ask_give_it(machine: Machine) -> None:
@@ -300,8 +300,8 @@ def test_only_what_fix_would_write_is_offered_and_the_rest_is_reported_with_its_
     fixed = machine.run("check", "--fix")
 
     reason = "it has 2 names (hard links), and only this one would get the new text"
-    assert "3 can be fixed automatically: skillshelf check --fix\n" in before.stdout
-    assert "2 can be fixed automatically: skillshelf check --fix\n" in done.stdout
+    assert f"3 can be fixed automatically: skillshelf check --fix --home {machine.home}\n" in before.stdout
+    assert f"2 can be fixed automatically: skillshelf check --fix --home {machine.home}\n" in done.stdout
     assert (before.stderr, done.stderr) == (
         "",
         f"skillshelf: {root}/deploy/SKILL.md cannot be repaired: {reason}\n",

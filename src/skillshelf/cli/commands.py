@@ -136,13 +136,19 @@ def pick(values: Values) -> int:
     """Let a person choose a skill."""
     from skillshelf.cli.picker import command
 
-    status = command.pick(values, lambda: shelf_for(values))
-    is_over = status in (DONE, NEGATIVE) and not values["json"]
-    if is_over and sys.stderr is not None and sys.stderr.isatty():
+    opened: list[Shelf] = []
+
+    def open_one() -> "Shelf":
+        opened[:] = [shelf_for(values)]
+        return opened[0]
+
+    status = command.pick(values, open_one)
+    # Standard output is often a pipe here.
+    is_read = sys.stderr is not None and sys.stderr.isatty() and not values["json"]
+    if opened and is_read and status in (DONE, NEGATIVE):
         from skillshelf.cli.outside import note_outside, paths_in
 
-        # Standard output is often a pipe here.
-        shelf = shelf_for(values)
+        shelf = opened[0]
         note_outside(values, shelf.environment, shelf.settings.custom_directories, lambda: paths_in(shelf.catalog))
     return status
 
@@ -330,7 +336,8 @@ def check(values: Values) -> int:
     mode: Mode = "fix" if values["fix"] else "diff" if values["diff"] else "look"
     report = check_targets(targets, shelf.profile, mode=mode, progress=shelf.progress)
     display = screen(shelf.environment.env)
-    reader = ReportContext(_paths(shelf), display, shelf.profile, shelf.project_root, tuple(values["path"]))
+    place = (_paths(shelf), display, shelf.profile, shelf.project_root)
+    reader = ReportContext(*place, tuple(values["path"]), _options(values))
     write(FORMATS[form](report, reader))
     for change in report.changes:
         if change.refusal:

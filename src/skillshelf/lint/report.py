@@ -18,13 +18,17 @@ __all__ = ["FORMATS", "ReportContext"]
 
 
 class ReportContext(NamedTuple):
-    """The recipient of a report: how to display paths, the screen, the profile, and the paths of the command line."""
+    """The recipient of a report: how to display paths, the screen, the profile, and the paths of the command line.
+
+    `options` are those that a command in a hint needs to find the same skills.
+    """
 
     where: PathDisplay
     screen: Screen
     profile: Profile
     base: str
     paths: tuple[str, ...] = ()
+    options: str = ""
 
 
 Format = Callable[[Report, ReportContext], str]
@@ -88,7 +92,7 @@ def _summary(report: Report, reader: ReportContext) -> Iterator[str]:
     refused = {change.path for change in report.changes if change.refusal}
     if fixable := sum(finding.fix is not None and finding.path not in refused for finding in report.findings):
         words = " ".join(["skillshelf check", *(visible(path) for path in reader.paths), "--fix"])
-        yield f"{fixable} can be fixed automatically: {words}"
+        yield f"{fixable} can be fixed automatically: {words}{visible(reader.options)}"
     if not report.checked and not report.findings:
         yield "there are no skills here yet; create one with: skillshelf new NAME"
 
