@@ -15,7 +15,7 @@ from support.needs import REQUIRED
 from support.trees import SOURCE, Machine
 
 import skillshelf
-from skillshelf.cli.main import COMMANDS, SHARED
+from skillshelf.cli.command_table import COMMANDS, SHARED
 from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.config.profile import RULES, Profile, profile_to_dict
 

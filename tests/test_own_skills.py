@@ -106,7 +106,7 @@ def test_a_script_can_be_started_and_explains_itself(script: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_skillshelf_command_that_a_skill_names_exists(name: str) -> None:
-    from skillshelf.cli.main import COMMANDS
+    from skillshelf.cli.command_table import COMMANDS
 
     for page in (SKILLS / name).rglob("*.md"):
         named = re.findall(

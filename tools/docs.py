@@ -22,7 +22,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 if TYPE_CHECKING:
-    from skillshelf.cli.main import Option
+    from skillshelf.cli.command_table import Option
     from skillshelf.config.profile import RootRule
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -185,14 +185,14 @@ def settings_table() -> str:
 
 def commands_text() -> str:
     """Every command with its options."""
-    from skillshelf.cli.main import COMMANDS, SHARED
+    from skillshelf.cli.command_table import COMMANDS, SHARED
 
     shared = "## Options of every command\n\n" + _options(SHARED)
     return "\n\n".join([shared, *(_command(name) for name in COMMANDS if name != "help")])
 
 
 def _command(name: str) -> str:
-    from skillshelf.cli.main import COMMANDS, SHARED, usage_of
+    from skillshelf.cli.command_table import COMMANDS, SHARED, usage_of
 
     command = COMMANDS[name]
     own = [option for option in command.options if option not in SHARED]
@@ -365,6 +365,46 @@ def verdicts_table() -> str:
     return _markdown([["verdict", "meaning"], *([f"`{name}`", text] for name, (_, text) in VERDICTS.items())])
 
 
+_KEPT_PLACES = {
+    "config": "`$XDG_CONFIG_HOME/skillshelf`, else `~/.config/skillshelf`",
+    "state": "`$XDG_STATE_HOME/skillshelf`, else `~/.local/state/skillshelf`",
+    "cache": "`$XDG_CACHE_HOME/skillshelf`, else `~/.cache/skillshelf`",
+    "skills": "a folder of skills that a host reads",
+    "temporary": "`$TMPDIR`, else `/tmp`",
+    "chosen": "where you said",
+}
+
+
+def files_table() -> str:
+    """Return every file that skillshelf keeps."""
+    from skillshelf.core.kept_files import KEPT_FILES
+
+    head = [
+        "file",
+        "where (Linux)",
+        "version",
+        "what it holds",
+        "safe to delete?",
+        "of an older version",
+        "`uninstall`",
+    ]
+    rows = [head]
+    for row in KEPT_FILES:
+        shown = ", ".join(f"`{name}`" for name in row.shown.split(", "))
+        version = "-" if row.version is None else str(row.version)
+        rows.append(
+            [shown, _KEPT_PLACES[row.place], version, row.holds, row.deletable, row.when_older, row.on_uninstall]
+        )
+    return _markdown(rows)
+
+
+def checks_table() -> str:
+    """Return every check of `doctor`."""
+    from skillshelf.cli.doctor import CHECKS
+
+    return _markdown([["check", "what it looks at"], *([f"`{check.name}`", check.help] for check in CHECKS)])
+
+
 def imports_table() -> str:
     """Return the packages that each package may import, from the test that enforces it."""
     sys.path.insert(0, str(REPOSITORY / "tests"))
@@ -397,6 +437,7 @@ def modules_text() -> str:
 
 
 PARTS |= {"hosts": hosts_text, "verdicts": verdicts_table, "imports": imports_table, "modules": modules_text}
+PARTS |= {"files": files_table, "checks": checks_table}
 
 
 def _markdown(rows: list[list[str]]) -> str:

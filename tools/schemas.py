@@ -10,6 +10,7 @@ from skillshelf.core.json_types import (
     ChatForm,
     CheckForm,
     DigestForm,
+    DoctorForm,
     FailureForm,
     HostChoiceForm,
     HostsForm,
@@ -30,6 +31,7 @@ from skillshelf.core.json_types import (
     SkillForm,
     ToolForm,
     TrustListForm,
+    UninstallForm,
     WhyForm,
 )
 from skillshelf.core.validation import schema_of
@@ -116,6 +118,8 @@ FORMS: dict[str, Any] = {
     "hosts": HostsForm,
     "hosts-set": HostChoiceForm,
     "link": LinkForm,
+    "doctor": DoctorForm,
+    "uninstall": UninstallForm,
     "failure": FailureForm,
     "run": RunForm,
     "log-replay": ReplayForm,

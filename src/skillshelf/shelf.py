@@ -13,6 +13,7 @@ from skillshelf.config.settings import Settings, Trust, load_settings
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, find_repository, make_environment, user_cache_folder
 from skillshelf.core.limits import RESOURCE_BYTES
+from skillshelf.core.text import did_you_mean
 from skillshelf.core.values import Catalog, CatalogSkill
 from skillshelf.errors import ConfigurationError, FileReadError, SkillDirectoryNotFound, SkillsDisabled
 
@@ -133,7 +134,8 @@ class Shelf:
 
         if scope is not None and scope not in (known := scopes_of(self.profile)):
             raise ConfigurationError(
-                f"unknown scope {scope!r} in profile {self.profile.name} (known: {', '.join(known)})"
+                f"unknown scope {scope!r} in profile {self.profile.name}{did_you_mean(scope, known)} "
+                f"(known: {', '.join(known)})"
             )
 
         def wanted(skill: CatalogSkill) -> bool:

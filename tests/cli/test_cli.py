@@ -18,7 +18,8 @@ from support.trees import SOURCE, Machine, run_command, write_skill
 
 import skillshelf
 from skillshelf import Profile
-from skillshelf.cli.main import COMMANDS, main
+from skillshelf.cli.command_table import COMMANDS
+from skillshelf.cli.main import main
 from skillshelf.config.builtin_profiles import SYSTEMS
 from skillshelf.core.console import write_piece
 

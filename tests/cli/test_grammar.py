@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from skillshelf.cli.main import COMMANDS, SHARED, Option, parse
+from skillshelf.cli.command_table import COMMANDS, SHARED, Option
+from skillshelf.cli.main import parse
 from skillshelf.errors import ConfigurationError
 
 Reading = tuple[str, dict[str, Any]] | str

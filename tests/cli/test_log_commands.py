@@ -317,7 +317,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "unknown action": (
         ("log", "sing", "run.jsonl"),
         2,
-        "unknown action 'sing'; it is one of: show, verify, stats, replay",
+        "unknown action 'sing' (known: show, verify, stats, replay)",
     ),
     "no file": (("log", "verify"), 2, "missing argument FILE: the journal (usage: skillshelf log ACTION FILE)"),
     "no such file": (("log", "verify", "nothing.jsonl"), 3, "nothing.jsonl' not found"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.trees import SOURCE, Machine, write_skill
 
-from skillshelf.cli.main import COMMANDS
+from skillshelf.cli.command_table import COMMANDS
 
 pytestmark = pytest.mark.slow
 

@@ -413,7 +413,9 @@ def test_a_configuration_given_in_python_has_the_same_keys(machine: Machine) -> 
 
 def test_an_unknown_profile_is_an_error_that_lists_the_known_ones(machine: Machine) -> None:
     machine.configure("[profiles.lab]\n")
-    with pytest.raises(ConfigurationError, match=r"unknown profile 'labs' \(known: standard, .*omp, lab"):
+    with pytest.raises(ConfigurationError, match=r"unknown profile 'nonsense' \(known: standard, .*omp, lab"):
+        machine.shelf("nonsense")
+    with pytest.raises(ConfigurationError, match=r"unknown profile 'labs'; did you mean lab\?$"):
         machine.shelf("labs")
     done = machine.run("list", "--profile", "labs", "--json")
     assert done.returncode == 2

@@ -1,9 +1,12 @@
-"""Run real agent hosts on the trees of our cases and compare their lists with the predictions of their profiles.
+"""Run real agent hosts on trees and compare what they list and tell their models with the answers of our profiles.
 
-    python tests/hosts/compare.py [HOST ...] [--bin DIR ...]
+    python tests/hosts/compare.py --bin DIR [--install] [--seed N] [--trees N] [--fixed] [--json FILE] [HOST ...]
 
-A host that is not installed is skipped by name. Each question gets a fresh home folder, an environment made from
-nothing and two minutes. No model is asked and no key is needed: only lists are read.
+Trees are drawn from places, texts and settings; `--fixed` takes those of the tests instead. Before them, one name lies
+in all roots of a host, and the copy that it takes is removed until none is left. The programs are packages of the npm
+registry in DIR/HOST, where `--install` puts them; a host that is not there is skipped by name. Each question gets a
+fresh home folder, an environment made from nothing, 90 seconds and no network but loopback, where a server stands for
+the model. No key is needed.
 """
 
 from __future__ import annotations
@@ -11,12 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
-import shutil
-import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -26,161 +25,48 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from support.host_cases import PLACE_CASES, ROOTS, TEXT_CASES, PlaceCase, TextCase, trust
+from support.host_programs import PROGRAMS, Answer, Entry, Program, Question, find_program, install
 from support.host_setting_cases import SWITCH_CASES, TRUST_CASES, build_switch, build_trust
+from support.host_trees import Drawn, draw_trees, one_name_everywhere, put_tree
+from support.prompt_server import PromptServer, prompt_server
 from support.trees import Machine
 
 from skillshelf.core.environment import Environment
-from skillshelf.hosts.stages import judge
-from skillshelf.hosts.survey import SkillFile, take_survey
-
-SECONDS = 120
-ENVIRONMENT = {
-    "NO_COLOR": "1",
-    "GEMINI_API_KEY": "placeholder",
-    "ANTHROPIC_API_KEY": "placeholder",
-    "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
-    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    "PI_OFFLINE": "1",
-}
-
+from skillshelf.hosts.stages import Verdict, judge
+from skillshelf.hosts.survey import Survey, take_survey
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-class Host(NamedTuple):
-    """The program of a host, its arguments, and the parser of its list: real paths of SKILL.md files, or names.
-
-    A host that goes on after its answer is told `say`, and its answer is the line that begins with `answer`. What its
-    settings turn off is not in its list, or `lists_all`.
-    """
-
-    program: str
-    words: tuple[str, ...]
-    read: Callable[[str], set[str]]
-    say: str = ""
-    by: str = "path"
-    answer: str = ""
-    lists_all: bool = False
-
-
-def _codex(out: str) -> set[str]:
-    answers = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-    (answer,) = [answer["result"] for answer in answers if answer.get("id") == 2]
-    paths = {skill["path"] for place in answer["data"] for skill in place["skills"] if skill["enabled"]}
-    return {path for path in paths if "/skills/.system/" not in path}
-
-
-def _opencode(out: str) -> set[str]:
-    return {skill["location"] for skill in json.JSONDecoder().raw_decode(out, out.index("["))[0]}
-
-
-def _gemini(out: str) -> set[str]:
-    return set(re.findall(r"\[Enabled\].*\n(?:.*\n)*?.*Location: +(\S.*)", out))
-
-
-def _copilot(out: str) -> set[str]:
-    skills = json.JSONDecoder().raw_decode(out, out.index("["))[0]
-    return {f"{skill['path']}/SKILL.md" for skill in skills if skill["source"] != "builtin"}
-
-
-def _pi(out: str) -> set[str]:
-    commands = json.loads(out.splitlines()[-1])["data"]["commands"]
-    return {command["sourceInfo"]["path"] for command in commands if command["source"] == "skill"}
-
-
-def _claude(out: str) -> set[str]:
-    # Its list `skills` lacks those without a description, of which its model is told all the same.
-    return set(json.loads(out.splitlines()[-1])["slash_commands"])
-
-
-HOSTS = {
-    "claude-code": Host(
-        *("claude", ("-p", "hi", "--output-format", "stream-json", "--verbose"), _claude),
-        by="name",
-        answer='{"type":"system","subtype":"init"',
-    ),
-    "codex": Host(
-        *("codex", ("app-server",), _codex),
-        say='{"id":1,"method":"initialize","params":{"clientInfo":{"name":"compare","version":"1"}}}\n'
-        '{"method":"initialized"}\n{"id":2,"method":"skills/list","params":{"cwds":[CWD],"forceReload":true}}\n',
-        answer='{"id":2',
-    ),
-    "opencode": Host("opencode", ("debug", "skill"), _opencode, lists_all=True),
-    "gemini-cli": Host("gemini", ("skills", "list"), _gemini),
-    "pi": Host(
-        *("pi", ("--mode", "rpc"), _pi),
-        say='{"id":"2","type":"get_commands"}\n',
-        answer='{"id":"2"',
-    ),
-    "copilot-cli": Host("copilot", ("skill", "list", "--json"), _copilot),
-    "openskills": Host("openskills", ("list",), lambda out: set(re.findall(r"^  (\S+) +\(", out, re.M)), by="name"),
-}
-
-
-def ask(host: Host, program: str, cwd: Path, home: Path, env: Mapping[str, str] = NOTHING) -> set[str]:
-    """Return what the real program lists."""
-    environment = {**ENVIRONMENT, **env, "PATH": os.environ["PATH"], "HOME": str(home)}
-    words = [program, *host.words]
-    if host.answer:
-        return host.read(_conversation(words, host, cwd, environment))
-    return host.read(_output(words, cwd, environment))
-
-
-def _output(words: list[str], cwd: Path, environment: dict[str, str]) -> str:
-    """Return what a program prints; errors come last."""
-    done = subprocess.run(
-        words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS
-    )
-    return done.stdout + done.stderr
-
-
-def _conversation(words: list[str], host: Host, cwd: Path, environment: dict[str, str]) -> str:
-    """Return the lines that a program answers, up to the expected answer."""
-    with subprocess.Popen(
-        words,
-        cwd=cwd,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(host.say.replace("CWD", json.dumps(str(cwd))))
-        process.stdin.flush()
-        if not host.say:
-            process.stdin.close()
-        watch = threading.Timer(SECONDS, process.kill)
-        watch.start()
-        lines = []
-        for line in process.stdout:
-            lines.append(line)
-            if line.startswith(host.answer):
-                break
-        watch.cancel()
-        process.kill()
-    return "".join(lines)
-
-
 class Tree(NamedTuple):
-    """A function that writes a case to disk and returns the working directory, and its environment variables."""
+    """A function that writes a tree to disk and returns the working directory, and its variables."""
 
     title: str
     build: Callable[[Machine], Path]
     env: Mapping[str, str] = NOTHING
+    has_marks: bool = True
 
 
-def trees(host: str) -> Iterator[Tree]:
-    """Yield every case that a host can be tested on."""
+# Trees --------------------------------------------------------------------------------------------
+
+
+def drawn_trees(host: str, seed: int, count: int) -> Iterator[Tree]:
+    """Yield the trees of a seed."""
+    for tree in draw_trees(host, seed=seed, count=count):
+        yield Tree(tree.title, partial(put_tree, tree), tree.env)
+
+
+def fixed_trees(host: str) -> Iterator[Tree]:
+    """Yield every case of the tests that a host can be asked about; their skills have no marks."""
     for text in TEXT_CASES:
-        yield Tree(f"{text.number} {text.title}", partial(_put_text, text, ROOTS.get(host, ".agents/skills")))
+        build = partial(_put_text, text, ROOTS.get(host, ".agents/skills"))
+        yield Tree(f"{text.number} {text.title}", build, has_marks=False)
     for place in PLACE_CASES:
-        yield Tree(f"{place.number} {place.title}", partial(_put_place, place))
+        yield Tree(f"{place.number} {place.title}", partial(_put_place, place), has_marks=False)
     for record in (case for case in TRUST_CASES if case.host == host):
-        yield Tree(f"trust: {record.title}", partial(_put_setting, partial(build_trust, record)), record.env)
-    for switch in (case for case in SWITCH_CASES if case.host == host and not HOSTS[host].lists_all):
-        yield Tree(f"setting: {switch.title}", partial(_put_setting, partial(build_switch, switch)))
+        yield Tree(f"trust: {record.title}", partial(_put_setting, partial(build_trust, record)), record.env, False)
+    for switch in (case for case in SWITCH_CASES if case.host == host and not PROGRAMS[host].lists_all):
+        yield Tree(f"setting: {switch.title}", partial(_put_setting, partial(build_switch, switch)), has_marks=False)
 
 
 def _put_setting(build: Callable[[Machine], Path], machine: Machine) -> Path:
@@ -205,70 +91,305 @@ def _put_place(case: PlaceCase, machine: Machine) -> Path:
     return cwd
 
 
-def compare(name: str, program: str) -> list[str]:
-    """Return the cases in which the program and our profile list different files."""
-    host = HOSTS[name]
-    differences = []
-    own = own_skills(host, program)
-    for title, build, env in trees(name):
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            machine = Machine(Path(folder).resolve())
-            cwd = build(machine)
-            seen = take_survey(Environment(str(cwd), str(machine.home), env), [name])
-            verdicts = [
-                (key_of(host, skill_file), judge(skill_file, seen.states[name], seen))
-                for skill_file in seen.skill_files
-            ]
-            if all(verdict.verdict == "unknown" for _, verdict in verdicts):
-                continue
-            try:
-                listed = ask(host, program, cwd, machine.home, env) - own
-            except (subprocess.TimeoutExpired, ValueError, IndexError) as error:
-                differences.append(f"{title}: no answer ({type(error).__name__})")
-                continue
-            if host.by == "path":
-                listed = {os.path.realpath(path) for path in listed if path.startswith(str(machine.base))}
-        predicted = {key for key, verdict in verdicts if verdict.visible or verdict.verdict == "hidden-from-model"}
-        unknown = {key for key, verdict in verdicts if verdict.visible is None}
-        if listed - unknown != predicted - unknown:
-            differences.append(f"{title}: listed {sorted(listed)}, predicted {sorted(predicted)}")
-    return differences
+# Predictions --------------------------------------------------------------------------------------
 
 
-def own_skills(host: Host, program: str) -> set[str]:
-    """Return the skills that come with a host."""
+class Prediction(NamedTuple):
+    """What a profile says about one file; `listed` and `told` are None if that is unknown."""
+
+    path: str
+    verdict: Verdict
+    listed: bool | None
+    told: bool | None
+    name: str
+    description: str
+    mark: str
+
+
+def predict(host: str, cwd: Path, machine: Machine, env: Mapping[str, str]) -> list[Prediction]:
+    """Return the predictions for every file that a survey of all hosts' folders finds."""
+    seen = take_survey(Environment(str(cwd), str(machine.home), env), [host])
+    return [_prediction(host, seen, real_path) for real_path in seen.by_path]
+
+
+def _prediction(host: str, seen: Survey, real_path: str) -> Prediction:
+    skill_file = seen.by_path[real_path]
+    verdict = judge(skill_file, seen.states[host], seen)
+    skill = seen.states[host].by_file.get(skill_file.real_path)
+    listed = None if verdict.visible is None else bool(verdict.visible or verdict.verdict == "hidden-from-model")
+    if verdict.verdict == "disabled-by-config" and PROGRAMS[host].lists_all and skill is not None:
+        listed = True
+    name, description = (skill.name, skill.description) if skill else (skill_file.folder, "")
+    mark = next((word for word in _folded(skill_file.head.decode("utf-8", "replace")).split() if _is_mark(word)), "")
+    return Prediction(skill_file.real_path, verdict, listed, verdict.visible, name, description, mark.strip("[],."))
+
+
+def _is_mark(word: str) -> bool:
+    word = word.strip("[],.")
+    return len(word) == 7 and word.startswith("mark") and word.endswith("q")
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+# Questions ----------------------------------------------------------------------------------------
+
+
+class Asker(NamedTuple):
+    """A host that can be asked: its program, the skills that come with it, and the server for its model."""
+
+    host: str
+    path: str
+    bins: Path
+    model: PromptServer
+    own: frozenset[str] = frozenset()
+
+    @property
+    def program(self) -> Program:
+        """How the host is asked."""
+        return PROGRAMS[self.host]
+
+    def ask(self, cwd: Path, home: Path, env: Mapping[str, str] = NOTHING) -> Answer:
+        """Return what the host lists of its user's skills, and what it tells its model."""
+        question = Question(self.path, self.bins, cwd, home, env, self.model)
+        try:
+            answer = self.program.ask(question)
+        except (OSError, ValueError, LookupError, StopIteration, AttributeError, TypeError) as error:
+            return Answer(None, None, f"{type(error).__name__}: {error}"[:200])
+        if answer.entries is None and answer.prompt is None:
+            return answer._replace(failed="no request came to the model")
+        if answer.entries is None:
+            return answer
+        return answer._replace(entries=[entry for entry in answer.entries if not self._is_own(entry)])
+
+    def _is_own(self, entry: Entry) -> bool:
+        return entry.name in self.own if entry.path is None else not os.path.isabs(entry.path)
+
+
+def asker(host: str, bins: Path, model: PromptServer) -> Asker | None:
+    """Return a host that is installed, with the names of the skills that it brings; None if it is not."""
+    path = find_program(host, bins)
+    if path is None:
+        return None
+    plain = Asker(host, path, bins, model)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         machine = Machine(Path(folder).resolve())
-        return ask(host, program, machine.repo, machine.home)
+        answer = plain.ask(machine.repo, machine.home)
+    return plain._replace(own=frozenset(entry.name for entry in answer.entries or ()))
 
 
-def key_of(host: Host, skill_file: SkillFile) -> str:
-    """Return the path or name by which a host lists a skill."""
-    return skill_file.real_path if host.by == "path" else skill_file.folder
+# Comparison ---------------------------------------------------------------------------------------
+
+
+class Result(NamedTuple):
+    """The outcome for one tree: `right`, `wrong`, `unknown` (nothing was predicted) or `no answer`."""
+
+    title: str
+    outcome: str
+    differences: tuple[str, ...] = ()
+    files: int = 0
+    unknown: int = 0
+    taken: tuple[str, ...] = ()
+
+
+def compare_tree(asked: Asker, tree: Tree) -> Result:
+    """Ask a host about one tree, a second time if it gives no answer."""
+    for _ in range(2):
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            machine = Machine(Path(folder).resolve())
+            cwd = tree.build(machine)
+            env = _filled(tree.env, machine)
+            predictions = predict(asked.host, cwd, machine, env)
+            answer = asked.ask(cwd, machine.home, env)
+            if not answer.failed:
+                differences = list(differences_of(predictions, answer, machine.base, has_marks=tree.has_marks))
+                break
+    unknown = sum(prediction.listed is None for prediction in predictions)
+    if answer.failed:
+        return Result(tree.title, "no answer", (answer.failed,), len(predictions), unknown)
+    outcome = "unknown" if predictions and unknown == len(predictions) else "wrong" if differences else "right"
+    taken = _taken(predictions, answer)
+    return Result(tree.title, outcome, tuple(differences), len(predictions), unknown, taken)
+
+
+def _filled(env: Mapping[str, str], machine: Machine) -> dict[str, str]:
+    return {name: value.replace("BASE", str(machine.base)) for name, value in env.items()}
+
+
+def differences_of(predictions: list[Prediction], answer: Answer, base: Path, *, has_marks: bool) -> Iterator[str]:
+    """Yield each statement about a file that the program contradicts."""
+    if answer.entries is not None:
+        if any(entry.path for entry in answer.entries):
+            yield from _by_path(predictions, answer.entries, base)
+        elif has_marks and any(entry.description for entry in answer.entries):
+            yield from _by_mark(predictions, answer.entries)
+        else:
+            yield from _by_name(predictions, answer.entries)
+    if answer.prompt is not None and has_marks:
+        yield from _by_prompt(predictions, _folded(answer.prompt))
+
+
+def _said(prediction: Prediction) -> str:
+    return f"{prediction.mark or prediction.name} ({prediction.verdict.verdict})"
+
+
+def _by_path(predictions: list[Prediction], entries: list[Entry], base: Path) -> Iterator[str]:
+    inside = [(os.path.realpath(entry.path or ""), entry) for entry in entries]
+    listed = {path: entry for path, entry in inside if path.startswith(str(base))}
+    for prediction in predictions:
+        entry = listed.pop(prediction.path, None)
+        if prediction.listed is None:
+            continue
+        if prediction.listed != (entry is not None):
+            yield f"{_said(prediction)}: {'listed' if entry else 'not listed'}"
+        elif entry is not None:
+            yield from _entry_differences(prediction, entry)
+    for path in listed:
+        yield f"{os.path.relpath(path, base)}: listed, and no survey found it"
+
+
+def _entry_differences(prediction: Prediction, entry: Entry) -> Iterator[str]:
+    if entry.name != prediction.name:
+        yield f"{_said(prediction)}: called {entry.name!r}, not {prediction.name!r}"
+    if entry.description is not None and _folded(entry.description) != _folded(prediction.description):
+        yield f"{_said(prediction)}: says {entry.description[:70]!r}, not {prediction.description[:70]!r}"
+    if entry.hidden is not None and prediction.told is not None and entry.hidden == prediction.told:
+        yield f"{_said(prediction)}: {'kept from' if entry.hidden else 'told to'} the model"
+
+
+def _by_mark(predictions: list[Prediction], entries: list[Entry]) -> Iterator[str]:
+    rest = list(entries)
+    for prediction in predictions:
+        found = [entry for entry in entries if prediction.mark and prediction.mark in (entry.description or "")]
+        found = found or [
+            entry for entry in entries if entry.name == prediction.name and "mark" not in (entry.description or "")
+        ]
+        rest = [entry for entry in rest if entry not in found]
+        if prediction.listed is None:
+            continue
+        if prediction.listed != bool(found):
+            yield f"{_said(prediction)}: {'listed' if found else 'not listed'}"
+        elif found:
+            yield from _entry_differences(prediction, found[0])
+    for entry in rest:
+        yield f"{entry.name}: listed, and no survey found it"
+
+
+def _by_name(predictions: list[Prediction], entries: list[Entry]) -> Iterator[str]:
+    listed = {entry.name for entry in entries}
+    unknown = {prediction.name for prediction in predictions if prediction.listed is None}
+    predicted = {prediction.name for prediction in predictions if prediction.listed}
+    for name in sorted((listed ^ predicted) - unknown):
+        yield f"{name}: {'listed' if name in listed else 'not listed'}"
+
+
+def _by_prompt(predictions: list[Prediction], prompt: str) -> Iterator[str]:
+    for prediction in predictions:
+        if prediction.told is None:
+            continue
+        is_there = prediction.mark in prompt if prediction.mark else False
+        if not prediction.told and is_there:
+            yield f"{_said(prediction)}: told to the model"
+        if prediction.told:
+            says = _folded(prediction.description)[:200]
+            if prediction.verdict.verdict == "description-cut":
+                says = prediction.name
+            if (says or prediction.name) not in prompt:
+                yield f"{_said(prediction)}: not told to the model as {(says or prediction.name)[:70]!r}"
+
+
+# One name in all roots ----------------------------------------------------------------------------
+
+
+def orders(asked: Asker) -> Iterator[Result]:
+    """Ask about one name in all roots of a host, each time without the copies that it took before."""
+    for below in (False, True):
+        whole = one_name_everywhere(asked.host, below=below)
+        left = list(whole.skills)
+        while left:
+            tree = _without(whole, left)
+            result = compare_tree(asked, Tree(tree.title, partial(put_tree, tree)))
+            yield result
+            rest = [path for path in left if not any(taken.endswith(f"/{path}") for taken in result.taken)]
+            left = rest if len(rest) < len(left) else []
+
+
+def _without(tree: Drawn, left: list[str]) -> Drawn:
+    puts = tuple(put for put in tree.puts if put.path not in tree.skills or put.path in left)
+    return tree._replace(title=f"{tree.title}: {len(left)} left", puts=puts, skills=tuple(left))
+
+
+def _taken(predictions: list[Prediction], answer: Answer) -> tuple[str, ...]:
+    """Return the files that a host tells its model of or lists."""
+    shown = (answer.prompt or "") + " ".join(entry.description or "" for entry in answer.entries or ())
+    paths = {os.path.realpath(entry.path) for entry in answer.entries or () if entry.path}
+    return tuple(one.path for one in predictions if (one.mark and one.mark in shown) or one.path in paths)
+
+
+# Command ------------------------------------------------------------------------------------------
+
+
+def report(host: str, results: list[Result]) -> str:
+    """Return one line about a host, and one for each tree that is wrong or has no answer."""
+    counts = {name: sum(one.outcome == name for one in results) for name in ("right", "wrong", "unknown", "no answer")}
+    files, unknown = sum(one.files for one in results), sum(one.unknown for one in results)
+    lines = [
+        f"{host} {PROGRAMS[host].version}: {len(results)} trees, "
+        + ", ".join(f"{count} {name}" for name, count in counts.items())
+        + f"; {unknown} of {files} files unknown"
+    ]
+    for one in results:
+        if one.outcome in ("wrong", "no answer"):
+            lines += [f"  {one.outcome}: {one.title}", *(f"      {difference}" for difference in one.differences)]
+    return "\n".join(lines)
 
 
 def main() -> int:
-    """Compare every installed host."""
+    """Compare every host that is installed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("hosts", nargs="*", choices=[*HOSTS, []], metavar="HOST")
-    parser.add_argument("--bin", action="append", default=[], help="a folder with programs of hosts")
+    parser.add_argument("hosts", nargs="*", choices=[*PROGRAMS, []], metavar="HOST")
+    parser.add_argument("--bin", type=Path, required=True, help="the folder with a package of each host")
+    parser.add_argument("--install", action="store_true", help="install missing packages from the npm registry first")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--trees", type=int, default=200, help="how many trees are drawn for a host")
+    parser.add_argument("--fixed", action="store_true", help="the trees of the tests instead of drawn ones")
+    parser.add_argument("--number", type=int, help="the drawn tree of this number alone")
+    parser.add_argument("--json", type=Path, help="write the results to this file, too")
     given = parser.parse_args()
-    path = os.environ["PATH"] = os.pathsep.join([*given.bin, os.environ["PATH"]])
-    status = 0
-    for name in given.hosts or HOSTS:
-        program = shutil.which(HOSTS[name].program, path=path)
-        if program is None:
-            print(f"{name}: skipped, {HOSTS[name].program} is not installed")
-            continue
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
-            version = _output([program, "--version"], Path(home), {"PATH": path, "HOME": home}).strip().split("\n")[0]
-        differences = compare(name, program)
-        cases = sum(1 for _ in trees(name))
-        print(f"{name} {version}: {cases - len(differences)} of {cases} cases as predicted", flush=True)
-        for difference in differences:
-            print(f"  {difference}")
-        status |= bool(differences)
-    return status
+    hosts, bins = given.hosts or [*PROGRAMS], given.bin.resolve()
+    for problem in install(hosts, bins) if given.install else ():
+        print(problem, flush=True)
+    found = {}
+    with prompt_server() as model:
+        for host in hosts:
+            asked = asker(host, bins, model)
+            if asked is None:
+                print(f"{host}: skipped, {PROGRAMS[host].package} is not in {given.bin}", flush=True)
+                continue
+            found[host] = list(_results(asked, given))
+            print(report(host, found[host]), flush=True)
+            if given.json:
+                given.json.write_text(
+                    json.dumps({name: [one._asdict() for one in rows] for name, rows in found.items()})
+                )
+    return int(any(one.outcome == "wrong" for rows in found.values() for one in rows))
+
+
+def _results(asked: Asker, given: argparse.Namespace) -> Iterator[Result]:
+    if given.fixed:
+        trees = fixed_trees(asked.host)
+    elif given.number is not None:
+        trees = (
+            tree
+            for tree in drawn_trees(asked.host, given.seed, given.number + 1)
+            if tree.title.startswith(f"{given.number}:")
+        )
+    else:
+        yield from orders(asked)
+        trees = drawn_trees(asked.host, given.seed, given.trees)
+    for tree in trees:
+        yield compare_tree(asked, tree)
 
 
 if __name__ == "__main__":

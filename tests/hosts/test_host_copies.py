@@ -97,7 +97,7 @@ def test_why_of_a_path_knows_its_copies(machine: Machine, run: Run) -> None:
 
     assert (found["hosts"][0]["detail"], found["hosts"][0]["fix"]) == ("sees the copy .kiro/skills/deploy", None)
     assert status == run("why", ".agents/skills/deploy", "--host", "kiro")[0] == 0
-    assert f"Visible to 10 of {len(HOSTS)} hosts, and to 1 more through a copy made by skillshelf." in out
+    assert f"Visible to 16 of {len(HOSTS)} hosts, and to 1 more through a copy made by skillshelf." in out
     assert "move it away" not in out
     assert run("hosts", "--diff", "codex", "kiro")[1] == "codex and kiro see the same skills here.\n"
 
@@ -133,11 +133,11 @@ def test_several_files_are_told_by_their_texts_with_a_total_and_no_advice_for_co
 
     assert lines[:4] == [
         "deploy  2 files have this name, all with the same text",
-        f"11 of {len(HOSTS)} hosts see one of them.",
-        f"  10 of {len(HOSTS)} hosts  .agents/skills/deploy/SKILL.md",
+        f"17 of {len(HOSTS)} hosts see one of them.",
+        f"  16 of {len(HOSTS)} hosts  .agents/skills/deploy/SKILL.md",
         f"  1 of {len(HOSTS)} hosts   .kiro/skills/deploy/SKILL.md  (a copy made by skillshelf)",
     ]
-    assert lines[-3:-1] == ["How to fix:", "  2 hosts  trust this folder in gemini-cli and in pi"]
+    assert lines[-3:-1] == ["How to fix:", "  3 hosts  trust this folder in gemini-cli and in pi and in grok"]
     assert "How to fix" not in run("why", ".kiro/skills/deploy")[1]
 
 

@@ -186,7 +186,9 @@ def test_all_that_is_advised_can_be_done_one_after_the_other(machine: Machine, r
 
     assert statuses == [0] * len(commands)
     unseen = [host for host, verdict in Seen(machine).best.items() if not verdict.visible]
-    assert unseen == ["opencode", "copilot-cli", "cursor"], "the copy for one host leaves the winner open for these"
+    assert unseen == ["opencode", "copilot-cli", "cursor", "amp", "kilo"], (
+        "the copy for one host leaves the winner open for these"
+    )
 
 
 BROKEN = "name: probe-x\ndescription: Use when: asked\n"
@@ -266,7 +268,8 @@ def test_a_file_of_another_name_counts_where_hosts_look(machine: Machine) -> Non
 
     path.with_name("skill.md").rename(path)
 
-    now = {host for host, verdict in Seen(machine).best.items() if verdict.visible and not before.best[host].visible}
+    after = Seen(machine).best
+    now = {host for host in HOSTS if after[host].visible and before.best[host].visible is False}
     assert {*fix.hosts} == now
 
 

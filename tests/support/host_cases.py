@@ -18,6 +18,7 @@ from support.trees import Machine, write_skill
 COLUMNS = (
     *("codex", "claude-code", "opencode", "gemini-cli", "goose", "pi", "oh-my-pi", "copilot-cli", "codelia"),
     *("openskills", "vscode", "cursor", "kiro"),
+    *("amp", "kilo", "grok", "qoder", "qwen-code", "kimi-code", "cline"),
 )
 
 ROOTS = {"claude-code": ".claude/skills", "openskills": ".claude/skills", "kiro": ".kiro/skills"}
@@ -33,7 +34,10 @@ def skill(frontmatter: str = FINE, body: str = BODY) -> str:
 
 
 def trust(machine: Machine, cwd: Path) -> None:
-    """Let the two hosts that ask for it trust the folder."""
+    """Let the hosts that ask for it trust the folder."""
+    grok = machine.home / ".grok/trusted_folders.toml"
+    grok.parent.mkdir(parents=True, exist_ok=True)
+    grok.write_text(f"[folders.{json.dumps(str(cwd))}]\ntrusted = true\n")
     for file, value in {".gemini/trustedFolders.json": "TRUST_FOLDER", ".pi/agent/trust.json": True}.items():
         path = machine.home / file
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,61 +58,94 @@ class TextCase(NamedTuple):
 LONG_NAME = "probe-" + "x" * 64
 
 TEXT_CASES = (
-    TextCase("00", "nothing unusual", skill(), "Y Y Y Y Y Y Y Y Y Y Y Y Y"),
-    TextCase("05", "category folder", skill(), "Y - Y - Y Y - Y Y - - Y ?", folder="ops/probe-x"),
-    TextCase("05b", "six levels", skill(), "Y - Y - Y Y - Y Y - - Y ?", folder="a/b/c/d/e/probe-x"),
-    TextCase("05b", "seven levels", skill(), "- - Y - Y Y - Y Y - - Y ?", folder="a/b/c/d/e/f/probe-x"),
-    TextCase("05c", "SKILL.md in the root itself", skill(), "Y - Y Y Y Y - Y e - - ? ?", folder="."),
-    TextCase("06", "no name", skill("description: Probes.\n"), "Y Y - - l Y Y Y e Y Y ? ?"),
+    TextCase("00", "nothing unusual", skill(), "Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y"),
+    TextCase("05", "category folder", skill(), "Y - Y - Y Y - Y Y - - Y ? Y Y Y ? - Y -", folder="ops/probe-x"),
+    TextCase("05b", "six levels", skill(), "Y - Y - Y Y - Y Y - - Y ? - Y Y ? - Y -", folder="a/b/c/d/e/probe-x"),
+    TextCase("05b", "seven levels", skill(), "- - Y - Y Y - Y Y - - Y ? - Y - ? - Y -", folder="a/b/c/d/e/f/probe-x"),
+    TextCase("05c", "SKILL.md in the root itself", skill(), "Y - Y Y Y Y - Y e - - ? ? Y Y - - - - Y", folder="."),
+    TextCase("06", "no name", skill("description: Probes.\n"), "Y Y - - l Y Y Y e Y Y ? ? e - Y Y - - Y"),
     TextCase(
         *("07", "another name than the folder", skill("name: pdf-probe\ndescription: Probes.\n")),
-        *("Y Y Y Y Y Y Y Y e Y Y ? ?", "pdf-tools-probe"),
+        *("Y Y Y Y Y Y Y Y e Y Y ? ? Y Y Y Y Y Y Y", "pdf-tools-probe"),
     ),
     TextCase(
         *("08", "unquoted colon", skill("name: probe-x\ndescription: Use when: the user asks\n")),
-        "Y Y Y Y l e Y e Y Y ? ? ?",
+        "Y Y Y Y l e Y e Y Y ? ? ? e Y Y Y Y - -",
     ),
-    TextCase("09", "two brackets", skill(FINE + "argument-hint: [file] [--fast]\n"), "Y Y - Y l e Y e Y Y ? ? ?"),
-    TextCase("09b", "a list", skill(FINE + "argument-hint: [x]\n"), "Y Y Y Y Y Y Y e Y Y Y Y Y"),
-    TextCase("10", "byte order mark", b"\xef\xbb\xbf" + skill().encode(), "e Y Y - Y Y Y Y e Y ? ? ?"),
-    TextCase("10b", "CRLF", skill().replace("\n", "\r\n"), "Y Y Y Y Y Y Y Y Y Y Y Y Y"),
-    TextCase("10c", "Latin-1 in the body", skill().encode() + b"caf\xe9\n", "e Y Y Y l Y Y Y Y Y Y Y Y"),
+    TextCase(
+        "09",
+        "two brackets",
+        skill(FINE + "argument-hint: [file] [--fast]\n"),
+        "Y Y - Y l e Y e Y Y ? ? ? e - Y ? Y - -",
+    ),
+    TextCase("09b", "a list", skill(FINE + "argument-hint: [x]\n"), "Y Y Y Y Y Y Y e Y Y Y Y Y Y Y Y Y Y Y Y"),
+    TextCase("10", "byte order mark", b"\xef\xbb\xbf" + skill().encode(), "e Y Y - Y Y Y Y e Y ? ? ? Y Y Y Y Y Y Y"),
+    TextCase("10b", "CRLF", skill().replace("\n", "\r\n"), "Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y"),
+    TextCase("10c", "Latin-1 in the body", skill().encode() + b"caf\xe9\n", "e Y Y Y l Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y"),
     TextCase(
         *("10d", "Latin-1 far down", skill().encode() + b"line\n" * 2000 + b"caf\xe9\n"),
-        "e Y Y Y l Y Y Y Y Y Y Y Y",
+        "e Y Y Y l Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y",
     ),
-    TextCase("13", "no description", skill("name: probe-x\n"), "e Y H - Y e -/Y/Y Y e Y Y ? ?"),
+    TextCase("13", "no description", skill("name: probe-x\n"), "e Y H - Y e -/Y/Y Y e Y Y ? ? e Y Y Y - - Y"),
     TextCase(
         *("14", "description of 1,300", skill(f"name: probe-x\ndescription: {'d' * 1300}\n")),
-        "Y Y Y Y Y Y Y e e Y Y ? ?",
+        "Y Y Y Y Y Y Y e e Y Y ? ? Y Y Y Y Y Y Y",
     ),
     TextCase(
         *("15", "name of 70", skill(f"name: {LONG_NAME}\ndescription: Probes.\n")),
-        *("e Y Y Y Y Y Y e e Y Y ? ?", LONG_NAME),
+        *("e Y Y Y Y Y Y e e Y Y ? ? e Y - Y Y Y Y", LONG_NAME),
     ),
     TextCase(
-        "17", "disable-model-invocation", skill(FINE + "disable-model-invocation: true\n"), "Y H Y Y Y H H H Y Y H H ?"
+        "17",
+        "disable-model-invocation",
+        skill(FINE + "disable-model-invocation: true\n"),
+        "Y H Y Y Y H H H Y Y H H ? ? ? ? ? H H Y",
     ),
-    TextCase("19", "--- inside", skill("name: probe-x\ndescription: Convert A --- B\n"), "Y Y Y Y Y Y Y Y Y Y Y Y Y"),
-    TextCase("20a", "blank after the fence", "--- \n" + FINE + "---\n" + BODY, "Y Y Y - Y Y Y Y e Y ? ? ?"),
-    TextCase("20b", "comment above", "<!-- licence -->\n" + skill(), "e Y - - Y e -/Y/Y e e Y ? ? ?"),
-    TextCase("20c", "blank line above", "\n" + skill(), "e Y - - Y e -/Y/Y e e Y ? ? ?"),
-    TextCase("21", "folder with a dot", skill(), "- Y Y - Y - - - e Y Y - ?", folder=".probe-dot"),
-    TextCase("21", "in .drafts", skill(), "- - Y - Y - - - Y - - - ?", folder=".drafts/probe-x"),
-    TextCase("22", "two deep in node_modules", skill(), "Y - Y - Y - - Y Y - - ? ?", folder="node_modules/probe-x"),
-    TextCase("22b", "called node_modules", skill(), "Y Y Y - Y - Y Y e Y Y ? ?", folder="node_modules"),
-    TextCase("26", "name below metadata", skill(FINE + "metadata:\n  name: Jane\n"), "Y Y Y Y Y Y Y Y e Y Y Y Y"),
+    TextCase(
+        "19",
+        "--- inside",
+        skill("name: probe-x\ndescription: Convert A --- B\n"),
+        "Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y",
+    ),
+    TextCase(
+        "20a", "blank after the fence", "--- \n" + FINE + "---\n" + BODY, "Y Y Y - Y Y Y Y e Y ? ? ? Y Y Y Y - Y Y"
+    ),
+    TextCase("20b", "comment above", "<!-- licence -->\n" + skill(), "e Y - - Y e -/Y/Y e e Y ? ? ? e - Y Y - - Y"),
+    TextCase("20c", "blank line above", "\n" + skill(), "e Y - - Y e -/Y/Y e e Y ? ? ? e - Y Y - - Y"),
+    TextCase("21", "folder with a dot", skill(), "- Y Y - Y - - - e Y Y - ? Y Y Y ? Y ? Y", folder=".probe-dot"),
+    TextCase("21", "in .drafts", skill(), "- - Y - Y - - - Y - - - ? Y Y Y ? - ? -", folder=".drafts/probe-x"),
+    TextCase(
+        "22",
+        "two deep in node_modules",
+        skill(),
+        "Y - Y - Y - - Y Y - - ? ? - Y Y ? - - -",
+        folder="node_modules/probe-x",
+    ),
+    TextCase("22b", "called node_modules", skill(), "Y Y Y - Y - Y Y e Y Y ? ? - Y Y ? ? - Y", folder="node_modules"),
+    TextCase(
+        "26",
+        "name below metadata",
+        skill(FINE + "metadata:\n  name: Jane\n"),
+        "Y Y Y Y Y Y Y Y e Y Y Y Y Y Y Y Y Y Y Y",
+    ),
     TextCase(
         *("27", "folded description", skill("name: probe-x\ndescription: >-\n  Probes\n  things.\n")),
-        "Y Y Y Y Y Y Y Y Y Y Y Y Y",
+        "Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y",
     ),
-    TextCase("31", "skill.md", skill(), "- - - - - Y - - - - - - -", file="skill.md"),
-    TextCase("32", "a number as name", skill("name: 123\ndescription: Probes.\n"), "Y Y - Y Y Y Y e e Y ? ? ?"),
+    TextCase("31", "skill.md", skill(), "- - - - - Y - - - - - - - ? - - - - ? -", file="skill.md"),
+    TextCase(
+        "32", "a number as name", skill("name: 123\ndescription: Probes.\n"), "Y Y - Y Y Y Y e e Y ? ? ? Y - Y Y Y ? ?"
+    ),
     TextCase(
         *("33", "a list as description", skill("name: probe-x\ndescription: [a, b]\n")),
-        "e Y - Y l e Y e Y Y ? ? ?",
+        "e Y - Y l e Y e Y Y ? ? ? ? - Y ? Y - -",
     ),
-    TextCase("34", "blank in the name", skill("name: Probe Tool\ndescription: Probes.\n"), "Y Y Y Y Y Y Y Y e Y Y ? ?"),
+    TextCase(
+        "34",
+        "blank in the name",
+        skill("name: Probe Tool\ndescription: Probes.\n"),
+        "Y Y Y Y Y Y Y Y e Y Y ? ? e Y Y Y Y Y Y",
+    ),
 )
 
 
@@ -224,102 +261,115 @@ def flat_files(machine: Machine) -> None:
 AGENTS, CLAUDE = "repo/.agents/skills/probe-x", "repo/.claude/skills/probe-x"
 
 PLACE_CASES = (
-    PlaceCase("01", ".claude only", at("repo/.claude/skills"), {CLAUDE: "- Y Y - Y - Y Y - Y Y Y -"}),
-    PlaceCase("02", ".agents only", at("repo/.agents/skills"), {AGENTS: "Y - Y Y Y Y Y Y Y - Y Y -"}),
+    PlaceCase("01", ".claude only", at("repo/.claude/skills"), {CLAUDE: "- Y Y - Y - Y Y - Y Y Y - Y Y Y - - - -"}),
+    PlaceCase("02", ".agents only", at("repo/.agents/skills"), {AGENTS: "Y - Y Y Y Y Y Y Y - Y Y - Y Y Y Y Y Y Y"}),
     PlaceCase(
         *("02b", ".agent only", at("repo/.agent/skills")),
-        {"repo/.agent/skills/probe-x": "- - - - - - Y - - Y - - -"},
+        {"repo/.agent/skills/probe-x": "- - - - - - Y - - Y - - - - - - - - - -"},
     ),
     PlaceCase(
         *("03", "below the root: .agents", at("repo/.agents/skills")),
-        *({AGENTS: "Y - Y - - Y Y Y Y - - ? -"}, "repo/packages/api"),
+        *({AGENTS: "Y - Y - - Y Y Y Y - - ? - Y Y Y - - Y Y"}, "repo/packages/api"),
     ),
     PlaceCase(
         *("03", "below the root: .claude", at("repo/.claude/skills")),
-        *({CLAUDE: "- Y Y - - - Y Y - - - ? -"}, "repo/packages/api"),
+        *({CLAUDE: "- Y Y - - - Y Y - - - ? - Y Y Y - - - -"}, "repo/packages/api"),
     ),
     PlaceCase(
         *("03", "below the root: .omp", at("repo/.omp/skills")),
-        *({"repo/.omp/skills/probe-x": "- - - - - - Y - - - - - -"}, "repo/packages/api"),
+        *({"repo/.omp/skills/probe-x": "- - - - - - Y - - - - - - - - - - - - -"}, "repo/packages/api"),
     ),
     PlaceCase(
         *("03n", "above the skill", at("repo/packages/api/.agents/skills")),
-        {"repo/packages/api/.agents/skills/probe-x": "- - - - - - - - - - - ? -"},
+        {"repo/packages/api/.agents/skills/probe-x": "- - - - - - - - - - - ? - - - - - - - -"},
     ),
     PlaceCase(
         *("04", "no git: .agents", without_git("repo/.agents/skills")),
-        *({AGENTS: "- - Y - - Y Y Y - - - - -"}, "repo/packages/api"),
+        *({AGENTS: "- - Y - - Y Y Y - - - - - Y - - - - - -"}, "repo/packages/api"),
     ),
     PlaceCase(
         *("04", "no git: .claude", without_git("repo/.claude/skills")),
-        *({CLAUDE: "- Y Y - - - Y Y - - - - -"}, "repo/packages/api"),
+        *({CLAUDE: "- Y Y - - - Y Y - - - - - Y - - - - - -"}, "repo/packages/api"),
     ),
     PlaceCase(
         *("05d", "category below .claude", at("repo/.claude/skills/ops")),
-        {"repo/.claude/skills/ops/probe-x": "- - Y - Y - - Y - - - Y -"},
+        {"repo/.claude/skills/ops/probe-x": "- - Y - Y - - Y - - - Y - Y Y Y - - - -"},
     ),
     PlaceCase(
         *("11", "linked folder", linked_folder(".agents/skills", "repo/store")),
-        {AGENTS: "Y - Y Y Y Y Y Y - - Y ? -"},
+        {AGENTS: "Y - Y Y Y Y Y Y - - Y ? - Y Y Y Y Y Y Y"},
     ),
     PlaceCase(
         *("11b", "linked folder outside", linked_folder(".agents/skills", "elsewhere")),
-        {AGENTS: "Y - Y Y Y Y Y Y - - Y ? -"},
+        {AGENTS: "Y - Y Y Y Y Y Y - - Y ? - Y Y Y Y Y Y Y"},
     ),
-    PlaceCase("12", "linked SKILL.md", linked_file(".agents/skills"), {AGENTS: "- - Y Y Y Y Y Y - - ? ? -"}),
-    PlaceCase("12b", "linked in .claude", linked_file(".claude/skills"), {CLAUDE: "- Y Y - Y - Y Y - Y ? ? -"}),
+    PlaceCase(
+        "12", "linked SKILL.md", linked_file(".agents/skills"), {AGENTS: "- - Y Y Y Y Y Y - - ? ? - Y Y Y ? Y Y Y"}
+    ),
+    PlaceCase(
+        "12b", "linked in .claude", linked_file(".claude/skills"), {CLAUDE: "- Y Y - Y - Y Y - Y ? ? - Y Y Y - - - -"}
+    ),
     PlaceCase(
         *("16", "personal and project: .agents", at("repo/.agents/skills", "home/.agents/skills")),
-        {"home/.agents/skills/probe-x": "Y - ? e - e - - Y - l ? -", AGENTS: "Y - ? Y Y Y Y Y Y - Y ? -"},
+        {
+            "home/.agents/skills/probe-x": "Y - ? e - e - - Y - l ? - Y ? - Y - - ?",
+            AGENTS: "Y - ? Y Y Y Y Y Y - Y ? - - ? Y e Y Y ?",
+        },
     ),
     PlaceCase(
         *("16", "personal and project: .claude", at("repo/.claude/skills", "home/.claude/skills")),
-        {"home/.claude/skills/probe-x": "- Y ? - - - - - - - l ? -", CLAUDE: "- - ? - Y - Y Y - Y Y ? -"},
+        {
+            "home/.claude/skills/probe-x": "- Y ? - - - - - - - l ? - Y ? - - - - -",
+            CLAUDE: "- - ? - Y - Y Y - Y Y ? - - ? Y - - - -",
+        },
     ),
     PlaceCase(
         *("18", "no trust given", at("repo/.agents/skills")),
-        *({AGENTS: "Y - Y - Y - Y Y Y - Y Y -"}, "repo", False),
+        *({AGENTS: "Y - Y - Y - Y Y Y - Y Y - Y Y - Y Y Y Y"}, "repo", False),
     ),
     PlaceCase(
         *("18c", "personal, no trust given", at("home/.agents/skills")),
-        *({"home/.agents/skills/probe-x": "Y - Y Y Y Y Y Y Y - Y Y -"}, "repo", False),
+        *({"home/.agents/skills/probe-x": "Y - Y Y Y Y Y Y Y - Y Y - Y Y Y Y Y Y Y"}, "repo", False),
     ),
     PlaceCase(
         *("21", ".drafts of its own folder", at("repo/.opencode/skills/.drafts")),
-        {"repo/.opencode/skills/.drafts/probe-x": "- - - - - - - - - - - - -"},
+        {"repo/.opencode/skills/.drafts/probe-x": "- - - - - - - - - - - - - - - - - - - -"},
     ),
     PlaceCase(
         *("22", "a skill inside a skill", inner_skills),
-        {"repo/.agents/skills/outer/sub/probe-x": "Y - Y - Y - - - Y - - ? -"},
+        {"repo/.agents/skills/outer/sub/probe-x": "Y - Y - Y - - - Y - - ? - Y Y Y - - - -"},
     ),
-    PlaceCase("24", "a plugin", plugin, {AGENTS: "Y - Y Y Y Y Y Y Y - Y Y -"}),
-    PlaceCase("25", "a recipe of the same name", recipe, {AGENTS: "Y - Y Y Y Y Y Y Y - Y Y -"}),
+    PlaceCase("24", "a plugin", plugin, {AGENTS: "Y - Y Y Y Y Y Y Y - Y Y - Y Y Y Y Y Y Y"}),
+    PlaceCase("25", "a recipe of the same name", recipe, {AGENTS: "Y - Y Y Y Y Y Y Y - Y Y - Y Y Y Y Y Y Y"}),
     PlaceCase(
         *("30", "~/.claude and ~/.codex", at("home/.claude/skills", "home/.codex/skills")),
         {
-            "home/.claude/skills/probe-x": "- Y Y - Y - - - - Y Y ? -",
-            "home/.codex/skills/probe-x": "Y - - - - - - - - - - ? -",
+            "home/.claude/skills/probe-x": "- Y Y - Y - - - - Y Y ? - Y Y Y - - - -",
+            "home/.codex/skills/probe-x": "Y - - - - - - - - - - ? - - - - - - - -",
         },
     ),
-    PlaceCase("35", "ignored by git", ignored_by_git, {AGENTS: "Y - Y Y Y Y Y Y Y - Y Y -"}),
+    PlaceCase("35", "ignored by git", ignored_by_git, {AGENTS: "Y - Y Y Y Y Y Y Y - Y Y - Y Y Y Y Y Y Y"}),
     PlaceCase(
         *("36", "two folders, one name", two_folders),
-        {"repo/.agents/skills/probe-second": "Y - ? Y ? Y Y Y e - Y ? -", AGENTS: "Y - ? e ? e - - Y - Y Y -"},
+        {
+            "repo/.agents/skills/probe-second": "Y - ? Y ? Y Y Y e - Y ? - ? ? ? Y ? ? ?",
+            AGENTS: "Y - ? e ? e - - Y - Y Y - ? ? ? Y ? ? ?",
+        },
     ),
     PlaceCase(
         *("37", "links to nothing", leading_nowhere(".agents/skills")),
         {
-            AGENTS: "Y - Y Y Y Y Y Y Y - Y Y -",
-            "repo/.agents/skills/gone-folder": "- - - - - - - - - - - - -",
-            "repo/.agents/skills/gone-file": "- - - - - - - - - - - - -",
+            AGENTS: "Y - Y Y Y Y Y Y Y - Y Y - Y Y Y Y Y Y Y",
+            "repo/.agents/skills/gone-folder": "- - - - - - - - - - - - - - - - - - - -",
+            "repo/.agents/skills/gone-file": "- - - - - - - - - - - - - - - - - - - -",
         },
     ),
     PlaceCase(
         *("37b", "links to nothing in .claude", leading_nowhere(".claude/skills")),
         {
-            CLAUDE: "- Y Y - Y - Y Y - Y Y Y -",
-            "repo/.claude/skills/gone-folder": "- - - - - - - - - - - - -",
-            "repo/.claude/skills/gone-file": "- - - - - - - - - - - - -",
+            CLAUDE: "- Y Y - Y - Y Y - Y Y Y - Y Y Y - - - -",
+            "repo/.claude/skills/gone-folder": "- - - - - - - - - - - - - - - - - - - -",
+            "repo/.claude/skills/gone-file": "- - - - - - - - - - - - - - - - - - - -",
         },
     ),
 )

@@ -53,3 +53,9 @@ def require(package: str) -> None:
     """Leave the running test out where an optional package is missing, unless `SKILLSHELF_REQUIRE` names it."""
     if package not in REQUIRED and is_absent(package):
         pytest.skip(f"{package} is not installed")
+
+
+def needs_program(name: str) -> pytest.MarkDecorator:
+    """Leave a test out where a program is missing, unless `SKILLSHELF_REQUIRE` names it."""
+    absent = name not in REQUIRED and shutil.which(name) is None
+    return pytest.mark.skipif(absent, reason=f"needs {name}: it is not installed")

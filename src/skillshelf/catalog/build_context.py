@@ -35,6 +35,7 @@ __all__ = [
     "hidden_by_author",
     "hidden_state",
     "is_listed",
+    "is_set",
     "make_skill",
     "reaches",
     "registered_skill",
@@ -186,18 +187,35 @@ def denies_load(rules: Sequence[PermissionRule], name: str, path: str, real_path
 
 def hidden_by_author(fields: Mapping[str, Any], profile: Profile) -> Hidden | None:
     """Return why a skill is hidden from models by its own frontmatter, or None."""
-    for field in profile.hides_on:
-        # Several agents read these words as true; a deploy skill must not slip through on spelling.
-        if is_true(fields.get(field)):
-            return "disable-model-invocation"
+    if any(is_set(fields.get(field), profile) for field in profile.hides_on):
+        return "disable-model-invocation"
+    if any(_waits(fields.get(field)) for field in profile.waits_for):
+        return "on-use"
     if profile.description_from == "or-hide" and not fields.get("description"):
         return "no-description"
     return None
 
 
+def is_set(value: object, profile: Profile) -> bool:
+    """Return whether a field that hides a skill has an effect under a profile.
+
+    Several agents read words as true; a deploy skill must not slip through on spelling where they do.
+    """
+    return value is True if profile.truth == "boolean" else is_true(value)
+
+
+def _waits(value: object) -> bool:
+    """Return whether a skill waits for files: those of a pattern other than that of all files."""
+    patterns = value if isinstance(value, list) else [value]
+    return any(isinstance(one, str) and one.strip() not in ("", "**") for one in patterns)
+
+
 def _author_field(fields: Mapping[str, Any], profile: Profile) -> str:
     """Return the field of a frontmatter that hides its skill."""
-    return next((field for field in profile.hides_on if is_true(fields.get(field))), "description")
+    waiting = [field for field in profile.waits_for if _waits(fields.get(field))]
+    return next(
+        (field for field in profile.hides_on if is_set(fields.get(field), profile)), *(waiting or ["description"])
+    )
 
 
 def is_listed(entries: Sequence[str], name: str, path: str, real_path: str) -> bool:

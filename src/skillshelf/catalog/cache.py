@@ -20,7 +20,7 @@ from skillshelf.core import files
 from skillshelf.core.limits import CACHE_FROM, CACHE_ROWS, CACHE_WAIT_SECONDS, SETTLED_NS
 from skillshelf.core.values import CacheEntry, Root, Stamp
 
-__all__ = ["Cache"]
+__all__ = ["CACHE_FORMAT", "FILE_NAME", "Cache", "cache_damage"]
 
 FILE_NAME = "skills.sqlite3"
 
@@ -30,7 +30,7 @@ _TABLE = (
 )
 _DELETE_OLD = "DELETE FROM roots WHERE written < (SELECT written FROM roots ORDER BY written DESC LIMIT 1 OFFSET ?)"
 
-_FORMAT = 2
+CACHE_FORMAT = 2
 """The format of an entry. Raise it whenever a file gives another entry than before within one version."""
 
 
@@ -74,7 +74,7 @@ class Cache:
 
     @cached_property
     def _versions(self) -> str:
-        versions = (_FORMAT, __version__, sys.implementation.cache_tag, marshal.version, _parser_stamp())
+        versions = (CACHE_FORMAT, __version__, sys.implementation.cache_tag, marshal.version, _parser_stamp())
         return repr((versions, self._profile))
 
     def _fetch(self, root: str, reading: str) -> bytes:
@@ -130,6 +130,24 @@ class Cache:
 
     def _path(self) -> str | None:
         return None if self._folder is None else f"{self._folder}/{FILE_NAME}"
+
+
+def cache_damage(path: str) -> str | None:
+    """Return what is wrong with a cache file, or None if it can be used."""
+    import sqlite3
+
+    if not files.is_own_file(path):
+        return "it is not a file of yours that only you can write, so it is not used"
+    try:
+        connection = _connect(path, "ro")
+        try:
+            problem = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+            connection.execute("SELECT root, reading, written, data FROM roots LIMIT 1").fetchone()
+        finally:
+            connection.close()
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return f"it is damaged: {error}"
+    return None if problem == "ok" else f"it is damaged: {problem}"
 
 
 def _connect(path: str, mode: str) -> Any:

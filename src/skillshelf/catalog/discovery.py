@@ -14,6 +14,7 @@ from skillshelf.config.profile import Profile, how_to_allow
 from skillshelf.core import files
 from skillshelf.core.limits import CACHE_FROM, SKILL_FILE_BYTES, WALK_DEPTH
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import is_ignored
 from skillshelf.core.values import CacheEntry, Candidate, Diagnostic, Filtered, FilterReason, Root, UnchangedCandidate
 
 __all__ = [
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 SKILL_FILE = "SKILL.md"
+_IGNORE_BYTES, _IGNORE_LINES = 64 * 1024, 256
+_IGNORED_BY = "an ignore file in the skills folder"
 NEAR_MISSES = frozenset({"skill.md", "skills.md", "skill.txt", "skill"})
 
 
@@ -141,12 +144,17 @@ def probe(root: Root, profile: Profile, *, repository: str, read: ReadHead = rea
 
 
 class _WalkFrame(NamedTuple):
-    """One folder of the walk: the path it was reached by, its real path and depth, and why its skills do not count."""
+    """One folder of the walk: the path it was reached by, its real path and depth, and why its skills do not count.
+
+    `ignored` are the patterns of the ignore files above it, for paths below the root; `by` is the file that says so.
+    """
 
     path: str
     real_path: str
     depth: int
     filtered_as: FilterReason | None
+    ignored: tuple[str, ...] = ()
+    by: str | None = None
 
 
 class _Walk:
@@ -199,12 +207,21 @@ class _Walk:
             return
         frame = _WalkFrame(self.root.path, self.root.real_path, 0, None)
         try:
-            if self.profile.root_file == "skill":
-                yield from self._probe(folder, frame)
-            yield from self._children(folder, frame)
+            if self.profile.root_file == "report" or not (yield from self._root_skill(folder, frame)):
+                yield from self._children(folder, frame)
         finally:
             files.close(folder)
         yield from self._limits_hit()
+
+    def _root_skill(self, folder: int, frame: _WalkFrame) -> Generator[Found, None, bool]:
+        """Yield the SKILL.md of the root itself; return whether it makes the whole root one skill."""
+        is_skill = yield from self._probe(folder, frame)
+        if not is_skill or self.profile.root_file != "alone":
+            return False
+        self.record.listed(frame.real_path, files.stamp_of_open(folder))
+        if self.account:
+            yield from self._children(folder, frame._replace(filtered_as="inside-skill"))
+        return True
 
     def _limits_hit(self) -> Iterator[Diagnostic]:
         limit = self.profile.max_directories
@@ -233,6 +250,8 @@ class _Walk:
             rule = "unreadable" if frame.depth else "root-unreadable"
             yield Diagnostic(frame.path, rule, _reason(error))
             return
+        if self.profile.ignore_files and counts:
+            frame = self._with_ignored(frame, [name for name, _ in entries])
         if frame.filtered_as in (None, "inside-skill"):
             yield from _case_twins(frame.path, [name for name, _ in entries])
         if counts:
@@ -245,7 +264,7 @@ class _Walk:
             if self.budget[counts] <= 0:
                 self.left[counts] += len(entries) - position
                 return
-            if may_be_cached and is_folder:
+            if may_be_cached and is_folder and not frame.ignored:
                 below = f"{name}/{SKILL_FILE}"
                 kept = self._unchanged(folder, below, f"{frame.path}/{below}", f"{frame.real_path}/{below}")
                 if kept is not None:
@@ -276,11 +295,30 @@ class _Walk:
 
     def _known_skill(self, frame: _WalkFrame, name: str) -> _WalkFrame | None:
         """Return the frame of a child whose SKILL.md another walk has read, if nothing below it needs a visit."""
-        if not self.heads or self.profile.below_skill == "enter" or self.account:
+        if not self.heads or self.profile.below_skill == "enter" or self.account or frame.ignored:
             return None
         head = self.heads.get(f"{frame.real_path}/{name}/{SKILL_FILE}")
         below = self._below(frame, name) if head is not None and head.data is not None else None
         return below if below is not None and below.filtered_as is None else None
+
+    def _with_ignored(self, frame: _WalkFrame, names: list[str]) -> _WalkFrame:
+        """Return a frame with the patterns of the ignore files in its folder, each for paths below the root."""
+        above = frame.real_path[len(self.root.real_path or "") + 1 :]
+        for name in (name for name in self.profile.ignore_files if name in names):
+            path = f"{frame.real_path}/{name}"
+            self.record.saw(path, files.stamp_at(path))
+            try:
+                data = files.read_file(path, limit=_IGNORE_BYTES, links="follow") or b""
+            except OSError:
+                self.record.doubt()
+                continue
+            lines = data.decode("utf-8", "replace").splitlines()[:_IGNORE_LINES]
+            frame = frame._replace(ignored=(*frame.ignored, *(_below_root(line, above) for line in lines)))
+        return frame
+
+    def _is_ignored(self, frame: _WalkFrame, name: str, *, folder: bool) -> bool:
+        path = f"{frame.real_path}/{name}"[len(self.root.real_path or "") + 1 :]
+        return is_ignored(path, frame.ignored, folder=folder)
 
     def _loose_files(self, folder: int, frame: _WalkFrame, names: list[str]) -> Iterator[Found]:
         """Yield Markdown files that count as skills without being called SKILL.md, if the root allows them."""
@@ -289,6 +327,9 @@ class _Walk:
             return
         for name in names:
             if name.endswith(".md") and files.kind_of(files.stat_at(folder, name).st_mode) == "file":
+                if frame.ignored and self._is_ignored(frame, name, folder=False):
+                    yield Filtered(name, f"{frame.path}/{name}", "ignored", _IGNORED_BY)
+                    continue
                 yield from self._read(folder, name, frame, f"{frame.real_path}/{name}", shown=name)
 
     # Cache ----------------------------------------------------------------------------------------
@@ -339,8 +380,10 @@ class _Walk:
 
     def _below(self, frame: _WalkFrame, name: str) -> _WalkFrame | None:
         """Return the frame of a child, with the reason why skills in it do not count; None if it is not visited."""
-        filtered_as = frame.filtered_as
+        filtered_as, by = frame.filtered_as, frame.by
         depth = frame.depth + 1
+        if filtered_as is None and frame.ignored and self._is_ignored(frame, name, folder=True):
+            filtered_as, by = "ignored", _IGNORED_BY
         if filtered_as is None:
             skipped = name in self.profile.skip_directories
             if skipped or (self.root.hidden == "skip" and name.startswith(".")):
@@ -352,9 +395,11 @@ class _Walk:
         if depth > WALK_DEPTH:
             self.too_deep += 1
             return None
-        return _WalkFrame(f"{frame.path}/{name}", f"{frame.real_path}/{name}", depth, filtered_as)
+        return _WalkFrame(f"{frame.path}/{name}", f"{frame.real_path}/{name}", depth, filtered_as, frame.ignored, by)
 
     def _folder(self, folder: int, frame: _WalkFrame) -> Iterator[Found]:
+        if frame.ignored and frame.filtered_as is None and self._is_ignored(frame, SKILL_FILE, folder=False):
+            frame = frame._replace(filtered_as="ignored", by=_IGNORED_BY)
         is_skill = yield from self._probe(folder, frame)
         if is_skill and self.profile.below_skill == "skip" and frame.filtered_as is None:
             if not self.account:
@@ -380,7 +425,7 @@ class _Walk:
             # It is not read, so nothing else records it.
             self.record.saw(f"{frame.real_path}/{SKILL_FILE}", files.stamp_of(status))
         if frame.filtered_as is not None:
-            yield Filtered(os.path.basename(frame.path), path, frame.filtered_as)
+            yield Filtered(os.path.basename(frame.path), path, frame.filtered_as, frame.by)
             return True
         if kind == "link":
             if self.profile.linked_file == "skip":
@@ -547,6 +592,13 @@ class _Walk:
         message = f"a link to {target}, outside the repository and every root"
         message += how_to_allow(root, self.profile) if root and root != "/" else ""
         return Diagnostic(path, "link-outside", message)
+
+
+def _below_root(pattern: str, above: str) -> str:
+    """Return a pattern of an ignore file in the folder `above` for paths below the root."""
+    kept, text = ("!", pattern[1:]) if pattern.startswith("!") else ("", pattern)
+    text = text.removeprefix("/")
+    return f"{kept}{above}/{text}" if above and text.strip() and not text.startswith("#") else kept + text
 
 
 def _nowhere(path: str, error: OSError) -> Diagnostic:

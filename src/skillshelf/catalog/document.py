@@ -3,8 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from skillshelf.catalog.frontmatter import YamlProblem, load_colon_lines, load_lines, load_yaml
-from skillshelf.config.profile import Profile
+from skillshelf.catalog.frontmatter import YamlProblem, load_colon_lines, load_first_lines, load_lines, load_yaml
+from skillshelf.config.profile import (
+    REPAIRED_MARKS,
+    ClosingFence,
+    FieldKind,
+    FieldType,
+    OpeningFence,
+    Profile,
+    YamlFallback,
+    YamlMode,
+)
 from skillshelf.core.limits import FRONTMATTER_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Finding
@@ -15,11 +24,11 @@ __all__ = [
     "FENCE",
     "ParseOptions",
     "ParsedFrontmatter",
-    "YamlMode",
     "body",
     "body_problem",
     "frontmatter_span",
     "has_frontmatter_end",
+    "kind_of_value",
     "parse",
     "parse_again",
     "parse_options",
@@ -30,36 +39,36 @@ FENCE = b"---"
 BOM = b"\xef\xbb\xbf"
 _BLANKS = b" \t\r"
 
-YamlMode = Literal["full", "simple", "lines"]
 YAML_MODES: Mapping[YamlMode, Callable[[str], Any]] = {
     "full": load_yaml,
     "simple": load_lines,
     "lines": load_colon_lines,
+    "first-lines": load_first_lines,
 }
-"""`full` is YAML; `simple` takes `key: value` lines only; `lines` takes those and skips all others."""
+"""`full` is YAML; `simple` takes `key: value` lines only; `lines` takes those and skips all others; `first-lines` takes
+the first line of each key, quotes included."""
 
 
 class ParseOptions(NamedTuple):
-    """The fields of a profile that decide how a SKILL.md is parsed."""
+    """The fields of a profile that decide how a SKILL.md is parsed; `typed` are the types that change a value."""
 
     yaml_mode: YamlMode = "full"
-    yaml_fallback: Literal["none", "lines"] = "none"
+    yaml_fallback: YamlFallback = "none"
     repaired_keys: Literal["any", "words"] = "any"
-    opening_fence: Literal["first-line", "anywhere"] = "first-line"
-    closing_fence: Literal["line", "anywhere"] = "line"
+    repaired_marks: str = REPAIRED_MARKS
+    duplicate_keys: Literal["reject", "last"] = "reject"
+    opening_fence: OpeningFence = "first-line"
+    closing_fence: ClosingFence = "line"
+    frontmatter_blanks: Literal["keep", "strip"] = "keep"
+    line_ends: Literal["lf", "any"] = "lf"
     body_text: Literal["any", "utf-8"] = "any"
+    typed: tuple[FieldType, ...] = ()
 
 
 def parse_options(profile: Profile) -> ParseOptions:
     """Return the options that a profile parses with."""
-    return ParseOptions(
-        profile.yaml_mode,
-        profile.yaml_fallback,
-        profile.repaired_keys,
-        profile.opening_fence,
-        profile.closing_fence,
-        profile.body_text,
-    )
+    typed = tuple(one for one in profile.types if one.otherwise != "reject")
+    return ParseOptions(*(getattr(profile, name) for name in ParseOptions._fields[:-1]), typed=typed)
 
 
 class ParsedFrontmatter(NamedTuple):
@@ -79,6 +88,11 @@ class ParsedFrontmatter(NamedTuple):
                 return number, 1
         return None, None
 
+    def written(self, field: str) -> str:
+        """Return the text of a top-level field as the author wrote it, on its line."""
+        number, _ = self.place(field)
+        return self.text.split("\n")[number - 2].partition(":")[2].partition(" #")[0].strip() if number else ""
+
 
 DEFAULT_OPTIONS = ParseOptions()
 
@@ -97,9 +111,13 @@ def has_frontmatter_end(head: bytes) -> bool:
 
 def parse(head: bytes, *, whole: bool, options: ParseOptions = DEFAULT_OPTIONS) -> ParsedFrontmatter:
     """Return the document that begins with these bytes; `whole` says that there are no more."""
+    if options.line_ends == "any" and b"\r" in head:
+        head = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if options.closing_fence == "end":
+        return _read(head.decode("utf-8", "replace"), (), options)
     if options.opening_fence == "anywhere":
         head = head[max(0, head.find(FENCE)) :]
-    first = _first_line_end(head)
+    first = OPENINGS[options.opening_fence](head)
     if first is None:
         return _broken(_why_no_frontmatter(head))
     fences = CLOSINGS[options.closing_fence](head, first, whole=whole)
@@ -117,8 +135,7 @@ def parse(head: bytes, *, whole: bool, options: ParseOptions = DEFAULT_OPTIONS) 
         text = text.replace("\r\n", "\n")
     if options.body_text == "utf-8" and (broken := _body_not_utf8(head, fences.after, whole=whole)):
         findings = (*findings, broken)
-    document = _read(text, findings, options)
-    return _read_as_lines(document) if options.yaml_fallback == "lines" and _needs_lines(document) else document
+    return _finished(_read(text, findings, options), options)
 
 
 def parse_again(
@@ -130,14 +147,50 @@ def parse_again(
     """
     if not plain.text or not head.startswith(b"---\n") or "---" in plain.text or b"\r" in head:
         return None
+    if options.closing_fence == "end":
+        return None
     document = plain
-    if options.yaml_mode != "full" or (options.repaired_keys != "any" and plain.findings):
+    is_indented = options.frontmatter_blanks == "strip" and plain.text[:1].isspace()
+    if options.yaml_mode != "full" or plain.findings or is_indented:
         document = _read(plain.text, (), options)
     if options.body_text == "utf-8" and not head.isascii():
         after = head.find(b"\n", head.find(FENCE, 4)) + 1 or len(head)
         if broken := _body_not_utf8(head, after, whole=whole):
             document = document._replace(findings=(broken, *document.findings))
-    return _read_as_lines(document) if options.yaml_fallback == "lines" and _needs_lines(document) else document
+    return _finished(document, options)
+
+
+def _finished(document: ParsedFrontmatter, options: ParseOptions) -> ParsedFrontmatter:
+    """Return a document with the lines that stand in for broken YAML, and with the values that other types become."""
+    if options.yaml_fallback != "none" and _needs_lines(document, options.yaml_fallback):
+        document = _read_as_lines(document)
+    wrong = [one for one in options.typed if one.field in document.fields]
+    wrong = [one for one in wrong if kind_of_value(document.fields[one.field]) not in one.accepts]
+    if not wrong:
+        return document
+    fields = {**document.fields}
+    for one in wrong:
+        if one.otherwise == "ignore":
+            del fields[one.field]
+        else:
+            fields[one.field] = document.written(one.field)
+    return document._replace(fields=fields)
+
+
+_KINDS: Mapping[type, FieldKind] = {
+    str: "text",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    list: "list",
+    dict: "map",
+    type(None): "null",
+}
+
+
+def kind_of_value(value: object) -> FieldKind:
+    """Return the kind of a value in a frontmatter."""
+    return _KINDS[type(value)]
 
 
 def body(data: bytes) -> bytes:
@@ -182,15 +235,20 @@ def _body_not_utf8(data: bytes, start: int, *, whole: bool) -> Finding | None:
     return None
 
 
-def _needs_lines(document: ParsedFrontmatter) -> bool:
-    """Return whether YAML gave no text for the two fields that every reader needs."""
-    if any(finding.rule == "yaml" for finding in document.findings):
+_BROKEN_YAML = frozenset({"yaml", "yaml-alias", "yaml-duplicate-key", "yaml-tag", "yaml-merge"})
+
+
+def _needs_lines(document: ParsedFrontmatter, fallback: YamlFallback) -> bool:
+    """Return whether YAML failed, or gave no text for the two fields that every reader needs."""
+    if any(finding.rule in _BROKEN_YAML for finding in document.findings):
         return True
-    return any(not isinstance(document.fields.get(field, ""), str) for field in ("name", "description"))
+    return fallback == "lines" and any(
+        not isinstance(document.fields.get(field, ""), str) for field in ("name", "description")
+    )
 
 
 def _read_as_lines(document: ParsedFrontmatter) -> ParsedFrontmatter:
-    findings = tuple(finding for finding in document.findings if finding.rule != "yaml")
+    findings = tuple(finding for finding in document.findings if finding.rule not in _BROKEN_YAML)
     fallback = Finding("yaml-lines", "no readable YAML, or a field that is not text; read line by line", 2, 1)
     return ParsedFrontmatter(
         {**document.fields, **load_colon_lines(document.text)}, document.text, (*findings, fallback)
@@ -199,10 +257,14 @@ def _read_as_lines(document: ParsedFrontmatter) -> ParsedFrontmatter:
 
 def _read(text: str, findings: tuple[Finding, ...], options: ParseOptions) -> ParsedFrontmatter:
     load = YAML_MODES[options.yaml_mode]
+    text = text.strip() if options.frontmatter_blanks == "strip" else text
     try:
         value = load(text)
     except YamlProblem as problem:
-        if problem.rule == "yaml" and (repaired := _repaired(text, problem, load, options.repaired_keys)):
+        if options.duplicate_keys == "last" and (shorter := _without_duplicate(text, problem)) is not None:
+            return _read(shorter, findings, options)._replace(text=text)
+        is_alias = problem.rule == "yaml-alias" and "*" in options.repaired_marks
+        if (problem.rule == "yaml" or is_alias) and (repaired := _repaired(text, problem, load, options)):
             value = repaired.value
             findings += repaired.findings
         else:
@@ -236,6 +298,21 @@ def _first_line_end(head: bytes) -> int | None:
     return end + 1 if end >= 0 else len(head)
 
 
+def _first_hyphens_end(head: bytes) -> int | None:
+    """Return the offset of the line after a first line of three hyphens or more."""
+    start = 3 if head.startswith(BOM) else 0
+    end = head.find(b"\n", start)
+    line = head[start:end].rstrip(_BLANKS) if end >= 0 else b""
+    return end + 1 if line.startswith(FENCE) and not line.strip(b"-") else None
+
+
+OPENINGS: Mapping[OpeningFence, Callable[[bytes], int | None]] = {
+    "first-line": _first_line_end,
+    "anywhere": _first_line_end,
+    "hyphens": _first_hyphens_end,
+}
+
+
 def _closing(head: bytes, start: int, *, whole: bool) -> _Fences | None:
     # Whole lines only: a description may contain "---", and cutting there would silently shorten it.
     at = start - 1
@@ -258,10 +335,28 @@ def _closing_anywhere(head: bytes, start: int, *, whole: bool) -> _Fences | None
     return _Fences(start, end, end + len(FENCE)) if end >= 0 else None
 
 
-CLOSINGS: Mapping[Literal["line", "anywhere"], Callable[..., _Fences | None]] = {
+def _closing_line_start(head: bytes, start: int, *, whole: bool) -> _Fences | None:
+    """Return the next line that begins with three hyphens, whatever follows them."""
+    at = head.find(b"\n---", start - 1)
+    if at < 0:
+        return None
+    end = head.find(b"\n", at + 4)
+    return _Fences(start, at + 1, end + 1 if end >= 0 else len(head))
+
+
+def _closing_or_end(head: bytes, start: int, *, whole: bool) -> _Fences | None:
+    """Return the next line that begins with three hyphens, or else the end of the file."""
+    found = _closing_line_start(head, start, whole=whole)
+    return found or (_Fences(start, len(head), len(head)) if whole else None)
+
+
+CLOSINGS: Mapping[ClosingFence, Callable[..., _Fences | None]] = {
     "line": _closing,
     "anywhere": _closing_anywhere,
+    "line-start": _closing_line_start,
+    "line-start-or-end": _closing_or_end,
 }
+"""`end` has no entry: the whole file is read."""
 
 
 def _why_no_frontmatter(head: bytes) -> Finding:
@@ -323,7 +418,7 @@ class _Repaired(NamedTuple):
 
 
 def _repaired(
-    text: str, problem: YamlProblem, load: Callable[[str], Any], keys: Literal["any", "words"] = "any"
+    text: str, problem: YamlProblem, load: Callable[[str], Any], options: ParseOptions = DEFAULT_OPTIONS
 ) -> _Repaired | None:
     """Repair common mistakes; return None if the text cannot be repaired.
 
@@ -336,8 +431,9 @@ def _repaired(
         if number > len(lines):
             return None
         before = lines[number - 1]
-        rule, line = _rewritten(before)
-        if rule is None or (keys == "words" and not before.partition(":")[0].replace("_", "").isalnum()):
+        rule, line = _rewritten(before, options.repaired_marks)
+        is_word = options.repaired_keys == "any" or before.partition(":")[0].replace("_", "").isalnum()
+        if rule is None or not (is_word or rule == "yaml-tab"):
             return None
         lines[number - 1] = line
         column = len(before) - len(before.lstrip(" \t")) + 1
@@ -349,7 +445,20 @@ def _repaired(
     return None
 
 
-def _rewritten(line: str) -> tuple[str | None, str]:
+def _without_duplicate(text: str, problem: YamlProblem) -> str | None:
+    """Return the text without the first of two equal keys at its top level; None if that is not the problem."""
+    lines = text.split("\n")
+    if problem.rule != "yaml-duplicate-key" or problem.line > len(lines):
+        return None
+    key = lines[problem.line - 1].partition(":")[0]
+    first = next((at for at, line in enumerate(lines) if line.partition(":")[0] == key), problem.line)
+    if first >= problem.line - 1 or key.startswith((" ", "\t")):
+        return None
+    after = next(at for at in range(first + 1, problem.line) if not lines[at].startswith((" ", "\t", "-")))
+    return "\n".join([*lines[:first], *lines[after:]])
+
+
+def _rewritten(line: str, marks: str = REPAIRED_MARKS) -> tuple[str | None, str]:
     """Return the rule that a line breaks and the repaired line; no rule if it cannot be repaired."""
     bare = line.lstrip(" \t")
     indent = line[: len(line) - len(bare)]
@@ -363,7 +472,7 @@ def _rewritten(line: str) -> tuple[str | None, str]:
     start = line.index(value, len(indent + key) + 1)
     gap = "" if line[start - 1] in " \t" else " "
     quoted = line[:start] + gap + "'" + value.replace("'", "''") + "'" + line[start + len(value) :]
-    if value[0] in "[{@`%" and not _is_flow(value):
+    if value[0] in marks and not _is_flow(value):
         return "yaml-brackets", quoted
     if value[0] not in "\"'[{|>#&*!@`%" and (": " in value or value.endswith(":")):
         return "yaml-colon", quoted

@@ -13,7 +13,7 @@ from skillshelf.core.limits import FRONTMATTER_DEPTH, FRONTMATTER_KEYS
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
 
-__all__ = ["YamlProblem", "load_colon_lines", "load_lines", "load_yaml"]
+__all__ = ["YamlProblem", "load_colon_lines", "load_first_lines", "load_lines", "load_yaml"]
 
 _LINE_COLUMN = lazy_pattern(r"at line (\d+) column (\d+)")
 _DUPLICATE = lazy_pattern(r"with key (?:\"(.*)\"|`(.*)`|(\S+))", re.DOTALL)
@@ -84,6 +84,17 @@ def load_lines(text: str) -> dict[str, Any]:
 def load_colon_lines(text: str) -> dict[str, Any]:
     """Return the values of the lines that have a colon, at any depth; the others are skipped."""
     return load_lines("\n".join(line for line in text.split("\n") if ":" in line))
+
+
+def load_first_lines(text: str) -> dict[str, Any]:
+    """Return the first value of each key at the start of a line, as it is written; a value may be on the next line.
+
+    Name and description count anywhere in the text, other keys before the second fence.
+    """
+    head = text.partition("---")[2].partition("\n---")[0]
+    keys = dict.fromkeys(("name", "description", *re.findall(r"^([A-Za-z][\w-]*):", head, re.MULTILINE)[:64]))
+    found = {key: re.search(rf"^{key}:\s*(\S[^\n]*)", text, re.MULTILINE) for key in keys}
+    return {key: match[1].strip() for key, match in found.items() if match}
 
 
 def _unquoted(value: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from skillshelf.config.profile import Profile, SettingForm, SettingRule, Syntax
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay
-from skillshelf.core.environment import Environment
+from skillshelf.core.environment import Environment, below_home
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
@@ -51,10 +51,13 @@ class UnreadableSettings(Exception):
         self.path = path
 
 
-def settings_of(rule: SettingRule, where: SettingsContext, *, trusted: bool) -> list[Setting]:
-    """Return the values of a rule's key in all its files, the weakest first; dots in a key may be nested tables."""
+def settings_of(rule: SettingRule, where: SettingsContext, moved: Mapping[str, str], *, trusted: bool) -> list[Setting]:
+    """Return the values of a rule's key in all its files, the weakest first; dots in a key may be nested tables.
+
+    `moved` says where files of the home folder are instead.
+    """
     found = []
-    for path in _paths(rule, where, trusted=trusted):
+    for path in _paths(rule, where, moved, trusted=trusted):
         for value in _under(rule.key.split("."), _read(path, rule.syntax, where.environment)):
             found.append(Setting(_shown(path, where.environment), value))
     return found
@@ -63,22 +66,19 @@ def settings_of(rule: SettingRule, where: SettingsContext, *, trusted: bool) -> 
 # Files --------------------------------------------------------------------------------------------
 
 
-def _paths(rule: SettingRule, where: SettingsContext, *, trusted: bool) -> Iterator[str]:
+def _paths(rule: SettingRule, where: SettingsContext, moved: Mapping[str, str], *, trusted: bool) -> Iterator[str]:
     """Yield the paths of a rule's files, which may not exist."""
     bases: Mapping[str, tuple[str, ...]] = {
-        "home": (where.environment.home,) if where.environment.home else (),
         "cwd": (where.environment.cwd,),
         "chain": where.chain[::-1],
         "repository": where.chain[-1:],
     }
-    moved = where.environment.env.get(rule.moved_by, "") if rule.moved_by else ""
     for file in rule.files:
         base, _, path = file.partition(":")
-        if base != "home" and rule.project_files == "trusted" and not trusted:
-            continue
-        if base == "home" and os.path.isabs(moved):
-            yield os.path.join(moved, path.partition("/")[2])
-        else:
+        if base == "home":
+            if where.environment.home:
+                yield below_home(path, moved, where.environment)
+        elif trusted or rule.project_files != "trusted":
             yield from (os.path.join(folder, path) for folder in bases[base])
 
 
@@ -177,7 +177,9 @@ def host_trust(profile: Profile, where: SettingsContext) -> HostTrust:
         return HostTrust(trusted=True)
     try:
         switch = profile.trust_switch
-        values = [setting.value for setting in settings_of(switch, where, trusted=False)] if switch else []
+        values = (
+            [setting.value for setting in settings_of(switch, where, profile.moved, trusted=False)] if switch else []
+        )
         return HostTrust(trusted=values[-1:] == [False] or _is_recorded(profile, where.environment))
     except UnreadableSettings as error:
         return HostTrust(trusted=False, problem=Diagnostic(error.path, "settings-unreadable", str(error)))
@@ -194,12 +196,12 @@ def _is_recorded(profile: Profile, environment: Environment) -> bool:
     path = environment.env.get(profile.trust_file_env, "") if profile.trust_file_env else ""
     if not path and (environment.home is None or profile.trust_file is None):
         return False
-    path = path or os.path.join(environment.home or "", profile.trust_file or "")
+    path = path or below_home(profile.trust_file or "", profile.moved, environment)
     record = _read(path, profile.trust_syntax, environment)
     if not isinstance(record, Mapping):
         raise UnreadableSettings(_shown(path, environment), "it is not a table of folders")
     rules = []
-    for folder, value in record.items():
+    for folder, value in _folders(record, profile.trust_key):
         level = profile.trust_levels.get(value if isinstance(value, str) else str(value).lower())
         if level is None:
             raise UnreadableSettings(_shown(path, environment), f"{value!r} for {folder} is not a known trust level")
@@ -208,6 +210,17 @@ def _is_recorded(profile: Profile, environment: Environment) -> bool:
         if level != "none" and files.is_inside(environment.cwd, top):
             rules.append((len(folder), level))
     return bool(rules) and max(rules, key=lambda rule: rule[0])[1] != "refused"
+
+
+def _folders(record: Mapping[str, Any], key: str | None) -> Iterator[tuple[str, Any]]:
+    """Yield the folders of a record with their values; a key such as `folders.*.trusted` says where they are."""
+    if key is None:
+        yield from record.items()
+        return
+    table, _, field = key.partition(".*.")
+    folders = record.get(table, {})
+    for folder, entry in folders.items() if isinstance(folders, Mapping) else ():
+        yield folder, entry.get(field) if isinstance(entry, Mapping) else entry
 
 
 class SettingEffect(NamedTuple):
@@ -231,7 +244,7 @@ def switches_of(profile: Profile, where: SettingsContext, *, trusted: bool) -> t
     found = []
     for rule in profile.settings:
         try:
-            values = settings_of(rule, where, trusted=trusted)
+            values = settings_of(rule, where, profile.moved, trusted=trusted)
         except UnreadableSettings as error:
             found.append(SettingInFiles(rule, (), str(error)))
             continue

@@ -315,12 +315,9 @@ def _names_of(omission: OmittedFile) -> tuple[str | None, ...]:
 
 def near_names(name: str, skills: Sequence[CatalogSkill]) -> list[str]:
     """Return names of skills that resemble a misspelt one."""
-    from difflib import get_close_matches
+    from skillshelf.core.text import near
 
-    if len(name) > 200:
-        return []
-    known = {skill.name.lower(): skill.name for skill in skills}
-    return [known[near] for near in get_close_matches(name.lower(), list(known), 3, 0.6)]
+    return near(name, (skill.name for skill in skills), 3)
 
 
 # Reading ------------------------------------------------------------------------------------------

@@ -12,9 +12,20 @@ from skillshelf.catalog.disk_state import DiskState
 from skillshelf.core import files
 from skillshelf.core.limits import PACKED_BYTES, PACKED_KEPT
 
-__all__ = ["Damaged", "PackedFile", "Sections", "read_any", "read_current", "write_sections"]
+__all__ = [
+    "PACKED_FORMAT",
+    "Damaged",
+    "PackedFile",
+    "Sections",
+    "packed_damage",
+    "read_any",
+    "read_current",
+    "write_sections",
+]
 
-_MAGIC = b"skillshelf packed 1\n"
+PACKED_FORMAT = 1
+_ANY_MAGIC = b"skillshelf packed "
+_MAGIC = b"%b%d\n" % (_ANY_MAGIC, PACKED_FORMAT)
 
 Sections = Mapping[str, bytes]
 """The parts of a packed file by name; each has a checksum of its own."""
@@ -82,12 +93,8 @@ def _place(folder: str, key: str) -> str:
     return f"{folder}/packed/{crc32(data):08x}{adler32(data):08x}"
 
 
-def read_any(folder: str, key: str) -> PackedFile | None:
-    """Return the file that was written for a key, whatever the disk is now.
-
-    None if there is none, or if its table of sections is damaged.
-    """
-    path = _place(folder, key)
+def _opened(path: str, key: str | None) -> PackedFile | None:
+    """Return the file that was written for a key; None if there is none, or if its table of sections is damaged."""
     try:
         descriptor = files.open_own_file(path)
     except OSError:
@@ -103,7 +110,22 @@ def read_any(folder: str, key: str) -> PackedFile | None:
     return PackedFile(path, descriptor, places) if places is not None else None
 
 
-def _places(descriptor: int, key: str) -> dict[str, tuple[int, int, int | None]] | None:
+def packed_damage(path: str) -> str | None:
+    """Return what is wrong with a packed file, or None if it can be used or is of another version."""
+    if not files.is_own_file(path):
+        return "it is not a file of yours that only you can write, so it is not used"
+    if not files.begins_with(path, _MAGIC) and files.begins_with(path, _ANY_MAGIC):
+        return None
+    sections = _opened(path, None)
+    try:
+        return (
+            None if sections is not None and all(sections[name] is not None for name in sections) else "it is damaged"
+        )
+    except Damaged:
+        return "it is damaged"
+
+
+def _places(descriptor: int, key: str | None) -> dict[str, tuple[int, int, int | None]] | None:
     """Return where each section of a packed file is, its size and its checksum; None if it is not for this key."""
     data = files.read_at(descriptor, _FIRST_READ, 0)
     start = len(_MAGIC) + 8
@@ -116,7 +138,7 @@ def _places(descriptor: int, key: str) -> dict[str, tuple[int, int, int | None]]
     if crc32(header) != checksum:
         return None
     written_for, table = marshal.loads(header)
-    if written_for != key:
+    if key is not None and written_for != key:
         return None
     places = {}
     at = start + size
@@ -124,6 +146,11 @@ def _places(descriptor: int, key: str) -> dict[str, tuple[int, int, int | None]]
         places[name] = (at, length, section_checksum)
         at += length
     return places if at == files.stamp_of_open(descriptor)[2] else None
+
+
+def read_any(folder: str, key: str) -> PackedFile | None:
+    """Return the file that was written for a key, whatever the disk is now; None if there is none."""
+    return _opened(_place(folder, key), key)
 
 
 def read_current(folder: str, key: str) -> tuple[PackedFile, DiskState] | None:

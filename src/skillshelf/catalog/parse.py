@@ -2,13 +2,14 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from skillshelf.catalog.build_context import BuildContext, Diagnostics, hidden_state, make_skill
 from skillshelf.catalog.discovery import Repeat
 from skillshelf.catalog.document import ParsedFrontmatter, body, parse, parse_options
 from skillshelf.catalog.rules import check, description_of, name_of, placed
-from skillshelf.config.profile import Profile
+from skillshelf.config.profile import DescriptionSource, Profile
 from skillshelf.core.values import Candidate, CatalogSkill, Diagnostic, Finding, RejectedFile, Root, Shadowed
 
 __all__ = ["parse_candidate", "parse_repeat"]
@@ -36,13 +37,9 @@ def parse_candidate(candidate: Candidate, context: BuildContext) -> CatalogSkill
         rejected.name = _written_name(document, candidate.head)
         return None
     fields = document.fields
-    description = description_of(fields)
-    if not description and profile.description_from == "or-body":
-        lines = body(candidate.head).decode("utf-8", "replace").splitlines()
-        description = next((text for line in lines if (text := line.strip().lstrip("#").strip())), "")
     return make_skill(
         root.prefix + name_of(fields, directory, profile),
-        description,
+        _described(fields, candidate.head, profile),
         candidate.path,
         real_path=candidate.real_path,
         real_dir=candidate.real_dir,
@@ -53,6 +50,36 @@ def parse_candidate(candidate: Candidate, context: BuildContext) -> CatalogSkill
         settings=settings,
         profile=profile,
     )
+
+
+def _described(fields: Mapping[str, Any], head: bytes, profile: Profile) -> str:
+    """Return the description of a skill, with the other fields that a profile adds to it, or what stands in for it."""
+    description = description_of(fields)
+    is_kept = profile.empty_description == "kept" and isinstance(fields.get("description"), str)
+    if not description and not is_kept and profile.description_from in DESCRIPTIONS:
+        # Only a line feed ends a line there.
+        lines = [" ".join(line.split()) for line in body(head).decode("utf-8", "replace").split("\n")]
+        description = DESCRIPTIONS[profile.description_from](lines)
+    added = [text for field in profile.description_parts if (text := fields.get(field)) and isinstance(text, str)]
+    return " - ".join([description, *(text.strip() for text in added)]) if added else description
+
+
+def _first_line(lines: Sequence[str]) -> str:
+    """Return the first line that is not empty, without the marks of a heading."""
+    return next((text for line in lines if (text := line.lstrip("#").strip())), "")
+
+
+def _first_text(lines: Sequence[str]) -> str:
+    """Return the first three lines that are neither empty nor headings."""
+    text = " ".join([line for line in lines if line and not line.startswith("#")][:3])
+    return text[: Profile._field_defaults["description_max"]]
+
+
+DESCRIPTIONS: Mapping[DescriptionSource, Callable[[Sequence[str]], str]] = {
+    "or-line": _first_line,
+    "or-text": _first_text,
+}
+"""Return what stands in for a missing description, from the lines of the text."""
 
 
 def _written_name(document: ParsedFrontmatter, head: bytes) -> str | None:

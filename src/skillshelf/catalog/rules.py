@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Literal
 
-from skillshelf.catalog.document import ParsedFrontmatter
-from skillshelf.config.profile import Profile
+from skillshelf.catalog.document import ParsedFrontmatter, kind_of_value
+from skillshelf.config.profile import FieldKind, FieldType, Profile
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.text import is_name
 from skillshelf.core.values import Finding
@@ -34,9 +34,9 @@ def check(document: ParsedFrontmatter, directory: str, profile: Profile) -> list
         rule = FIELD_RULES.get(field)
         if rule is not None and value is not None:
             found.extend(rule(value, profile))
-    for field in profile.text_fields:
-        if field in fields and not isinstance(fields[field], str):
-            found.append(Finding("field-type", f"`{field}` {_not_text(fields[field])}"))
+    for one in profile.types:
+        if one.otherwise == "reject" and one.field in fields and not _is_of(fields[one.field], one):
+            found.append(Finding("field-type", f"`{one.field}` {_not_of(fields[one.field], one)}"))
     known = _field_names(profile.fields)
     if not fields.keys() <= known:
         unknown = [field for field in fields if field not in known]
@@ -62,9 +62,10 @@ def name_of(fields: Mapping[str, Any], directory: str, profile: Profile) -> str:
     return declared if profile.name_form == "as-is" else NAME_FORMS[profile.name_form](declared)
 
 
-NAME_FORMS: Mapping[Literal["one-blank", "hyphens", "file-name"], Callable[[str], str]] = {
+NAME_FORMS: Mapping[Literal["one-blank", "hyphens", "lower-hyphens", "file-name"], Callable[[str], str]] = {
     "one-blank": lambda name: " ".join(name.split()),
     "hyphens": lambda name: "-".join(name.split()),
+    "lower-hyphens": lambda name: "-".join(name.lower().split()),
     "file-name": lambda name: re.sub(r'[:\\/<>*?"|]', "-", name),
 }
 """Return the name that some hosts derive from a declared name."""
@@ -199,7 +200,7 @@ def _name(fields: Mapping[str, Any], directory: str, profile: Profile) -> Iterat
     if len(name) > profile.name_max:
         yield Finding("name-length", f"the name has {len(name)} characters; at most {profile.name_max} are allowed")
     if not _compiled(profile.name_pattern).fullmatch(name):
-        yield Finding("name-pattern", f"{name!r} is not lower-case letters, digits and single hyphens")
+        yield Finding("name-pattern", f"{name!r} is not {_pattern_words(profile)}")
     if name != directory:
         yield Finding("name-directory", f"{name!r} lives in the folder {directory!r}")
     if not (name.isascii() and name.isprintable()):
@@ -211,8 +212,9 @@ def _description(fields: Mapping[str, Any], profile: Profile) -> Iterator[Findin
     if value is not None and not isinstance(value, str):
         yield Finding("description-type", f"`description` is {_kind(value)}; put quotes around it")
     text = description_of(fields)
-    if not text:
+    if not text and not (isinstance(value, str) and profile.empty_description == "kept"):
         yield Finding("description-missing", "no `description`; say what the skill does and when to use it")
+    if not text:
         return
     if len(text) > profile.description_max:
         message = f"the description has {len(text)} characters; at most {profile.description_max} are allowed"
@@ -285,8 +287,29 @@ FIELD_RULES: Mapping[str, FieldRule] = {
 }
 
 
-def _not_text(value: object) -> str:
-    return "has no value; write one, or remove it" if value is None else f"is {_kind(value)}; put quotes around it"
+def _pattern_words(profile: Profile) -> str:
+    if profile.name_pattern == Profile._field_defaults["name_pattern"]:
+        return "lower-case letters, digits and single hyphens"
+    return f"a name of the form {profile.name_pattern}"
+
+
+def _is_of(value: object, one: FieldType) -> bool:
+    if isinstance(value, list) and "list" in one.accepts:
+        return all(isinstance(item, str) for item in value)
+    return kind_of_value(value) in one.accepts
+
+
+def _not_of(value: object, one: FieldType) -> str:
+    """Return what is wrong with the type of a value, and what to write."""
+    if value is None:
+        return "has no value; write one, or remove it"
+    if "text" in one.accepts:
+        return f"is {_kind(value)}; put quotes around it"
+    wanted = " or ".join(_WORDS[kind] for kind in one.accepts if kind != "null")
+    return f"is {_kind(value)}, not {wanted}"
+
+
+_WORDS: Mapping[FieldKind, str] = {"number": "a number", "boolean": "true or false", "list": "a list", "map": "a map"}
 
 
 def _kind(value: object) -> str:

@@ -1,13 +1,13 @@
 """Resolve the search roots of a profile: which folders, in which order, and how far to trust each."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.config.profile import Base, Profile, RootRule, how_to_allow
+from skillshelf.config.profile import Base, HomeRule, Profile, RootRule, how_to_allow
 from skillshelf.config.settings import Settings, Trust, is_trusted
 from skillshelf.core import files
-from skillshelf.core.environment import Environment, expand, find_repository
+from skillshelf.core.environment import Environment, below_home, expand, find_repository
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import is_true_variable
@@ -16,7 +16,7 @@ from skillshelf.core.values import Diagnostic, Root
 if TYPE_CHECKING:
     from skillshelf.catalog.host_settings import SettingInFiles
 
-__all__ = ["Roots", "is_on", "resolve_roots"]
+__all__ = ["Roots", "resolve_roots", "turned_off_by"]
 
 
 class Roots(NamedTuple):
@@ -56,9 +56,12 @@ def resolve_roots(profile: Profile, environment: Environment, settings: Settings
     homes = _home_roots(profile, environment)
     for rule in sorted(profile.roots, key=lambda rule: -rule.priority):
         for folder in BASES[rule.base](rule, context):
-            if rule.base == "chain" and profile.home_in_chain == "user" and _unlinked(folder) in homes:
+            if rule.base == "chain" and _home_rule(rule, profile) == "user" and _unlinked(folder) in homes:
                 continue
-            named.setdefault(folder.path, folder)
+            known = named.setdefault(folder.path, folder)
+            if known.rule.host_switch and _is_off(known.rule, context) and not _is_off(rule, context):
+                # One rule turns the folder off, another reads it.
+                named[folder.path] = folder
     roots = [_root(folder, context, trust, homes) for folder in named.values()]
     bounded = tuple(_bounded(roots, context))
     return Roots(bounded, files.real_path(context.repository), tuple(context.problems), context.switches)
@@ -113,6 +116,10 @@ def _chain(cwd: str, top: str) -> tuple[str, ...]:
     return tuple(folders)
 
 
+def _home_rule(rule: RootRule, profile: Profile) -> HomeRule:
+    return rule.home or profile.home_in_chain
+
+
 def _home_roots(profile: Profile, environment: Environment) -> set[str]:
     """Return the user's own roots, also by real path: the home folder may be a link."""
     homes = {environment.home, files.real_path(environment.home)} if environment.home else set()
@@ -137,7 +144,7 @@ def _from_env(rule: RootRule, context: _RootContext) -> Iterator[_RuleFolder]:
 
 def _from_chain(rule: RootRule, context: _RootContext) -> Iterator[_RuleFolder]:
     for folder in context.chain:
-        if context.profile.home_in_chain == "skip" and _is_home(folder, context.environment):
+        if _home_rule(rule, context.profile) == "skip" and _is_home(folder, context.environment):
             continue
         for path in rule.paths:
             yield _RuleFolder(os.path.join(folder, path), rule, path)
@@ -165,12 +172,8 @@ def _from_custom(rule: RootRule, context: _RootContext) -> Iterator[_RuleFolder]
 def _from_home(rule: RootRule, context: _RootContext) -> Iterator[_RuleFolder]:
     if context.environment.home is None:
         return
-    moved = context.environment.env.get(rule.moved_by, "") if rule.moved_by else ""
     for path in rule.paths:
-        if os.path.isabs(moved):
-            yield _RuleFolder(os.path.join(moved, path.partition("/")[2]), rule, path)
-        else:
-            yield _RuleFolder(os.path.join(context.environment.home, path), rule, path)
+        yield _RuleFolder(below_home(path, context.profile.moved, context.environment), rule, path)
 
 
 def _from_fixed(rule: RootRule, context: _RootContext) -> Iterator[_RuleFolder]:
@@ -252,14 +255,21 @@ def _root(named: _RuleFolder, context: _RootContext, trust: Trust, homes: set[st
 
 
 def _is_off(rule: RootRule, context: _RootContext) -> bool:
-    if rule.host_switch is not None or any(is_on(name, context.environment) for name in rule.off_by):
+    environment = context.environment
+    if turned_off_by(rule, environment) or (rule.host_switch and not _is_any_set(rule.on_if_set, environment)):
         return True
     return not context.settings.source_enabled(rule.switch)
 
 
-def is_on(variable: str, environment: Environment) -> bool:
-    """Return whether a variable of the environment is set to a true word."""
-    return is_true_variable(environment.env.get(variable, ""))
+def _is_any_set(variables: Iterable[str], environment: Environment) -> bool:
+    return any(environment.env.get(name, "").strip() for name in variables)
+
+
+def turned_off_by(rule: RootRule, environment: Environment) -> str | None:
+    """Return the variable of the environment that turns a root off; None if none does."""
+    is_off = [name for name in rule.off_by if is_true_variable(environment.env.get(name, ""))]
+    is_off += [name for name in rule.off_if_set if _is_any_set((name,), environment)]
+    return is_off[0] if is_off else None
 
 
 def _is_trusted_root(named: _RuleFolder, context: _RootContext, trust: Trust, homes: set[str]) -> bool:

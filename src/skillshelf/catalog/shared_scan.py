@@ -208,7 +208,8 @@ class SharedScan:
                 self.scanned[root.real_path] = self._scan_folder(root.real_path)
             except OSError:
                 return None
-        return self.scanned[root.real_path]
+        scanned = self.scanned[root.real_path]
+        return None if _decides_for_all(scanned, profile) else scanned
 
     def _scan_folder(self, path: str) -> ScannedRoot:
         plain: dict[str, None] = {}
@@ -232,6 +233,12 @@ class SharedScan:
         finally:
             files.close(folder)
         return ScannedRoot(plain, others, folders, count)
+
+
+def _decides_for_all(scanned: ScannedRoot, profile: Profile) -> bool:
+    """Return whether a file in a root decides about the folders beside it: a skill of its own, or an ignore file."""
+    deciding = (*profile.ignore_files, *((SKILL_FILE,) if profile.root_file == "alone" else ()))
+    return bool(deciding) and any(name in deciding for name, _ in scanned.others)
 
 
 def read_head_at(real_path: str) -> files.Head:

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.core.console import PathDisplay, as_json, note, screen, write, write_data, write_text
+from skillshelf.core.text import did_you_mean
 from skillshelf.errors import (
     DONE,
     NEGATIVE,
     ConfigurationError,
+    PermissionDenied,
     ResourceNotFound,
     SkillDirectoryNotFound,
 )
@@ -45,19 +47,10 @@ __all__ = [
     "shelf_for",
     "show",
     "tools",
-    "version",
 ]
 
 
 Values = Mapping[str, Any]
-
-
-def version(values: Values) -> int:
-    """Print the version."""
-    from skillshelf import __version__
-
-    write(f"skillshelf {__version__}\n")
-    return DONE
 
 
 def list_skills(values: Values) -> int:
@@ -70,8 +63,8 @@ def list_skills(values: Values) -> int:
     if scope := values["scope"]:
         scopes = scopes_of(shelf.profile)
         if scope not in scopes:
-            known = ", ".join(scopes)
-            raise ConfigurationError(f"unknown scope {scope!r} in profile {catalog.profile} (known: {known})")
+            hint = f"{did_you_mean(scope, scopes)} (known: {', '.join(scopes)})"
+            raise ConfigurationError(f"unknown scope {scope!r} in profile {catalog.profile}{hint}")
         catalog = catalog._replace(skills=tuple(skill for skill in catalog.skills if skill.scope == scope))
     if values["json"]:
         write(as_json(catalog.to_dict()))
@@ -225,8 +218,14 @@ def run(values: Values) -> int:
     shelf = shelf_for(values)
     exit_on_signals()
     on_output = None if values["json"] else write_piece
-    with _session(shelf, values, confirm=_ask if can_ask() else None) as session:
-        done, result = session.run(values["name"], values["script"], values["args"], on_output=on_output)
+    # Whoever names a digest has answered: about these files, and no others.
+    confirm = _ask if can_ask() and values["yes"] is None else None
+    with _session(shelf, values, confirm=confirm, policy=_run_policy(values["yes"])) as session:
+        try:
+            done, result = session.run(values["name"], values["script"], values["args"], on_output=on_output)
+        except PermissionDenied as error:
+            how = "" if confirm else _how_to_confirm(session, values)
+            raise PermissionDenied(f"{error}{how}") from None
     if values["json"]:
         write(as_json({**result.data, "reason": done.reason, "files": list(done.files)}))
     if done.truncated:
@@ -239,6 +238,34 @@ def run(values: Values) -> int:
     reason = f": {done.reason}" if done.reason else ""
     note(f"{result.data['script']} ended with exit code {done.exit_code}{reason}")
     return NEGATIVE
+
+
+def _run_policy(digest: str | None) -> Mapping[str, Any] | None:
+    """Return the policy that allows scripts of a skill with these files."""
+    import re
+
+    if digest is None:
+        return None
+    if not re.fullmatch("sha256:[0-9a-f]{64}", digest):
+        raise ConfigurationError(f"--yes takes the digest of the skill's files (sha256:...), not {digest!r}")
+    return {"allow": [{"tool": "skill_run", "tree": digest}]}
+
+
+def _how_to_confirm(session: "Session", values: Values) -> str:
+    """Return how to run a script that was refused only because nobody confirmed it."""
+    from skillshelf.catalog.load import resolve
+    from skillshelf.catalog.tree import PROBLEMS, skill_tree
+    from skillshelf.cli.command_table import command_again
+
+    name, script = values["name"], values["script"]
+    if session.decide("skill_run", {"name": name, "script": script}).verdict != "confirm":
+        return ""
+    tree = skill_tree(resolve(session.skills, name=name).real_dir)
+    if tree.digest is None:
+        return f"; it cannot be confirmed by a digest: {PROBLEMS[tree.problem] if tree.problem else 'unreadable files'}"
+    differs = " and not the one of --yes" if values["yes"] else ""
+    line = command_again(values, "run", yes=tree.digest)
+    return f"; its files have the digest {tree.digest}{differs}, and to run exactly these: {line}"
 
 
 def _ask(tool: str, name: str, reason: str) -> bool:
@@ -329,7 +356,8 @@ def check(values: Values) -> int:
     shelf = shelf_for(values)
     form = values["format"] or ("json" if values["json"] else "text")
     if form not in FORMATS:
-        raise ConfigurationError(f"unknown format {form!r} (known: {', '.join(FORMATS)})")
+        known = f"{did_you_mean(form, FORMATS)} (known: {', '.join(FORMATS)})"
+        raise ConfigurationError(f"unknown format {form!r}{known}")
     if values["json"] and form != "json":
         raise ConfigurationError(f"--json and --format {form} exclude each other")
     targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)

@@ -11,7 +11,7 @@ from skillshelf.cli.commands import Values
 from skillshelf.core.console import Screen, Style, as_json, screen, write
 from skillshelf.core.limits import JOURNAL_SESSIONS
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import fold, plural, shorten, visible
+from skillshelf.core.text import did_you_mean, fold, plural, shorten, visible
 from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, FileReadError, ResourceNotFound, SkillError
 from skillshelf.journal.file import Verification, in_words, read
 from skillshelf.journal.file import verify as verify_journal
@@ -315,7 +315,8 @@ def log(values: Values) -> int:
     """Run an action on a journal."""
     name = values["action"]
     if name not in ACTIONS:
-        raise ConfigurationError(f"unknown action {name!r}; it is one of: {', '.join(ACTIONS)}")
+        known = f"{did_you_mean(name, ACTIONS)} (known: {', '.join(ACTIONS)})"
+        raise ConfigurationError(f"unknown action {name!r}{known}")
     action = ACTIONS[name]
     own = {option for other in ACTIONS.values() for option in other.takes}
     if strange := sorted(option for option in own - set(action.takes) if values[option] not in (None, False, [])):

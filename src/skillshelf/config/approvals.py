@@ -4,20 +4,20 @@ An approval is about a thing: a tool, the real path of one SKILL.md, and the tre
 of the same name elsewhere, or other files at the same place, have none.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from skillshelf.core import files
-from skillshelf.core.disk_writes import locked_within, make_own_folder, replace_file
 from skillshelf.core.environment import Environment, user_state_folder
 from skillshelf.core.limits import APPROVALS_BYTES
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.state_file import StateFile, UnusableState
 from skillshelf.core.validation import validate
-from skillshelf.errors import ConfigurationError, SkillError
+from skillshelf.errors import ConfigurationError
 
 __all__ = [
+    "APPROVALS_VERSION",
     "Approval",
     "UnusableApprovals",
     "add_approval",
@@ -27,9 +27,9 @@ __all__ = [
     "remove_approvals",
 ]
 
-_VERSION = 1
+APPROVALS_VERSION = 1
 _FILE = "approvals.json"
-_LOCK_SECONDS = 10.0
+_WHAT = "a list of approvals"
 
 
 class Approval(NamedTuple):
@@ -43,7 +43,7 @@ class Approval(NamedTuple):
     at: str
 
 
-class UnusableApprovals(ConfigurationError):
+class UnusableApprovals(UnusableState):
     """The file of approvals cannot be used: nothing in it counts, and it is never written over."""
 
 
@@ -53,48 +53,27 @@ def approvals_path(environment: Environment) -> str | None:
     return f"{folder}/{_FILE}" if folder is not None else None
 
 
+def _file(environment: Environment) -> StateFile | None:
+    path = approvals_path(environment)
+    help_text = "take some back: skillshelf trust --remove PATH"
+    return StateFile(path, APPROVALS_VERSION, APPROVALS_BYTES, _WHAT, help_text) if path is not None else None
+
+
 def read_approvals(environment: Environment) -> list[Approval]:
     """Return the approvals of the user; raise UnusableApprovals if the file is damaged, newer or not the user's."""
-    path = approvals_path(environment)
-    if path is None or files.kind_at(path) is None:
-        return []
-    if not files.is_own_file(path):
-        raise UnusableApprovals(f"{path}: not a file of yours that only you can write; nothing in it counts")
+    file = _file(environment)
     try:
-        data = files.read_file(path, limit=APPROVALS_BYTES, links="never")
-    except OSError as error:
-        raise UnusableApprovals(f"{path}: cannot be read: {error.strerror}") from None
-    if data is None:
-        raise UnusableApprovals(f"{path}: has more than {APPROVALS_BYTES} bytes")
-    try:
-        return _parsed(path, json.loads(data, object_pairs_hook=_unique))
-    except (ValueError, RecursionError):
-        raise UnusableApprovals(_damaged(path)) from None
+        document = file.read() if file is not None else None
+    except UnusableState as error:
+        raise UnusableApprovals(str(error)) from None
+    return _parsed(file, document) if file is not None and document is not None else []
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a member is there twice")
-    return found
-
-
-def _parsed(path: str, value: Any) -> list[Approval]:
-    version = value.get("version") if isinstance(value, dict) else None
-    if isinstance(version, int) and not isinstance(version, bool) and version > _VERSION:
-        raise UnusableApprovals(
-            f"{path}: version {version} is of a newer skillshelf (this one reads {_VERSION}); nothing in it counts"
-        )
-    entries = value.get("approvals") if isinstance(value, dict) else None
-    if version != _VERSION or isinstance(version, bool) or not isinstance(entries, list):
-        raise UnusableApprovals(_damaged(path))
-    if any(validate(entry, Approval, "approval") for entry in entries):
-        raise UnusableApprovals(_damaged(path))
+def _parsed(file: StateFile, document: dict[str, Any]) -> list[Approval]:
+    entries = document.get("approvals")
+    if not isinstance(entries, list) or any(validate(entry, Approval, "approval") for entry in entries):
+        raise UnusableApprovals(str(file.damaged()))
     return [Approval(**entry) for entry in entries]
-
-
-def _damaged(path: str) -> str:
-    return f"{path}: not a list of approvals; nothing in it counts. Repair it, or move it away to begin a new one"
 
 
 def is_approved(approvals: Sequence[Approval], tool: str, path: str, tree: str) -> bool:
@@ -120,24 +99,21 @@ def remove_approvals(environment: Environment, matches: Callable[[Approval], boo
 
 def _change(environment: Environment, change: Callable[[list[Approval]], list[Approval]]) -> list[Approval]:
     """Change the file under its lock; return the approvals that came or went."""
-    path = approvals_path(environment)
-    if path is None:
+    file = _file(environment)
+    if file is None:
         raise ConfigurationError("there is no home folder for approvals; name one with --home")
-    if files.kind_at(path) is None and not change([]):
+    if files.kind_at(file.path) is None and not change([]):
         return []
+    before: list[Approval] = []
+    after: list[Approval] = []
+
+    def change_document(document: dict[str, Any]) -> dict[str, Any]:
+        before[:] = _parsed(file, document) if document else []
+        after[:] = change(before)
+        return {**document, "approvals": [one._asdict() for one in after]} if after != before else document
+
     try:
-        make_own_folder(path.rpartition("/")[0])
-        with locked_within(f"{path}.lock", _LOCK_SECONDS) as held:
-            if not held:
-                raise SkillError(f"{path} cannot be written: another program holds its lock")
-            before = read_approvals(environment)
-            after = change(before)
-            if after != before:
-                value = {"version": _VERSION, "approvals": [one._asdict() for one in after]}
-                data = (json.dumps(value, indent=2) + "\n").encode()
-                if len(data) > APPROVALS_BYTES and len(after) > len(before):
-                    raise SkillError(f"{path} is full; take some back: skillshelf trust --remove PATH")
-                replace_file(path, data, mode=0o600)
-    except OSError as error:
-        raise SkillError(f"{path} cannot be written: {(error.strerror or type(error).__name__).lower()}") from None
+        file.change(change_document)
+    except UnusableState as error:
+        raise UnusableApprovals(str(error)) from None
     return [one for one in (*before, *after) if (one in before) != (one in after)]

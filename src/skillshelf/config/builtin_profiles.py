@@ -5,6 +5,7 @@ from typing import Literal
 
 from skillshelf.config.profile import Profile, RootRule, severities
 from skillshelf.config.rules import RULES
+from skillshelf.core.text import did_you_mean
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 
@@ -274,5 +275,7 @@ def find_profile(name: str, own: Mapping[str, Profile] | None = None) -> Profile
 
     if name.startswith(HOST_PREFIX) or name in HOSTS:
         return find_host(name.removeprefix(HOST_PREFIX))
-    known = ", ".join([*SYSTEMS, *(own or ()), *(HOST_PREFIX + host for host in HOSTS)])
-    raise ConfigurationError(f"unknown profile {name!r} (known: {known})")
+    known = [*SYSTEMS, *(own or ()), *(HOST_PREFIX + host for host in HOSTS)]
+    # A host may be written without the prefix.
+    hint = did_you_mean(name, [*known, *HOSTS]) or f" (known: {', '.join(known)})"
+    raise ConfigurationError(f"unknown profile {name!r}{hint}")

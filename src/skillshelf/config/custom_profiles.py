@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from skillshelf.config.builtin_profiles import DEFAULT_PROFILE, find_profile
 from skillshelf.config.profile import RULES, Profile, severities
+from skillshelf.core.text import did_you_mean
 from skillshelf.core.validation import members_of, validate
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
@@ -36,7 +37,8 @@ def derive(name: str, overrides: Mapping[str, Any], known: Mapping[str, Profile]
 
 def _value(field: str, value: Any, base: Profile) -> Any:
     if field not in Profile._fields or field in ("name", "evidence"):
-        raise InvalidField(field, "is not a field of a profile; `skillshelf profile standard` lists them")
+        hint = did_you_mean(field, Profile._fields)
+        raise InvalidField(field, f"is not a field of a profile{hint} (`skillshelf profile standard` lists them)")
     if field == "rules":
         return severities(_checked_rules(value), base.rules)
     expected = members_of(Profile)[0][field]
@@ -70,7 +72,8 @@ def _checked_rules(value: Any) -> dict[str, Any]:
     _require(value, dict[str, Any], "rules")
     for rule, severity in value.items():
         if rule not in RULES:
-            raise InvalidField(f"rules.{rule}", "is not a rule; docs/reference/rules.md lists them")
+            hint = did_you_mean(rule, RULES)
+            raise InvalidField(f"rules.{rule}", f"is not a rule{hint} (docs/reference/rules.md lists them)")
         _require(severity, Severity, f"rules.{rule}")
         if RULES[rule].fixed and severity != RULES[rule].severity:
             raise InvalidField(f"rules.{rule}", "cannot be changed: what it refuses is unsafe or unreadable")

@@ -3,8 +3,9 @@
 A new host is a row derived from `HOST`, `NOT_RUN` or `DOCUMENTED` and an entry in `HOSTS`.
 """
 
-from skillshelf.config.profile import Profile, ReportChannel, RootRule, SettingRule, severities
+from skillshelf.config.profile import FieldType, Profile, ReportChannel, RootRule, SettingRule, severities
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import did_you_mean
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 
@@ -34,7 +35,7 @@ _UNCHECKED = (
 NO_REPAIR = ("yaml-colon", "yaml-brackets", "yaml-tab")
 _OPEN_FORM = (
     *("bom", "fence-blanks", "frontmatter-missing", "frontmatter-unclosed", "frontmatter-type"),
-    *("yaml", *NO_REPAIR, "description-type", "name-type"),
+    *("yaml", *NO_REPAIR, "yaml-duplicate-key", "description-type", "name-type"),
 )
 """Mistakes in the form of a file whose effect is unknown for hosts that were not run."""
 
@@ -112,16 +113,17 @@ _CODEX = HOST._replace(
     version="0.166.0",
     roots=(
         RootRule("project", "chain", (".codex/skills",)),
-        RootRule("user", "home", (".codex/skills",), moved_by="CODEX_HOME"),
+        RootRule("user", "home", (".codex/skills",)),
         RootRule("user", "home", (".agents/skills",)),
         RootRule("user", "fixed", ("/etc/codex/skills",)),
         RootRule("project", "chain", (".agents/skills",)),
     ),
     chain_order="farthest-first",
     env=("CODEX_HOME",),
+    moved={".codex": "$CODEX_HOME"},
     settings=(
-        SettingRule("entries", "skills.config", _CODEX_FILES, "toml", moved_by="CODEX_HOME"),
-        SettingRule("whole", "skills.include_instructions", _CODEX_FILES, "toml", moved_by="CODEX_HOME"),
+        SettingRule("entries", "skills.config", _CODEX_FILES, "toml"),
+        SettingRule("whole", "skills.include_instructions", _CODEX_FILES, "toml"),
     ),
     plugin_manifests=(".codex-plugin/plugin.json", ".claude-plugin/plugin.json", ".cursor-plugin/plugin.json"),
     max_depth=6,
@@ -131,8 +133,14 @@ _CODEX = HOST._replace(
     linked_file="skip",
     max_directories=2_000,
     body_text="utf-8",
+    repaired_marks="[{@`",
     name_form="one-blank",
-    rules=rules_of(reject=("bom", "body-encoding", "name-length", "description-type")),
+    types=(
+        *(FieldType(field, ("text", "null", "list", "map"), "text") for field in ("name", "description")),
+        FieldType("metadata", ("map", "null")),
+    ),
+    rules=rules_of(reject=("bom", "body-encoding", "yaml-tab", "name-length", "description-type", "field-type")),
+    accepts=("name-address",),
     collision="keep-all",
     order=("scope", "name", "path"),
     catalog_form="bullets-with-file",
@@ -156,29 +164,34 @@ _CLAUDE_CODE = HOST._replace(
     evidence="run: -p with stream-json; code.claude.com/docs/en/skills",
     version="2.1.325",
     roots=(
-        RootRule("user", "home", (".claude/skills",), moved_by="CLAUDE_CONFIG_DIR"),
+        RootRule("user", "home", (".claude/skills",)),
         RootRule("project", "chain", (".claude/skills",)),
     ),
     env=("CLAUDE_CONFIG_DIR",),
+    moved={".claude": "$CLAUDE_CONFIG_DIR"},
     settings=(
-        SettingRule("states", "skillOverrides", _CLAUDE_FILES, moved_by="CLAUDE_CONFIG_DIR"),
+        SettingRule("states", "skillOverrides", _CLAUDE_FILES),
         SettingRule(
             *("mentions", "permissions.deny", _CLAUDE_FILES),
-            moved_by="CLAUDE_CONFIG_DIR",
             mention=r"Skill(?:\(([^)]*?)(?:[ :]\*)?\))?",
         ),
     ),
     no_marker="filesystem",
     nested="on-use",
     closing_fence="anywhere",
+    repaired_marks="[{@`%&*|>",
+    duplicate_keys="last",
     name_source="directory",
-    description_from="or-body",
+    description_from="or-line",
+    description_parts=("when_to_use",),
     fields=(
         *("name", "description", "when_to_use", "argument-hint", "arguments", "disable-model-invocation"),
         *("user-invocable", "allowed-tools", "disallowed-tools", "model", "effort", "context", "agent", "background"),
         *("hooks", "paths", "shell"),
     ),
     hides_on=("disable-model-invocation",),
+    waits_for=("paths",),
+    keeps_from_users=("user-invocable",),
     rules=rules_of(
         off=("frontmatter-missing", "frontmatter-unclosed", "frontmatter-type", "yaml", "description-missing")
     ),
@@ -215,7 +228,6 @@ _OPENCODE = HOST._replace(
         RootRule("project", "chain", (".agents/skills",), off_by=_OPENCODE_CLAUDE[:1]),
         RootRule(
             *("user", "home", (".config/opencode/skill", ".config/opencode/skills")),
-            moved_by="XDG_CONFIG_HOME",
             hidden="skip",
         ),
         RootRule(
@@ -226,21 +238,26 @@ _OPENCODE = HOST._replace(
         RootRule("user", "home", (".opencode/skill", ".opencode/skills"), hidden="skip"),
     ),
     env=("XDG_CONFIG_HOME", *_OPENCODE_CLAUDE, "OPENCODE_DISABLE_PROJECT_CONFIG"),
+    moved={".config": "$XDG_CONFIG_HOME"},
     settings=(
-        SettingRule("patterns", "permission.skill", _OPENCODE_FILES, "jsonc", moved_by="XDG_CONFIG_HOME"),
-        SettingRule("all", "tools.skill", _OPENCODE_FILES, "jsonc", moved_by="XDG_CONFIG_HOME"),
-        SettingRule("whole", "permission", _OPENCODE_FILES, "jsonc", moved_by="XDG_CONFIG_HOME"),
-        SettingRule("mentions", "agent.*.permission.skill", _OPENCODE_FILES, "jsonc", moved_by="XDG_CONFIG_HOME"),
+        SettingRule("patterns", "permission.skill", _OPENCODE_FILES, "jsonc"),
+        SettingRule("all", "tools.skill", _OPENCODE_FILES, "jsonc"),
+        SettingRule("whole", "permission", _OPENCODE_FILES, "jsonc"),
+        SettingRule("mentions", "agent.*.permission.skill", _OPENCODE_FILES, "jsonc"),
     ),
     no_marker="filesystem",
     max_depth=None,
     below_skill="enter",
     root_file="skill",
     repaired_keys="words",
+    closing_fence="line-start-or-end",
     description_from="or-hide",
+    types=(FieldType("name", ("text",)), FieldType("description", ("text",))),
     rules=rules_of(
-        reject=("yaml-brackets", "name-missing", "name-type", "description-type"), off=("description-missing",)
+        reject=("yaml-brackets", "name-missing", "name-type", "description-type", "field-type"),
+        off=("description-missing",),
     ),
+    accepts=("name-address",),
     collision="race",
     arguments="substitute",
     tells=reported_in(invalid="nothing", collision="log"),
@@ -260,7 +277,11 @@ _GEMINI_CLI = HOST._replace(
         ("project", "cwd", ".gemini/skills"),
         ("project", "cwd", ".agents/skills"),
     ),
-    env=("GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_RESTRICTED_MODE", "GEMINI_CLI_TRUSTED_FOLDERS_PATH"),
+    env=(
+        *("GEMINI_CLI_HOME", "GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_RESTRICTED_MODE"),
+        "GEMINI_CLI_TRUSTED_FOLDERS_PATH",
+    ),
+    moved={"": "$GEMINI_CLI_HOME"},
     trust_file=".gemini/trustedFolders.json",
     trust_file_env="GEMINI_CLI_TRUSTED_FOLDERS_PATH",
     trust_syntax="json-comments",
@@ -276,7 +297,9 @@ _GEMINI_CLI = HOST._replace(
     skip_directories=("node_modules", ".git"),
     root_file="skill",
     yaml_fallback="lines",
+    closing_fence="line-start",
     name_form="file-name",
+    empty_description="kept",
     rules=rules_of(reject=("bom", "fence-blanks", "name-missing")),
     folder_order="reversed",
     collision="last",
@@ -287,26 +310,38 @@ _GEMINI_CLI = HOST._replace(
 
 _GOOSE = HOST._replace(
     name="goose",
-    summary="goose: `.goose`, `.claude` and `.agents` of this folder and of home, any depth; the first wins.",
+    summary="goose: `.agents`, `.goose` and `.claude` of this folder and of home, any depth; the first wins.",
     evidence="run: skills list; read: crates/goose at e94f304",
     version="1.52.0",
     roots=(
-        RootRule("project", "cwd", (".goose/skills", ".claude/skills", ".agents/skills")),
+        RootRule("project", "cwd", (".agents/skills", ".goose/skills", ".claude/skills")),
         RootRule("user", "home", (".agents/skills",)),
-        RootRule("user", "home", (".config/goose/skills",), moved_by="XDG_CONFIG_HOME"),
+        RootRule("user", "home", (".config/goose/skills",)),
         RootRule("user", "home", (".claude/skills",)),
-        RootRule("user", "home", (".config/agents/skills",), moved_by="XDG_CONFIG_HOME"),
+        RootRule("user", "home", (".config/agents/skills",)),
     ),
     env=("XDG_CONFIG_HOME",),
+    moved={".config/goose": "$XDG_CONFIG_HOME/goose"},
     max_depth=None,
     skip_directories=(".git", ".hg", ".svn"),
     below_skill="enter",
     root_file="skill",
     opening_fence="anywhere",
     closing_fence="anywhere",
+    frontmatter_blanks="strip",
+    line_ends="any",
     body_text="utf-8",
+    name_pattern=r"[^/\\]+",
+    types=(
+        *(FieldType(field, ("text", "list", "map"), "text") for field in ("name", "description")),
+        FieldType("metadata", ("map", "null")),
+    ),
     rules=rules_of(
-        reject=(*NO_REPAIR, "body-encoding", "name-missing", "description-type"), off=("description-missing",)
+        reject=(
+            *(*NO_REPAIR, "body-encoding", "name-missing", "name-pattern"),
+            *("description-type", "field-type"),
+        ),
+        off=("description-missing",),
     ),
     collision_doubt="same-root",
     catalog_form="bullets",
@@ -326,6 +361,8 @@ _PI = HOST._replace(
         RootRule("user", "home", (".pi/agent/skills",), loose_files="everywhere"),
         RootRule("user", "home", (".agents/skills",), loose_files="in-folders"),
     ),
+    env=("PI_CODING_AGENT_DIR",),
+    moved={".pi/agent": "$PI_CODING_AGENT_DIR"},
     no_marker="filesystem",
     trust_file=".pi/agent/trust.json",
     trust_levels={"true": "folder", "false": "refused", "none": "none"},
@@ -340,11 +377,17 @@ _PI = HOST._replace(
     max_depth=None,
     hidden="skip",
     skip_directories=("node_modules",),
-    root_file="skill",
+    root_file="alone",
+    ignore_files=(".gitignore", ".ignore", ".fdignore"),
+    opening_fence="hyphens",
+    closing_fence="line-start",
+    line_ends="any",
     odd_name="folder",
     fields=("name", "description", "disable-model-invocation"),
     hides_on=("disable-model-invocation",),
+    truth="boolean",
     rules=rules_of(reject=(*NO_REPAIR, "description-type")),
+    accepts=("name-address",),
     order=("root", "path"),
     arguments="append",
     commands="slash-skill",
@@ -360,14 +403,22 @@ _OH_MY_PI = HOST._replace(
     roots=(
         RootRule("project", "chain", (".omp/skills",)),
         RootRule("user", "home", (".omp/agent/skills",)),
-        RootRule("user", "home", (".claude/skills",), description="optional", host_switch="skills.enableClaudeUser"),
+        RootRule(
+            *("user", "home", (".claude/skills",)),
+            description="optional",
+            host_switch="skills.enableClaudeUser",
+            on_if_set=("CLAUDE_CONFIG_DIR",),
+        ),
         RootRule("project", "chain", (".claude/skills",), description="optional"),
         RootRule("project", "chain", (".agents/skills", ".agent/skills"), description="optional"),
         RootRule("user", "home", (".agents/skills", ".agent/skills"), description="optional"),
         RootRule("user", "home", (".codex/skills",), description="optional", host_switch="skills.enableCodexUser"),
-        RootRule("project", "chain", (".codex/skills",), description="optional"),
-        RootRule("project", "chain", (".opencode/skills", ".github/skills"), description="optional"),
+        RootRule("project", "cwd", (".codex/skills",), description="optional"),
+        RootRule("project", "cwd", (".opencode/skills",), description="optional"),
+        RootRule("project", "cwd", (".github/skills",)),
     ),
+    env=("CLAUDE_CONFIG_DIR", "PI_CODING_AGENT_DIR"),
+    moved={".claude": "$CLAUDE_CONFIG_DIR", ".omp/agent": "$PI_CODING_AGENT_DIR"},
     settings=(
         SettingRule(
             *("any", "skills", ("home:.omp/agent/config.yml", "home:.omp/agent/config.yaml", "cwd:.omp/config.yml")),
@@ -377,11 +428,17 @@ _OH_MY_PI = HOST._replace(
     ),
     no_marker="filesystem",
     hidden="skip",
-    yaml_fallback="lines",
+    yaml_fallback="lines-on-error",
+    opening_fence="hyphens",
+    closing_fence="line-start",
+    line_ends="any",
     odd_name="folder",
     fields=("name", "description", "disable-model-invocation", "hide"),
     hides_on=("disable-model-invocation", "hide"),
-    rules=rules_of(off=("frontmatter-missing",)),
+    truth="boolean",
+    types=(FieldType("name", ("text",), "ignore"), FieldType("description", ("text", "null"), "text")),
+    rules=rules_of(off=("frontmatter-missing", "frontmatter-unclosed")),
+    accepts=("name-address",),
     commands="slash-skill",
     on_change="needs a restart",
 )
@@ -437,8 +494,9 @@ _OPENSKILLS = HOST._replace(
         ("project", "cwd", ".claude/skills"),
         ("user", "home", ".claude/skills"),
     ),
-    yaml_mode="lines",
-    opening_fence="anywhere",
+    yaml_mode="first-lines",
+    closing_fence="end",
+    line_ends="any",
     name_source="directory",
     rules=rules_of(off=("frontmatter-missing", "frontmatter-unclosed", "description-missing")),
     order=("root", "name"),
@@ -451,22 +509,38 @@ _COPILOT_CLI = HOST._replace(
     evidence="run: skill list --json; docs.github.com",
     version="1.0.102",
     roots=(
-        RootRule("project", "chain", (".github/skills", ".agents/skills", ".claude/skills")),
-        RootRule("user", "home", (".copilot/skills", ".agents/skills")),
+        RootRule("project", "chain", (".github/skills",), home="project"),
+        RootRule("project", "chain", (".agents/skills",), home="project"),
+        RootRule("project", "chain", (".claude/skills",), home="skip"),
+        RootRule("user", "home", (".copilot/skills",)),
+        RootRule("user", "home", (".agents/skills",), off_if_set=("COPILOT_HOME",)),
     ),
+    env=("COPILOT_HOME",),
+    moved={".copilot": "$COPILOT_HOME"},
     no_marker="filesystem",
     max_depth=None,
     hidden="skip",
-    root_file="skill",
+    root_file="alone",
     name_form="hyphens",
-    description_from="or-body",
-    text_fields=("name", "description", "argument-hint"),
-    fields=("name", "description", "license", "allowed-tools", "argument-hint", "disable-model-invocation"),
-    hides_on=("disable-model-invocation",),
-    rules=rules_of(
-        reject=(*NO_REPAIR, "name-length", "description-length", "field-type"), off=("description-missing",)
+    name_pattern=r"[A-Za-z0-9][A-Za-z0-9 ._:-]*",
+    description_from="or-text",
+    empty_description="kept",
+    types=(
+        *(FieldType(field, ("text",)) for field in ("name", "description", "argument-hint")),
+        FieldType("allowed-tools", ("text", "list", "null")),
+        *(FieldType(field, ("boolean",)) for field in ("disable-model-invocation", "user-invocable")),
     ),
-    collision_doubt="same-kind",
+    fields=(
+        *("name", "description", "license", "allowed-tools", "argument-hint", "disable-model-invocation"),
+        "user-invocable",
+    ),
+    hides_on=("disable-model-invocation",),
+    truth="boolean",
+    keeps_from_users=("user-invocable",),
+    rules=rules_of(
+        reject=(*NO_REPAIR, "name-length", "name-pattern", "description-length", "field-type"),
+        off=("description-missing",),
+    ),
     catalog_form="bullets",
     catalog_budget=("chars",),
     budget_chars=13_100,
@@ -530,6 +604,158 @@ _KIRO = DOCUMENTED._replace(
     unknown=(*DOCUMENTED.unknown, "max_depth", "hidden", "hides_on"),
 )
 
+_AMP = HOST._replace(
+    name="amp",
+    summary="Amp: `.agents` and `.claude` upward, and at home, five levels; personal wins; strict about names.",
+    evidence="run: skill list",
+    version="0.0.1790142911",
+    roots=(
+        RootRule("user", "home", (".config/agents/skills", ".config/amp/skills", ".agents/skills", ".claude/skills")),
+        RootRule("project", "chain", (".agents/skills", ".claude/skills")),
+    ),
+    no_marker="filesystem",
+    max_depth=5,
+    skip_directories=("node_modules",),
+    below_skill="enter",
+    root_file="skill",
+    rules=rules_of(reject=(*NO_REPAIR, "name-missing", "name-length", "name-pattern", "description-type")),
+    collision_doubt="same-kind-or-root",
+    tells=reported_in(invalid="screen", collision="nothing"),
+    unknown=(
+        *("hides_on", "file-name", "description-type"),
+        *("yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
+    ),
+)
+
+_KILO = HOST._replace(
+    name="kilo",
+    summary="Kilo: `.agents`, `.claude`, `.kilo` and `.kilocode` up to the repository and at home, any depth.",
+    evidence="run: debug skill",
+    version="7.7.7",
+    roots=(
+        RootRule("user", "home", (".claude/skills", ".agents/skills")),
+        RootRule("project", "chain", (".claude/skills", ".agents/skills")),
+        RootRule("user", "home", (".config/kilo/skills",), hidden="skip"),
+        RootRule("project", "chain", (".kilo/skills", ".kilocode/skills"), hidden="skip"),
+        RootRule("user", "home", (".kilo/skills", ".kilocode/skills"), hidden="skip"),
+    ),
+    moved={".config": "$XDG_CONFIG_HOME"},
+    env=("XDG_CONFIG_HOME",),
+    max_depth=None,
+    below_skill="enter",
+    root_file="skill",
+    repaired_keys="words",
+    rules=rules_of(
+        reject=("yaml-brackets", "name-missing", "name-type", "description-type"), off=("description-missing",)
+    ),
+    collision_doubt="always",
+    tells=reported_in(invalid="nothing", collision="log"),
+    unknown=("hides_on", "yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
+)
+
+_GROK = HOST._replace(
+    name="grok",
+    summary="Grok Build: `.grok`, `.agents`, `.claude` and `.cursor` upward and at home, six levels, once trusted.",
+    evidence="run: inspect --json",
+    as_of="2026-11-16",
+    version="1.0.41",
+    roots=(
+        RootRule("project", "chain", (".grok/skills", ".agents/skills", ".claude/skills", ".cursor/skills")),
+        RootRule("user", "home", (".grok/skills", ".agents/skills", ".claude/skills", ".cursor/skills")),
+    ),
+    trust_file=".grok/trusted_folders.toml",
+    trust_syntax="toml",
+    trust_key="folders.*.trusted",
+    trust_levels={"true": "folder", "false": "refused"},
+    max_depth=6,
+    below_skill="enter",
+    name_form="lower-hyphens",
+    rules=rules_of(reject=("name-length",), off=("description-missing", "frontmatter-missing")),
+    collision_doubt="same-root",
+    tells=reported_in(invalid="nothing", collision="nothing"),
+    unknown=("hides_on", "yaml", "yaml-tab", "frontmatter-unclosed", "frontmatter-type", "encoding"),
+)
+
+_QODER = HOST._replace(
+    name="qoder",
+    summary="Qoder CLI: `.qoder/skills` and `.agents/skills` of this folder and of home; the folder is the name.",
+    evidence="run: skills list",
+    as_of="2026-11-16",
+    version="1.1.52",
+    roots=roots_of(
+        ("user", "home", ".qoder/skills"),
+        ("user", "home", ".agents/skills"),
+        ("project", "cwd", ".qoder/skills"),
+        ("project", "cwd", ".agents/skills"),
+    ),
+    max_depth=None,
+    name_source="directory",
+    description_from="or-body",
+    rules=rules_of(off=("description-missing", "frontmatter-missing")),
+    collision_doubt="same-root",
+    tells=reported_in(invalid="unknown", collision="screen"),
+    unknown=(
+        *("hides_on", "max_depth", "hidden", "linked_file", "skip_directories", "encoding"),
+        *("yaml", "yaml-brackets", "yaml-tab", "frontmatter-unclosed", "frontmatter-type", "description-type"),
+    ),
+)
+
+_QWEN_CODE = HOST._replace(
+    name="qwen-code",
+    summary="Qwen Code: `.qwen/skills` and `.agents/skills` of this folder and of home, one level; the project wins.",
+    evidence="run: the prompt sent to a model",
+    version="0.24.4",
+    roots=roots_of(
+        ("project", "cwd", ".qwen/skills"),
+        ("project", "cwd", ".agents/skills"),
+        ("user", "home", ".qwen/skills"),
+        ("user", "home", ".agents/skills"),
+    ),
+    yaml_fallback="lines",
+    fields=("name", "description", "disable-model-invocation"),
+    hides_on=("disable-model-invocation",),
+    rules=rules_of(reject=("fence-blanks", "name-missing")),
+    collision_doubt="same-kind-or-root",
+    unknown=("other-fields", "name-type", "skip_directories", "yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
+)
+
+_KIMI_CODE = HOST._replace(
+    name="kimi-code",
+    summary="Kimi Code: `.kimi-code/skills` and `.agents/skills` up to the repository and at home; the project wins.",
+    evidence="run: the prompt sent to a model",
+    version="2.1.0",
+    roots=(
+        RootRule("project", "chain", (".kimi-code/skills", ".agents/skills")),
+        RootRule("user", "home", (".kimi-code/skills", ".agents/skills")),
+    ),
+    max_depth=None,
+    hidden="skip",
+    skip_directories=("node_modules",),
+    fields=("name", "description", "disable-model-invocation"),
+    hides_on=("disable-model-invocation",),
+    rules=rules_of(reject=(*NO_REPAIR, "name-missing", "description-type")),
+    collision_doubt="same-kind-or-root",
+    unknown=(
+        *("other-fields", "hidden", "file-name", "name-type", "encoding"),
+        *("yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
+    ),
+)
+
+_CLINE = HOST._replace(
+    name="cline",
+    summary="Cline: `.cline`, `.clinerules` and `.agents` up to the repository and at home, one level, names alone.",
+    evidence="run: the tool sent to a model",
+    version="3.0.65",
+    roots=(
+        RootRule("project", "chain", (".cline/skills", ".clinerules/skills", ".agents/skills")),
+        RootRule("user", "home", (".cline/skills", ".agents/skills")),
+    ),
+    root_file="skill",
+    rules=rules_of(reject=(*NO_REPAIR, "description-type"), off=("description-missing", "frontmatter-missing")),
+    collision_doubt="always",
+    unknown=("other-fields", "name-type", "encoding", "yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
+)
+
 
 class _Traces(NamedTuple):
     """What shows that a host is installed: names of its programs, and paths below the home folder that it makes."""
@@ -579,6 +805,7 @@ may hold skills alone is no trace of any of them. Programs named `goose`, `copil
 to other products.
 """
 
+
 HOSTS: dict[str, Profile] = {
     profile.name: profile
     for profile in (
@@ -595,6 +822,13 @@ HOSTS: dict[str, Profile] = {
         _CURSOR,
         _KIRO,
         _OPENSKILLS,
+        _AMP,
+        _KILO,
+        _GROK,
+        _QODER,
+        _QWEN_CODE,
+        _KIMI_CODE,
+        _CLINE,
     )
 }
 HOSTS |= {name: HOSTS[name]._replace(**traces._asdict()) for name, traces in DETECTION.items() if name in HOSTS}
@@ -604,8 +838,5 @@ def find_host(name: str) -> Profile:
     """Return the host of that name; raise a ConfigurationError with a suggestion if there is none."""
     if name in HOSTS:
         return HOSTS[name]
-    from difflib import get_close_matches
-
-    close = get_close_matches(name[:200].lower(), HOSTS, 1)
-    hint = f"; did you mean {close[0]}?" if close else f" (known: {', '.join(HOSTS)})"
+    hint = did_you_mean(name, HOSTS) or f" (known: {', '.join(HOSTS)})"
     raise ConfigurationError(f"unknown host {name!r}{hint}")

@@ -9,13 +9,20 @@ from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Grade, LinkRule, Scope, Severity
 
 __all__ = [
+    "REPAIRED_MARKS",
     "RULES",
     "Base",
     "Budget",
     "CatalogLayout",
+    "ClosingFence",
     "Count",
+    "DescriptionSource",
+    "FieldKind",
+    "FieldType",
     "Filter",
+    "HomeRule",
     "LoadForm",
+    "OpeningFence",
     "Profile",
     "Ranking",
     "ReportChannel",
@@ -27,6 +34,8 @@ __all__ = [
     "Switch",
     "Syntax",
     "ToolName",
+    "YamlFallback",
+    "YamlMode",
     "how_to_allow",
     "profile_to_dict",
     "scopes_of",
@@ -42,6 +51,10 @@ def severities(overrides: Mapping[str, Severity], base: Mapping[str, Severity] |
     """Return a severity for every rule: the overrides, or else that of the base or of the rule itself."""
     whole = dict(base) if base else {rule: entry.severity for rule, entry in RULES.items()}
     return {**whole, **overrides}
+
+
+HomeRule = Literal["user", "project", "skip"]
+"""The home folder in a chain: read once, as the user's own; read as any other folder; or not read."""
 
 
 Base = Literal["env", "chain", "cwd", "repository", "custom", "home", "fixed", "plugin-list"]
@@ -84,27 +97,62 @@ SettingForm = Literal["names", "all", "entries", "states", "patterns", "mentions
 """The form of a host's setting; `catalog.host_settings` has one function for each."""
 
 
+YamlMode = Literal["full", "simple", "lines", "first-lines"]
+"""The way to read a frontmatter; `catalog.document.YAML_MODES` has one function for each."""
+
+YamlFallback = Literal["none", "lines", "lines-on-error"]
+"""When the frontmatter is read line by line instead: never, or if YAML fails; `lines` also for a field not text."""
+
+OpeningFence = Literal["first-line", "anywhere", "hyphens"]
+"""Where the frontmatter begins; `hyphens` is a first line of three hyphens or more."""
+
+ClosingFence = Literal["line", "anywhere", "line-start", "line-start-or-end", "end"]
+"""Where the frontmatter ends; `catalog.document.CLOSINGS` has one function for each."""
+
+REPAIRED_MARKS = "[{@`%"
+"""The characters that begin a value which is quoted if it is not YAML."""
+
+DescriptionSource = Literal["frontmatter", "or-line", "or-text", "or-hide"]
+"""What stands in for a missing description; `catalog.parse.DESCRIPTIONS` has one function for each that reads the text,
+and `or-hide` keeps the skill from models."""
+
+FieldKind = Literal["text", "number", "boolean", "list", "map", "null"]
+
+
+class FieldType(NamedTuple):
+    """The kinds of value that a field may have, and what happens to others.
+
+    The skill is left out, the field counts as missing, or the value is taken as it is written.
+    """
+
+    field: str
+    accepts: tuple[FieldKind, ...]
+    otherwise: Literal["reject", "ignore", "text"] = "reject"
+
+
 class SettingRule(NamedTuple):
     """One setting by which a host excludes skills, and its files, the weakest first.
 
     A file begins with its base: `home:`, `cwd:`, `chain:` (each folder upward) or `repository:`. `mention` is the
-    pattern of a word that names a skill; its group is the name.
+    pattern of a word that names a skill; its group is the name. `known` is what such a mention does, if that was tried.
     """
 
     form: SettingForm
     key: str
     files: tuple[str, ...]
     syntax: Syntax = "json"
-    moved_by: str | None = None
     project_files: Literal["always", "trusted"] = "always"
     mention: str = "(.*)"
+    known: str = ""
 
 
 class RootRule(NamedTuple):
     """One folder, or one per folder of a chain, in which a profile searches for skills.
 
     `switch` names the source switch that turns it off; `any` means that one of the switches must be on.
-    `host_switch` names a setting of the host that is off by default, `off_by` the variables that turn the root off.
+    `host_switch` names a setting of the host that is off by default. The variables in `off_by` turn the root off if
+    they are true, those in `off_if_set` with any value; those in `on_if_set` stand in for the switch. `home` says what
+    the root is where the chain passes the home folder.
     """
 
     kind: Literal["env", "project", "custom", "user"]
@@ -115,9 +163,11 @@ class RootRule(NamedTuple):
     switch: Switch | None = None
     description: Literal["required", "optional"] = "required"
     plugin_list: str | None = None
-    moved_by: str | None = None
     host_switch: str | None = None
+    on_if_set: tuple[str, ...] = ()
     off_by: tuple[str, ...] = ()
+    off_if_set: tuple[str, ...] = ()
+    home: HomeRule | None = None
     hidden: Literal["enter", "skip"] | None = None
     loose_files: Literal["none", "in-folders", "everywhere"] = "none"
 
@@ -138,13 +188,15 @@ class Profile(NamedTuple):
     markers_env: str | None = None
     boundary_env: str | None = None
     no_marker: Literal["cwd", "filesystem"] = "cwd"
-    home_in_chain: Literal["user", "project", "skip"] = "user"
+    home_in_chain: HomeRule = "user"
+    moved: Mapping[str, str] = {}
     scope_labels: Mapping[str, Scope] = {}
     env: tuple[str, ...] = ()
     nested: Literal["none", "on-use"] = "none"
     trust_file: str | None = None
     trust_file_env: str | None = None
     trust_syntax: Syntax = "json"
+    trust_key: str | None = None
     trust_levels: Mapping[str, Literal["folder", "parent", "refused", "none"]] = {}
     trust_paths: Literal["real", "written"] = "real"
     trust_env: tuple[str, ...] = ()
@@ -158,34 +210,45 @@ class Profile(NamedTuple):
     hidden: Literal["enter", "skip"] = "enter"
     skip_directories: tuple[str, ...] = (".git", "node_modules")
     below_skill: Literal["skip", "enter"] = "skip"
-    root_file: Literal["report", "skill"] = "report"
+    root_file: Literal["report", "skill", "alone"] = "report"
+    ignore_files: tuple[str, ...] = ()
     user_links: LinkRule = "follow"
     other_links: LinkRule = "contained"
     linked_file: Literal["as-folder", "skip"] = "as-folder"
     max_directories: Count = WALK_DIRECTORIES
     # Parse
-    yaml_mode: Literal["full", "simple", "lines"] = "full"
-    yaml_fallback: Literal["none", "lines"] = "none"
+    yaml_mode: YamlMode = "full"
+    yaml_fallback: YamlFallback = "none"
     repaired_keys: Literal["any", "words"] = "any"
-    opening_fence: Literal["first-line", "anywhere"] = "first-line"
-    closing_fence: Literal["line", "anywhere"] = "line"
+    repaired_marks: str = REPAIRED_MARKS
+    duplicate_keys: Literal["reject", "last"] = "reject"
+    opening_fence: OpeningFence = "first-line"
+    closing_fence: ClosingFence = "line"
+    frontmatter_blanks: Literal["keep", "strip"] = "keep"
+    line_ends: Literal["lf", "any"] = "lf"
     body_text: Literal["any", "utf-8"] = "any"
     # Identity and rules
     name_source: Literal["frontmatter", "directory"] = "frontmatter"
-    name_form: Literal["as-is", "one-blank", "hyphens", "file-name"] = "as-is"
+    name_form: Literal["as-is", "one-blank", "hyphens", "lower-hyphens", "file-name"] = "as-is"
     odd_name: Literal["text", "folder"] = "text"
     name_pattern: str = r"[a-z0-9]+(?:-[a-z0-9]+)*"
     name_max: Count = 64
     description_max: Count = 1024
-    description_from: Literal["frontmatter", "or-body", "or-hide"] = "frontmatter"
+    description_from: DescriptionSource = "frontmatter"
+    empty_description: Literal["missing", "kept"] = "missing"
+    description_parts: tuple[str, ...] = ()
     compatibility_max: Count = 500
     fields: tuple[str, ...] = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
-    text_fields: tuple[str, ...] = ()
+    types: tuple[FieldType, ...] = ()
     hides_on: tuple[str, ...] = ("disable-model-invocation",)
+    truth: Literal["words", "boolean"] = "words"
+    waits_for: tuple[str, ...] = ()
+    keeps_from_users: tuple[str, ...] = ()
     rules: Mapping[str, Severity] = {}
+    accepts: tuple[str, ...] = ()
     # Collisions, filters, order
     collision: Literal["first", "last", "keep-all", "race"] = "first"
-    collision_doubt: Literal["none", "same-root", "same-kind", "always"] = "none"
+    collision_doubt: Literal["none", "same-root", "same-kind-or-root", "always"] = "none"
     collision_key: Literal["exact", "folded"] = "exact"
     filter_order: Literal["before-collisions", "after-collisions"] = "before-collisions"
     filters: tuple[Filter, ...] = ("source", "ignored", "include")
@@ -255,7 +318,7 @@ def profile_to_dict(profile: Profile) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, RootRule | SettingRule):
+    if isinstance(value, RootRule | SettingRule | FieldType):
         return {name: _plain(item) for name, item in value._asdict().items()}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]

@@ -13,11 +13,12 @@ from skillshelf.core.environment import Environment, expand, find_repository, us
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import fold, shorten
+from skillshelf.core.text import did_you_mean, fold, near, shorten
 from skillshelf.core.values import Diagnostic, Wall
 from skillshelf.errors import ConfigurationError
 
 __all__ = [
+    "CONFIG_VERSION",
     "KEYS",
     "SWITCHES",
     "OnOff",
@@ -220,7 +221,7 @@ def _read_pyproject(path: str) -> _File | None:
         return None
     if not isinstance(tool["skillshelf"], dict):
         raise _wrong(whole, "tool.skillshelf", "must be a table")
-    return whole._replace(table=tool["skillshelf"])
+    return _without_version(whole._replace(table=tool["skillshelf"]))
 
 
 def _read_if_there(path: str) -> _File | None:
@@ -241,7 +242,22 @@ def _read_toml(path: str, *, links: Literal["follow", "never"]) -> _File:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from None
     if data is None:
         raise ConfigurationError(f"{path}: not a regular file of at most {CONFIG_BYTES} bytes")
-    return _parse_toml(path, data)
+    return _without_version(_parse_toml(path, data))
+
+
+CONFIG_VERSION = 1
+"""The version of configuration files; a file without `version` is of the first."""
+
+
+def _without_version(file: _File) -> _File:
+    """Return a file without its `version`; raise ConfigurationError for one of a newer skillshelf."""
+    if "version" not in file.table:
+        return file
+    version = _checked(file, "version", file.table["version"], _COUNT)
+    if version > CONFIG_VERSION:
+        newer = f"version {version} is of a newer skillshelf (this one reads {CONFIG_VERSION})"
+        raise ConfigurationError(f"{file.path}: {newer}; update skillshelf, or name another file with --config")
+    return file._replace(table={key: value for key, value in file.table.items() if key != "version"})
 
 
 # It begins only where a part begins: from every character of a long word it would take quadratic time.
@@ -359,8 +375,9 @@ def _apply(settings: Settings, file: _File, *, owner: Literal["user", "project"]
         changes["switched_off_by"] = file.path
     profiles = _custom_profiles(file, custom, settings.profiles)
     if (name := changes.get("profile")) and name not in profiles and name not in SYSTEMS:
-        known = ", ".join([*SYSTEMS, *profiles])
-        raise _wrong(file, "profile", f"names an unknown profile {name!r} (known: {known})")
+        known = [*SYSTEMS, *profiles]
+        hint = f"{did_you_mean(name, known)} (known: {', '.join(known)})"
+        raise _wrong(file, "profile", f"names an unknown profile {name!r}{hint}")
     warnings += _settle_rules(changes, said, settings, file, owner)
     warnings += _settle_folders(changes, file, environment)
     return settings._replace(
@@ -634,10 +651,8 @@ def _known_as(parts: tuple[str, ...]) -> str:
 
 
 def _did_you_mean(key: str) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(key, list(KEYS), 1)
-    return f"; did you mean `{near[0]}`?" if near else ""
+    close = near(key, KEYS)
+    return f"; did you mean `{close[0]}`?" if close else ""
 
 
 _KEYS_NAMED = 40

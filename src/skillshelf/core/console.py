@@ -18,6 +18,7 @@ __all__ = [
     "as_json",
     "ask",
     "can_ask",
+    "divert",
     "exit_on_signals",
     "note",
     "screen",
@@ -25,6 +26,7 @@ __all__ = [
     "write",
     "write_data",
     "write_piece",
+    "write_raw",
     "write_text",
 ]
 
@@ -178,8 +180,25 @@ def write(text: str) -> None:
     _send(text.encode("utf-8", "backslashreplace"))
 
 
+_output: Callable[[bytes], None] | None = None
+_notes: Callable[[str], None] | None = None
+
+
+def divert(output: Callable[[bytes], None] | None, notes: Callable[[str], None] | None) -> None:
+    """Give what is written for people to these functions instead of the standard streams; None ends that."""
+    global _output, _notes
+    _output, _notes = output, notes
+
+
 def _send(data: bytes) -> None:
-    """Write bytes to standard output; ignore a closed pipe."""
+    if _output is not None:
+        _output(data)
+    else:
+        write_raw(data)
+
+
+def write_raw(data: bytes) -> None:
+    """Write bytes to standard output as they are, whoever wants to have them; ignore a closed pipe."""
     if sys.stdout is None:
         return
     try:
@@ -238,6 +257,9 @@ def as_json(value: Any) -> str:
 
 def note(message: str) -> None:
     """Write one line for people to standard error."""
+    if _notes is not None:
+        _notes(message)
+        return
     if sys.stderr is None:
         return
     try:

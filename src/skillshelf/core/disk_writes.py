@@ -11,11 +11,14 @@ from skillshelf.core.files import (
     from_system,
     kind_at,
     kind_of,
+    open_folder,
+    open_folder_at,
     path_bytes,
     read_file,
     real_path,
     refuse_kind,
     regular,
+    stat_at,
     to_system,
 )
 from skillshelf.core.records import NamedTuple
@@ -42,7 +45,9 @@ __all__ = [
     "make_private_folder",
     "open_to_append",
     "open_to_write",
+    "owned_folders",
     "remove",
+    "remove_below",
     "remove_empty",
     "remove_folder",
     "remove_link",
@@ -50,8 +55,10 @@ __all__ = [
     "remove_tree",
     "replace_file",
     "replace_folder",
+    "set_aside_and_remove",
     "sweep_owned_folders",
     "sync_folder",
+    "tighten",
     "unlinked_files",
     "unlock",
     "why_not_replaced",
@@ -247,6 +254,16 @@ def replace_folder(path: str, contents: Mapping[str, bytes], *, executables: Con
     remove_folder(aside)
 
 
+def set_aside_and_remove(path: str) -> None:
+    """Remove a folder with its contents; it is renamed first, so that no part of it stays under its name."""
+    aside = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.old")
+    os.rename(to_system(path), to_system(aside))
+    try:
+        remove_tree(aside)
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}; the rest is now {aside}", path) from error
+
+
 def make_parents(folder: str) -> list[str]:
     """Create a folder and its parents; return the new ones, innermost first."""
     missing = []
@@ -342,6 +359,38 @@ def remove_empty(folder: str, levels: int) -> None:
         folder = os.path.dirname(folder)
 
 
+def remove_below(folder: str, path: str) -> None:
+    """Remove a regular file or an empty folder of this user by its path below a folder; no link is followed.
+
+    Anything else raises an OSError, whatever lay there when somebody looked before.
+    """
+    *above, name = path.split("/")
+    descriptor = open_folder(folder)
+    try:
+        for part in above:
+            inner = open_folder_at(descriptor, part)
+            os.close(descriptor)
+            descriptor = inner
+        status = stat_at(descriptor, name)
+        if status.st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "it belongs to another user", path)
+        if (kind := kind_of(status.st_mode)) not in ("file", "folder"):
+            raise FileExistsError(errno.EEXIST, f"it is a {kind}", path)
+        remove_entry = os.rmdir if kind == "folder" else os.unlink
+        remove_entry(to_system(name), dir_fd=descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def tighten(path: str) -> None:
+    """Take the right to write away from other users, for a folder of this user that is no link."""
+    descriptor = os.open(to_system(path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchmod(descriptor, stat.S_IMODE(os.fstat(descriptor).st_mode) & ~0o022)
+    finally:
+        os.close(descriptor)
+
+
 def make_private_folder(prefix: str) -> str:
     """Create a temporary folder with mode 0700 and return its real path."""
     import tempfile
@@ -403,6 +452,36 @@ def sweep_owned_folders(prefix: str, *, seconds: float) -> None:
             # One that cannot be removed keeps no other from being removed.
             with suppress(OSError):
                 _sweep(os.path.join(place, name))
+
+
+def owned_folders(prefix: str) -> list[str]:
+    """Return the temporary folders of this user with a prefix, without those whose owner lives."""
+    import tempfile
+
+    place = from_system(tempfile.gettempdir())
+    try:
+        paths = [os.path.join(place, name) for name in sorted(_names(place)) if name.startswith(prefix)]
+    except OSError:
+        return []
+    return [path for path in paths if _is_abandoned(path)]
+
+
+def _is_abandoned(path: str) -> bool:
+    try:
+        status = os.lstat(to_system(path))
+        if kind_of(status.st_mode) != "folder" or status.st_uid != os.geteuid():
+            return False
+        owner = regular(
+            os.open(to_system(f"{path}/{_OWNER}"), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        )
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        return lock(owner, "alone", seconds=0)
+    finally:
+        os.close(owner)
 
 
 def _names(folder: str) -> list[str]:

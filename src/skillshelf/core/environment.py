@@ -123,3 +123,16 @@ def expand(path: str, environment: Environment, *, base: str) -> str:
     if path == "~" or path.startswith("~/"):
         path = (environment.home or "/nonexistent") + path[1:]
     return os.path.normpath(os.path.join(base, path))
+
+
+def below_home(path: str, moved: Mapping[str, str], environment: Environment) -> str:
+    """Return an absolute path below the home folder, or where a variable of the environment moves it.
+
+    `moved` has the beginnings of paths and what stands for each: a variable, such as `$XDG_CONFIG_HOME/name`.
+    """
+    for beginning in sorted(moved, key=len, reverse=True):
+        variable, _, below = moved[beginning].removeprefix("$").partition("/")
+        given = environment.env.get(variable, "")
+        if os.path.isabs(given) and files.is_inside(f"/{path}", f"/{beginning}".rstrip("/") or "/"):
+            return os.path.normpath(os.path.join(given, below, path[len(beginning) :].lstrip("/")))
+    return os.path.join(environment.home or "/nonexistent", path)

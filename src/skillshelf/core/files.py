@@ -29,6 +29,7 @@ __all__ = [
     "close",
     "entries_in",
     "from_system",
+    "has_native_core",
     "is_inside",
     "is_own_file",
     "is_own_folder",
@@ -45,6 +46,7 @@ __all__ = [
     "open_own_file",
     "open_to_list",
     "open_to_read",
+    "owner_of_open",
     "pack_stamps",
     "packed_stamps",
     "path_bytes",
@@ -149,6 +151,11 @@ def _native_core() -> "_NativeCore | None":
     return _native_cores[0]
 
 
+def has_native_core() -> bool:
+    """Return whether the extension is used."""
+    return _native_core() is not None
+
+
 # Reading ------------------------------------------------------------------------------------------
 
 
@@ -241,6 +248,11 @@ def _kind_of_entry(entry: "os.DirEntry[str]") -> Kind:
     if entry.is_dir(follow_symlinks=False):
         return "folder"
     return "link" if entry.is_symlink() else kind_of(entry.stat(follow_symlinks=False).st_mode)
+
+
+def owner_of_open(descriptor: int) -> int:
+    """Return the user id of the owner of an open file or folder."""
+    return os.fstat(descriptor).st_uid
 
 
 def stat_at(folder: int, name: str) -> os.stat_result:

@@ -14,6 +14,8 @@ __all__ = [
     "DiagnosticForm",
     "DifferenceForm",
     "DigestForm",
+    "DoctorCheckForm",
+    "DoctorForm",
     "FailureForm",
     "FileReadForm",
     "FilteredForm",
@@ -29,6 +31,7 @@ __all__ = [
     "InventoryPlaceForm",
     "InventoryProblemForm",
     "InventorySkillForm",
+    "LeftOverForm",
     "LinkActionForm",
     "LinkForm",
     "LoadErrorForm",
@@ -39,6 +42,7 @@ __all__ = [
     "NewForm",
     "OtherProblemForm",
     "PromptForm",
+    "RemovalForm",
     "ReplayForm",
     "ResourceForm",
     "RootForm",
@@ -54,6 +58,7 @@ __all__ = [
     "ToolForm",
     "ToolUseForm",
     "TrustListForm",
+    "UninstallForm",
     "WhyForm",
 ]
 
@@ -434,6 +439,50 @@ class LinkForm(TypedDict):
 
     name: str
     made: list[LinkActionForm]
+
+
+class DoctorCheckForm(TypedDict):
+    """One line of `doctor`; `run` is the command that helps, `fixed` is true if `--fix` repaired it."""
+
+    check: str
+    state: Literal["ok", "problem", "missing"]
+    detail: str
+    path: str | None
+    run: str | None
+    fixed: bool
+
+
+class DoctorForm(TypedDict):
+    """The state of the installation; `ok` is false if a problem remains."""
+
+    ok: bool
+    checks: list[DoctorCheckForm]
+
+
+class RemovalForm(TypedDict):
+    """One thing that `uninstall` removes; `detail` is the reason if that failed."""
+
+    kind: Literal["link", "copy", "temporary", "cache", "state", "config"]
+    path: str
+    detail: str
+    state: Literal["planned", "done", "failed"]
+
+
+class LeftOverForm(TypedDict):
+    """One thing that `uninstall` leaves, why, and the command that removes it."""
+
+    kind: str
+    path: str
+    reason: str
+    run: str
+
+
+class UninstallForm(TypedDict):
+    """The plan of `uninstall`, and whether it was applied."""
+
+    applied: bool
+    actions: list[RemovalForm]
+    left: list[LeftOverForm]
 
 
 class _Failure(TypedDict):

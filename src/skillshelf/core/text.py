@@ -1,6 +1,7 @@
 """Make untrusted text safe to print or to send: escape, fold, truncate, and escape for XML."""
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from skillshelf.core.patterns import lazy_pattern
@@ -10,6 +11,7 @@ __all__ = [
     "attribute",
     "closing_tags",
     "cut",
+    "did_you_mean",
     "encoded_path",
     "escape_closing_tags",
     "escape_surrogates",
@@ -20,10 +22,12 @@ __all__ = [
     "hidden_skills_note",
     "holds_back",
     "is_false",
+    "is_ignored",
     "is_name",
     "is_true",
     "matches_folded_glob",
     "matches_glob",
+    "near",
     "path_text",
     "plural",
     "shorten",
@@ -119,11 +123,19 @@ _BLANKS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029), " ")
 
 def width(text: str) -> int:
     """Return the number of terminal cells that the text takes."""
-    if text.isascii():
+    if text.isascii() or not _NOT_ONE_CELL.search(text):
         return len(text)
-    from unicodedata import combining, east_asian_width
+    from wcwidth import wcswidth, wcwidth
 
-    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+    # A joiner joins emoji; between other characters it takes no cell, and hides none.
+    cells = wcswidth(_IDLE_JOINER.sub("", text))
+    return cells if cells >= 0 else sum(max(0, wcwidth(character)) for character in text)
+
+
+# Importing `wcwidth` takes three times as long as starting Python: not for accents, quotes, dashes, Greek, Cyrillic,
+# arrows and mathematics, which take one cell each.
+_NOT_ONE_CELL = lazy_pattern("[^\x00-\x7f\xa0-\u02ff\u0370-\u0482\u048a-\u052f\u2010-\u2027\u2030-\u205e\u2190-\u22ff]")
+_IDLE_JOINER = lazy_pattern("(?<=[\x00-\u02ff])\u200d")
 
 
 def cut(text: str, characters: int) -> str:
@@ -142,10 +154,46 @@ def shorten(text: str, cells: int) -> str:
     """Return the text in at most N terminal cells, ending in an ellipsis if it was longer."""
     if width(text) <= cells:
         return text
-    kept = text[: max(0, cells - 1)]
-    while kept and width(kept) >= cells:
-        kept = kept[:-1]
-    return kept + "…" if cells > 0 else ""
+    if cells <= 0:
+        return ""
+    if text.isascii() or not _NOT_ONE_CELL.search(text):
+        return text[: cells - 1] + "…"
+    from wcwidth import iter_graphemes
+
+    kept, used = "", 0
+    for grapheme in iter_graphemes(text):
+        used += width(grapheme)
+        if used >= cells or len(kept) + len(grapheme) > cells * _CHARACTERS_PER_CELL:
+            break
+        kept += grapheme
+    return kept + "…"
+
+
+_CHARACTERS_PER_CELL = 8
+"""More than any letter or emoji needs; an author can put a thousand marks on one letter."""
+
+
+# Near names ---------------------------------------------------------------------------------------
+
+_LONGEST_COMPARED = 200
+"""The time of a comparison grows with the square of the length."""
+
+
+def near(word: str, known: Iterable[str], limit: int = 1) -> list[str]:
+    """Return the known words that look most like a word, the nearest first; upper and lower case are alike."""
+    from difflib import get_close_matches
+
+    spellings: dict[str, str] = {}
+    for one in known:
+        if one:
+            spellings.setdefault(one[:_LONGEST_COMPARED].lower(), one)
+    return [spellings[one] for one in get_close_matches(word[:_LONGEST_COMPARED].lower(), list(spellings), limit, 0.6)]
+
+
+def did_you_mean(word: str, known: Iterable[str], limit: int = 1) -> str:
+    """Return the end of a message about an unknown word: the known words that it may stand for, or nothing."""
+    close = near(word, known, limit)
+    return f"; did you mean {', '.join(close)}?" if close else ""
 
 
 _TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
@@ -380,3 +428,35 @@ def _alternatives(text: str) -> list[str]:
         else:
             parts[-1] += character
     return parts
+
+
+def is_ignored(path: str, patterns: Sequence[str], *, folder: bool) -> bool:
+    """Return True if the last pattern of an ignore file that matches a path leaves it out.
+
+    The patterns are those of git, without regard to case. One with a slash is about the whole path, one without about
+    its last part; whether a folder above is left out is for the caller to know.
+    """
+    parts, left_out = path.lower().split("/"), False
+    for pattern in patterns:
+        text = pattern.strip().lower()
+        is_kept = text.startswith("!")
+        text = text[1:] if is_kept else text
+        if not text or text.startswith("#") or (text.endswith("/") and not folder):
+            continue
+        wanted = text.rstrip("/").split("/")
+        if _is_same_path(wanted, parts if len(wanted) > 1 else parts[-1:]):
+            left_out = not is_kept
+    return left_out
+
+
+def _is_same_path(wanted: Sequence[str], parts: Sequence[str]) -> bool:
+    """Return True if patterns of single parts, of which `**` is any number of parts, match all parts of a path."""
+    from fnmatch import fnmatchcase
+
+    ends = {0}
+    for pattern in wanted:
+        if pattern == "**":
+            ends = set(range(min(ends, default=len(parts) + 1), len(parts) + 1))
+        else:
+            ends = {end + 1 for end in ends if end < len(parts) and fnmatchcase(parts[end], pattern)}
+    return len(parts) in ends

@@ -41,7 +41,7 @@ Scope = Literal["repo", "project", "user", "custom", "env", "remote"]
 """The labels of all profiles: a kind of root, or the label that a profile gives it; `remote` is for sources."""
 
 Severity = Literal["off", "info", "warn", "reject"]
-Hidden = Literal["disabled", "untrusted", "denied", "disable-model-invocation", "no-description"]
+Hidden = Literal["disabled", "untrusted", "denied", "disable-model-invocation", "no-description", "on-use"]
 FilterReason = Literal["ignored", "not-included", "source-off", "inside-skill", "too-deep", "limit"]
 TreeProblem = Literal["link", "name", "too-many-files", "too-large", "special-file", "git-folder"]
 LinkRule = Literal["never", "contained", "follow"]

@@ -11,7 +11,7 @@ from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings
 from skillshelf.core import files
-from skillshelf.core.environment import Environment
+from skillshelf.core.environment import Environment, below_home
 from skillshelf.core.records import NamedTuple
 
 __all__ = ["ChosenBy", "DetectedHost", "chosen_by", "chosen_hosts", "host_states"]
@@ -62,15 +62,5 @@ def _trace(profile: Profile, environment: Environment) -> str | None:
         for folder in folders:
             if files.is_program(path := os.path.join(folder, program)):
                 return path
-    paths = (_in_home(path, profile, environment) for path in profile.home_paths)
-    return next((path for path in paths if path is not None and files.kind_at(path) is not None), None)
-
-
-def _in_home(path: str, profile: Profile, environment: Environment) -> str | None:
-    """Return a path below the home folder, or below the folder that a variable of the host names instead."""
-    top, _, rest = path.partition("/")
-    for rule in profile.roots:
-        moved = environment.env.get(rule.moved_by, "") if rule.moved_by else ""
-        if rest and os.path.isabs(moved) and any(root.startswith(f"{top}/") for root in rule.paths):
-            return os.path.join(moved, rest)
-    return os.path.join(environment.home, path) if environment.home is not None else None
+    paths = (below_home(path, profile.moved, environment) for path in profile.home_paths)
+    return next((path for path in paths if files.kind_at(path) is not None), None)

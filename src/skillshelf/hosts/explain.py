@@ -11,6 +11,7 @@ from skillshelf.core import files
 from skillshelf.core.environment import Environment, find_repository
 from skillshelf.core.limits import STRAY_FOLDERS
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import near
 from skillshelf.core.values import Diagnostic
 from skillshelf.hosts.fixes import Fix, fix_for, link_command, needs_placement, ranked_fixes
 from skillshelf.hosts.near_misses import entries_in, near_misses
@@ -108,15 +109,13 @@ def _names_of(skill_file: SkillFile, survey: Survey) -> set[str]:
 
 def similar_names(wanted: str, survey: Survey) -> list[str]:
     """Return up to five names similar to one that was not found."""
-    from difflib import get_close_matches
-
     for host in survey.hosts:
         survey.state(host)
     known = {name.lower(): name for skill_file in survey.skill_files for name in _names_of(skill_file, survey)}
     word = os.path.basename(wanted.rstrip("/"))[:200].lower()
     if not word:
         return []
-    close = get_close_matches(word, list(known), 3, 0.6)
+    close = near(word, known, 3)
     close += [name for name in sorted(known) if word in name and name not in close]
     return [known[name] for name in close[:5]]
 

@@ -18,7 +18,7 @@ from skillshelf.hosts.near_misses import rename_for
 from skillshelf.hosts.placement import Placement, link_name, placement_for, readers_ignoring_safeguard
 from skillshelf.hosts.stages import Verdict, how_to_turn_on, judge, refusals
 from skillshelf.hosts.survey import HostScan, SkillFile, Survey
-from skillshelf.hosts.verdict import document_of, ignores_safeguard
+from skillshelf.hosts.verdict import SAFEGUARD, document_of, ignores_safeguard
 from skillshelf.hosts.what_if import after_link, after_trust
 from skillshelf.lint.fix import FixInput, fix_text
 
@@ -368,4 +368,7 @@ def _is_enough(step: Step, verdict: Verdict, skill_file: SkillFile, survey: Surv
     fields = document_of(skill_file, profile, survey).fields
     if "description-missing" in step.rules:
         fields = {**fields, "description": "x"}
+    if "hides_on" in profile.unknown and SAFEGUARD in fields:
+        # Whether this host honours the field is not known.
+        return False
     return all(finding.rule in step.rules for finding in left) and hidden_by_author(fields, profile) is None

@@ -42,6 +42,7 @@ __all__ = [
     "is_own_copy",
     "link_name",
     "manifest_entry",
+    "manifest_names",
     "own_kind",
     "placement_for",
     "project_of",
@@ -67,6 +68,11 @@ def manifest_entry(path: str) -> dict[str, Any] | None:
     root, name = os.path.split(path)
     entry = _entries(root).get(name)
     return entry if isinstance(entry, dict) else None
+
+
+def manifest_names(root: str) -> list[str]:
+    """Return the names of the links and copies that the manifest of a root lists."""
+    return [name for name in _entries(root) if name not in ("", ".", "..") and "/" not in name and "\0" not in name]
 
 
 def record_entry(path: str, entry: Mapping[str, Any] | None) -> None:

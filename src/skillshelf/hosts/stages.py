@@ -8,12 +8,12 @@ from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import body_problem
 from skillshelf.catalog.host_settings import setting_effect
 from skillshelf.catalog.rules import description_of, placed
-from skillshelf.catalog.search_roots import is_on
+from skillshelf.catalog.search_roots import turned_off_by
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile, RootRule
 from skillshelf.core import files
 from skillshelf.core.limits import SKILL_FILE_BYTES
-from skillshelf.core.text import fold
+from skillshelf.core.text import fold, is_false
 from skillshelf.core.values import CatalogSkill, Diagnostic, Finding, Root, VerdictName
 from skillshelf.hosts.survey import HostState, SkillFile, Survey
 from skillshelf.hosts.verdict import (
@@ -94,10 +94,7 @@ def _listed(case: FileOnHost) -> StageVerdict | None:
     if effect is not None and effect.verdict == "disabled-by-config":
         return StageVerdict(effect.verdict, effect.detail, at)
     if skill.hidden is not None:
-        is_bare = skill.hidden == "no-description"
-        why = "it has no description" if is_bare else f"{SAFEGUARD} is set"
-        rule = "description-missing" if is_bare else ""
-        return StageVerdict("hidden-from-model", f"{why}; users can still invoke it", at, rule)
+        return _hidden(skill, case.profile)
     if effect is not None:
         return StageVerdict(effect.verdict, effect.detail, at)
     if skill.path in case.state.size().dropped:
@@ -111,6 +108,19 @@ def _listed(case: FileOnHost) -> StageVerdict | None:
     return found._replace(at=at)
 
 
+def _hidden(skill: CatalogSkill, profile: Profile) -> StageVerdict:
+    """Judge a listed file that its author, or the lack of a description, keeps from the model."""
+    if skill.hidden == "on-use":
+        field = next(field for field in profile.waits_for if field in skill.frontmatter)
+        return StageVerdict("unknown", f"not at its start, but once files that `{field}` matches are used", skill.path)
+    is_bare = skill.hidden == "no-description"
+    why = "it has no description" if is_bare else f"{SAFEGUARD} is set"
+    is_kept = any(is_false(skill.frontmatter.get(field, "")) for field in profile.keeps_from_users)
+    others = "nobody can invoke it: it is kept from users too" if is_kept else "users can still invoke it"
+    rule = "description-missing" if is_bare else ""
+    return StageVerdict("hidden-from-model", f"{why}; {others}", skill.path, rule)
+
+
 def _is_open(profile: Profile, path: str, other: str, roots: Sequence[Root]) -> bool:
     """Return true if it is not known which of two files of one name this host takes."""
     if profile.collision == "race" or profile.collision_doubt == "always":
@@ -118,8 +128,7 @@ def _is_open(profile: Profile, path: str, other: str, roots: Sequence[Root]) -> 
     mine, theirs = own_root(path, roots), own_root(other, roots)
     if mine is None or theirs is None or profile.collision_doubt == "none":
         return False
-    one_root = mine.path == theirs.path
-    return one_root if profile.collision_doubt == "same-root" else not one_root and mine.kind == theirs.kind
+    return mine.path == theirs.path or (profile.collision_doubt == "same-kind-or-root" and mine.kind == theirs.kind)
 
 
 def _no_winner(profile: Profile, copies: int) -> str:
@@ -298,7 +307,9 @@ def _filtered(case: FileOnHost) -> StageVerdict | None:
             return StageVerdict("unknown", effect.detail, path)
         details = {"too-deep": _too_deep, "disabled-by-config": _switch}
         detail = details[verdict](case, path) if verdict in details else ""
-        return StageVerdict(verdict, "excluded by its rules" if verdict == "ignored" else detail, path)
+        if verdict == "ignored":
+            detail = f"{left_out.by} leaves it out" if left_out.by else "excluded by its rules"
+        return StageVerdict(verdict, detail, path)
     return None
 
 
@@ -310,9 +321,8 @@ def _too_deep(case: FileOnHost, path: str) -> str:
 
 def _switch(case: FileOnHost, path: str) -> str:
     for rule in _rules_at(path, case.state):
-        for variable in rule.off_by:
-            if is_on(variable, case.survey.environment):
-                return f"the variable {variable} turns its folder off"
+        if variable := turned_off_by(rule, case.survey.environment):
+            return f"the variable {variable} turns its folder off"
         if rule.host_switch:
             return f"off unless its setting {rule.host_switch} is on"
     return "off in its settings"
@@ -329,7 +339,8 @@ def how_to_turn_on(verdict: Verdict, state: HostState) -> str:
     if effect := state.switched.get(verdict.at):
         return effect.fix
     for rule in _rules_at(verdict.at, state):
-        if variable := next((name for name in rule.off_by if f" {name} " in verdict.detail), None):
+        variables = (*rule.off_by, *rule.off_if_set)
+        if variable := next((name for name in variables if f" {name} " in verdict.detail), None):
             return f"unset {variable}"
         if rule.host_switch:
             return f"turn {rule.host_switch} on in {verdict.host}"
@@ -346,6 +357,7 @@ RULE_VERDICTS: Mapping[str, VerdictName] = {
     "yaml-colon": "yaml-error",
     "yaml-brackets": "yaml-error",
     "yaml-tab": "yaml-error",
+    "yaml-duplicate-key": "yaml-error",
     "name-missing": "missing-name",
     "name-type": "wrong-type",
     "name-length": "name-rejected",
@@ -382,6 +394,10 @@ def _refusal(error: Diagnostic, path: str, profile: Profile) -> StageVerdict:
     if error.rule == "encoding" and profile.body_text == "utf-8":
         return StageVerdict("wrong-type", error.message, path, error.rule, error.line)
     verdict = RULE_VERDICTS.get(error.rule, "unknown")
+    if error.rule == "name-address" and profile.rules["name-pattern"] == "reject":
+        return StageVerdict("name-rejected", error.message, path, error.rule, error.line)
+    if error.rule in profile.accepts:
+        return StageVerdict("visible", f"it accepts what skillshelf does not: {error.message}", path)
     if verdict == "unknown":
         reason = "cannot be read" if error.rule == "unreadable" else "skillshelf cannot parse this"
         return StageVerdict("unknown", f"{reason}: {error.message}", path, error.rule, error.line)
@@ -413,6 +429,8 @@ def _passed_by(folders: Sequence[str], root: Root, case: FileOnHost) -> StageVer
     most = case.profile.max_depth
     if most is not None and len(folders) > most:
         return StageVerdict("too-deep", f"{'/'.join(folders)} is {len(folders)} levels deep; the limit is {most}")
+    if case.profile.root_file == "alone" and files.kind_at(f"{root.path}/{SKILL_FILE}") is not None:
+        return StageVerdict("ignored", f"the {SKILL_FILE} in {case.survey.short(root.path)} makes it one skill")
     if case.profile.below_skill == "skip" and len(folders) > 1:
         return StageVerdict("ignored", "it is inside another skill")
     if case.state.catalog.truncated:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from skillshelf.catalog.build_context import is_set
 from skillshelf.catalog.document import ParsedFrontmatter
 from skillshelf.config.profile import Profile
 from skillshelf.core.records import NamedTuple
@@ -117,6 +118,6 @@ SAFEGUARD = "disable-model-invocation"
 
 
 def ignores_safeguard(fields: Mapping[str, Any], profile: Profile) -> bool:
-    """Return true if the author keeps a skill from models and this host ignores that."""
-    is_set = is_true(fields.get(SAFEGUARD))
-    return is_set and SAFEGUARD not in profile.hides_on
+    """Return true if the author keeps a skill from models and this host ignores that, or the spelling of it."""
+    value = fields.get(SAFEGUARD)
+    return is_true(value) and not (SAFEGUARD in profile.hides_on and is_set(value, profile))

@@ -138,6 +138,8 @@ def _discovered(
     """Return the item that a walk will find at the new path, or None if it finds none."""
     if placement.name in profile.skip_directories or (root.hidden == "skip" and placement.name.startswith(".")):
         return None
+    if profile.root_file == "alone" and files.kind_at(f"{root.path}/{SKILL_FILE}") is not None:
+        return None
     if placement.how == "link" and root.links == "never":
         return Diagnostic(os.path.dirname(path), "link-skipped", "a link; this profile follows none")
     folder = os.path.dirname(new.real_path)

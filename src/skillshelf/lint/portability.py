@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from skillshelf.catalog.document import ParsedFrontmatter
+from skillshelf.catalog.document import ParsedFrontmatter, kind_of_value
 from skillshelf.config.hosts import HOSTS
-from skillshelf.config.profile import Profile
+from skillshelf.config.profile import FieldType, Profile
 from skillshelf.core.text import is_false, is_true
 from skillshelf.core.values import Finding
 
@@ -55,13 +55,18 @@ def _honoured() -> frozenset[str]:
 def _text_types(document: ParsedFrontmatter) -> Iterator[Finding]:
     """Yield findings about fields outside the specification for which some hosts skip the whole skill."""
     for field, value in document.fields.items():
-        if isinstance(value, str) or field in _EVERYWHERE:
+        if field in _EVERYWHERE:
             continue
-        strict = [host for host in HOSTS.values() if field in host.text_fields and host.rules["field-type"] == "reject"]
+        strict = [(host.name, one) for host in HOSTS.values() for one in host.types if _refuses(one, field, value)]
         if strict:
-            hosts = ", ".join(host.name for host in strict)
-            message = f"the whole skill is skipped by {hosts}: `{field}` is not text; quote the value"
+            hosts = ", ".join(host for host, _ in strict)
+            wrong = "is not text; quote the value" if "text" in strict[0][1].accepts else "has another type there"
+            message = f"the whole skill is skipped by {hosts}: `{field}` {wrong}"
             yield Finding("field-type", message, *document.place(field))
+
+
+def _refuses(one: FieldType, field: str, value: object) -> bool:
+    return one.field == field and one.otherwise == "reject" and kind_of_value(value) not in one.accepts
 
 
 def _has_effect(field: str, value: Any) -> bool:
@@ -80,8 +85,14 @@ def _ignored_fields(rule: str, fields: list[str], document: ParsedFrontmatter) -
 @cache
 def _hosts_ignoring(field: str) -> str:
     """Return the names of the hosts that ignore a field that another honours; empty if there are none."""
-    ignoring = [host for host in HOSTS.values() if field not in host.fields and "hides_on" not in host.unknown]
-    return _host_names(ignoring)
+    return _host_names([host for host in HOSTS.values() if field not in host.fields and _is_tried(field, host)])
+
+
+def _is_tried(field: str, host: Profile) -> bool:
+    """Return true if it is known what a host does with a field."""
+    if field == "disable-model-invocation":
+        return "hides_on" not in host.unknown
+    return not {"hides_on", "other-fields"} & {*host.unknown}
 
 
 def _host_names(hosts: list[Profile]) -> str:

@@ -29,7 +29,17 @@ if TYPE_CHECKING:
 
     from skillshelf.core.worker_process import WorkerProcess
 
-__all__ = ["IndexedTerms", "ScanStamps", "body_of", "folder_for", "gather", "handle", "open_index"]
+__all__ = [
+    "FORMAT",
+    "IndexedTerms",
+    "ScanStamps",
+    "body_of",
+    "folder_for",
+    "gather",
+    "handle",
+    "index_damage",
+    "open_index",
+]
 
 
 _MANY = 250
@@ -288,18 +298,30 @@ class _IndexFolder:
     def current(self) -> _OpenIndex | None:
         """Return the index if its files match its seal, or else None."""
         try:
-            self._opened_state = self._state()
-            seal = files.read_file(self._seal, limit=_SEAL_BYTES, links="never")
-            content = (seal or b"")[_CHECKSUM_BYTES:]
-            if seal != _checksum(content) + content:
+            if (sealed := self._sealed()) is None:
                 return None
             with _library_errors():
-                state, stamps, generation = marshal.loads(content)
-                if state != self._opened_state:
-                    return None
-                return _OpenIndex(*_new_index(self._files), stamps, generation)
+                return _OpenIndex(*_new_index(self._files), *sealed)
         except (OSError, _Damaged):
             return None
+
+    def is_sealed(self) -> bool:
+        """Return whether the files match their seal, without opening the index."""
+        try:
+            return self._sealed() is not None
+        except (OSError, _Damaged):
+            return False
+
+    def _sealed(self) -> tuple[Sequence[int], bytes | None] | None:
+        """Return the stamps and the mark in the seal; None if the files do not match it."""
+        self._opened_state = self._state()
+        seal = files.read_file(self._seal, limit=_SEAL_BYTES, links="never")
+        content = (seal or b"")[_CHECKSUM_BYTES:]
+        if seal != _checksum(content) + content:
+            return None
+        with _library_errors():
+            state, stamps, generation = marshal.loads(content)
+        return (stamps, generation) if state == self._opened_state else None
 
     def changed(self) -> bool:
         """Return whether the files changed since the index was opened."""
@@ -320,6 +342,17 @@ class _IndexFolder:
     def _state(self) -> bytes:
         stamps = files.stamps_in(self._files)
         return repr(sorted((name, *stamp) for name, stamp in stamps.items() if not name.startswith(_LOCKS))).encode()
+
+
+def index_damage(folder: str) -> str | None:
+    """Return what is wrong with the index in a folder, or None if it is complete or another process writes it."""
+    if not files.is_own_folder(folder):
+        return "it is not a folder of yours that only you can write, so it is not used"
+    try:
+        with locked_within(f"{folder}/lock", 0.0) as held:
+            return None if not held or _IndexFolder(folder).is_sealed() else "it is damaged or was never completed"
+    except OSError as error:
+        return f"it cannot be read: {(error.strerror or str(error)).lower()}"
 
 
 def _remove_oldest(folder: str) -> None:

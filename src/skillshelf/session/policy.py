@@ -26,6 +26,7 @@ from skillshelf.config.settings import OnOff, Settings
 from skillshelf.core.environment import Environment
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
+from skillshelf.core.text import did_you_mean
 from skillshelf.core.values import Wall
 from skillshelf.errors import ConfigurationError
 
@@ -326,7 +327,9 @@ def _once(*lists: Iterable[Any]) -> tuple[Any, ...]:
 def _checked(policy: Policy) -> Policy:
     """Return the policy with every member checked; raise ConfigurationError that names an invalid one."""
     if policy.name not in _NAMES:
-        raise ConfigurationError(f"unknown policy {policy.name!r} (known: {', '.join(_NAMES)})")
+        raise ConfigurationError(
+            f"unknown policy {policy.name!r}{did_you_mean(str(policy.name), _NAMES)} (known: {', '.join(_NAMES)})"
+        )
     changes: dict[str, Any] = {}
     for key in ("allow", "deny"):
         changes[key] = tuple(_rule(key, entry) for entry in _items(policy, key))

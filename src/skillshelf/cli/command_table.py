@@ -1,0 +1,579 @@
+"""The table of commands: what each one does, its options and arguments, and the function that runs it.
+
+Functions are named and not imported, so that a command loads only what it needs, and may look into this table.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from skillshelf.core.records import NamedTuple
+
+__all__ = [
+    "COMMANDS",
+    "GROUPS",
+    "HELP",
+    "KINDS",
+    "NO_PAGER",
+    "SHARED",
+    "Command",
+    "Option",
+    "command_again",
+    "usage_of",
+]
+
+
+KINDS = ("skill", "uri", "host", "profile", "scope", "rule", "event", "command", "dir", "file")
+"""What a word can be a name of."""
+
+
+class Option(NamedTuple):
+    """One option or argument of a command; without `value` it is a flag, with `many` it may be repeated.
+
+    An argument with `dashes` also takes words that look like options, unless they are options of the command. An
+    argument may be `required`; unless it `may_be_empty`, an empty word counts as missing. `of` is for completion: the
+    possible words, separated by blanks, or what they are names of, one of `KINDS`.
+    """
+
+    name: str
+    help: str
+    value: str | None = None
+    many: bool = False
+    dashes: bool = False
+    required: bool = False
+    may_be_empty: bool = False
+    of: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key of its value after parsing."""
+        return self.name.lstrip("-").replace("-", "_").lower()
+
+
+class Command(NamedTuple):
+    """One command: its summary, its options and arguments, the function that runs it, and where help shows it.
+
+    An example is a line as it is typed, and what it does. A command with the option `--no-pager` shows a long output
+    in a pager.
+    """
+
+    help: str
+    options: tuple[Option, ...]
+    arguments: tuple[Option, ...]
+    run: Callable[[Mapping[str, Any]], int]
+    group: str = ""
+    examples: tuple[tuple[str, str], ...] = ()
+
+
+_LOOK = "Look around"
+_AGENTS = "Compare and connect agents"
+_WRITE = "Write skills"
+_MODEL = "See what a model gets"
+_CHOOSE = "Choose what is used"
+_SERVE = "Serve, try and record"
+_SELF = "About this program"
+GROUPS = (_LOOK, _AGENTS, _WRITE, _MODEL, _CHOOSE, _SERVE, _SELF)
+"""The groups of commands, in the order in which help shows them."""
+
+
+SHARED = (
+    Option("--profile", "the system whose rules apply (default: standard)", "NAME", of="profile"),
+    Option("--cwd", "start from this folder (default: the working directory)", "DIR"),
+    Option("--home", "use another home folder, with its configuration and cache", "DIR"),
+    Option("--config", "read this configuration file instead of the user's and the project's", "FILE"),
+    Option("--json", "print one JSON value"),
+    Option("--no-cache", "ignore the cache"),
+)
+
+
+NO_PAGER = Option("--no-pager", "print everything at once, even if it is longer than the terminal")
+
+_TRUST = Option("--trust", "for this run, show this project's skills to the model too")
+
+_ALL_HOSTS = Option("--all-hosts", "all known hosts, not only those that are set or found on this machine")
+
+_JOURNAL = (
+    Option("--journal", "record what happens in this file, as events", "FILE"),
+    Option("--keep", "keep all inputs beside the journal, for `log replay`"),
+)
+
+
+def _later(module: str, name: str) -> Callable[[Mapping[str, Any]], int]:
+    """Return a command that imports its module when it is run."""
+
+    def run(values: Mapping[str, Any]) -> int:
+        from importlib import import_module
+
+        status: int = getattr(import_module(f"skillshelf.{module}"), name)(values)
+        return status
+
+    return run
+
+
+COMMANDS: Mapping[str, Command] = {
+    "": Command(
+        "print one screen: problems, all skills by place, next commands",
+        (*SHARED, _ALL_HOSTS, Option("--version", "print the version")),
+        (),
+        _later("cli.inventory", "overview"),
+        group=_LOOK,
+        examples=(
+            ("skillshelf", "what there is here, and what to do next"),
+            ("skillshelf --all-hosts", "the same for every known agent, also those that are not installed"),
+        ),
+    ),
+    "inventory": Command(
+        "list every skill of the machine, with its copies, the hosts that see it, and its problems",
+        (*SHARED, _ALL_HOSTS, NO_PAGER),
+        (),
+        _later("cli.inventory", "inventory"),
+        group=_LOOK,
+        examples=(
+            ("skillshelf inventory", "every skill, by place"),
+            ("skillshelf inventory --json", "the same for a program, with digests"),
+        ),
+    ),
+    "list": Command(
+        "list the skills of the catalog",
+        (
+            *SHARED,
+            NO_PAGER,
+            Option("--scope", "only skills of this scope", "S", of="scope"),
+            Option("--all", "also errors, shadowed and filtered skills, with the reason for each"),
+        ),
+        (),
+        _later("cli.commands", "list_skills"),
+        group=_LOOK,
+        examples=(
+            ("skillshelf list --scope user", "only the skills in your home folder"),
+            ("skillshelf list --all", "also what is missing, and why"),
+        ),
+    ),
+    "search": Command(
+        "find the skills that fit a query, best first",
+        (
+            *SHARED,
+            Option("--limit", "return at most N results (default: 8)", "N"),
+            Option("--scope", "only skills of this scope", "S", of="scope"),
+            Option("--everywhere", "search all skills of the inventory, not only those of the profile"),
+        ),
+        (Option("QUERY", "words of a task in quotes, a name, or a path", "QUERY", required=True, may_be_empty=True),),
+        _later("cli.commands", "search"),
+        group=_LOOK,
+        examples=(
+            ('skillshelf search "draft release notes"', "the skills for a task"),
+            ("skillshelf search pdf --limit 3", "the best three"),
+        ),
+    ),
+    "pick": Command(
+        "choose a skill in the terminal (search, preview, enable, disable) and print its name",
+        (
+            *SHARED,
+            Option("--path", "print the folder of the skill instead of its name"),
+            Option("--plain", "list skills as numbered lines, for screen readers and simple terminals"),
+        ),
+        (Option("QUERY", "the first query", "QUERY"),),
+        _later("cli.commands", "pick"),
+        group=_LOOK,
+        examples=(
+            ("skillshelf pick", "search, look and choose, on the whole terminal"),
+            ("skillshelf pick --plain notes", "the same as numbered lines"),
+        ),
+    ),
+    "show": Command(
+        "print exactly what a model gets when it loads a skill",
+        (
+            *SHARED,
+            *_JOURNAL,
+            Option("--args", "what the user asks the skill to work on", "TEXT"),
+            Option("--raw", "print the file itself"),
+            NO_PAGER,
+        ),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True, of="skill"),),
+        _later("cli.commands", "show"),
+        group=_LOOK,
+        examples=(
+            ("skillshelf show release-notes", "what a model gets"),
+            ("skillshelf show .agents/skills/release-notes --raw", "the file as it is"),
+        ),
+    ),
+    "read": Command(
+        "print one file of a skill",
+        (*SHARED, *_JOURNAL, NO_PAGER),
+        (Option("URI", "skill://NAME or skill://NAME/PATH; a folder lists its files", "URI", required=True, of="uri"),),
+        _later("cli.commands", "read"),
+        group=_LOOK,
+        examples=(
+            ("skillshelf read skill://release-notes", "the files of a skill"),
+            ("skillshelf read skill://release-notes/references/style.md", "one of them"),
+        ),
+    ),
+    "digest": Command(
+        "print the digest of all files of a skill (skill-tree-v1)",
+        SHARED,
+        (Option("PATH", "the folder of a skill, or its SKILL.md", "PATH", required=True),),
+        _later("cli.commands", "digest"),
+        group=_WRITE,
+        examples=(
+            ("skillshelf digest .agents/skills/release-notes", "one line to compare or to keep"),
+            ("skillshelf digest .agents/skills/release-notes --json", "with the number of files and bytes"),
+        ),
+    ),
+    "why": Command(
+        "explain which agent hosts see a skill, and why the others do not",
+        (
+            *SHARED,
+            Option("--host", "only this host; may be given several times", "H", many=True, of="host"),
+            _ALL_HOSTS,
+            Option("--fix", "apply safe fixes, and link the skill for every --host"),
+        ),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True, of="skill"),),
+        _later("cli.host_commands", "why"),
+        group=_AGENTS,
+        examples=(
+            ("skillshelf why release-notes", "who sees it, and what the others lack"),
+            ("skillshelf why release-notes --host claude-code --fix", "make one host see it"),
+        ),
+    ),
+    "hosts": Command(
+        "compare agent hosts: the skills that each one sees, and what its catalog costs",
+        (
+            *SHARED,
+            Option("--diff", "show only what two hosts see differently: --diff A B", "A", of="host"),
+            _ALL_HOSTS,
+            Option(
+                "--set", "your hosts, separated by commas; auto: those found on this machine", "HOST,...", of="host"
+            ),
+            NO_PAGER,
+        ),
+        (Option("B", "the second host of --diff", "B", of="host"),),
+        _later("cli.host_commands", "hosts"),
+        group=_AGENTS,
+        examples=(
+            ("skillshelf hosts", "what each host sees here"),
+            ("skillshelf hosts --diff claude-code codex", "what only one of the two sees"),
+        ),
+    ),
+    "link": Command(
+        "make a skill visible to another agent host, by a link or a copy",
+        (
+            *SHARED,
+            Option(
+                "--to", "the hosts, separated by commas (default: yours); may be repeated", "HOST,...", True, of="host"
+            ),
+            _ALL_HOSTS,
+            Option("--force", "also for a host that ignores disable-model-invocation, so that its model may call it"),
+            Option("--even-so", "the old name of --force"),
+            Option("--remove", "remove the links and copies made for these hosts"),
+        ),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True, of="skill"),),
+        _later("cli.host_commands", "link"),
+        group=_AGENTS,
+        examples=(
+            ("skillshelf link release-notes --to claude-code", "let a host see it"),
+            ("skillshelf link release-notes --to claude-code --remove", "undo that"),
+        ),
+    ),
+    "prompt": Command(
+        "print the catalog text that a model gets",
+        (*SHARED, _TRUST),
+        (),
+        _later("cli.commands", "prompt"),
+        group=_MODEL,
+        examples=(
+            ("skillshelf prompt --trust", "as if you trusted this folder"),
+            ("skillshelf prompt --json", "with the number of characters and tokens"),
+        ),
+    ),
+    "tools": Command(
+        "print the tools that a model gets, with their schemas",
+        (*SHARED, _TRUST),
+        (),
+        _later("cli.commands", "tools"),
+        group=_MODEL,
+        examples=(
+            ("skillshelf tools", "the tools of the default profile"),
+            ("skillshelf tools --profile codelia --json", "those of another system, as schemas"),
+        ),
+    ),
+    "check": Command(
+        "check skills against the standard and good practice, with the line and the fix of each finding",
+        (
+            *SHARED,
+            Option("--fix", "apply safe fixes, and show what changed"),
+            Option("--diff", "show what --fix would change, and change nothing"),
+            Option("--dry-run", "the same as --diff"),
+            NO_PAGER,
+            Option("--format", "text, json, sarif or github (default: text)", "F", of="text json sarif github"),
+        ),
+        (Option("PATH", "a skill, its SKILL.md, or a folder of skills (default: the profile's roots)", "PATH", True),),
+        _later("cli.commands", "check"),
+        group=_WRITE,
+        examples=(
+            ("skillshelf check .agents/skills --format github", "annotations for a workflow"),
+            ("skillshelf check --fix --dry-run", "what a fix would change"),
+        ),
+    ),
+    "new": Command(
+        "create a skill that passes `check`, in this repository or in the home folder",
+        (
+            *SHARED,
+            Option("--root", "create it in this folder of skills", "DIR"),
+            Option("--user", "create it in the home folder"),
+            Option("--description", "what it does and when to use it", "TEXT"),
+            Option("--scripts", "include a script"),
+            Option("--references", "include a page that is read on demand"),
+            Option("--assets", "include a template"),
+        ),
+        (Option("NAME", "lower-case letters, digits and single hyphens", "NAME", required=True),),
+        _later("cli.commands", "new"),
+        group=_WRITE,
+        examples=(
+            (
+                'skillshelf new triage-issues --description "Sorts issues. Use for new ones."',
+                "a skill that passes `check`",
+            ),
+            ("skillshelf new triage-bugs --user --scripts", "in your home folder, with a script"),
+        ),
+    ),
+    "run": Command(
+        "run a script of a skill in a sandbox, after you confirm",
+        (
+            *SHARED,
+            *_JOURNAL,
+            Option("--yes", "run it without a question if all files of the skill have this digest", "DIGEST"),
+        ),
+        (
+            Option("NAME", "a skill of the catalog", "NAME", required=True, of="skill"),
+            Option("SCRIPT", "a file below its scripts folder", "SCRIPT", required=True),
+            Option(
+                "ARGS",
+                "arguments of the script; put options that this command has too after --",
+                "ARGS",
+                True,
+                True,
+            ),
+        ),
+        _later("cli.commands", "run"),
+        group=_SERVE,
+        examples=(
+            ("skillshelf run release-notes collect.py", "asks first, then runs it in a sandbox"),
+            ("skillshelf run release-notes collect.py -- --since v2.0", "with an option for the script"),
+        ),
+    ),
+    "enable": Command(
+        "enable a disabled skill",
+        SHARED,
+        (Option("NAME", "a skill, or its path", "NAME", required=True, of="skill"),),
+        _later("cli.settings_commands", "enable"),
+        group=_CHOOSE,
+        examples=(
+            ("skillshelf enable release-notes", "by its name"),
+            ("skillshelf enable .agents/skills/release-notes", "by its folder"),
+        ),
+    ),
+    "disable": Command(
+        "disable a skill, here and everywhere",
+        SHARED,
+        (Option("NAME", "a skill, or its path", "NAME", required=True, of="skill"),),
+        _later("cli.settings_commands", "disable"),
+        group=_CHOOSE,
+        examples=(
+            ("skillshelf disable release-notes", "every skill of this name"),
+            ("skillshelf disable .agents/skills/release-notes", "only the one in this folder"),
+        ),
+    ),
+    "trust": Command(
+        "trust a folder and everything below it, so that models see its skills",
+        (
+            *SHARED,
+            Option("--list", "list the trusted folders and the approvals"),
+            Option("--remove", "stop trusting the folder, and take back the approvals of the skills below it"),
+        ),
+        (Option("DIR", "a folder, or a skill whose approvals are taken back (default: the working directory)", "DIR"),),
+        _later("cli.settings_commands", "trust"),
+        group=_CHOOSE,
+        examples=(
+            ("skillshelf trust", "this folder and everything below it"),
+            ("skillshelf trust --list", "what you trust and approved"),
+        ),
+    ),
+    "profile": Command(
+        "print every field of a profile, or list the profiles",
+        (*SHARED, NO_PAGER),
+        (Option("NAME", "a profile", "NAME", of="profile"),),
+        _later("cli.commands", "profile"),
+        group=_CHOOSE,
+        examples=(
+            ("skillshelf profile", "every profile in a line"),
+            ("skillshelf profile host:codex --json", "every field of one"),
+        ),
+    ),
+    "log": Command(
+        "show the events of a journal, verify that nothing was changed, count which skills were used, or replay it",
+        (
+            *SHARED,
+            Option("--session", "show, stats: only sessions whose id begins with S", "S"),
+            Option("--type", "show: only events of this type; may be repeated", "T", many=True, of="event"),
+            Option("--skill", "show: only events about this skill", "NAME", of="skill"),
+            Option("--last", "show: only the last N events", "N"),
+            Option("--head", "verify: a sum that you kept elsewhere; its line must still be there", "SUM"),
+            Option(
+                "--against",
+                "replay: `kept` inputs (the default where there are some), or the `disk` as it is now",
+                "WHAT",
+                of="kept disk",
+            ),
+            Option("--disk", "replay: the same as --against=disk"),
+            Option("--trust", "replay: treat the journal's project as trusted"),
+            NO_PAGER,
+        ),
+        (
+            Option("ACTION", "show, verify, stats or replay", "ACTION", required=True, of="show verify stats replay"),
+            Option("FILE", "the journal", "FILE", required=True),
+        ),
+        _later("cli.log", "log"),
+        group=_SERVE,
+        examples=(
+            ("skillshelf log show run.jsonl --last 20", "the last events"),
+            ("skillshelf log stats run.jsonl", "which skills were used, and how often"),
+        ),
+    ),
+    "mcp": Command(
+        "serve the skills to agents over the Model Context Protocol, on standard input and output or over HTTP",
+        (
+            *SHARED,
+            *_JOURNAL,
+            _TRUST,
+            Option("--http", "serve over HTTP at this address, such as 127.0.0.1:8000; port 0: a free one", "ADDRESS"),
+            Option("--token-file", "HTTP: require the token in this file; $SKILLSHELF_MCP_TOKEN works too", "FILE"),
+            Option("--allow-host", "HTTP: another name of this server; may be repeated", "NAME", True),
+            Option("--paths", "HTTP: show clients the paths of the skills on this machine"),
+        ),
+        (),
+        _later("cli.commands", "mcp"),
+        group=_SERVE,
+        examples=(
+            ("skillshelf mcp --trust", "for an agent that starts this program"),
+            ("skillshelf mcp --http 127.0.0.1:8000 --journal run.jsonl", "for agents that connect, recorded"),
+        ),
+    ),
+    "rpc": Command(
+        "serve another program with JSON-RPC 2.0 on standard input and output, one message a line",
+        (*SHARED, *_JOURNAL, _TRUST),
+        (),
+        _later("servers.rpc.server", "rpc"),
+        group=_SERVE,
+        examples=(
+            ("skillshelf rpc", "for another program, message by message"),
+            ("skillshelf rpc --journal run.jsonl", "the same, recorded"),
+        ),
+    ),
+    "chat": Command(
+        "try your skills with a small agent, line by line or for one answer",
+        (
+            *SHARED,
+            *_JOURNAL,
+            _TRUST,
+            Option("--model", "the model, such as anthropic:NAME, openai:NAME, or the NAME at a local server", "M"),
+            Option("--once", "answer TEXT and exit; the same as a MESSAGE", "TEXT"),
+        ),
+        (Option("MESSAGE", "answer this and exit (default: a conversation)", "MESSAGE", True),),
+        _later("cli.commands", "chat"),
+        group=_SERVE,
+        examples=(
+            ("skillshelf chat --model openai:gpt-5", "a conversation"),
+            ('skillshelf chat "Which skills do you have?" --trust', "one answer"),
+        ),
+    ),
+    "completion": Command(
+        "print the completion script of a shell; it completes the names of skills, hosts and profiles, too",
+        SHARED,
+        (Option("SHELL", "bash, zsh or fish", "SHELL", required=True, of="bash zsh fish"),),
+        _later("cli.completion", "completion"),
+        group=_SELF,
+        examples=(
+            ("skillshelf completion bash", "print the script for bash"),
+            ("skillshelf completion fish", "print the script for fish"),
+        ),
+    ),
+    "doctor": Command(
+        "check this installation: cache, approvals, configuration, links and copies, sandbox, Python",
+        (*SHARED, Option("--fix", "repair what can be made again")),
+        (Option("CHECK", "only this check, such as cache or links (default: all)", "CHECK", True),),
+        _later("cli.doctor", "doctor"),
+        group=_SELF,
+        examples=(
+            ("skillshelf doctor", "check everything"),
+            ("skillshelf doctor cache links --fix", "repair what can be made again"),
+        ),
+    ),
+    "uninstall": Command(
+        "remove the links and copies that skillshelf made, its cache and its state, and list what is left",
+        (
+            *SHARED,
+            Option("--dry-run", "show what would be removed, and remove nothing"),
+            Option("--yes", "do not ask"),
+        ),
+        (),
+        _later("cli.uninstall", "uninstall"),
+        group=_SELF,
+        examples=(
+            ("skillshelf uninstall --dry-run", "show what would be removed"),
+            ("skillshelf uninstall --yes", "remove it"),
+        ),
+    ),
+    "help": Command(
+        "explain the commands, or one of them",
+        (NO_PAGER,),
+        (Option("COMMAND", "the command to explain", "COMMAND", of="command"),),
+        _later("cli.help", "show_help"),
+        group=_SELF,
+        examples=(
+            ("skillshelf help", "every command"),
+            ("skillshelf help why", "one command"),
+        ),
+    ),
+}
+
+
+HELP = (Option("-h", "explain this command"), Option("--help", "explain this command"))
+
+
+# Command lines ------------------------------------------------------------------------------------
+
+
+def usage_of(name: str) -> str:
+    """Return the command with its arguments and the options that it needs, as it is typed."""
+    words = ["skillshelf", *filter(None, [name])]
+    for argument in COMMANDS[name].arguments:
+        text = f"{argument.name} ..." if argument.many else argument.name
+        words.append(text if argument.required else f"[{text}]")
+    words += [f"{option.name} {option.value}" for option in COMMANDS[name].options if option.required]
+    return " ".join(words)
+
+
+_NOT_REPEATED = frozenset({"json", "no_cache", "no_pager"})
+"""Options that change how a command answers and not what it answers about."""
+
+
+def command_again(values: Mapping[str, Any], name: str, **changes: Any) -> str:
+    """Return the line that runs a command with the options of the one that ran, as far as it takes them.
+
+    `values` are those of the command that ran, `changes` replace some of them by their keys; None leaves one out. The
+    line can be pasted into a shell, whatever the values are: words for a reader to replace are written in capitals.
+    """
+    from shlex import quote
+
+    command, options, arguments = COMMANDS[name], [], []
+    given = {key: value for key, value in values.items() if key not in _NOT_REPEATED} | changes
+    for option in (*command.options, *command.arguments):
+        value = given.get(option.key)
+        for one in value if isinstance(value, list | tuple) else (value,):
+            if one is True:
+                options.append(option.name)
+            elif one not in (None, False) and not option.name.startswith("-"):
+                arguments.append(str(one))
+            elif one not in (None, False):
+                options += [f"{option.name}={one}"] if str(one).startswith("-") else [option.name, str(one)]
+    dashes = ["--"] if any(word.startswith("-") for word in arguments) else []
+    return " ".join(["skillshelf", *filter(None, [name]), *map(quote, [*options, *dashes, *arguments])])

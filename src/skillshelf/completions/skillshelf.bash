@@ -1,0 +1,172 @@
+# Completion of skillshelf for bash; made by tools/completion.py.
+# Try it:  source <(skillshelf completion bash)
+# Keep it: skillshelf completion bash > ~/.local/share/bash-completion/completions/skillshelf
+
+# Names are written by anybody: they are compared and quoted here, and never expanded.
+_skillshelf_offer() {
+    local name
+    while IFS= read -r name; do
+        [[ $name == "$value"* ]] || continue
+        if [[ -n $quote ]]; then
+            # Inside quotes that are not closed yet, only a name that means the same everywhere.
+            [[ $name == *[!A-Za-z0-9._/@%+,:=\ -]* ]] || COMPREPLY+=("${name#"$strip"}")
+        else
+            name=${name#"$strip"}
+            COMPREPLY+=("$(printf '%q' "$name")")
+        fi
+    done
+}
+
+_skillshelf_files() {
+    local name
+    compopt -o filenames 2>/dev/null
+    while IFS= read -r name; do
+        COMPREPLY+=("$name")
+    done < <(compgen "$1" -- "$value")
+}
+
+_skillshelf_value() {
+    case $1 in
+        '') ;;
+        dir) _skillshelf_files -d ;;
+        file) _skillshelf_files -f ;;
+        skill | uri | host | profile | scope | rule | event | command)
+            if [[ $1 == skill && $value == [./~]* ]]; then
+                _skillshelf_files -f
+            else
+                _skillshelf_offer < <(command skillshelf _complete "$1" "${before[@]}" 2>/dev/null)
+            fi
+            ;;
+        *) _skillshelf_offer <<<"${1// /$'\n'}" ;;
+    esac
+}
+
+# Sets `options` and `takes`, the options that need a value.
+_skillshelf_command() {
+    case $1 in
+        '') options='--profile --cwd --home --config --json --no-cache --all-hosts --version --help' takes='--profile --cwd --home --config' ;;
+        inventory) options='--profile --cwd --home --config --json --no-cache --all-hosts --no-pager --help' takes='--profile --cwd --home --config' ;;
+        list) options='--profile --cwd --home --config --json --no-cache --no-pager --scope --all --help' takes='--profile --cwd --home --config --scope' ;;
+        search) options='--profile --cwd --home --config --json --no-cache --limit --scope --everywhere --help' takes='--profile --cwd --home --config --limit --scope' ;;
+        pick) options='--profile --cwd --home --config --json --no-cache --path --plain --help' takes='--profile --cwd --home --config' ;;
+        show) options='--profile --cwd --home --config --json --no-cache --journal --keep --args --raw --no-pager --help' takes='--profile --cwd --home --config --journal --args' ;;
+        read) options='--profile --cwd --home --config --json --no-cache --journal --keep --no-pager --help' takes='--profile --cwd --home --config --journal' ;;
+        digest) options='--profile --cwd --home --config --json --no-cache --help' takes='--profile --cwd --home --config' ;;
+        why) options='--profile --cwd --home --config --json --no-cache --host --all-hosts --fix --help' takes='--profile --cwd --home --config --host' ;;
+        hosts) options='--profile --cwd --home --config --json --no-cache --diff --all-hosts --set --no-pager --help' takes='--profile --cwd --home --config --diff --set' ;;
+        link) options='--profile --cwd --home --config --json --no-cache --to --all-hosts --force --even-so --remove --help' takes='--profile --cwd --home --config --to' ;;
+        prompt) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
+        tools) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
+        check) options='--profile --cwd --home --config --json --no-cache --fix --diff --dry-run --no-pager --format --help' takes='--profile --cwd --home --config --format' ;;
+        new) options='--profile --cwd --home --config --json --no-cache --root --user --description --scripts --references --assets --help' takes='--profile --cwd --home --config --root --description' ;;
+        run) options='--profile --cwd --home --config --json --no-cache --journal --keep --yes --help' takes='--profile --cwd --home --config --journal --yes' ;;
+        enable) options='--profile --cwd --home --config --json --no-cache --help' takes='--profile --cwd --home --config' ;;
+        disable) options='--profile --cwd --home --config --json --no-cache --help' takes='--profile --cwd --home --config' ;;
+        trust) options='--profile --cwd --home --config --json --no-cache --list --remove --help' takes='--profile --cwd --home --config' ;;
+        profile) options='--profile --cwd --home --config --json --no-cache --no-pager --help' takes='--profile --cwd --home --config' ;;
+        log) options='--profile --cwd --home --config --json --no-cache --session --type --skill --last --head --against --disk --trust --no-pager --help' takes='--profile --cwd --home --config --session --type --skill --last --head --against' ;;
+        mcp) options='--profile --cwd --home --config --json --no-cache --journal --keep --trust --http --token-file --allow-host --paths --help' takes='--profile --cwd --home --config --journal --http --token-file --allow-host' ;;
+        rpc) options='--profile --cwd --home --config --json --no-cache --journal --keep --trust --help' takes='--profile --cwd --home --config --journal' ;;
+        chat) options='--profile --cwd --home --config --json --no-cache --journal --keep --trust --model --once --help' takes='--profile --cwd --home --config --journal --model --once' ;;
+        completion) options='--profile --cwd --home --config --json --no-cache --help' takes='--profile --cwd --home --config' ;;
+        doctor) options='--profile --cwd --home --config --json --no-cache --fix --help' takes='--profile --cwd --home --config' ;;
+        uninstall) options='--profile --cwd --home --config --json --no-cache --dry-run --yes --help' takes='--profile --cwd --home --config' ;;
+        help) options='--no-pager --help' takes='' ;;
+    esac
+}
+
+_skillshelf_option() {
+    case "$1 $2" in
+        'list --scope') kind='scope' ;;
+        'search --scope') kind='scope' ;;
+        'show --journal') kind='file' ;;
+        'read --journal') kind='file' ;;
+        'why --host') kind='host' ;;
+        'hosts --diff') kind='host' ;;
+        'hosts --set') kind='host' ;;
+        'link --to') kind='host' ;;
+        'check --format') kind='text json sarif github' ;;
+        'new --root') kind='dir' ;;
+        'run --journal') kind='file' ;;
+        'log --type') kind='event' ;;
+        'log --skill') kind='skill' ;;
+        'log --against') kind='kept disk' ;;
+        'mcp --journal') kind='file' ;;
+        'mcp --token-file') kind='file' ;;
+        'rpc --journal') kind='file' ;;
+        'chat --journal') kind='file' ;;
+        *' --profile') kind='profile' ;;
+        *' --cwd') kind='dir' ;;
+        *' --home') kind='dir' ;;
+        *' --config') kind='file' ;;
+    esac
+}
+
+_skillshelf_argument() {
+    case "$1 $2" in
+        'show 0') kind='skill' ;;
+        'read 0') kind='uri' ;;
+        'digest 0') kind='file' ;;
+        'why 0') kind='skill' ;;
+        'hosts 0') kind='host' ;;
+        'link 0') kind='skill' ;;
+        'check '*) kind='file' ;;
+        'run 0') kind='skill' ;;
+        'enable 0') kind='skill' ;;
+        'disable 0') kind='skill' ;;
+        'trust 0') kind='dir' ;;
+        'profile 0') kind='profile' ;;
+        'log 0') kind='show verify stats replay' ;;
+        'log 1') kind='file' ;;
+        'completion 0') kind='bash zsh fish' ;;
+        'help 0') kind='inventory list search pick show read digest why hosts link prompt tools check new run enable disable trust profile log mcp rpc chat completion doctor uninstall help' ;;
+    esac
+}
+
+_skillshelf() {
+    local options='' takes='' kind='' strip='' quote='' command='' word value
+    local -a words before
+    COMPREPLY=()
+    # By blanks and not by COMP_WORDS, which are divided at colons and equal signs too.
+    read -ra words <<<"${COMP_LINE:0:COMP_POINT}"
+    [[ ${COMP_LINE:0:COMP_POINT} == *[[:blank:]] ]] && words+=('')
+    local last=$((${#words[@]} - 1)) position=0 number needs=''
+    ((last > 0)) || return 0
+    before=("${words[@]:1:last-1}")
+    value=${words[last]}
+    _skillshelf_command ''
+    for ((number = 1; number < last; number++)); do
+        word=${words[number]}
+        if [[ -n $needs ]]; then
+            needs=''
+        elif [[ $word == -* ]]; then
+            [[ " $takes " == *" $word "* ]] && needs=$word
+        elif [[ -z $command ]]; then
+            command=$word
+            _skillshelf_command "$command"
+        else
+            position=$((position + 1))
+        fi
+    done
+    if [[ $value == --*=* && -z $needs ]]; then
+        needs=${value%%=*}
+        [[ $COMP_WORDBREAKS == *=* ]] && value=${value#*=}
+    fi
+    case $value in
+        [\"\']*) quote=${value:0:1} value=${value:1} ;;
+    esac
+    # Bash replaces what follows the last colon.
+    [[ $COMP_WORDBREAKS == *:* && $value == *:* ]] && strip=${value%:*}:
+    if [[ -n $needs ]]; then
+        _skillshelf_option "$command" "$needs"
+    elif [[ $value == -* ]]; then
+        kind=$options
+    elif [[ -z $command ]]; then
+        kind='inventory list search pick show read digest why hosts link prompt tools check new run enable disable trust profile log mcp rpc chat completion doctor uninstall help'
+    else
+        _skillshelf_argument "$command" "$position"
+    fi
+    _skillshelf_value "$kind"
+}
+
+complete -F _skillshelf skillshelf

@@ -1,0 +1,171 @@
+# Completion of skillshelf for fish; made by tools/completion.py.
+# Try it:  skillshelf completion fish | source
+# Keep it: skillshelf completion fish > ~/.config/fish/completions/skillshelf.fish
+
+# Names are written by anybody: fish takes each line as one word, and quotes it.
+function __skillshelf_names
+    if test $argv[1] = skill; and string match -qr '^[./~]' -- (commandline -ct)
+        __fish_complete_path (commandline -ct)
+        return
+    end
+    command skillshelf _complete $argv[1] (commandline -opc)[2..-1] 2>/dev/null
+end
+
+# Prints the command of the line and the number of its arguments before the cursor.
+function __skillshelf_place
+    set -l needs 0
+    set -l name ''
+    set -l count 0
+    for word in (commandline -opc)[2..-1]
+        if test $needs -eq 1
+            set needs 0
+        else if contains -- $word --against --allow-host --args --config --cwd --description --diff --format --head --home --host --http --journal --last --limit --model --once --profile --root --scope --session --set --skill --to --token-file --type --yes
+            set needs 1
+        else if string match -q -- '-*' $word
+            continue
+        else if test -z "$name"
+            set name $word
+        else
+            set count (math $count + 1)
+        end
+    end
+    echo $name
+    echo $count
+end
+
+function __skillshelf_is
+    set -l place (__skillshelf_place)
+    test "$place[1]" = "$argv[1]"; or return 1
+    test (count $argv) -lt 2; or test "$place[2]" = "$argv[2]"
+end
+
+complete -c skillshelf -f
+complete -c skillshelf -l profile -d 'the system whose rules apply (default: standard)' -x -a '(__skillshelf_names profile)'
+complete -c skillshelf -l cwd -d 'start from this folder (default: the working directory)' -x -a '(__fish_complete_directories (commandline -ct))'
+complete -c skillshelf -l home -d 'use another home folder, with its configuration and cache' -x -a '(__fish_complete_directories (commandline -ct))'
+complete -c skillshelf -l config -d 'read this configuration file instead of the user\'s and the project\'s' -r -F
+complete -c skillshelf -l json -d 'print one JSON value'
+complete -c skillshelf -l no-cache -d 'ignore the cache'
+complete -c skillshelf -l help -d 'explain this command'
+complete -c skillshelf -n "__skillshelf_is ''" -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
+complete -c skillshelf -n "__skillshelf_is ''" -l version -d 'print the version'
+complete -c skillshelf -n "__skillshelf_is ''" -a inventory -d 'list every skill of the machine, with its copies, the hosts that see it, and its problems'
+complete -c skillshelf -n "__skillshelf_is ''" -a list -d 'list the skills of the catalog'
+complete -c skillshelf -n "__skillshelf_is ''" -a search -d 'find the skills that fit a query, best first'
+complete -c skillshelf -n "__skillshelf_is ''" -a pick -d 'choose a skill in the terminal (search, preview, enable, disable) and print its name'
+complete -c skillshelf -n "__skillshelf_is ''" -a show -d 'print exactly what a model gets when it loads a skill'
+complete -c skillshelf -n "__skillshelf_is ''" -a read -d 'print one file of a skill'
+complete -c skillshelf -n "__skillshelf_is ''" -a digest -d 'print the digest of all files of a skill (skill-tree-v1)'
+complete -c skillshelf -n "__skillshelf_is ''" -a why -d 'explain which agent hosts see a skill, and why the others do not'
+complete -c skillshelf -n "__skillshelf_is ''" -a hosts -d 'compare agent hosts: the skills that each one sees, and what its catalog costs'
+complete -c skillshelf -n "__skillshelf_is ''" -a link -d 'make a skill visible to another agent host, by a link or a copy'
+complete -c skillshelf -n "__skillshelf_is ''" -a prompt -d 'print the catalog text that a model gets'
+complete -c skillshelf -n "__skillshelf_is ''" -a tools -d 'print the tools that a model gets, with their schemas'
+complete -c skillshelf -n "__skillshelf_is ''" -a check -d 'check skills against the standard and good practice, with the line and the fix of each finding'
+complete -c skillshelf -n "__skillshelf_is ''" -a new -d 'create a skill that passes `check`, in this repository or in the home folder'
+complete -c skillshelf -n "__skillshelf_is ''" -a run -d 'run a script of a skill in a sandbox, after you confirm'
+complete -c skillshelf -n "__skillshelf_is ''" -a enable -d 'enable a disabled skill'
+complete -c skillshelf -n "__skillshelf_is ''" -a disable -d 'disable a skill, here and everywhere'
+complete -c skillshelf -n "__skillshelf_is ''" -a trust -d 'trust a folder and everything below it, so that models see its skills'
+complete -c skillshelf -n "__skillshelf_is ''" -a profile -d 'print every field of a profile, or list the profiles'
+complete -c skillshelf -n "__skillshelf_is ''" -a log -d 'show the events of a journal, verify that nothing was changed, count which skills were used, or replay it'
+complete -c skillshelf -n "__skillshelf_is ''" -a mcp -d 'serve the skills to agents over the Model Context Protocol, on standard input and output or over HTTP'
+complete -c skillshelf -n "__skillshelf_is ''" -a rpc -d 'serve another program with JSON-RPC 2.0 on standard input and output, one message a line'
+complete -c skillshelf -n "__skillshelf_is ''" -a chat -d 'try your skills with a small agent, line by line or for one answer'
+complete -c skillshelf -n "__skillshelf_is ''" -a completion -d 'print the completion script of a shell; it completes the names of skills, hosts and profiles, too'
+complete -c skillshelf -n "__skillshelf_is ''" -a doctor -d 'check this installation: cache, approvals, configuration, links and copies, sandbox, Python'
+complete -c skillshelf -n "__skillshelf_is ''" -a uninstall -d 'remove the links and copies that skillshelf made, its cache and its state, and list what is left'
+complete -c skillshelf -n "__skillshelf_is ''" -a help -d 'explain the commands, or one of them'
+complete -c skillshelf -n '__skillshelf_is inventory' -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
+complete -c skillshelf -n '__skillshelf_is inventory' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
+complete -c skillshelf -n '__skillshelf_is list' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
+complete -c skillshelf -n '__skillshelf_is list' -l scope -d 'only skills of this scope' -x -a '(__skillshelf_names scope)'
+complete -c skillshelf -n '__skillshelf_is list' -l all -d 'also errors, shadowed and filtered skills, with the reason for each'
+complete -c skillshelf -n '__skillshelf_is search' -l limit -d 'return at most N results (default: 8)' -x
+complete -c skillshelf -n '__skillshelf_is search' -l scope -d 'only skills of this scope' -x -a '(__skillshelf_names scope)'
+complete -c skillshelf -n '__skillshelf_is search' -l everywhere -d 'search all skills of the inventory, not only those of the profile'
+complete -c skillshelf -n '__skillshelf_is pick' -l path -d 'print the folder of the skill instead of its name'
+complete -c skillshelf -n '__skillshelf_is pick' -l plain -d 'list skills as numbered lines, for screen readers and simple terminals'
+complete -c skillshelf -n '__skillshelf_is show' -l journal -d 'record what happens in this file, as events' -r -F
+complete -c skillshelf -n '__skillshelf_is show' -l keep -d 'keep all inputs beside the journal, for `log replay`'
+complete -c skillshelf -n '__skillshelf_is show' -l args -d 'what the user asks the skill to work on' -x
+complete -c skillshelf -n '__skillshelf_is show' -l raw -d 'print the file itself'
+complete -c skillshelf -n '__skillshelf_is show' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
+complete -c skillshelf -n '__skillshelf_is show 0' -a '(__skillshelf_names skill)'
+complete -c skillshelf -n '__skillshelf_is read' -l journal -d 'record what happens in this file, as events' -r -F
+complete -c skillshelf -n '__skillshelf_is read' -l keep -d 'keep all inputs beside the journal, for `log replay`'
+complete -c skillshelf -n '__skillshelf_is read' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
+complete -c skillshelf -n '__skillshelf_is read 0' -a '(__skillshelf_names uri)'
+complete -c skillshelf -n '__skillshelf_is digest 0' -F
+complete -c skillshelf -n '__skillshelf_is why' -l host -d 'only this host; may be given several times' -x -a '(__skillshelf_names host)'
+complete -c skillshelf -n '__skillshelf_is why' -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
+complete -c skillshelf -n '__skillshelf_is why' -l fix -d 'apply safe fixes, and link the skill for every --host'
+complete -c skillshelf -n '__skillshelf_is why 0' -a '(__skillshelf_names skill)'
+complete -c skillshelf -n '__skillshelf_is hosts' -l diff -d 'show only what two hosts see differently: --diff A B' -x -a '(__skillshelf_names host)'
+complete -c skillshelf -n '__skillshelf_is hosts' -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
+complete -c skillshelf -n '__skillshelf_is hosts' -l set -d 'your hosts, separated by commas; auto: those found on this machine' -x -a '(__skillshelf_names host)'
+complete -c skillshelf -n '__skillshelf_is hosts' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
+complete -c skillshelf -n '__skillshelf_is hosts 0' -a '(__skillshelf_names host)'
+complete -c skillshelf -n '__skillshelf_is link' -l to -d 'the hosts, separated by commas (default: yours); may be repeated' -x -a '(__skillshelf_names host)'
+complete -c skillshelf -n '__skillshelf_is link' -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
+complete -c skillshelf -n '__skillshelf_is link' -l force -d 'also for a host that ignores disable-model-invocation, so that its model may call it'
+complete -c skillshelf -n '__skillshelf_is link' -l even-so -d 'the old name of --force'
+complete -c skillshelf -n '__skillshelf_is link' -l remove -d 'remove the links and copies made for these hosts'
+complete -c skillshelf -n '__skillshelf_is link 0' -a '(__skillshelf_names skill)'
+complete -c skillshelf -n '__skillshelf_is prompt' -l trust -d 'for this run, show this project\'s skills to the model too'
+complete -c skillshelf -n '__skillshelf_is tools' -l trust -d 'for this run, show this project\'s skills to the model too'
+complete -c skillshelf -n '__skillshelf_is check' -l fix -d 'apply safe fixes, and show what changed'
+complete -c skillshelf -n '__skillshelf_is check' -l diff -d 'show what --fix would change, and change nothing'
+complete -c skillshelf -n '__skillshelf_is check' -l dry-run -d 'the same as --diff'
+complete -c skillshelf -n '__skillshelf_is check' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
+complete -c skillshelf -n '__skillshelf_is check' -l format -d 'text, json, sarif or github (default: text)' -x -a 'text json sarif github'
+complete -c skillshelf -n '__skillshelf_is check' -F
+complete -c skillshelf -n '__skillshelf_is new' -l root -d 'create it in this folder of skills' -x -a '(__fish_complete_directories (commandline -ct))'
+complete -c skillshelf -n '__skillshelf_is new' -l user -d 'create it in the home folder'
+complete -c skillshelf -n '__skillshelf_is new' -l description -d 'what it does and when to use it' -x
+complete -c skillshelf -n '__skillshelf_is new' -l scripts -d 'include a script'
+complete -c skillshelf -n '__skillshelf_is new' -l references -d 'include a page that is read on demand'
+complete -c skillshelf -n '__skillshelf_is new' -l assets -d 'include a template'
+complete -c skillshelf -n '__skillshelf_is run' -l journal -d 'record what happens in this file, as events' -r -F
+complete -c skillshelf -n '__skillshelf_is run' -l keep -d 'keep all inputs beside the journal, for `log replay`'
+complete -c skillshelf -n '__skillshelf_is run' -l yes -d 'run it without a question if all files of the skill have this digest' -x
+complete -c skillshelf -n '__skillshelf_is run 0' -a '(__skillshelf_names skill)'
+complete -c skillshelf -n '__skillshelf_is enable 0' -a '(__skillshelf_names skill)'
+complete -c skillshelf -n '__skillshelf_is disable 0' -a '(__skillshelf_names skill)'
+complete -c skillshelf -n '__skillshelf_is trust' -l list -d 'list the trusted folders and the approvals'
+complete -c skillshelf -n '__skillshelf_is trust' -l remove -d 'stop trusting the folder, and take back the approvals of the skills below it'
+complete -c skillshelf -n '__skillshelf_is trust 0' -a '(__fish_complete_directories (commandline -ct))'
+complete -c skillshelf -n '__skillshelf_is profile' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
+complete -c skillshelf -n '__skillshelf_is profile 0' -a '(__skillshelf_names profile)'
+complete -c skillshelf -n '__skillshelf_is log' -l session -d 'show, stats: only sessions whose id begins with S' -x
+complete -c skillshelf -n '__skillshelf_is log' -l type -d 'show: only events of this type; may be repeated' -x -a '(__skillshelf_names event)'
+complete -c skillshelf -n '__skillshelf_is log' -l skill -d 'show: only events about this skill' -x -a '(__skillshelf_names skill)'
+complete -c skillshelf -n '__skillshelf_is log' -l last -d 'show: only the last N events' -x
+complete -c skillshelf -n '__skillshelf_is log' -l head -d 'verify: a sum that you kept elsewhere; its line must still be there' -x
+complete -c skillshelf -n '__skillshelf_is log' -l against -d 'replay: `kept` inputs (the default where there are some), or the `disk` as it is now' -x -a 'kept disk'
+complete -c skillshelf -n '__skillshelf_is log' -l disk -d 'replay: the same as --against=disk'
+complete -c skillshelf -n '__skillshelf_is log' -l trust -d 'replay: treat the journal\'s project as trusted'
+complete -c skillshelf -n '__skillshelf_is log' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
+complete -c skillshelf -n '__skillshelf_is log 0' -a 'show verify stats replay'
+complete -c skillshelf -n '__skillshelf_is log 1' -F
+complete -c skillshelf -n '__skillshelf_is mcp' -l journal -d 'record what happens in this file, as events' -r -F
+complete -c skillshelf -n '__skillshelf_is mcp' -l keep -d 'keep all inputs beside the journal, for `log replay`'
+complete -c skillshelf -n '__skillshelf_is mcp' -l trust -d 'for this run, show this project\'s skills to the model too'
+complete -c skillshelf -n '__skillshelf_is mcp' -l http -d 'serve over HTTP at this address, such as 127.0.0.1:8000; port 0: a free one' -x
+complete -c skillshelf -n '__skillshelf_is mcp' -l token-file -d 'HTTP: require the token in this file; $SKILLSHELF_MCP_TOKEN works too' -r -F
+complete -c skillshelf -n '__skillshelf_is mcp' -l allow-host -d 'HTTP: another name of this server; may be repeated' -x
+complete -c skillshelf -n '__skillshelf_is mcp' -l paths -d 'HTTP: show clients the paths of the skills on this machine'
+complete -c skillshelf -n '__skillshelf_is rpc' -l journal -d 'record what happens in this file, as events' -r -F
+complete -c skillshelf -n '__skillshelf_is rpc' -l keep -d 'keep all inputs beside the journal, for `log replay`'
+complete -c skillshelf -n '__skillshelf_is rpc' -l trust -d 'for this run, show this project\'s skills to the model too'
+complete -c skillshelf -n '__skillshelf_is chat' -l journal -d 'record what happens in this file, as events' -r -F
+complete -c skillshelf -n '__skillshelf_is chat' -l keep -d 'keep all inputs beside the journal, for `log replay`'
+complete -c skillshelf -n '__skillshelf_is chat' -l trust -d 'for this run, show this project\'s skills to the model too'
+complete -c skillshelf -n '__skillshelf_is chat' -l model -d 'the model, such as anthropic:NAME, openai:NAME, or the NAME at a local server' -x
+complete -c skillshelf -n '__skillshelf_is chat' -l once -d 'answer TEXT and exit; the same as a MESSAGE' -x
+complete -c skillshelf -n '__skillshelf_is completion 0' -a 'bash zsh fish'
+complete -c skillshelf -n '__skillshelf_is doctor' -l fix -d 'repair what can be made again'
+complete -c skillshelf -n '__skillshelf_is uninstall' -l dry-run -d 'show what would be removed, and remove nothing'
+complete -c skillshelf -n '__skillshelf_is uninstall' -l yes -d 'do not ask'
+complete -c skillshelf -n '__skillshelf_is help' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
+complete -c skillshelf -n '__skillshelf_is help 0' -a 'inventory list search pick show read digest why hosts link prompt tools check new run enable disable trust profile log mcp rpc chat completion doctor uninstall help'

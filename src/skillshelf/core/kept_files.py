@@ -1,0 +1,316 @@
+"""List every file that skillshelf keeps: where it lies, what it holds, its version, and whether it may be deleted.
+
+`docs/reference/files.md` is generated from this table; `uninstall` and `doctor` go by it. A file that is not in it is
+not ours.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from skillshelf.core import files
+from skillshelf.core.environment import Environment, user_cache_folder, user_config_path, user_state_folder
+from skillshelf.core.records import NamedTuple
+
+__all__ = [
+    "KEPT_FILES",
+    "FoundFile",
+    "KeptFile",
+    "KeptFolder",
+    "KeptPlace",
+    "kept_folder",
+    "kept_folders",
+    "known_file",
+]
+
+KeptPlace = Literal["config", "state", "cache", "skills", "temporary", "chosen"]
+"""Where a file lies: one of the user's three folders, a folder of skills, the folder for temporary files, or where the
+user said."""
+
+
+class KeptFile(NamedTuple):
+    """One kind of file, or of folder, that skillshelf writes.
+
+    `pattern` matches its path below its place. `version` is the number that this version writes, None for a file
+    without a format of its own; `when_older` says what becomes of a file of an older number.
+    """
+
+    name: str
+    place: KeptPlace
+    shown: str
+    pattern: str
+    version: int | None
+    holds: str
+    deletable: str
+    when_older: Literal["made again", "migrated", "read as it is", "-"]
+    on_uninstall: Literal["removed", "left", "removed unless changed"]
+
+
+_OLD = r"\.v\d+"
+"""The end of a file of an older version, which stays beside the migrated one."""
+
+_TEMPORARY = r"(\.\d+-[0-9a-f]{8}\.new)?"
+"""The end of a file that is being written; one that stays is from a process that was killed."""
+
+KEPT_FILES: tuple[KeptFile, ...] = (
+    KeptFile(
+        "configuration",
+        "config",
+        "config.toml",
+        rf"config\.toml{_TEMPORARY}",
+        1,
+        "your settings, rules and trusted folders",
+        "no: your choices are gone",
+        "migrated",
+        "left",
+    ),
+    KeptFile(
+        "approvals",
+        "state",
+        "approvals.json",
+        rf"approvals\.json({_OLD}|{_TEMPORARY})",
+        1,
+        'what you answered "remember" to',
+        "yes: you are asked again",
+        "migrated",
+        "removed",
+    ),
+    KeptFile(
+        "locks",
+        "state",
+        "approvals.json.lock",
+        r"approvals\.json\.lock",
+        None,
+        "nothing; a process that writes the file holds it",
+        "yes",
+        "-",
+        "removed",
+    ),
+    KeptFile(
+        "configuration lock",
+        "config",
+        "config.toml.lock",
+        r"config\.toml\.lock",
+        None,
+        "nothing; a process that writes the file holds it",
+        "yes",
+        "-",
+        "removed",
+    ),
+    KeptFile(
+        "cache",
+        "cache",
+        "skills.sqlite3",
+        r"skills\.sqlite3(-journal|-wal|-shm)?",
+        2,
+        "the skills of earlier scans, by root. An entry counts while device, inode, size and times of its file are the "
+        "same, so a second write through a mapping, which the kernel does not stamp, shows only with `--no-cache` or "
+        "after the next change",
+        "yes: built again",
+        "made again",
+        "removed",
+    ),
+    KeptFile(
+        "packed catalogs",
+        "cache",
+        "packed/",
+        rf"packed/[0-9a-f]{{16}}{_TEMPORARY}",
+        1,
+        "whole catalogs, surveys of hosts and inventories. One counts while its files and folders are as they were and "
+        "every link leads where it led",
+        "yes: built again",
+        "made again",
+        "removed",
+    ),
+    KeptFile(
+        "search index",
+        "cache",
+        "search/",
+        rf"search/[0-9a-f]{{24}}/(lock|seal{_TEMPORARY}|index/[^/]+)",
+        3,
+        "the search index of each set of roots",
+        "yes: built again",
+        "made again",
+        "removed",
+    ),
+    KeptFile(
+        "links and copies",
+        "skills",
+        "NAME",
+        r"[^/]+",
+        None,
+        "a skill that `link` made visible to a host",
+        "yes: that host no longer sees the skill",
+        "-",
+        "removed unless changed",
+    ),
+    KeptFile(
+        "record of links",
+        "skills",
+        ".skillshelf-made.json",
+        rf"\.skillshelf-made\.json{_TEMPORARY}",
+        1,
+        "which links and copies `link` made there, from where, and the tree of each copy",
+        "no: `link --remove`, updates and `uninstall` no longer know them",
+        "migrated",
+        "removed unless changed",
+    ),
+    KeptFile(
+        "run folders",
+        "temporary",
+        "skillshelf-run-*, skillshelf-output-*",
+        r"skillshelf-(run|output)-[^/]+(/.*)?",
+        None,
+        "the copy of a script while it runs, and long outputs of a session without a journal",
+        "yes, when nothing runs; abandoned ones are removed by the next run",
+        "-",
+        "removed",
+    ),
+    KeptFile(
+        "kept work",
+        "temporary",
+        "skillshelf-kept-*",
+        r"skillshelf-kept-[^/]+(/.*)?",
+        None,
+        "the files that a script made",
+        "yes, if you do not need them",
+        "-",
+        "left",
+    ),
+    KeptFile(
+        "journal",
+        "chosen",
+        "FILE, FILE.d, FILE.torn",
+        r".+",
+        2,
+        "where `--journal FILE` says: events; with `--keep` all inputs; long outputs; a torn last line",
+        "yes, if you need no proof of what happened",
+        "read as it is",
+        "left",
+    ),
+)
+
+
+def known_file(place: KeptPlace, path: str) -> KeptFile | None:
+    """Return the row for a path below a place, or None if no file of ours is called so."""
+    rows = (row for row in KEPT_FILES if row.place == place)
+    return next((row for row in rows if re.fullmatch(row.pattern, path, re.DOTALL)), None)
+
+
+# What is there ------------------------------------------------------------------------------------
+
+
+class FoundFile(NamedTuple):
+    """A file below one of the user's folders; `problem` says why it does not count as ours, else it is empty."""
+
+    folder: str
+    relative: str
+    row: KeptFile | None
+    problem: str = ""
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return f"{self.folder}/{self.relative}"
+
+
+class KeptFolder(NamedTuple):
+    """One of the user's folders with its files; `folders` are those below it, innermost first.
+
+    `problem` says why nothing in it is looked at: a link, a foreign owner, something that is no folder.
+    """
+
+    place: KeptPlace
+    path: str
+    exists: bool = False
+    problem: str = ""
+    files: tuple[FoundFile, ...] = ()
+    folders: tuple[str, ...] = ()
+
+    @property
+    def removable(self) -> list[FoundFile]:
+        """The files that are removed when everything is."""
+        own = (one for one in self.files if one.row is not None and not one.problem)
+        return [one for one in own if one.row is not None and one.row.on_uninstall == "removed"]
+
+
+_DEEPEST = 4
+
+
+def kept_folders(environment: Environment) -> list[KeptFolder]:
+    """Return the folders of the user in which skillshelf keeps files, with what is there; no link is followed."""
+    return [kept_folder(place, path) for place, path in _paths(environment).items()]
+
+
+def _paths(environment: Environment) -> Mapping[KeptPlace, str]:
+    config = user_config_path(environment._replace(config=None))
+    found: dict[KeptPlace, str | None] = {
+        "cache": user_cache_folder(environment),
+        "state": user_state_folder(environment),
+        "config": os.path.dirname(config) if config is not None else None,
+    }
+    return {place: path for place, path in found.items() if path is not None}
+
+
+def kept_folder(place: KeptPlace, path: str) -> KeptFolder:
+    """Return one of the user's folders, with what is there."""
+    kind = files.kind_at(path)
+    if kind is None:
+        return KeptFolder(place, path)
+    if kind == "link":
+        return KeptFolder(place, path, True, f"it is a link to {files.link_target(path)}")
+    if kind != "folder":
+        return KeptFolder(place, path, True, f"it is a {kind}")
+    # The folders above may be reached by links, which are the user's own.
+    real = f"{files.real_path(os.path.dirname(path))}/{os.path.basename(path)}"
+    folders: list[str] = []
+    try:
+        descriptor = files.open_folder(real)
+        try:
+            if files.owner_of_open(descriptor) != os.geteuid():
+                return KeptFolder(place, path, True, "it belongs to another user")
+            found = tuple(_found(place, real, descriptor, "", folders))
+        finally:
+            files.close(descriptor)
+    except OSError as error:
+        return KeptFolder(place, path, True, _unreadable(error))
+    return KeptFolder(place, path, True, "", found, tuple(reversed(folders)))
+
+
+def _unreadable(error: OSError) -> str:
+    return f"it cannot be read: {(error.strerror or str(error)).lower()}"
+
+
+def _found(place: KeptPlace, top: str, descriptor: int, below: str, folders: list[str]) -> Iterator[FoundFile]:
+    """Yield the files below an open folder; the folders on the way are added to `folders`."""
+    for name, is_folder in files.entries_in(descriptor):
+        relative = f"{below}{name}"
+        if not is_folder:
+            yield _found_file(place, top, descriptor, name, relative)
+            continue
+        if relative.count("/") >= _DEEPEST:
+            yield FoundFile(top, relative, None, "it is deeper than any folder of ours")
+            continue
+        folders.append(relative)
+        try:
+            inner = files.open_folder_at(descriptor, name)
+            try:
+                yield from _found(place, top, inner, f"{relative}/", folders)
+            finally:
+                files.close(inner)
+        except OSError as error:
+            yield FoundFile(top, relative, None, _unreadable(error))
+
+
+def _found_file(place: KeptPlace, top: str, descriptor: int, name: str, relative: str) -> FoundFile:
+    row = known_file(place, relative)
+    if row is None:
+        return FoundFile(top, relative, None, "skillshelf did not make it")
+    try:
+        status = files.stat_at(descriptor, name)
+    except FileNotFoundError:
+        return FoundFile(top, relative, row)
+    if (kind := files.kind_of(status.st_mode)) != "file":
+        return FoundFile(top, relative, row, f"it is a {kind}")
+    return FoundFile(top, relative, row, "" if status.st_uid == os.geteuid() else "it belongs to another user")

@@ -1,0 +1,198 @@
+"""The table of commands: every row is complete, and lines made from it can be typed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from importlib import import_module
+from typing import Any
+
+import pytest
+from support.model_server import model_server
+from support.needs import needs
+from support.trees import SOURCE, Machine, run_command, write_skill
+
+from skillshelf.cli.command_table import COMMANDS, GROUPS, command_again
+from skillshelf.cli.main import parse
+from skillshelf.core.text import did_you_mean, near
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_function_of_a_command_is_there(name: str) -> None:
+    assert COMMANDS[name].run.__closure__ is not None
+    cells = dict(zip(COMMANDS[name].run.__code__.co_freevars, COMMANDS[name].run.__closure__, strict=True))
+    module = import_module(f"skillshelf.{cells['module'].cell_contents}")
+
+    assert callable(getattr(module, cells["name"].cell_contents))
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "changes", "again"),
+    [
+        ("list --profile host:codex --json", "list", {"all": True}, "skillshelf list --profile host:codex --all"),
+        ("list --scope user --no-cache", "search", {"query": "QUERY"}, "skillshelf search --scope user QUERY"),
+        ("show 'a b' --home /h", "why", {}, "skillshelf why --home /h 'a b'"),
+        ("link '$(x)' --to a --to b", "link", {"to": ["c"]}, "skillshelf link --to c '$(x)'"),
+        ("search --scope=-x -- -q", "search", {}, "skillshelf search --scope=-x -- -q"),
+        ("--cwd /x", "list", {"cwd": None}, "skillshelf list"),
+    ],
+)
+def test_a_hint_is_made_from_the_command_that_ran(line: str, name: str, changes: dict[str, Any], again: str) -> None:
+    _, values = parse(shlex.split(line))
+
+    made = command_again(values, name, **changes)
+
+    assert made == again
+    assert parse(shlex.split(made)[1:])[0] == name
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("lst", "list"),
+        ("unlink x", "link"),
+        ("list --scop user", "--scope"),
+        ("list --profile codx", "codex"),
+        ("list --profile HOST:CODX", "host:codex"),
+        ("list --profile standart", "standard"),
+        ("list --scope usr", "user"),
+        ("search x --scope proyect", "project"),
+        ("why x --host claude-cod", "claude-code"),
+        ("check --format sarf", "sarif"),
+        ("log shwo run.jsonl", "show"),
+        ("show apha", "alpha"),
+    ],
+)
+def test_a_misspelt_word_of_any_set_gets_the_nearest_one(machine: Machine, line: str, meant: str) -> None:
+    write_skill(machine.home / ".agents" / "skills", "alpha")
+
+    done = machine.run(*line.split())
+
+    assert done.returncode in (2, 3)
+    assert f"; did you mean {meant}?" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_rule_of_a_profile_that_is_misspelt_gets_the_nearest_one(machine: Machine) -> None:
+    machine.configure('[profiles.lab.rules]\n"name-patern" = "warn"\n')
+
+    assert "is not a rule; did you mean name-pattern?" in machine.run("list", "--profile", "lab").stderr
+
+
+def test_near_names_are_found_in_any_case_and_a_long_word_takes_no_time() -> None:
+    assert near("DEPLYO", ["deploy", "other", ""]) == ["deploy"]
+    assert near("b" * 10**7, ["c" * 10**6, "a"]) == []
+    assert did_you_mean("zzz", ["list"]) == ""
+
+
+# Examples -----------------------------------------------------------------------------------------
+
+EXAMPLES = [(name, line) for name, command in COMMANDS.items() for line, _ in command.examples]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_a_group_and_two_examples(name: str) -> None:
+    command = COMMANDS[name]
+
+    assert command.group in GROUPS
+    assert len(command.examples) == 2
+    assert [
+        line for line, _ in command.examples if line.split()[: 1 + bool(name)] != f"skillshelf {name}".split()
+    ] == []
+    assert [parse(shlex.split(line)[1:])[0] for line, _ in command.examples] == [name, name]
+
+
+def place_for_examples(machine: Machine) -> dict[str, str]:
+    """The folder that the examples are written for, and the environment that they run in."""
+    skill = machine.repo / ".agents" / "skills" / "release-notes"
+    text = "---\nname: release-notes\ndescription: Drafts release notes. Use when a pdf is released.\n---\n# Notes\n"
+    write_skill(skill.parent, "release-notes", f"{text}See [style](references/style.md) and scripts/collect.py.\n")
+    for file in ("scripts/collect.py", "references/style.md"):
+        (skill / file).parent.mkdir()
+        (skill / file).write_text("# Short\n")
+    write_skill(machine.home / ".claude" / "skills", "at-home")
+    done = run_command("show", "release-notes", "--journal", "run.jsonl", cwd=machine.repo, env=home_of(machine))
+    assert done.returncode == 0, done.stderr
+    return home_of(machine)
+
+
+def home_of(machine: Machine) -> dict[str, str]:
+    return {"HOME": str(machine.home)}
+
+
+OUTSIDE = ("mcp", "rpc", "chat", "pick", "run")
+"""Commands that need more than a folder; their examples have tests of their own."""
+
+
+@pytest.mark.parametrize("line", [line for name, line in EXAMPLES if name not in OUTSIDE])
+def test_an_example_does_what_it_says(machine: Machine, line: str) -> None:
+    env = place_for_examples(machine)
+    if "--remove" in line:
+        run_command(*shlex.split(line.replace(" --remove", ""))[1:], cwd=machine.repo, env=env)
+
+    done = run_command(*shlex.split(line)[1:], cwd=machine.repo, env=env)
+
+    # An annotation is printed for a finding, and here is none.
+    assert (done.returncode, done.stdout != "") == (0, "--format github" not in line), done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", [line for name, line in EXAMPLES if name in ("rpc", "pick", "run")])
+def test_an_example_for_a_person_or_a_program_does_what_it_says(machine: Machine, line: str) -> None:
+    env = place_for_examples(machine)
+
+    done = run_command(*shlex.split(line)[1:], cwd=machine.repo, env=env, input="", start_new_session=True)
+
+    # Without a terminal nobody can confirm a script or use the picker; but for that the line is right.
+    known = {"run": (4, "--yes sha256:"), "pick": (2, "terminal"), "rpc": (0, "")}
+    status, said = known[line.split()[1]]
+    assert done.returncode == status, done.stderr
+    assert said in done.stderr
+
+
+@pytest.mark.slow
+@needs("mcp")
+@pytest.mark.parametrize("line", [line for name, line in EXAMPLES if name == "mcp"])
+def test_an_example_of_a_server_serves(machine: Machine, line: str) -> None:
+    env = place_for_examples(machine)
+    words = [sys.executable, "-m", "skillshelf", *shlex.split(line.replace(":8000", ":0"))[1:]]
+    process = subprocess.Popen(
+        words,
+        cwd=machine.repo,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, **env},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        if "--http" in line:
+            assert any("http://127.0.0.1:" in said for said in process.stderr)
+        else:
+            process.communicate("", timeout=60)
+            assert process.returncode == 0
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            stream.close()
+
+
+@pytest.mark.slow
+@needs("pydantic_ai")
+@needs("openai")
+@pytest.mark.parametrize("line", [line for name, line in EXAMPLES if name == "chat"])
+def test_an_example_of_a_chat_gets_an_answer(machine: Machine, line: str) -> None:
+    env = place_for_examples(machine)
+    with model_server("I have one.", "I have one.") as server:
+        model = [] if "--model" in line else ["--model", "m"]
+        done = run_command(
+            *shlex.split(line)[1:], *model, cwd=machine.repo, env={**env, **server.env}, input="Which skills?\n"
+        )
+
+    assert (done.returncode, done.stdout) == (0, "I have one.\n"), done.stderr

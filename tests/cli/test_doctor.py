@@ -1,0 +1,242 @@
+"""`doctor` names what is wrong with an installation, and repairs only what can be made again."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from support.host_runs import Run, json_output
+from support.trees import Machine, write_skill
+
+FAST = ("folders", "cache", "packed", "index", "runs", "approvals", "configuration", "links")
+"""Checks that start no process."""
+
+
+@pytest.fixture(autouse=True)
+def own_temporary_folder(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let temporary folders of other tests out of the game."""
+    folder = machine.base / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    for variable in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture
+def used(machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine with many skills that was used: every kind of cache file is there."""
+    for module in ("cache", "disk_state"):
+        monkeypatch.setattr(f"skillshelf.catalog.{module}.SETTLED_NS", 0)
+    for number in range(80):
+        write_skill(machine.repo / ".agents/skills", f"skill-{number}")
+    for words in (("list",), ("search", "things that are asked for"), ("why", "skill-1"), ("hosts",)):
+        assert run(*words)[0] == 0
+    return machine
+
+
+def problems(run: Run, *words: str) -> dict[str, list[str]]:
+    """The problems that are left, by check."""
+    found: dict[str, list[str]] = {}
+    for check in json_output(run, "doctor", *(words or FAST), schema="doctor")["checks"]:
+        if check["state"] == "problem":
+            found.setdefault(check["check"], []).append(check["detail"])
+    return found
+
+
+def test_an_empty_home_has_no_problems(machine: Machine, run: Run) -> None:
+    status, out, err = run("doctor", *FAST)
+
+    assert (status, err) == (0, "")
+    assert out.endswith("No problems\n")
+    assert list(machine.home.iterdir()) == []
+
+
+def test_a_home_in_use_has_no_problems(used: Machine, run: Run) -> None:
+    run("link", "skill-1", "--to", "claude-code")
+
+    assert problems(run) == {}
+
+
+@pytest.mark.slow
+def test_every_check_runs_on_this_machine(machine: Machine, run: Run) -> None:
+    found = json_output(run, "doctor", schema="doctor")
+
+    assert {"python", "packages", "native", "sandbox", *FAST} <= {check["check"] for check in found["checks"]}
+    assert [check for check in found["checks"] if check["state"] == "problem"] == []
+
+
+def _damage(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("check", "pattern"),
+    [
+        ("cache", "skills.sqlite3"),
+        ("packed", "packed/*"),
+        ("index", "search/*/seal"),
+        ("index", "search/*/index/meta.json"),
+    ],
+)
+def test_a_damaged_part_of_the_cache_is_named_and_made_again(used: Machine, run: Run, check: str, pattern: str) -> None:
+    cache = used.home / ".cache/skillshelf"
+    paths = list(cache.glob(pattern))
+    assert paths
+    for path in paths:
+        _damage(path)
+
+    assert set(problems(run)) == {check}
+    assert run("doctor", *FAST)[0] == 1
+    fixed = json_output(run, "doctor", "--fix", *FAST, schema="doctor")
+    assert fixed["ok"]
+    assert {one["check"] for one in fixed["checks"] if one["fixed"]} == {check}
+    assert problems(run) == {}
+    for words in (("list",), ("search", "things that are asked for"), ("why", "skill-1")):
+        assert run(*words)[0] == 0
+    assert problems(run) == {}
+
+
+APPROVALS = {"version": 1, "approvals": []}
+
+
+@pytest.mark.parametrize("text", [json.dumps(APPROVALS | {"version": 2}), "{", "[]", '{"version": 1}'])
+def test_approvals_that_cannot_be_used_are_named_and_never_emptied(machine: Machine, run: Run, text: str) -> None:
+    path = machine.home / ".local/state/skillshelf/approvals.json"
+    path.parent.mkdir(parents=True, mode=0o700)
+    path.write_text(text)
+    path.chmod(0o600)
+
+    status, _, _ = run("doctor", "--fix", *FAST)
+
+    assert status == 1
+    assert list(problems(run)) == ["approvals"]
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("text", ["profile = 1\n", "[", "unknown_key = true\n", "version = 99\n"])
+def test_a_configuration_that_cannot_be_used_is_named_and_stays(machine: Machine, run: Run, text: str) -> None:
+    path = machine.configure(text)
+
+    assert run("doctor", "--fix", *FAST)[0] == 1
+
+    assert list(problems(run)) == ["configuration"]
+    assert path.read_text() == text
+
+
+def test_a_file_of_an_untrusted_project_is_no_problem(machine: Machine, run: Run) -> None:
+    (machine.repo / "skillshelf.toml").write_text("profile = 'strict'\n")
+
+    found = json_output(run, "doctor", "configuration", schema="doctor")
+
+    assert found["ok"]
+    assert str(machine.repo / "skillshelf.toml") in {check["path"] for check in found["checks"]}
+
+
+def test_a_folder_that_others_can_write_is_tightened(used: Machine, run: Run) -> None:
+    cache = used.home / ".cache/skillshelf"
+    cache.chmod(0o777)
+
+    assert "other users can write here" in problems(run)["folders"]
+    run("doctor", "--fix", *FAST)
+
+    assert cache.stat().st_mode & 0o777 == 0o755
+    assert problems(run) == {}
+
+
+def test_a_link_in_place_of_a_folder_is_a_problem_that_fix_leaves_alone(machine: Machine, run: Run) -> None:
+    elsewhere = machine.base / "elsewhere"
+    elsewhere.mkdir()
+    elsewhere.chmod(0o777)
+    (machine.home / ".cache").mkdir()
+    (machine.home / ".cache/skillshelf").symlink_to(elsewhere)
+
+    assert run("doctor", "--fix", "folders")[0] == 1
+
+    assert elsewhere.stat().st_mode & 0o777 == 0o777
+    assert (machine.home / ".cache/skillshelf").is_symlink()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_a_folder_of_another_user_is_a_problem(used: Machine, run: Run) -> None:
+    os.chown(used.home / ".cache/skillshelf", 12345, 12345)
+
+    (problem,) = problems(run)["folders"]
+    assert problem.startswith("it belongs to another user")
+
+
+def test_links_and_copies_that_are_no_longer_as_made_are_named(machine: Machine, run: Run) -> None:
+    for name in ("gone", "moved", "kept"):
+        write_skill(machine.repo / ".agents/skills", name)
+        run("link", name, "--to", "claude-code")
+    (machine.repo / ".claude/skills/gone").unlink()
+    (machine.repo / ".agents/skills/moved").rename(machine.repo / "moved")
+
+    found = json_output(run, "doctor", "links", schema="doctor")["checks"]
+
+    assert [(check["detail"], check["run"]) for check in found] == [
+        ("it is no longer there", "skillshelf link gone --to claude-code --remove"),
+        ("the skill that this link leads to is gone", "skillshelf link moved --to claude-code --remove"),
+        ("1 as made", None),
+    ]
+
+
+def test_what_doctor_advises_about_links_helps(machine: Machine, run: Run) -> None:
+    for name in ("gone", "moved"):
+        write_skill(machine.repo / ".agents/skills", name)
+        run("link", name, "--to", "claude-code")
+    (machine.repo / ".claude/skills/gone").unlink()
+    (machine.repo / ".agents/skills/moved").rename(machine.repo / "moved")
+
+    for check in json_output(run, "doctor", "links", schema="doctor")["checks"]:
+        if check["run"]:
+            run(*check["run"].split()[1:])
+
+    assert problems(run, "links") == {}
+
+
+def test_abandoned_run_folders_are_swept(machine: Machine, run: Run) -> None:
+    from skillshelf.core.disk_writes import make_owned_folder
+
+    folder = make_owned_folder("skillshelf-run-")
+    assert problems(run, "runs") == {}
+    os.close(folder.owner)
+
+    assert problems(run, "runs") == {"runs": ["1 folder of runs that were killed"]}
+    run("doctor", "--fix", "runs")
+
+    assert not Path(folder.path).exists()
+
+
+def test_hosts_that_are_found_and_those_that_are_only_set_are_named(machine: Machine, run: Run) -> None:
+    (machine.home / ".codex").mkdir()
+    (machine.home / ".codex/config.toml").touch()
+    machine.configure('hosts = ["codex", "kiro"]\n')
+
+    found = json_output(run, "doctor", "hosts", schema="doctor")
+
+    assert found["ok"]
+    assert ("ok", "codex") in [(check["state"], check["detail"]) for check in found["checks"]]
+    assert "kiro is set, but was not found on this machine" in [check["detail"] for check in found["checks"]]
+
+
+def test_an_unknown_check_is_wrong_usage(machine: Machine, run: Run) -> None:
+    status, _, err = run("doctor", "cach")
+
+    assert status == 2
+    assert "did you mean cache?" in err
+
+
+def test_files_that_a_killed_process_left_in_the_cache_are_removed(used: Machine, run: Run) -> None:
+    left = used.home / f".cache/skillshelf/packed/{'0' * 16}.123-00000000.new"
+    left.parent.mkdir(exist_ok=True)
+    left.write_bytes(b"half")
+
+    assert problems(run) == {"packed": ["a process ended while it wrote this"]}
+    run("doctor", "--fix", *FAST)
+
+    assert not left.exists()

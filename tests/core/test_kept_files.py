@@ -1,0 +1,180 @@
+"""Every file that skillshelf writes is in the table of kept files, with the version that the code writes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.needs import needs_sandbox
+from support.trees import SOURCE, Machine, write_skill
+
+from skillshelf.catalog.cache import CACHE_FORMAT
+from skillshelf.catalog.packed_file import PACKED_FORMAT
+from skillshelf.config.approvals import APPROVALS_VERSION
+from skillshelf.config.settings import CONFIG_VERSION
+from skillshelf.core.environment import Environment, make_environment
+from skillshelf.core.kept_files import KEPT_FILES, KeptPlace, kept_folders, known_file
+from skillshelf.search.index import FORMAT
+
+VERSIONS = {row.name: row.version for row in KEPT_FILES}
+
+
+def test_the_versions_of_the_table_are_those_that_the_code_writes() -> None:
+    assert VERSIONS["configuration"] == CONFIG_VERSION
+    assert VERSIONS["approvals"] == APPROVALS_VERSION
+    assert VERSIONS["cache"] == CACHE_FORMAT
+    assert VERSIONS["packed catalogs"] == PACKED_FORMAT
+    assert VERSIONS["search index"] == FORMAT
+
+
+def test_a_file_that_cannot_be_made_again_is_migrated_and_never_only_made_again() -> None:
+    assert {row.name for row in KEPT_FILES if row.when_older == "made again"} == {
+        *("cache", "packed catalogs", "search index")
+    }
+
+
+@pytest.mark.parametrize(
+    ("place", "path"),
+    [
+        ("cache", "packed/notes.txt"),
+        ("cache", "search/x/seal"),
+        ("cache", "skills.sqlite3.bak"),
+        ("cache", f"search/{'a' * 24}/index/deep/file"),
+        ("state", "notes"),
+        ("config", "config.toml.orig"),
+        ("config", "config.toml\n"),
+    ],
+)
+def test_other_names_are_not_ours(place: KeptPlace, path: str) -> None:
+    assert known_file(place, path) is None
+
+
+def test_the_folders_of_a_home_that_is_not_there_are_missing(machine: Machine) -> None:
+    environment = make_environment(str(machine.repo), str(machine.home), {})
+
+    assert [(folder.place, folder.exists) for folder in kept_folders(environment)] == [
+        *(("cache", False), ("state", False), ("config", False))
+    ]
+
+
+COMMANDS = (
+    "",
+    "list --all",
+    "search deploy",
+    "search things",
+    "pick --plain",
+    "show deploy --journal JOURNAL --keep",
+    "show deploy --journal JOURNAL --keep",
+    "read skill://deploy/SKILL.md",
+    "digest .agents/skills/deploy",
+    "why deploy",
+    "why deploy --host claude-code --fix",
+    "hosts",
+    "link deploy --to goose",
+    "link deploy --to kiro",
+    "prompt --trust",
+    "tools --trust",
+    "check",
+    "check --fix",
+    "new fresh --scripts --references --assets",
+    "disable deploy",
+    "enable deploy",
+    "trust .",
+    "trust --list",
+    "profile standard",
+    "log show JOURNAL",
+    "log verify JOURNAL",
+    "log replay JOURNAL",
+    "log stats JOURNAL",
+    "mcp",
+    "rpc",
+    "doctor folders cache packed index",
+    "link deploy --to kiro --remove",
+    "help",
+)
+"""Commands that between them write every kind of file but the folders of a run."""
+
+
+@pytest.mark.slow
+def test_no_command_writes_a_file_that_the_table_does_not_know(machine: Machine) -> None:
+    environment = _filled(machine)
+    for line in COMMANDS:
+        _run(machine, *line.split())
+        assert _unknown(machine) == [], f"skillshelf {line}"
+
+    kinds = {
+        (folder.place, found.row.name) for folder in kept_folders(environment) for found in folder.files if found.row
+    }
+    assert kinds >= {("cache", "search index"), ("config", "configuration"), ("config", "configuration lock")}
+
+
+@pytest.mark.slow
+@needs_sandbox
+def test_a_run_leaves_nothing_that_the_table_does_not_know(machine: Machine) -> None:
+    _filled(machine)
+    script = machine.repo / ".agents/skills/deploy/scripts/hello.py"
+    script.parent.mkdir()
+    script.write_text("#!/usr/bin/env python3\nprint('hello' * 100_000)\nopen('made', 'w').write('x')\n")
+    (machine.home / ".config/skillshelf").mkdir(parents=True)
+    (machine.home / ".config/skillshelf/config.toml").write_text(
+        f'[trust]\nfolders = ["{machine.repo}"]\n[permissions]\nallow = [{{ tool = "skill_run" }}]\n'
+    )
+
+    for words in (("run", "deploy", "hello.py"), ("run", "deploy", "hello.py", "--journal", "JOURNAL")):
+        done = _run(machine, *words)
+        assert done.returncode == 0, done.stderr
+        assert _unknown(machine) == []
+
+
+def _filled(machine: Machine) -> Environment:
+    (machine.base / "tmp").mkdir()
+    for number in range(70):
+        write_skill(machine.home / ".agents/skills", f"skill-{number}")
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    return make_environment(str(machine.repo), None, {"HOME": str(machine.home)})
+
+
+def _run(machine: Machine, *words: str) -> subprocess.CompletedProcess[bytes]:
+    variables = {"HOME": str(machine.home), "TMPDIR": str(machine.base / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "skillshelf",
+            *(str(_journal(machine)) if word == "JOURNAL" else word for word in words),
+        ],
+        cwd=machine.repo,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+    )
+
+
+def _journal(machine: Machine) -> Path:
+    return machine.base / "journals" / "run.jsonl"
+
+
+def _unknown(machine: Machine) -> list[str]:
+    """The files that no row knows; skills that a person made are not ours."""
+    places: dict[Path, KeptPlace] = {
+        machine.home / ".cache/skillshelf": "cache",
+        machine.home / ".local/state/skillshelf": "state",
+        machine.home / ".config/skillshelf": "config",
+        machine.base / "tmp": "temporary",
+        machine.base / "journals": "chosen",
+    }
+    found = []
+    for path in machine.base.rglob("*"):
+        folder = next((folder for folder in places if path.is_relative_to(folder)), None)
+        if path.is_dir() and not path.is_symlink():
+            continue
+        if folder is not None:
+            is_known = known_file(places[folder], str(path.relative_to(folder))) is not None
+        else:
+            is_known = path.name == ".skillshelf-made.json" or "skills" in path.relative_to(machine.base).parts
+        found += [] if is_known else [str(path)]
+    return found

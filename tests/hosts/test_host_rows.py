@@ -1,0 +1,278 @@
+"""What the rows of the hosts say, on trees they were not written from: each was tried on the released program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from support.host_cases import skill, trust
+from support.host_text_cases import ASKED, HIDDEN, ODD_TEXTS, ON_USE, OddText
+from support.trees import Machine, write_skill
+
+from skillshelf.core.environment import Environment
+from skillshelf.hosts.fixes import fix_for
+from skillshelf.hosts.stages import Verdict, judge
+from skillshelf.hosts.survey import Survey, take_survey
+
+
+def survey_of(machine: Machine, host: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Survey:
+    """Take a survey for one host, which trusts the folder."""
+    cwd = cwd or machine.repo
+    trust(machine, cwd)
+    return take_survey(Environment(str(cwd), str(machine.home), env or {}), [host])
+
+
+def verdict_in(seen: Survey, path: Path) -> Verdict:
+    """The verdict of the one host of a survey on a file."""
+    (host,) = seen.hosts
+    return judge(seen.by_path[str(path)], seen.states[host], seen)
+
+
+def verdict_on(
+    machine: Machine, host: str, path: Path, *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> Verdict:
+    """The verdict of a host on a file."""
+    return verdict_in(survey_of(machine, host, cwd, env), path)
+
+
+# Roots --------------------------------------------------------------------------------------------
+
+ORDERS = {
+    "goose": [
+        *("repo/.agents", "repo/.goose", "repo/.claude"),
+        *("home/.agents", "home/.config/goose", "home/.claude", "home/.config/agents"),
+    ],
+    "copilot-cli": [
+        *("repo/packages/api/.github", "repo/packages/.github", "repo/.github"),
+        *("repo/packages/api/.agents", "repo/.agents", "repo/packages/api/.claude", "repo/.claude"),
+        *("home/.copilot", "home/.agents"),
+    ],
+}
+"""The roots of one name from the strongest to the weakest: each wins once those before it are gone."""
+
+
+@pytest.mark.parametrize("host", ORDERS)
+def test_one_name_in_all_roots_is_that_of_the_first_and_then_of_the_next(host: str, machine: Machine) -> None:
+    cwd = machine.repo / "packages/api" if host == "copilot-cli" else machine.repo
+    cwd.mkdir(parents=True, exist_ok=True)
+    paths = {
+        top: write_skill(machine.base / top / "skills", "deploy", skill(body=f"# {top}\n")) for top in ORDERS[host]
+    }
+
+    won = []
+    while paths:
+        seen = survey_of(machine, host, cwd)
+        (top,) = [top for top, path in paths.items() if verdict_in(seen, path).visible]
+        won.append(top)
+        paths.pop(top).unlink()
+
+    assert won == ORDERS[host]
+
+
+@pytest.mark.parametrize("is_repository", [True, False])
+def test_a_home_above_the_project_is_read_for_some_roots_and_not_for_others(
+    machine: Machine, is_repository: bool
+) -> None:
+    if is_repository:
+        (machine.home / ".git").mkdir()
+    cwd = machine.home / "work/project"
+    cwd.mkdir(parents=True)
+    tops = (".github", ".agents", ".claude", ".copilot")
+    paths = {top: write_skill(machine.home / top / "skills", f"in-{top[1:]}") for top in tops}
+
+    for place in (cwd, machine.home):
+        seen = survey_of(machine, "copilot-cli", place)
+        visible = {top for top, path in paths.items() if verdict_in(seen, path).visible}
+        assert visible == {".github", ".agents", ".copilot"}, place
+
+
+@pytest.mark.parametrize("top", [".codex", ".opencode", ".github"])
+def test_some_roots_are_read_in_the_working_directory_alone(machine: Machine, top: str) -> None:
+    path = write_skill(machine.repo / top / "skills", "deploy")
+    below = machine.repo / "packages/api"
+    below.mkdir(parents=True)
+
+    assert verdict_on(machine, "oh-my-pi", path).verdict == "visible"
+    assert verdict_on(machine, "oh-my-pi", path, cwd=below).verdict == "outside-boundary"
+
+
+def test_a_folder_that_is_off_for_the_user_may_be_one_of_the_project(machine: Machine) -> None:
+    codex = write_skill(machine.home / ".codex/skills", "deploy")
+
+    assert verdict_on(machine, "oh-my-pi", codex).verdict == "disabled-by-config"
+    assert verdict_on(machine, "oh-my-pi", codex, cwd=machine.home).verdict == "visible"
+
+
+MOVED = (
+    ("copilot-cli", "COPILOT_HOME", "skills", ".copilot/skills"),
+    ("gemini-cli", "GEMINI_CLI_HOME", ".gemini/skills", ".gemini/skills"),
+    ("gemini-cli", "GEMINI_CLI_HOME", ".agents/skills", ".agents/skills"),
+    ("pi", "PI_CODING_AGENT_DIR", "skills", ".pi/agent/skills"),
+    ("oh-my-pi", "PI_CODING_AGENT_DIR", "skills", ".omp/agent/skills"),
+    ("oh-my-pi", "CLAUDE_CONFIG_DIR", "skills", ".claude/skills"),
+)
+
+
+@pytest.mark.parametrize(("host", "variable", "there", "at_home"), MOVED, ids=lambda value: str(value))
+def test_a_variable_moves_the_folder_of_a_host(
+    machine: Machine, host: str, variable: str, there: str, at_home: str
+) -> None:
+    moved = write_skill(machine.base / "moved" / there, "deploy")
+    left = write_skill(machine.home / at_home, "other")
+
+    seen = survey_of(machine, host, env={variable: str(machine.base / "moved")})
+
+    assert verdict_in(seen, moved).verdict == "visible"
+    assert str(left) not in seen.by_path or not verdict_in(seen, left).visible
+
+
+def test_a_variable_moves_one_folder_below_another_and_not_its_neighbour(machine: Machine) -> None:
+    env = {"XDG_CONFIG_HOME": str(machine.base / "xdg")}
+    moved = write_skill(machine.base / "xdg/goose/skills", "deploy")
+    stays = write_skill(machine.home / ".config/agents/skills", "other")
+
+    assert verdict_on(machine, "goose", moved, env=env).verdict == "visible"
+    assert verdict_on(machine, "goose", stays, env=env).verdict == "visible"
+
+
+def test_settings_and_trust_move_with_their_folder(machine: Machine) -> None:
+    path = write_skill(machine.repo / ".agents/skills", "deploy")
+    moved = machine.base / "moved"
+    (moved / ".gemini").mkdir(parents=True)
+    env = {"GEMINI_CLI_HOME": str(moved)}
+
+    assert verdict_on(machine, "gemini-cli", path, env=env).verdict == "untrusted"
+    (moved / ".gemini/trustedFolders.json").write_text(f'{{"{machine.repo}": "TRUST_FOLDER"}}')
+    assert verdict_on(machine, "gemini-cli", path, env=env).verdict == "visible"
+    (moved / ".gemini/settings.json").write_text('{"skills": {"disabled": ["deploy"]}}')
+    assert verdict_on(machine, "gemini-cli", path, env=env).verdict == "disabled-by-config"
+
+
+def test_a_variable_with_any_value_turns_a_folder_off(machine: Machine) -> None:
+    path = write_skill(machine.home / ".agents/skills", "deploy")
+    env = {"COPILOT_HOME": str(machine.base / "moved")}
+
+    seen = survey_of(machine, "copilot-cli", env=env)
+    verdict = verdict_in(seen, path)
+
+    assert (verdict.verdict, verdict.detail) == (
+        "disabled-by-config",
+        "the variable COPILOT_HOME turns its folder off",
+    )
+    assert fix_for(verdict, seen.by_path[str(path)], seen) == "unset COPILOT_HOME"
+
+
+# The walk -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["pi", "copilot-cli"])
+def test_a_skill_in_the_root_itself_ends_the_walk(machine: Machine, host: str) -> None:
+    root = machine.repo / ".agents/skills"
+    beside = write_skill(root, "deploy")
+    assert verdict_on(machine, host, beside).verdict == "visible"
+
+    (root / "SKILL.md").write_text(skill("name: all\ndescription: One.\n"))
+
+    assert verdict_on(machine, host, root / "SKILL.md").visible
+    verdict = verdict_on(machine, host, beside)
+    assert (verdict.verdict, verdict.detail) == ("ignored", "the SKILL.md in .agents/skills makes it one skill")
+    assert machine.names(f"host:{host}") == ["all"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "left"),
+    [
+        ("deploy", ["review", "sub-deploy"]),
+        ("deploy/", ["review", "sub-deploy"]),
+        ("/deploy", ["review", "sub-deploy"]),
+        ("*deploy", ["review"]),
+        ("*deploy\n!sub-deploy", ["review", "sub-deploy"]),
+        ("sub/*\nDEPLOY", ["review"]),
+        ("SKILL.md", []),
+        ("# deploy\n\n", ["deploy", "review", "sub-deploy"]),
+    ],
+)
+def test_an_ignore_file_in_a_skills_folder_leaves_skills_out(machine: Machine, pattern: str, left: list[str]) -> None:
+    root = machine.repo / ".agents/skills"
+    paths = {name: write_skill(root, name) for name in ("deploy", "review")}
+    paths["sub-deploy"] = write_skill(root / "sub", "sub-deploy")
+
+    (root / ".gitignore").write_text(pattern)
+    seen = survey_of(machine, "pi")
+
+    assert sorted(name for name, path in paths.items() if verdict_in(seen, path).visible) == left
+    assert machine.names("host:pi") == left
+    for path in (path for name, path in paths.items() if name not in left):
+        assert verdict_in(seen, path).verdict == "ignored"
+        assert "an ignore file" in verdict_in(seen, path).detail
+    assert all(verdict_on(machine, "goose", path).visible for path in paths.values())
+
+
+# Texts --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", ODD_TEXTS, ids=lambda case: case.title)
+def test_an_odd_text_is_told_as_each_program_told_it(case: OddText, machine: Machine) -> None:
+    hosts = [*ASKED, *(host for host in case.but if host not in ASKED)]
+    told: dict[str, str | None] = {}
+    names = {}
+    for host in hosts:
+        # One name in two roots would be a race.
+        cwd = machine.base / ("claude" if host in ("claude-code", "openskills") else "agents")
+        path = cwd / f".{cwd.name}/skills/odd/SKILL.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (cwd / ".git").mkdir(exist_ok=True)
+        path.write_bytes(case.text.encode())
+        seen = survey_of(machine, host, cwd)
+        verdict = verdict_in(seen, path)
+        listed = seen.states[host].by_file.get(str(path))
+        if verdict.visible is None:
+            told[host] = ON_USE if "not at its start" in verdict.detail else f"unknown: {verdict.detail}"
+        elif verdict.verdict == "hidden-from-model":
+            told[host] = HIDDEN
+        else:
+            told[host] = " ".join(listed.description.split()) if verdict.visible and listed else None
+        if listed is not None and listed.name != "odd":
+            names[host] = listed.name
+
+    assert told == {host: case.told_by(host) for host in hosts}
+    assert names == {host: name for host, name in case.names.items() if told[host] is not None and name != "odd"}
+
+
+def test_a_name_that_skillshelf_refuses_is_judged_as_each_host_takes_it(machine: Machine) -> None:
+    path = write_skill(machine.repo / ".agents/skills", "odd", skill("name: a/b\ndescription: It.\n"))
+
+    found = {
+        host: verdict_on(machine, host, path) for host in ("codex", "opencode", "goose", "gemini-cli", "copilot-cli")
+    }
+
+    assert {host: verdict.visible for host, verdict in found.items()} == {
+        "codex": True,
+        "opencode": True,
+        "goose": False,
+        "gemini-cli": True,
+        "copilot-cli": False,
+    }
+    assert "accepts what skillshelf does not" in found["codex"].detail
+    assert (found["goose"].verdict, found["copilot-cli"].verdict) == ("name-rejected", "name-rejected")
+
+
+def test_what_neither_the_model_nor_a_person_can_call_is_called_that(machine: Machine) -> None:
+    text = skill("name: odd\ndescription: It.\ndisable-model-invocation: true\nuser-invocable: false\n")
+    path = write_skill(machine.repo / ".claude/skills", "odd", text)
+
+    verdict = verdict_on(machine, "claude-code", path)
+
+    assert (verdict.verdict, verdict.detail) == (
+        "hidden-from-model",
+        "disable-model-invocation is set; nobody can invoke it: it is kept from users too",
+    )
+
+
+def test_a_skill_that_waits_for_files_takes_no_room_in_the_list(machine: Machine) -> None:
+    write_skill(machine.repo / ".claude/skills", "odd", skill("name: odd\ndescription: It.\npaths: '*.py'\n"))
+    seen = survey_of(machine, "claude-code")
+
+    assert seen.states["claude-code"].size().entries == 0
+    assert [one.hidden for one in machine.catalog("host:claude-code").skills] == ["on-use"]
