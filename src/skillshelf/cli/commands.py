@@ -129,13 +129,19 @@ def pick(values: Values) -> int:
     """Let a person choose a skill."""
     from skillshelf.cli.picker import command
 
-    status = command.pick(values, lambda: shelf_for(values))
-    is_over = status in (DONE, NEGATIVE) and not values["json"]
-    if is_over and sys.stderr is not None and sys.stderr.isatty():
+    opened: list[Shelf] = []
+
+    def open_one() -> "Shelf":
+        opened[:] = [shelf_for(values)]
+        return opened[0]
+
+    status = command.pick(values, open_one)
+    # Standard output is often a pipe here.
+    is_read = sys.stderr is not None and sys.stderr.isatty() and not values["json"]
+    if opened and is_read and status in (DONE, NEGATIVE):
         from skillshelf.cli.outside import note_outside, paths_in
 
-        # Standard output is often a pipe here.
-        shelf = shelf_for(values)
+        shelf = opened[0]
         note_outside(values, shelf.environment, shelf.settings.custom_directories, lambda: paths_in(shelf.catalog))
     return status
 
