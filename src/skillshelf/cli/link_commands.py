@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Any
 
 from skillshelf.cli.host_commands import cache_folder_of, environment_of, listed_names, own_settings
@@ -187,7 +188,7 @@ def sync(values: Values) -> int:
     if plan.actions and not values["dry_run"] and not _may_apply(values, plan):
         return DENIED
     if not values["dry_run"]:
-        plan = _applied(plan, survey)
+        plan = _applied(plan, survey, _undo_command(values))
     if values["json"] and values["yes"]:
         write(as_json(_plan_json(plan)))
     return NEGATIVE if plan.refused else DONE
@@ -217,13 +218,22 @@ def _may_apply(values: Values, plan: LinkPlan) -> bool:
     if values["json"] or not can_ask():
         note("nothing was done; to carry out this plan: --yes")
         return False
-    if ask(f"Carry out {plural(len(plan.actions), 'action')}?"):
+    if ask(f"Carry out {plural(len(plan.actions), 'action')}? [y/N] "):
         return True
     note("nothing was done")
     return False
 
 
-def _applied(plan: LinkPlan, survey: Survey) -> LinkPlan:
+def _undo_command(values: Values) -> str:
+    """Return the command that undoes a run; it is made of what the run was given."""
+    if values["remove"]:
+        return ""
+    names = "".join(f" {quote(name)}" for name in values["name"])
+    to = f" --to {','.join(listed_names(values['to']))}" if values["to"] else ""
+    return f"skillshelf sync{names}{to} --remove"
+
+
+def _applied(plan: LinkPlan, survey: Survey, undo: str) -> LinkPlan:
     """Carry out a plan and say what is true then."""
     try:
         done, _ = apply_plan(plan, survey)
@@ -233,7 +243,7 @@ def _applied(plan: LinkPlan, survey: Survey) -> LinkPlan:
     for one in done.refused[len(plan.refused) :]:
         note(f"{one.skill}, {one.host}: {one.reason}")
     if plan.actions:
-        note(f"done: {plural(len(done.actions), 'action')}; to undo: skillshelf sync --remove")
+        note(f"done: {plural(len(done.actions), 'action')}" + (f"; to undo: {undo}" if undo else ""))
     return done
 
 

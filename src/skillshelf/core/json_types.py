@@ -44,6 +44,10 @@ __all__ = [
     "SkillForm",
     "SkillUseForm",
     "StateForm",
+    "SyncActionForm",
+    "SyncForm",
+    "SyncRefusedForm",
+    "SyncUnchangedForm",
     "ToolForm",
     "ToolUseForm",
     "TrustListForm",
@@ -356,6 +360,44 @@ class LinkForm(TypedDict):
 
     name: str
     made: list[LinkActionForm]
+
+
+SyncActionForm = TypedDict(
+    "SyncActionForm",
+    {
+        "kind": Literal["link", "copy", "update", "remove"],
+        "skill": str,
+        "host": str,
+        "from": str,
+        "to": str,
+        "reason": str,
+    },
+)
+"""One action of a plan; `from` is the folder of the skill, `to` the path of the link or copy."""
+
+
+class SyncUnchangedForm(TypedDict):
+    """A skill that a host sees already, and where."""
+
+    skill: str
+    host: str
+    path: str
+
+
+class SyncRefusedForm(TypedDict):
+    """A skill and a host for which nothing is done, and why."""
+
+    skill: str
+    host: str
+    reason: str
+
+
+class SyncForm(TypedDict):
+    """The plan of `sync`: what is done, what need not be done, and what is refused."""
+
+    actions: list[SyncActionForm]
+    unchanged: list[SyncUnchangedForm]
+    refused: list[SyncRefusedForm]
 
 
 class _Failure(TypedDict):

@@ -149,7 +149,7 @@ def _parsed(path: str, value: Any) -> LinkState:
         raise UnusableRecords(
             f"{path}: version {version} is of a newer skillshelf (this one reads {_VERSION}); nothing in it counts"
         )
-    if version != _VERSION or isinstance(version, bool) or validate(value, LinkState):
+    if version != _VERSION or isinstance(version, bool) or "links" not in value or validate(value, LinkState):
         raise UnusableRecords(_damaged(path))
     links = tuple(_made(LinkRecord, {**entry, "hosts": tuple(entry.get("hosts", ()))}) for entry in value["links"])
     return LinkState(links, tuple(value.get("folders", ())), _pending(value.get("pending")))
