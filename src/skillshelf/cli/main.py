@@ -192,6 +192,7 @@ COMMANDS: Mapping[str, Command] = {
             Option("--host", "only this host; may be given several times", "H", many=True),
             _ALL_HOSTS,
             Option("--fix", "apply safe fixes, and link the skill for every --host"),
+            Option("--dry-run", "say what --fix would do, and do nothing"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True),),
         _later("cli.host_commands", "why"),
