@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,14 @@ def snapshot(folder: Path) -> dict[str, tuple[str, int]]:
 def records(machine: Machine) -> list[LinkRecord]:
     """Return the records in the user's state folder."""
     return read_records(Environment(str(machine.repo), str(machine.home), {}, home_moved=True))
+
+
+def remove(path: Path) -> None:
+    """Remove a link or a folder."""
+    if path.is_symlink():
+        path.unlink()
+    else:
+        shutil.rmtree(path)
 
 
 def state_file(machine: Machine) -> Path:
@@ -202,6 +211,22 @@ def test_a_copy_follows_its_skill_and_one_that_was_edited_is_left(machine: Machi
     assert [one["skill"] for one in plan["actions"]] == ["old"]
     assert sorted(os.listdir(copies)) == ["edited"]
     assert (copies / "edited/SKILL.md").read_text() == "Mine.\n"
+
+
+@pytest.mark.parametrize("host", ["claude-code", "kiro"])
+def test_what_somebody_removed_by_hand_is_made_again(machine: Machine, run: Run, host: str) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    run("sync", "--to", host, "--yes")
+    (made,) = records(machine)
+    after = snapshot(machine.repo)
+    remove(Path(made.path))
+
+    plan = sync_json(run, "--to", host, "--yes")
+
+    assert len(plan["actions"]) == 1
+    assert snapshot(machine.repo) == after
+    assert run("sync", "--remove", "--yes")[0] == 0
+    assert not Path(made.path).parent.exists()
 
 
 def test_what_somebody_put_in_the_place_of_a_link_is_not_removed(machine: Machine, run: Run) -> None:

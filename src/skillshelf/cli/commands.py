@@ -34,7 +34,6 @@ __all__ = [
     "digest",
     "list_skills",
     "mcp",
-    "new",
     "overview",
     "pick",
     "profile",
@@ -310,28 +309,6 @@ def check(values: Values) -> int:
         if change.refusal:
             note(f"{change.path} {'was not' if mode == 'fix' else 'cannot be'} repaired: {change.refusal}")
     return DONE if report.is_clean else NEGATIVE
-
-
-def new(values: Values) -> int:
-    """Create a skill."""
-    from skillshelf.lint import scaffold
-
-    shelf = shelf_for(values)
-    options = scaffold.NewSkillOptions(
-        name=values["name"],
-        description=values["description"],
-        scripts=values["scripts"],
-        references=values["references"],
-        assets=values["assets"],
-    )
-    made = scaffold.create_skill(options, shelf, root=values["root"], user=values["user"])
-    for message in made.notes:
-        note(message)
-    if values["json"]:
-        write(as_json(made.to_dict()))
-    else:
-        write(scaffold.summary_of(made, _paths(shelf)))
-    return DONE
 
 
 def profile(values: Values) -> int:

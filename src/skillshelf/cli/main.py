@@ -106,6 +106,7 @@ _ALL_HOSTS = Option("--all-hosts", "all known hosts, not only those that are set
 
 _DRY_RUN = Option("--dry-run", "say what would be done, and do nothing")
 _YES = Option("--yes", "do not ask")
+_IN_HOST = Option("--in", "in this host, by its own settings; may be repeated", "HOST,...", many=True)
 
 _JOURNAL = (
     Option("--journal", "record what happens in this file, as events", "FILE"),
@@ -257,9 +258,12 @@ COMMANDS: Mapping[str, Command] = {
             Option("--scripts", "include a script"),
             Option("--references", "include a page that is read on demand"),
             Option("--assets", "include a template"),
+            Option("--for", "make it visible to these hosts, separated by commas", "HOST,...", many=True),
+            _ALL_HOSTS,
+            _DRY_RUN,
         ),
         (Option("NAME", "lower-case letters, digits and single hyphens", "NAME", required=True),),
-        commands.new,
+        _later("cli.link_commands", "new"),
     ),
     "run": Command(
         "run a script of a skill in a sandbox, after you confirm",
@@ -278,23 +282,24 @@ COMMANDS: Mapping[str, Command] = {
         commands.run,
     ),
     "enable": Command(
-        "enable a disabled skill",
-        SHARED,
+        "enable a disabled skill for agents that get their skills from skillshelf, or in a host itself",
+        (*SHARED, _IN_HOST, _DRY_RUN),
         (Option("NAME", "a skill, or its path", "NAME", required=True),),
         _later("cli.settings_commands", "enable"),
     ),
     "disable": Command(
-        "disable a skill, here and everywhere",
-        SHARED,
+        "disable a skill for agents that get their skills from skillshelf, or in a host itself",
+        (*SHARED, _IN_HOST, _DRY_RUN),
         (Option("NAME", "a skill, or its path", "NAME", required=True),),
         _later("cli.settings_commands", "disable"),
     ),
     "trust": Command(
-        "trust a folder and everything below it, so that models see its skills",
+        "trust a folder and everything below it, so that models that skillshelf serves see its skills",
         (
             *SHARED,
             Option("--list", "list the trusted folders and the approvals"),
             Option("--remove", "stop trusting the folder, and take back the approvals of the skills below it"),
+            _DRY_RUN,
         ),
         (Option("DIR", "a folder, or a skill whose approvals are taken back (default: the working directory)", "DIR"),),
         _later("cli.settings_commands", "trust"),

@@ -21,6 +21,7 @@ __all__ = [
     "HostForm",
     "HostListSizeForm",
     "HostSkillForm",
+    "HostSwitchForm",
     "HostVerdictForm",
     "HostsForm",
     "LinkActionForm",
@@ -44,6 +45,7 @@ __all__ = [
     "SkillForm",
     "SkillUseForm",
     "StateForm",
+    "SwitchForm",
     "SyncActionForm",
     "SyncForm",
     "SyncRefusedForm",
@@ -256,6 +258,7 @@ class NewForm(TypedDict):
     path: str
     dir: str
     files: list[str]
+    hosts: dict[str, bool | None]
 
 
 class HostVerdictForm(TypedDict):
@@ -398,6 +401,22 @@ class SyncForm(TypedDict):
     actions: list[SyncActionForm]
     unchanged: list[SyncUnchangedForm]
     refused: list[SyncRefusedForm]
+
+
+class HostSwitchForm(TypedDict):
+    """A switch of a skill in the settings of one host; `reason` says why nothing was changed."""
+
+    host: str
+    file: str | None
+    changed: bool
+    reason: str
+
+
+class SwitchForm(TypedDict):
+    """The result of `enable --in` and `disable --in`."""
+
+    name: str
+    hosts: list[HostSwitchForm]
 
 
 class _Failure(TypedDict):

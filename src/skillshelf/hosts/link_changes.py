@@ -131,7 +131,9 @@ def _refuse_changed(change: LinkChange, state: LinkState) -> None:
 def _is_about_records(change: LinkChange) -> bool:
     """Return true if a change leaves the disk as it is: only the hosts or the source of a record are others."""
     before, after = change.before, change.after
-    return before is not None and after is not None and before._replace(hosts=after.hosts, source=after.source) == after
+    if before is None or after is None or before._replace(hosts=after.hosts, source=after.source) != after:
+        return False
+    return files.kind_at(change.path) is not None
 
 
 def _step(change: LinkChange) -> LinkStep:

@@ -95,9 +95,8 @@ class LinkPlan(NamedTuple):
     def changes(self) -> list[LinkChange]:
         """The changes of this plan; what is made for several hosts is one change."""
         found: dict[str, LinkChange] = {}
-        for one in (*self.unchanged, *self.actions):
-            if (change := one.change) is None:
-                continue
+        planned = [one.change for one in self.unchanged] + [one.change for one in self.actions]
+        for change in (change for change in planned if change is not None):
             known = found.get(change.path)
             if known is not None and known.after is not None and change.after is not None:
                 hosts = tuple(dict.fromkeys((*known.after.hosts, *change.after.hosts)))
@@ -245,7 +244,7 @@ class _PairPlanner:
         contents = self._contents()
         if isinstance(contents, str):
             return self._refused(contents, folder)
-        after = after._replace(tree=None, digest=None)._replace(**contents.recorded)
+        after = after._replace(tree=contents.recorded.get("tree"), digest=contents.recorded.get("digest"))
         reason = f"updated because the skill changed: {_count(contents)}"
         change = LinkChange(record.path, record, after, contents)
         return self._action("update", folder, reason, change)
@@ -285,7 +284,8 @@ class _PairPlanner:
             after = LinkRecord(place, "link", folder, target=target, hosts=hosts)
             reason = ""
         else:
-            after = LinkRecord(place, "copy", folder, hosts=hosts)._replace(**contents.recorded)
+            tree, digest = contents.recorded.get("tree"), contents.recorded.get("digest")
+            after = LinkRecord(place, "copy", folder, tree=tree, digest=digest, hosts=hosts)
             reason = f"{_count(contents)}, {why_copy(self.skill_file, self._profile)}"
         if is_replaced:
             reason = "replaces the link made by skillshelf" + (f"; {reason}" if reason else "")
