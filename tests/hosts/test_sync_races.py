@@ -139,9 +139,7 @@ def test_many_syncs_at_once_leave_what_one_leaves(machine: Machine) -> None:
     ]
     ended = [(process.communicate(timeout=120)[1].decode(), process.returncode) for process in running]
 
-    assert {status for _, status in ended} <= {0, 5}, ended
-    assert any(status == 0 for _, status in ended)
-    assert all("changed meanwhile" in said for said, status in ended if status == 5)
+    assert {status for _, status in ended} == {0}, ended
     state = read_state(Environment(str(machine.repo), str(machine.home), {}, home_moved=False))
     assert len(state.links) == 16
     assert len(list((machine.repo / ".claude/skills").iterdir())) == 8

@@ -18,6 +18,7 @@ from skillshelf.hosts.detection import chosen_by, chosen_hosts
 from skillshelf.hosts.explain import find, named_in, requested_hosts, similar_names, verdicts_of
 from skillshelf.hosts.fixes import how_to_make_readable, link_command
 from skillshelf.hosts.link import HostLinkResult, apply_plan, link_to, only_skill, remove, result_line, verdict_on
+from skillshelf.hosts.link_changes import LinksChanged
 from skillshelf.hosts.link_plan import LinkPlan, copies_for, plan_links, plan_removal, skills_to_link
 from skillshelf.hosts.placement import link_name
 from skillshelf.hosts.stages import Verdict
@@ -262,22 +263,24 @@ def sync(values: Values) -> int:
     environment = environment_of(values)
     hosts = list(HOSTS) if values["remove"] and not values["to"] else _hosts_for(values, environment)
     survey = take_survey(environment, list(HOSTS), cache_folder=cache_folder_of(values, environment))
-    if values["remove"]:
-        names = [os.path.basename(name.rstrip("/")) for name in values["name"]] or None
-        plan = plan_removal(names, hosts, survey)
-    else:
-        plan = plan_links(_chosen_skills(values["name"], survey), hosts, survey, one_of_a_name=True)
-    if values["json"] and not values["yes"]:
-        write(as_json(_plan_json(plan)))
-    elif not values["json"]:
+    plan = _plan(values, hosts, survey)
+    if not values["json"]:
         write(_plan_view(plan, survey, environment))
-    if plan.actions and not values["dry_run"] and not _may_apply(values, plan):
-        return DENIED
-    if not values["dry_run"]:
-        plan = _applied(plan, survey, _undo_command(values))
-    if values["json"] and values["yes"]:
+    if values["dry_run"] or (plan.actions and not _may_apply(values, plan)):
+        if values["json"]:
+            write(as_json(_plan_json(plan)))
+        return DENIED if plan.actions and not values["dry_run"] else NEGATIVE if plan.refused else DONE
+    plan = _applied(plan, values, hosts, survey)
+    if values["json"]:
         write(as_json(_plan_json(plan)))
     return NEGATIVE if plan.refused else DONE
+
+
+def _plan(values: Values, hosts: Sequence[str], survey: Survey) -> LinkPlan:
+    if not values["remove"]:
+        return plan_links(_chosen_skills(values["name"], survey), hosts, survey, one_of_a_name=True)
+    names = [os.path.basename(name.rstrip("/")) for name in values["name"]] or None
+    return plan_removal(names, hosts, survey)
 
 
 def _chosen_skills(names: Sequence[str], survey: Survey) -> list[list[SkillFile]]:
@@ -319,18 +322,38 @@ def _undo_command(values: Values) -> str:
     return f"skillshelf sync{names}{to} --remove"
 
 
-def _applied(plan: LinkPlan, survey: Survey, undo: str) -> LinkPlan:
+def _applied(plan: LinkPlan, values: Values, hosts: Sequence[str], survey: Survey) -> LinkPlan:
     """Carry out a plan and say what is true then."""
     try:
-        done, _ = apply_plan(plan, survey)
+        done = _carried_out(plan, values, hosts, survey)
     except OSError as error:
         reason = error.strerror.lower() if error.strerror else str(error)
         raise SkillError(f"nothing was done: {error.filename or 'a step'}: {reason}") from None
-    for one in done.refused[len(plan.refused) :]:
-        note(f"{one.skill}, {one.host}: {one.reason}")
+    for one in done.refused:
+        if one not in plan.refused:
+            note(f"{one.skill}, {one.host}: {one.reason}")
     if plan.actions:
+        undo = _undo_command(values)
         note(f"done: {plural(len(done.actions), 'action')}" + (f"; to undo: {undo}" if undo else ""))
     return done
+
+
+_TRIES = 5
+
+
+def _carried_out(plan: LinkPlan, values: Values, hosts: Sequence[str], survey: Survey) -> LinkPlan:
+    """Carry out a plan; if another process did a part of it meanwhile, what is left of it."""
+    shown = {(one.kind, one.path) for one in plan.actions}
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            return apply_plan(plan, survey)[0]
+        except LinksChanged:
+            survey = take_survey(survey.environment, list(HOSTS))
+            plan = _plan(values, hosts, survey)
+            # Nothing is done that was not shown.
+            if not tries_left or not {(one.kind, one.path) for one in plan.actions} <= shown:
+                raise
+    return plan
 
 
 def _plan_json(plan: LinkPlan) -> dict[str, Any]:

@@ -171,8 +171,8 @@ def _insert(text: str, node: _Node, part: str) -> str:
     if node.kind == "array" and not inner.strip():
         return f"{text[: node.start + 1]}{part}{text[node.end - 1 :]}"
     indent = _indent_at(text, node.start)
-    end = inner.rstrip() + f"\n{indent}"
-    return f"{text[: node.start + 1]}\n{indent}  {part}{end}{text[node.end - 1 :]}"
+    kept = inner.rstrip()
+    return f"{text[: node.start + 1]}\n{indent}  {part}{kept}\n{indent}{text[node.end - 1 :]}"
 
 
 def _without(text: str, node: _Node, position: int) -> str:

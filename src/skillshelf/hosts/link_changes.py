@@ -35,7 +35,7 @@ from skillshelf.hosts.link_records import (
     write_state,
 )
 
-__all__ = ["LinkChange", "RemovedLink", "carry_out", "finish_pending", "remove_recorded", "why_kept"]
+__all__ = ["LinkChange", "LinksChanged", "RemovedLink", "carry_out", "finish_pending", "remove_recorded", "why_kept"]
 
 
 class LinkChange(NamedTuple):
@@ -45,6 +45,10 @@ class LinkChange(NamedTuple):
     before: LinkRecord | None
     after: LinkRecord | None
     contents: CopyContents | None = None
+
+
+class LinksChanged(SkillError):
+    """What a change was planned for is no longer so: another process was faster."""
 
 
 class RemovedLink(NamedTuple):
@@ -125,7 +129,7 @@ def _refuse_changed(change: LinkChange, state: LinkState) -> None:
     if change.before is None and files.kind_at(change.path) is not None:
         stands = "foreign"
     if known != change.before or stands not in ("as-made", "gone"):
-        raise SkillError(f"{change.path} changed meanwhile; nothing was done, run the command again")
+        raise LinksChanged(f"{change.path} changed meanwhile; nothing was done, run the command again")
 
 
 def _is_about_records(change: LinkChange) -> bool:
