@@ -156,6 +156,17 @@ def test_what_is_refused_is_no_action_and_the_rest_is_done(machine: Machine, run
     assert plan["actions"] == []
 
 
+def test_skills_that_a_host_keeps_in_a_hidden_folder_are_synced_only_by_name(machine: Machine, run: Run) -> None:
+    write_skill(machine.home / ".codex/skills/.system", "imagegen")
+    write_skill(machine.home / ".codex/skills", "mine")
+
+    everything = sync_json(run, "--to", "claude-code", "--dry-run")
+    named = sync_json(run, "imagegen", "--to", "claude-code", "--dry-run")
+
+    assert [one["skill"] for one in everything["actions"]] == ["mine"]
+    assert [one["skill"] for one in named["actions"]] == ["imagegen"]
+
+
 def test_two_skills_of_one_name_are_not_both_linked_for_a_host(machine: Machine, run: Run) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy", skill("name: deploy\ndescription: One.\n"))
     write_skill(machine.repo / ".github/skills", "deploy", skill("name: deploy\ndescription: Two.\n"))

@@ -285,10 +285,9 @@ def _plan(values: Values, hosts: Sequence[str], survey: Survey) -> LinkPlan:
 
 def _chosen_skills(names: Sequence[str], survey: Survey) -> list[list[SkillFile]]:
     """Return the skills of these names, or all; raise if a name means none or several."""
-    skills = skills_to_link(survey)
     if not names:
-        return skills
-    chosen = []
+        return skills_to_link(survey)
+    skills, chosen = skills_to_link(survey, hidden=True), []
     for name in dict.fromkeys(names):
         found = {one.real_path for one in named_in(name, survey)}
         meant = [skill_files for skill_files in skills if found & {one.real_path for one in skill_files}]

@@ -5,7 +5,7 @@ refused with a reason. Nothing is planned for a host that would not see the skil
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from skillshelf.config.hosts import HOSTS
@@ -105,13 +105,29 @@ class LinkPlan(NamedTuple):
         return list(found.values())
 
 
-def skills_to_link(survey: Survey) -> list[list[SkillFile]]:
-    """Return every skill in a root of the project or the user, as its files: those of one name and one text."""
+def skills_to_link(survey: Survey, *, hidden: bool = False) -> list[list[SkillFile]]:
+    """Return every skill in a root of the project or the user, as its files: those of one name and one text.
+
+    Without `hidden`, those in folders that begin with a dot are left out: a host keeps its own skills there.
+    """
+    roots = {root.path for scan in survey.hosts.values() for root in scan.roots}
     skills: dict[tuple[str, tuple[bytes, int]], list[SkillFile]] = {}
     for skill_file in survey.skill_files:
-        if skill_file.base and not skill_file.problem and not is_own_copy(skill_file, survey.environment):
+        if not skill_file.base or skill_file.problem or is_own_copy(skill_file, survey.environment):
+            continue
+        if hidden or not all(_is_hidden(path, roots) for path in skill_file.paths):
             skills.setdefault((link_name(skill_file), skill_file.text), []).append(skill_file)
     return list(skills.values())
+
+
+def _is_hidden(path: str, roots: Collection[str]) -> bool:
+    """Return true if a folder between a root and a file begins with a dot."""
+    folder = os.path.dirname(path)
+    while folder not in roots and len(folder) > 1:
+        if os.path.basename(folder).startswith("."):
+            return True
+        folder = os.path.dirname(folder)
+    return False
 
 
 def plan_links(
