@@ -37,7 +37,6 @@ __all__ = [
     "digest",
     "list_skills",
     "mcp",
-    "new",
     "pick",
     "profile",
     "prompt",
@@ -383,28 +382,6 @@ def _note_unchecked(shelf: "Shelf", values: Values, targets: "Targets") -> None:
     if is_on_terminal():
         shown = {path for target in targets.found for path in target[:2]} | {one.path for one in targets.problems}
         note_outside(values, shelf.environment, shelf.settings.custom_directories, lambda: shown)
-
-
-def new(values: Values) -> int:
-    """Create a skill."""
-    from skillshelf.lint import scaffold
-
-    shelf = shelf_for(values)
-    options = scaffold.NewSkillOptions(
-        name=values["name"],
-        description=values["description"],
-        scripts=values["scripts"],
-        references=values["references"],
-        assets=values["assets"],
-    )
-    made = scaffold.create_skill(options, shelf, root=values["root"], user=values["user"])
-    for message in made.notes:
-        note(message)
-    if values["json"]:
-        write(as_json(made.to_dict()))
-    else:
-        write(scaffold.summary_of(made, _paths(shelf)))
-    return DONE
 
 
 def profile(values: Values) -> int:
