@@ -85,10 +85,10 @@ def _paths(rule: SettingRule, where: SettingsContext, moved: Mapping[str, str], 
             yield from (os.path.join(folder, path) for folder in bases[base])
 
 
-def home_files(rule: SettingRule, environment: Environment) -> list[str]:
+def home_files(rule: SettingRule, profile: Profile, environment: Environment) -> list[str]:
     """Return the paths of a rule's files in the home folder, which may not exist."""
     own = rule._replace(files=tuple(file for file in rule.files if file.startswith("home:")))
-    return list(_paths(own, SettingsContext(environment, ()), trusted=False))
+    return list(_paths(own, SettingsContext(environment, ()), profile.moved, trusted=False))
 
 
 def parse_settings(text: str, syntax: Syntax) -> Any:

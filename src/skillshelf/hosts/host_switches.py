@@ -95,7 +95,7 @@ class _Change(NamedTuple):
 def _switched(
     change: _Change, host: str, skill_file: SkillFile, environment: Environment, *, dry_run: bool
 ) -> SwitchResult:
-    paths = home_files(change.rule, environment)
+    paths = home_files(change.rule, HOSTS[host], environment)
     path = next((path for path in paths if files.kind_at(path) is not None), paths[0])
     stamp = files.stamp_at(files.real_path(path))
     data = read_settings(path, change.rule.syntax, environment)
