@@ -39,6 +39,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "mcp": ("--trust", "--journal", "run.jsonl"),
     "rpc": ("--trust",),
     "chat": ("--once", "hello", "--model", "test"),
+    "completion": ("bash",),
     "help": ("list",),
 }
 SERVED = {

@@ -93,6 +93,7 @@ _ALL_HOSTS = Option("--all-hosts", "all known hosts, not only those that are set
 
 _DRY_RUN = Option("--dry-run", "say what would be done, and do nothing")
 _YES = Option("--yes", "do not ask")
+_IN_HOST = Option("--in", "in this host, by its own settings; may be repeated", "HOST,...", many=True, of="host")
 
 _CHECKS = "python packages native folders cache packed index runs approvals configuration links hosts sandbox"
 """The checks of `doctor`."""
@@ -231,6 +232,7 @@ COMMANDS: Mapping[str, Command] = {
             Option("--host", "only this host; may be given several times", "H", many=True, of="host"),
             _ALL_HOSTS,
             Option("--fix", "apply safe fixes, and link the skill for every --host"),
+            Option("--dry-run", "say what --fix would do, and do nothing"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True, of="skill"),),
         _later("cli.host_commands", "why"),
@@ -357,9 +359,12 @@ COMMANDS: Mapping[str, Command] = {
             Option("--scripts", "include a script"),
             Option("--references", "include a page that is read on demand"),
             Option("--assets", "include a template"),
+            Option("--for", "make it visible to these hosts, separated by commas", "HOST,...", many=True, of="host"),
+            _ALL_HOSTS,
+            _DRY_RUN,
         ),
         (Option("NAME", "lower-case letters, digits and single hyphens", "NAME", required=True),),
-        _later("cli.commands", "new"),
+        _later("cli.link_commands", "new"),
         group=_WRITE,
         examples=(
             (
@@ -395,8 +400,8 @@ COMMANDS: Mapping[str, Command] = {
         ),
     ),
     "enable": Command(
-        "enable a disabled skill",
-        SHARED,
+        "enable a disabled skill for agents that get their skills from skillshelf, or in a host itself",
+        (*SHARED, _IN_HOST, _DRY_RUN),
         (Option("NAME", "a skill, or its path", "NAME", required=True, of="skill"),),
         _later("cli.settings_commands", "enable"),
         group=_CHOOSE,
@@ -406,22 +411,23 @@ COMMANDS: Mapping[str, Command] = {
         ),
     ),
     "disable": Command(
-        "disable a skill, here and everywhere",
-        SHARED,
+        "disable a skill for agents that get their skills from skillshelf, or in a host itself",
+        (*SHARED, _IN_HOST, _DRY_RUN),
         (Option("NAME", "a skill, or its path", "NAME", required=True, of="skill"),),
         _later("cli.settings_commands", "disable"),
         group=_CHOOSE,
         examples=(
             ("skillshelf disable release-notes", "every skill of this name"),
-            ("skillshelf disable .agents/skills/release-notes", "only the one in this folder"),
+            ("skillshelf disable release-notes --in claude-code --dry-run", "what would turn it off in that host"),
         ),
     ),
     "trust": Command(
-        "trust a folder and everything below it, so that models see its skills",
+        "trust a folder and everything below it, so that models that skillshelf serves see its skills",
         (
             *SHARED,
             Option("--list", "list the trusted folders and the approvals"),
             Option("--remove", "stop trusting the folder, and take back the approvals of the skills below it"),
+            _DRY_RUN,
         ),
         (Option("DIR", "a folder, or a skill whose approvals are taken back (default: the working directory)", "DIR"),),
         _later("cli.settings_commands", "trust"),
@@ -596,8 +602,6 @@ def command_again(values: Mapping[str, Any], name: str, **changes: Any) -> str:
     `values` are those of the command that ran, `changes` replace some of them by their keys; None leaves one out. The
     line can be pasted into a shell, whatever the values are: words for a reader to replace are written in capitals.
     """
-    from shlex import quote
-
     command, options, arguments = COMMANDS[name], [], []
     given = {key: value for key, value in values.items() if key not in _NOT_REPEATED} | changes
     for option in (*command.options, *command.arguments):
@@ -610,4 +614,13 @@ def command_again(values: Mapping[str, Any], name: str, **changes: Any) -> str:
             elif one not in (None, False):
                 options += [f"{option.name}={one}"] if str(one).startswith("-") else [option.name, str(one)]
     dashes = ["--"] if any(word.startswith("-") for word in arguments) else []
-    return " ".join(["skillshelf", *filter(None, [name]), *map(quote, [*options, *dashes, *arguments])])
+    return " ".join(["skillshelf", *filter(None, [name]), *map(_quoted, [*options, *dashes, *arguments])])
+
+
+def _quoted(word: str) -> str:
+    """Return a word as it is typed in a shell."""
+    if word.replace("-", "").replace("/", "").replace(".", "").isalnum() and word.isascii():
+        return word
+    from shlex import quote
+
+    return quote(word)

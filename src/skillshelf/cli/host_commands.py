@@ -120,7 +120,7 @@ def why(values: Values) -> int:
     if not found:
         return _not_found(wanted, survey, wants_json=values["json"])
     if values["fix"]:
-        _apply_fixes(wanted, found, survey, listed_names(values["host"]))
+        _apply_fixes(wanted, found, survey, listed_names(values["host"]), dry_run=values["dry_run"])
         survey, found = find(wanted, environment, names)
     explanations = explain(found, survey, names)
     hidden = _hidden_here(values, found, survey)
@@ -211,20 +211,22 @@ def _not_found(wanted: str, survey: Survey, *, wants_json: bool) -> int:
     return NOT_FOUND
 
 
-def _apply_fixes(wanted: str, found: Sequence[SkillFile], survey: Survey, hosts: Sequence[str]) -> None:
+def _apply_fixes(
+    wanted: str, found: Sequence[SkillFile], survey: Survey, hosts: Sequence[str], *, dry_run: bool
+) -> None:
     """Apply safe fixes, each shown before it is done; a link is made only for a host that was named."""
     skill_files = sources(found, survey)
     names = requested_hosts(hosts) if hosts else []
     if any(_lacks_link(host, found, survey) for host in names):
         # An ambiguous name must be refused before anything is changed.
         only_skill(wanted, found, survey)
-    changes = [_fix_text(skill_file, survey.environment) for skill_file in skill_files]
+    changes = [_fix_text(skill_file, survey.environment, dry_run=dry_run) for skill_file in skill_files]
     is_changed = any(changes)
     if names and len(skill_files) == 1 and not skill_files[0].problem:
         survey, _ = find(skill_files[0].real_path, survey.environment, list(HOSTS))
-        for result in link_to(names, skill_files, survey)[0][0]:
+        for result in link_to(names, skill_files, survey, dry_run=dry_run)[0][0]:
             if result.how != "nothing" or result.refused:
-                note(result_line(result._replace(path=survey.short(result.path))))
+                note(result_line(result._replace(path=survey.short(result.path)), planned=dry_run))
                 is_changed = True
     if not is_changed and names:
         note(f"nothing to fix automatically for {', '.join(names)}")
@@ -240,7 +242,7 @@ def _lacks_link(host: str, found: Sequence[SkillFile], survey: Survey) -> bool:
     return any(needs_placement(verdict, skill_file) for skill_file, verdict in judged)
 
 
-def _fix_text(skill_file: SkillFile, environment: Environment) -> bool:
+def _fix_text(skill_file: SkillFile, environment: Environment, *, dry_run: bool) -> bool:
     """Apply safe fixes to a file after a diff was shown; return true if anything was reported."""
     real_path = skill_file.real_path
     data = files.read_file(real_path, limit=SKILL_FILE_BYTES, links="never")
@@ -257,8 +259,9 @@ def _fix_text(skill_file: SkillFile, environment: Environment) -> bool:
         return True
     for line in unified_diff(data, fixed, skill_file.path.lstrip("/")):
         note(line)
-    replace_file(real_path, fixed)
-    note(f"fixed {skill_file.path}")
+    if not dry_run:
+        replace_file(real_path, fixed)
+    note(f"{'would fix' if dry_run else 'fixed'} {skill_file.path}")
     return True
 
 

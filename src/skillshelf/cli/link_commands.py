@@ -1,27 +1,31 @@
-"""Run the commands `link` and `sync`: make skills visible to hosts, and undo that."""
+"""Run the commands `new`, `link` and `sync`: create skills, make them visible to hosts, and undo that."""
 
 import os
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Any
 
+from skillshelf.cli.commands import shelf_for
 from skillshelf.cli.host_commands import cache_folder_of, environment_of, listed_names, own_settings
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.settings import Settings
-from skillshelf.core import console
+from skillshelf.core import console, files
 from skillshelf.core.console import PathDisplay, as_json, ask, can_ask, note, write
 from skillshelf.core.environment import Environment
 from skillshelf.core.text import plural, visible
 from skillshelf.errors import DENIED, DONE, NEGATIVE, AmbiguousSkill, ConfigurationError, SkillError, SkillNotFound
 from skillshelf.hosts.detection import chosen_by, chosen_hosts
 from skillshelf.hosts.explain import find, named_in, requested_hosts, similar_names, verdicts_of
-from skillshelf.hosts.fixes import how_to_make_readable
+from skillshelf.hosts.fixes import how_to_make_readable, link_command
 from skillshelf.hosts.link import HostLinkResult, apply_plan, link_to, only_skill, remove, result_line, verdict_on
+from skillshelf.hosts.link_changes import LinksChanged
 from skillshelf.hosts.link_plan import LinkPlan, copies_for, plan_links, plan_removal, skills_to_link
 from skillshelf.hosts.placement import link_name
 from skillshelf.hosts.stages import Verdict
 from skillshelf.hosts.survey import SkillFile, Survey, take_survey
+from skillshelf.lint.scaffold import NewSkillOptions, create_skill, summary_of
 
-__all__ = ["link", "sync"]
+__all__ = ["link", "new", "sync"]
 
 Values = Mapping[str, Any]
 
@@ -167,6 +171,90 @@ def _is_done(result: HostLinkResult, verdict: Verdict | None) -> bool:
     return verdict.visible is True or verdict.verdict == "hidden-from-model"
 
 
+# A new skill --------------------------------------------------------------------------------------
+
+
+def new(values: Values) -> int:
+    """Create a skill, say which hosts see it, and link it for those that do not."""
+    shelf, dry_run = shelf_for(values), values["dry_run"]
+    options = NewSkillOptions(*(values[name] for name in ("name", "description", "scripts", "references", "assets")))
+    hosts = _hosts_of_new(values, shelf.environment)
+    made = create_skill(options, shelf, root=values["root"], user=values["user"], dry_run=dry_run)
+    for message in made.notes:
+        note(message)
+    if not values["json"]:
+        display = PathDisplay(shelf.environment.cwd, shelf.environment.home)
+        write(summary_of(made, display, dry_run=dry_run))
+    seen = {} if dry_run else _show_hosts_of_new(made.path, hosts, values, shelf.environment)
+    if values["json"]:
+        write(as_json({**made.to_dict(), "hosts": seen}))
+    return DONE if all(seen.values()) or not values["for"] else NEGATIVE
+
+
+def _hosts_of_new(values: Values, environment: Environment) -> list[str]:
+    """Return the hosts that are told about for a new skill; raise for an unknown one, before anything is made."""
+    if named := listed_names(values["for"]):
+        return requested_hosts(named)
+    return list(chosen_hosts(environment, own_settings(environment), all_hosts=values["all_hosts"]))
+
+
+def _show_hosts_of_new(
+    path: str, hosts: Sequence[str], values: Values, environment: Environment
+) -> dict[str, bool | None]:
+    """Say which hosts see a new skill, and link it for those that were named, or that a person agrees to.
+
+    Return whether each host sees it then.
+    """
+    survey, found = find(path, environment, list(HOSTS))
+    if not found:
+        return dict.fromkeys(hosts)
+    if values["for"]:
+        survey = _linked_new(hosts, found, survey)
+    verdicts = _verdicts_on_new(path, hosts, survey)
+    unseen = [verdict.host for verdict in verdicts if not verdict.visible]
+    linkable = {action.host for action in plan_links([found], unseen, survey).actions} if not values["for"] else set()
+    if not values["json"]:
+        write(_new_view(verdicts))
+    if linkable and not values["json"]:
+        asked = [host for host in hosts if host in linkable]
+        if _wants_links(asked, found[0], survey):
+            survey = _linked_new(asked, found, survey)
+            verdicts = _verdicts_on_new(path, hosts, survey)
+    return {verdict.host: verdict.visible for verdict in verdicts}
+
+
+def _linked_new(hosts: Sequence[str], found: Sequence[SkillFile], survey: Survey) -> Survey:
+    made, survey = link_to(hosts, found, survey)
+    for result in made[0]:
+        if result.how != "nothing" or result.refused:
+            note(result_line(result._replace(path=survey.short(result.path))))
+    return survey
+
+
+def _verdicts_on_new(path: str, hosts: Sequence[str], survey: Survey) -> list[Verdict]:
+    """Return the verdict of each host on a new skill, or on its copy if the host sees that."""
+    skill_file = survey.by_path[files.real_path(path)]
+    seen = {host: [one for _, one in copies_for(host, skill_file, survey) if one.visible] for host in hosts}
+    return [seen[one.host][0] if seen[one.host] else one for one in verdicts_of(skill_file, survey, hosts)]
+
+
+def _new_view(verdicts: Sequence[Verdict]) -> str:
+    """Render who sees a new skill, and who does not."""
+    seeing = [verdict.host for verdict in verdicts if verdict.visible]
+    others = [f"{verdict.host} ({verdict.verdict})" for verdict in verdicts if not verdict.visible]
+    lines = [f"Visible to {', '.join(seeing) if seeing else 'no host'}"]
+    lines += [f"Not visible to {', '.join(others)}"] if others else []
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _wants_links(hosts: Sequence[str], skill_file: SkillFile, survey: Survey) -> bool:
+    """Ask whether a new skill shall be linked; print the command where nobody can be asked."""
+    if can_ask():
+        return ask(f"Make it visible to {', '.join(hosts)}? [y/N] ")
+    write(f"To make it visible: {link_command(skill_file, ','.join(hosts), survey)}\n")
+    return False
+
+
 # Sync ---------------------------------------------------------------------------------------------
 
 
@@ -175,30 +263,31 @@ def sync(values: Values) -> int:
     environment = environment_of(values)
     hosts = list(HOSTS) if values["remove"] and not values["to"] else _hosts_for(values, environment)
     survey = take_survey(environment, list(HOSTS), cache_folder=cache_folder_of(values, environment))
-    if values["remove"]:
-        names = [os.path.basename(name.rstrip("/")) for name in values["name"]] or None
-        plan = plan_removal(names, hosts, survey)
-    else:
-        plan = plan_links(_chosen_skills(values["name"], survey), hosts, survey, one_of_a_name=True)
-    if values["json"] and not values["yes"]:
-        write(as_json(_plan_json(plan)))
-    elif not values["json"]:
+    plan = _plan(values, hosts, survey)
+    if not values["json"]:
         write(_plan_view(plan, survey, environment))
-    if plan.actions and not values["dry_run"] and not _may_apply(values, plan):
-        return DENIED
-    if not values["dry_run"]:
-        plan = _applied(plan, survey)
-    if values["json"] and values["yes"]:
+    if values["dry_run"] or (plan.actions and not _may_apply(values, plan)):
+        if values["json"]:
+            write(as_json(_plan_json(plan)))
+        return DENIED if plan.actions and not values["dry_run"] else NEGATIVE if plan.refused else DONE
+    plan = _applied(plan, values, hosts, survey)
+    if values["json"]:
         write(as_json(_plan_json(plan)))
     return NEGATIVE if plan.refused else DONE
 
 
+def _plan(values: Values, hosts: Sequence[str], survey: Survey) -> LinkPlan:
+    if not values["remove"]:
+        return plan_links(_chosen_skills(values["name"], survey), hosts, survey, one_of_a_name=True)
+    names = [os.path.basename(name.rstrip("/")) for name in values["name"]] or None
+    return plan_removal(names, hosts, survey)
+
+
 def _chosen_skills(names: Sequence[str], survey: Survey) -> list[list[SkillFile]]:
     """Return the skills of these names, or all; raise if a name means none or several."""
-    skills = skills_to_link(survey)
     if not names:
-        return skills
-    chosen = []
+        return skills_to_link(survey)
+    skills, chosen = skills_to_link(survey, hidden=True), []
     for name in dict.fromkeys(names):
         found = {one.real_path for one in named_in(name, survey)}
         meant = [skill_files for skill_files in skills if found & {one.real_path for one in skill_files}]
@@ -217,24 +306,53 @@ def _may_apply(values: Values, plan: LinkPlan) -> bool:
     if values["json"] or not can_ask():
         note("nothing was done; to carry out this plan: --yes")
         return False
-    if ask(f"Carry out {plural(len(plan.actions), 'action')}?"):
+    if ask(f"Carry out {plural(len(plan.actions), 'action')}? [y/N] "):
         return True
     note("nothing was done")
     return False
 
 
-def _applied(plan: LinkPlan, survey: Survey) -> LinkPlan:
+def _undo_command(values: Values) -> str:
+    """Return the command that undoes a run; it is made of what the run was given."""
+    if values["remove"]:
+        return ""
+    names = "".join(f" {quote(name)}" for name in values["name"])
+    to = f" --to {','.join(listed_names(values['to']))}" if values["to"] else ""
+    return f"skillshelf sync{names}{to} --remove"
+
+
+def _applied(plan: LinkPlan, values: Values, hosts: Sequence[str], survey: Survey) -> LinkPlan:
     """Carry out a plan and say what is true then."""
     try:
-        done, _ = apply_plan(plan, survey)
+        done = _carried_out(plan, values, hosts, survey)
     except OSError as error:
         reason = error.strerror.lower() if error.strerror else str(error)
         raise SkillError(f"nothing was done: {error.filename or 'a step'}: {reason}") from None
-    for one in done.refused[len(plan.refused) :]:
-        note(f"{one.skill}, {one.host}: {one.reason}")
+    for one in done.refused:
+        if one not in plan.refused:
+            note(f"{one.skill}, {one.host}: {one.reason}")
     if plan.actions:
-        note(f"done: {plural(len(done.actions), 'action')}; to undo: skillshelf sync --remove")
+        undo = _undo_command(values)
+        note(f"done: {plural(len(done.actions), 'action')}" + (f"; to undo: {undo}" if undo else ""))
     return done
+
+
+_TRIES = 5
+
+
+def _carried_out(plan: LinkPlan, values: Values, hosts: Sequence[str], survey: Survey) -> LinkPlan:
+    """Carry out a plan; if another process did a part of it meanwhile, what is left of it."""
+    shown = {(one.kind, one.path) for one in plan.actions}
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            return apply_plan(plan, survey)[0]
+        except LinksChanged:
+            survey = take_survey(survey.environment, list(HOSTS))
+            plan = _plan(values, hosts, survey)
+            # Nothing is done that was not shown.
+            if not tries_left or not {(one.kind, one.path) for one in plan.actions} <= shown:
+                raise
+    return plan
 
 
 def _plan_json(plan: LinkPlan) -> dict[str, Any]:

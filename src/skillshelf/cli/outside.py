@@ -1,10 +1,8 @@
 """Look beyond the profile of a command: how many skills its view does not show, and a shelf with all of them."""
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.core.console import PathDisplay, note
@@ -23,11 +21,18 @@ _PLACES_SHOWN = 2
 
 def shared_options(values: Mapping[str, Any]) -> str:
     """Return the options that decide what any command sees, as they were typed, with a blank before each."""
-    return "".join(f" --{name} {quote(str(values[name]))}" for name in _KEPT if values.get(name))
+    given = [name for name in _KEPT if values.get(name)]
+    if not given:
+        return ""
+    from shlex import quote
+
+    return "".join(f" --{name} {quote(str(values[name]))}" for name in given)
 
 
 def _typed_command(values: Mapping[str, Any], *words: str) -> str:
     """Return a command line with the shared options of the command that runs."""
+    from shlex import quote
+
     return " ".join(["skillshelf", *map(quote, words)]) + shared_options(values)
 
 
@@ -41,8 +46,9 @@ def paths_in(catalog: "Catalog") -> set[str]:
     from skillshelf.catalog.packed import SkillTable
 
     skills = set(SkillTable.of(catalog.skills).text("paths").split("\0"))
-    left_out = (*catalog.errors, *catalog.shadowed, *catalog.filtered)
-    return skills | {entry.path for entry in left_out}
+    skills.update(error.path for error in catalog.errors)
+    skills.update(loser.path for loser in catalog.shadowed)
+    return skills.union(entry.path for entry in catalog.filtered)
 
 
 def note_outside(
@@ -57,6 +63,8 @@ def note_outside(
     No skill is opened for that: what an inventory found counts while no folder has changed, and without it the line
     has no number.
     """
+    from collections import Counter
+
     from skillshelf.catalog.machine_files import known_machine_files
     from skillshelf.core.environment import user_cache_folder
 

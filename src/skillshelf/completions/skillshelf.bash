@@ -6,13 +6,16 @@
 _skillshelf_offer() {
     local name
     while IFS= read -r name; do
+        name=$listed$name
         [[ $name == "$value"* ]] || continue
         if [[ -n $quote ]]; then
             # Inside quotes that are not closed yet, only a name that means the same everywhere.
             [[ $name == *[!A-Za-z0-9._/@%+,:=\ -]* ]] || COMPREPLY+=("${name#"$strip"}")
         else
             name=${name#"$strip"}
-            COMPREPLY+=("$(printf '%q' "$name")")
+            printf -v name '%q' "$name"
+            # A comma needs no quotes, since braces have them.
+            COMPREPLY+=("${name//\\,/,}")
         fi
     done
 }
@@ -34,6 +37,8 @@ _skillshelf_value() {
             if [[ $1 == skill && $value == [./~]* ]]; then
                 _skillshelf_files -f
             else
+                # Hosts and rules may be several, separated by commas.
+                [[ $1 == @(host|rule) && $value == *,* ]] && listed=${value%,*},
                 _skillshelf_offer < <(command skillshelf _complete "$1" "${before[@]}" 2>/dev/null)
             fi
             ;;
@@ -128,7 +133,7 @@ _skillshelf_argument() {
 }
 
 _skillshelf() {
-    local options='' takes='' kind='' strip='' quote='' command='' word value
+    local options='' takes='' kind='' strip='' quote='' listed='' command='' word value
     local -a words before
     COMPREPLY=()
     # By blanks and not by COMP_WORDS, which are divided at colons and equal signs too.

@@ -8,7 +8,14 @@ function __skillshelf_names
         __fish_complete_path (commandline -ct)
         return
     end
-    command skillshelf _complete $argv[1] (commandline -opc)[2..-1] 2>/dev/null
+    set -l listed ''
+    if contains $argv[1] host rule; and string match -q '*,*' -- (commandline -ct)
+        # Several, separated by commas.
+        set listed (string replace -rf '^(.*,).*$' '$1' -- (commandline -ct))
+    end
+    for name in (command skillshelf _complete $argv[1] (commandline -opc)[2..-1] 2>/dev/null)
+        echo -- $listed$name
+    end
 end
 
 # Prints the command of the line and the number of its arguments before the cursor.

@@ -150,8 +150,8 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "packed/",
         rf"packed/[0-9a-f]{{16}}({_UNFINISHED})?",
         1,
-        "whole catalogs and surveys of hosts. One counts while its files and folders are as they were and every link "
-        "leads where it led",
+        "whole catalogs, surveys of hosts and inventories. One counts while its files and folders are as they were and "
+        "every link leads where it led",
         "yes: built again",
         "made again",
         "removed",

@@ -70,7 +70,7 @@ def apply_plan(plan: LinkPlan, survey: Survey) -> tuple[LinkPlan, Survey]:
     for remark in plan.remarks:
         note(remark)
     carry_out(plan.changes, environment)
-    if not plan.actions:
+    if all(action.kind == "remove" for action in plan.actions):
         return plan, survey
     survey = take_survey(environment, list(HOSTS))
     judged = [(action, _unseen(action, survey)) for action in plan.actions]

@@ -38,6 +38,7 @@ from skillshelf.hosts.link_records import (
 
 __all__ = [
     "LinkChange",
+    "LinksChanged",
     "RemovedLink",
     "carry_out",
     "finish_pending",
@@ -55,6 +56,10 @@ class LinkChange(NamedTuple):
     before: LinkRecord | None
     after: LinkRecord | None
     contents: CopyContents | None = None
+
+
+class LinksChanged(SkillError):
+    """What a change was planned for is no longer so: another process was faster."""
 
 
 class RemovedLink(NamedTuple):
@@ -137,13 +142,15 @@ def _refuse_changed(change: LinkChange, state: LinkState) -> None:
     if change.before is None and files.kind_at(change.path) is not None:
         stands = "foreign"
     if known != change.before or stands not in ("as-made", "gone"):
-        raise SkillError(f"{change.path} changed meanwhile; nothing was done, run the command again")
+        raise LinksChanged(f"{change.path} changed meanwhile; nothing was done, run the command again")
 
 
 def _is_about_records(change: LinkChange) -> bool:
     """Return true if a change leaves the disk as it is: only the hosts or the source of a record are others."""
     before, after = change.before, change.after
-    return before is not None and after is not None and before._replace(hosts=after.hosts, source=after.source) == after
+    if before is None or after is None or before._replace(hosts=after.hosts, source=after.source) != after:
+        return False
+    return files.kind_at(change.path) is not None
 
 
 def _step(change: LinkChange) -> LinkStep:

@@ -5,7 +5,7 @@ refused with a reason. Nothing is planned for a host that would not see the skil
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from skillshelf.config.hosts import HOSTS
@@ -95,9 +95,8 @@ class LinkPlan(NamedTuple):
     def changes(self) -> list[LinkChange]:
         """The changes of this plan; what is made for several hosts is one change."""
         found: dict[str, LinkChange] = {}
-        for one in (*self.unchanged, *self.actions):
-            if (change := one.change) is None:
-                continue
+        planned = [one.change for one in self.unchanged] + [one.change for one in self.actions]
+        for change in (change for change in planned if change is not None):
             known = found.get(change.path)
             if known is not None and known.after is not None and change.after is not None:
                 hosts = tuple(dict.fromkeys((*known.after.hosts, *change.after.hosts)))
@@ -106,13 +105,29 @@ class LinkPlan(NamedTuple):
         return list(found.values())
 
 
-def skills_to_link(survey: Survey) -> list[list[SkillFile]]:
-    """Return every skill in a root of the project or the user, as its files: those of one name and one text."""
+def skills_to_link(survey: Survey, *, hidden: bool = False) -> list[list[SkillFile]]:
+    """Return every skill in a root of the project or the user, as its files: those of one name and one text.
+
+    Without `hidden`, those in folders that begin with a dot are left out: a host keeps its own skills there.
+    """
+    roots = {root.path for scan in survey.hosts.values() for root in scan.roots}
     skills: dict[tuple[str, tuple[bytes, int]], list[SkillFile]] = {}
     for skill_file in survey.skill_files:
-        if skill_file.base and not skill_file.problem and not is_own_copy(skill_file, survey.environment):
+        if not skill_file.base or skill_file.problem or is_own_copy(skill_file, survey.environment):
+            continue
+        if hidden or not all(_is_hidden(path, roots) for path in skill_file.paths):
             skills.setdefault((link_name(skill_file), skill_file.text), []).append(skill_file)
     return list(skills.values())
+
+
+def _is_hidden(path: str, roots: Collection[str]) -> bool:
+    """Return true if a folder between a root and a file begins with a dot."""
+    folder = os.path.dirname(path)
+    while folder not in roots and len(folder) > 1:
+        if os.path.basename(folder).startswith("."):
+            return True
+        folder = os.path.dirname(folder)
+    return False
 
 
 def plan_links(
@@ -245,7 +260,7 @@ class _PairPlanner:
         contents = self._contents()
         if isinstance(contents, str):
             return self._refused(contents, folder)
-        after = after._replace(tree=None, digest=None)._replace(**contents.recorded)
+        after = after._replace(tree=contents.recorded.get("tree"), digest=contents.recorded.get("digest"))
         reason = f"updated because the skill changed: {_count(contents)}"
         change = LinkChange(record.path, record, after, contents)
         return self._action("update", folder, reason, change)
@@ -285,7 +300,8 @@ class _PairPlanner:
             after = LinkRecord(place, "link", folder, target=target, hosts=hosts)
             reason = ""
         else:
-            after = LinkRecord(place, "copy", folder, hosts=hosts)._replace(**contents.recorded)
+            tree, digest = contents.recorded.get("tree"), contents.recorded.get("digest")
+            after = LinkRecord(place, "copy", folder, tree=tree, digest=digest, hosts=hosts)
             reason = f"{_count(contents)}, {why_copy(self.skill_file, self._profile)}"
         if is_replaced:
             reason = "replaces the link made by skillshelf" + (f"; {reason}" if reason else "")
