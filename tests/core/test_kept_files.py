@@ -13,6 +13,7 @@ from support.trees import SOURCE, Machine, write_skill
 
 from skillshelf.catalog.cache import CACHE_FORMAT
 from skillshelf.catalog.packed_file import PACKED_FORMAT
+from skillshelf.cli.chat_input import HISTORY_VERSION, ChatHistory
 from skillshelf.config.approvals import APPROVALS_VERSION
 from skillshelf.config.settings import CONFIG_VERSION
 from skillshelf.core.environment import Environment, make_environment
@@ -27,6 +28,7 @@ def test_the_versions_of_the_table_are_those_that_the_code_writes() -> None:
     assert VERSIONS["configuration"] == CONFIG_VERSION
     assert VERSIONS["approvals"] == APPROVALS_VERSION
     assert VERSIONS["record of links"] == RECORDS_VERSION
+    assert VERSIONS["chat history"] == HISTORY_VERSION
     assert VERSIONS["cache"] == CACHE_FORMAT
     assert VERSIONS["packed catalogs"] == PACKED_FORMAT
     assert VERSIONS["search index"] == FORMAT
@@ -59,6 +61,17 @@ def test_the_folders_of_a_home_that_is_not_there_are_missing(machine: Machine) -
 
     assert [(folder.place, folder.exists) for folder in kept_folders(environment)] == [
         *(("cache", False), ("state", False), ("config", False))
+    ]
+
+
+def test_the_history_of_a_chat_is_known(machine: Machine) -> None:
+    environment = make_environment(str(machine.repo), str(machine.home), {})
+    ChatHistory(environment).add("hello")
+
+    (state,) = (folder for folder in kept_folders(environment) if folder.place == "state")
+    assert [(found.relative, found.problem) for found in state.removable] == [
+        ("chat-history.json", ""),
+        ("chat-history.json.lock", ""),
     ]
 
 
