@@ -40,6 +40,9 @@ RUNS: dict[str, tuple[str, ...]] = {
     "mcp": ("--trust", "--journal", "run.jsonl"),
     "rpc": ("--trust",),
     "chat": ("--once", "hello", "--model", "test"),
+    "completion": ("bash",),
+    "doctor": (),
+    "uninstall": ("--dry-run",),
     "help": ("list",),
 }
 SERVED = {
