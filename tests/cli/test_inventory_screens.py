@@ -155,9 +155,10 @@ def test_every_view_ends_on_a_terminal_with_what_is_outside_it(settled: Machine,
     *_, last = in_terminal(settled, *words, "--home", str(settled.home)).splitlines()
 
     assert last.startswith(f"skillshelf: {count} more outside this view: ")
-    command = "search task --everywhere" if words[0] == "search" else "inventory"
-    profile = " --profile host:codex" if "--profile" in words else ""
-    assert last.endswith(f"; to see them: skillshelf {command}{profile} --home {settled.home}")
+    home = f"--home {settled.home}"
+    command = f"inventory --profile host:codex {home}" if "--profile" in words else f"inventory {home}"
+    command = f"search {home} --everywhere task" if words[0] == "search" else command
+    assert last.endswith(f"; to see them: skillshelf {command}")
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 
 RUNS: dict[str, tuple[str, ...]] = {
     "": (),
+    "inventory": (),
     "list": (),
     "search": ("deploy the service",),
     "pick": (),

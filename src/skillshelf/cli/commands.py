@@ -82,13 +82,13 @@ def _options(values: Values) -> str:
     return shared_options(values)
 
 
-def _note_outside(shelf: "Shelf", values: Values, catalog: "Catalog", words: tuple[str, ...] = ("inventory",)) -> None:
+def _note_outside(shelf: "Shelf", values: Values, catalog: "Catalog", command: str = "") -> None:
     """Say on a terminal how many skills of the machine a view of a catalog does not show."""
     from skillshelf.cli.outside import is_on_terminal, note_outside, paths_in
 
     if not values["json"] and is_on_terminal():
         custom = shelf.settings.custom_directories
-        note_outside(values, shelf.environment, custom, lambda: paths_in(catalog), words)
+        note_outside(values, shelf.environment, custom, lambda: paths_in(catalog), command)
 
 
 def search(values: Values) -> int:
@@ -120,7 +120,9 @@ def search(values: Values) -> int:
         near = near_names(values["query"], skills)
         note(nothing_found(report, len(skills), near, values["scope"], options=_options(values)))
     if not values["everywhere"]:
-        _note_outside(shelf, values, shelf.catalog, ("search", values["query"], "--everywhere"))
+        from skillshelf.cli.command_table import command_again
+
+        _note_outside(shelf, values, shelf.catalog, command_again(values, "search", everywhere=True))
     return DONE if report.results else NEGATIVE
 
 

@@ -1,10 +1,11 @@
 """Look beyond the profile of a command: how many skills its view does not show, and a shelf with all of them."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
+from skillshelf.cli.command_table import command_again
 from skillshelf.core.console import PathDisplay, note
 
 if TYPE_CHECKING:
@@ -15,25 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["everywhere", "inventory_of", "is_on_terminal", "note_outside", "paths_in", "shared_options"]
 
-_KEPT = ("profile", "cwd", "home", "config")
 _PLACES_SHOWN = 2
 
 
 def shared_options(values: Mapping[str, Any]) -> str:
-    """Return the options that decide what any command sees, as they were typed, with a blank before each."""
-    given = [name for name in _KEPT if values.get(name)]
-    if not given:
-        return ""
-    from shlex import quote
-
-    return "".join(f" --{name} {quote(str(values[name]))}" for name in given)
-
-
-def _typed_command(values: Mapping[str, Any], *words: str) -> str:
-    """Return a command line with the shared options of the command that runs."""
-    from shlex import quote
-
-    return " ".join(["skillshelf", *map(quote, words)]) + shared_options(values)
+    """Return the options that decide what any command sees, as they are typed, with a blank before each."""
+    return command_again(values, "inventory", all_hosts=None).removeprefix("skillshelf inventory")
 
 
 def is_on_terminal() -> bool:
@@ -56,9 +44,9 @@ def note_outside(
     environment: "Environment",
     custom: Iterable[str],
     shown: Callable[[], AbstractSet[str]],
-    words: Sequence[str] = ("inventory",),
+    command: str = "",
 ) -> None:
-    """Say how many skills of the machine are in none of the paths `shown`, and which command lists them.
+    """Say how many skills of the machine are in none of the paths `shown`, and which `command` lists them.
 
     No skill is opened for that: what an inventory found counts while no folder has changed, and without it the line
     has no number.
@@ -68,7 +56,7 @@ def note_outside(
     from skillshelf.catalog.machine_files import known_machine_files
     from skillshelf.core.environment import user_cache_folder
 
-    command = _typed_command(values, *words)
+    command = command or command_again(values, "inventory")
     folder = None if values["no_cache"] else user_cache_folder(environment)
     known = known_machine_files(folder, environment, custom) if folder is not None else None
     if known is None:
