@@ -41,6 +41,8 @@ RUNS: dict[str, tuple[str, ...]] = {
     "rpc": ("--trust",),
     "chat": ("--once", "hello", "--model", "test"),
     "completion": ("bash",),
+    "doctor": (),
+    "uninstall": ("--dry-run",),
     "help": ("list",),
 }
 SERVED = {

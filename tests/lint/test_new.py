@@ -42,7 +42,7 @@ def test_a_person_sees_where_it_is_and_what_to_do_next(machine: Machine) -> None
         "Created .agents/skills/deploy\n  SKILL.md\n  assets/template.md\n  references/details.md\n  scripts/run.py\n\n"
         "Next:\n  write the instructions in .agents/skills/deploy/SKILL.md\n  skillshelf check .agents/skills/deploy\n"
         "  skillshelf show deploy\n"
-        "Visible to codex\n"
+        "\nVisible to codex\n"
         "Not visible to claude-code (root-not-read), gemini-cli (untrusted)\n"
         "To make it visible: skillshelf link deploy --to claude-code\n"
     )

@@ -1,7 +1,7 @@
 """Run the commands `new`, `link` and `sync`: create skills, make them visible to hosts, and undo that."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Any
 
@@ -19,7 +19,7 @@ from skillshelf.hosts.explain import find, named_in, requested_hosts, similar_na
 from skillshelf.hosts.fixes import how_to_make_readable, link_command
 from skillshelf.hosts.link import HostLinkResult, apply_plan, link_to, only_skill, remove, result_line, verdict_on
 from skillshelf.hosts.link_changes import LinksChanged
-from skillshelf.hosts.link_plan import LinkPlan, copies_for, plan_links, plan_removal, skills_to_link
+from skillshelf.hosts.link_plan import LinkPlan, LinkRefusal, copies_for, plan_links, plan_removal, skills_to_link
 from skillshelf.hosts.placement import link_name
 from skillshelf.hosts.stages import Verdict
 from skillshelf.hosts.survey import SkillFile, Survey, take_survey
@@ -227,7 +227,9 @@ def _linked_new(hosts: Sequence[str], found: Sequence[SkillFile], survey: Survey
     made, survey = link_to(hosts, found, survey)
     for result in made[0]:
         if result.how != "nothing" or result.refused:
-            note(result_line(result._replace(path=survey.short(result.path))))
+            verdict = verdict_on(result.path, result.host, survey) if result.path else None
+            is_visible = verdict.visible if verdict is not None else None
+            note(result_line(result._replace(path=survey.short(result.path)), is_visible=is_visible))
     return survey
 
 
@@ -242,7 +244,7 @@ def _new_view(verdicts: Sequence[Verdict]) -> str:
     """Render who sees a new skill, and who does not."""
     seeing = [verdict.host for verdict in verdicts if verdict.visible]
     others = [f"{verdict.host} ({verdict.verdict})" for verdict in verdicts if not verdict.visible]
-    lines = [f"Visible to {', '.join(seeing) if seeing else 'no host'}"]
+    lines = ["", f"Visible to {', '.join(seeing) if seeing else 'no host'}"]
     lines += [f"Not visible to {', '.join(others)}"] if others else []
     return "".join(f"{line}\n" for line in lines)
 
@@ -375,13 +377,26 @@ def _plan_json(plan: LinkPlan) -> dict[str, Any]:
 
 def _plan_view(plan: LinkPlan, survey: Survey, environment: Environment) -> str:
     """Render the actions of a plan, then what is refused, then the numbers."""
-    screen = console.screen(environment.env)
     rows = [
         (one.kind, one.skill, one.host, survey.short(one.path) + (f"  ({one.reason})" if one.reason else ""))
         for one in plan.actions
     ]
-    lines = screen.table(rows, ("green", "bold", None, None), wrap=True) if rows else []
-    refused = [("refused", one.skill, one.host, one.reason) for one in plan.refused]
-    lines += screen.table(refused, ("yellow", "bold", None, None), wrap=True) if refused else []
-    numbers = f"{plural(len(rows), 'action')}, {len(plan.unchanged)} unchanged, {len(refused)} refused"
-    return "\n".join([*lines, numbers]) + "\n"
+    rows += [("refused", *row) for row in _refused_rows(plan.refused)]
+    lines = console.screen(environment.env).table(rows, ("green", "bold", None, None), wrap=True) if rows else []
+    numbers = [plural(len(plan.actions), "action"), f"{len(plan.unchanged)} unchanged", f"{len(plan.refused)} refused"]
+    return "\n".join([*lines, ", ".join(numbers)]) + "\n"
+
+
+_ALIKE_SHOWN = 3
+
+
+def _refused_rows(refused: Sequence[LinkRefusal]) -> Iterator[tuple[str, str, str]]:
+    """Yield a row for each refusal, or for all of them that have one host and one reason."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for one in refused:
+        alike.setdefault((one.host, one.reason), []).append(one.skill)
+    for (host, reason), names in alike.items():
+        if len(names) > _ALIKE_SHOWN:
+            yield f"{len(names)} skills", host, f"{reason}  ({', '.join(names[:_ALIKE_SHOWN])}, …)"
+        else:
+            yield from ((name, host, reason) for name in names)
