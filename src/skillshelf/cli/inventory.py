@@ -107,14 +107,26 @@ def _seen_by(skills: "Sequence[InventorySkill]", names: Sequence[str]) -> str:
     return ", ".join(parts)
 
 
-def _problem_rows(found: "Inventory", display: PathDisplay) -> list[tuple[str, str, str]]:
-    """Return severity, skill or path, and text of every problem, errors first."""
+def _problem_rows(found: "Inventory", display: PathDisplay) -> list[tuple[str, str, str, int]]:
+    """Return severity, skill or path, text and number of all problems, errors first; those of one rule are one row."""
+    grouped: dict[tuple[str, str, str], tuple[str, list[InventoryProblem]]] = {}
+    for skill in found.skills:
+        for problem in skill.problems:
+            name, same = shorten(skill.name, _NAME_CELLS), (problem.severity, skill.path, problem.rule)
+            grouped.setdefault(same, (name, []))[1].append(problem)
+    for problem in found.problems:
+        name = _shortened(display.short(problem.path), _NAME_CELLS)
+        grouped.setdefault((problem.severity, problem.path, problem.rule), (name, []))[1].append(problem)
     rows = [
-        (problem, shorten(skill.name, _NAME_CELLS), skill.path) for skill in found.skills for problem in skill.problems
+        (problems[0].severity, name, _problems_text(problems), len(problems)) for name, problems in grouped.values()
     ]
-    rows += [(problem, _shortened(display.short(problem.path), _NAME_CELLS), "") for problem in found.problems]
-    ordered = sorted(rows, key=lambda row: row[0].severity)
-    return [(problem.severity, name, _problem_text(problem)) for problem, name, _ in ordered]
+    return sorted(rows, key=lambda row: row[0])
+
+
+def _problems_text(problems: "Sequence[InventoryProblem]") -> str:
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    first = problems[0]
+    return f"{first.rule}{more}: {fold(first.message)}"
 
 
 def _problem_text(problem: "InventoryProblem") -> str:
@@ -187,15 +199,14 @@ def _problem_lines(found: "Inventory", display: PathDisplay, screen: Screen, mos
         return ["", screen.paint("No problems", "green")] if found.skills else []
     if unseen:
         whom = "no agent" if found.chosen_by == "all" else "none of these agents"
-        rows = [*rows, ("unseen", plural(len(unseen), "skill"), f"{whom} sees {', '.join(unseen)}")]
+        rows = [*rows, ("unseen", plural(len(unseen), "skill"), f"{whom} sees {', '.join(unseen)}", 0)]
     shown = [*rows[: most - 3], *rows[-1:]] if len(rows) > most - 2 else rows
     cells = 18 if (screen.columns or 100) < _NARROW else _NAME_CELLS
-    shown = [(severity, _shortened(name, cells), text) for severity, name, text in shown]
-    errors, warnings = (sum(row[0] == severity for row in rows) for severity in ("error", "warning"))
+    errors, warnings = (sum(row[3] for row in rows if row[0] == severity) for severity in ("error", "warning"))
     parts = [plural(errors, "error")] * bool(errors) + [plural(warnings, "warning")] * bool(warnings)
     parts += [f"{len(unseen)} unseen"] * bool(unseen)
     lines = ["", screen.paint(f"Problems: {', '.join(parts)}", "bold")]
-    for row in _aligned(shown):
+    for row in _aligned([(severity, _shortened(name, cells), text) for severity, name, text, _ in shown]):
         lines += screen.table([row], (_STYLES[row[0].strip()], "bold", None), indent=2)
     return lines
 
