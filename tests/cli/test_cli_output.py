@@ -28,7 +28,7 @@ def in_terminal(machine: Machine, *words: str, env: Mapping[str, str] | None = N
     process = subprocess.Popen(
         [sys.executable, "-m", "skillshelf", *words, "--home", str(machine.home)],
         cwd=machine.repo,
-        env={"PYTHONPATH": SOURCE, "TERM": "xterm-256color", **(env or {})},
+        env={"PYTHONPATH": SOURCE, "TERM": "xterm-256color", "SKILLSHELF_PAGER": "", **(env or {})},
         stdin=keyboard,
         stdout=keyboard,
         stderr=keyboard,
@@ -45,6 +45,12 @@ def in_terminal(machine: Machine, *words: str, env: Mapping[str, str] | None = N
         os.close(screen)
     assert process.wait(timeout=60) == 0
     return b"".join(parts).decode("utf-8").replace("\r\n", "\n")
+
+
+def printed(shown: str) -> str:
+    """What stands on the screen without colours, and without the line about skills outside the view."""
+    lines = COLOUR.sub("", shown).splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("skillshelf: there may be more outside this view: "))
 
 
 # Colours ------------------------------------------------------------------------------------------
@@ -64,7 +70,7 @@ def test_a_terminal_gets_colours_and_a_pipe_gets_the_same_words_without(
     assert COLOUR.search(shown)
     assert "\x1b" not in piped
     if words:
-        assert COLOUR.sub("", shown) == piped
+        assert printed(shown) == piped
 
 
 @pytest.mark.slow
@@ -90,7 +96,7 @@ def test_descriptions_are_cut_at_the_edge_of_the_terminal(machine: Machine, colu
         text = f"---\nname: {name}\ndescription: {word * 150}\n---\n"
         write_skill(machine.home / ".agents" / "skills", name, text)
 
-    lines = COLOUR.sub("", in_terminal(machine, "list", columns=columns)).splitlines()
+    lines = printed(in_terminal(machine, "list", columns=columns)).splitlines()
 
     def cells(line: str) -> int:
         return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)

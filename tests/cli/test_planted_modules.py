@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 
 RUNS: dict[str, tuple[str, ...]] = {
     "": (),
+    "inventory": (),
     "list": (),
     "search": ("deploy the service",),
     "pick": (),
@@ -40,6 +41,8 @@ RUNS: dict[str, tuple[str, ...]] = {
     "rpc": ("--trust",),
     "chat": ("--once", "hello", "--model", "test"),
     "completion": ("bash",),
+    "doctor": (),
+    "uninstall": ("--dry-run",),
     "help": ("list",),
 }
 SERVED = {

@@ -12,7 +12,16 @@ from skillshelf.catalog.disk_state import DiskState
 from skillshelf.core import files
 from skillshelf.core.limits import PACKED_BYTES, PACKED_KEPT
 
-__all__ = ["PACKED_FORMAT", "Damaged", "PackedFile", "Sections", "packed_damage", "read_current", "write_sections"]
+__all__ = [
+    "PACKED_FORMAT",
+    "Damaged",
+    "PackedFile",
+    "Sections",
+    "packed_damage",
+    "read_any",
+    "read_current",
+    "write_sections",
+]
 
 PACKED_FORMAT = 1
 _ANY_MAGIC = b"skillshelf packed "
@@ -139,12 +148,17 @@ def _places(descriptor: int, key: str | None) -> dict[str, tuple[int, int, int |
     return places if at == files.stamp_of_open(descriptor)[2] else None
 
 
+def read_any(folder: str, key: str) -> PackedFile | None:
+    """Return the file that was written for a key, whatever the disk is now; None if there is none."""
+    return _opened(_place(folder, key), key)
+
+
 def read_current(folder: str, key: str) -> tuple[PackedFile, DiskState] | None:
     """Return the file that was written for a key, and the state of the disk in its section `state`.
 
     None unless that state is current. Another section raises Damaged when it is used, if it is damaged.
     """
-    sections = _opened(_place(folder, key), key)
+    sections = read_any(folder, key)
     if sections is None:
         return None
     try:

@@ -15,7 +15,15 @@ from skillshelf.core.text import did_you_mean, visible
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
 
-__all__ = ["OTHER_NAMES", "SLASH_COMMANDS", "ChatHistory", "completions", "line_reader", "unknown_command"]
+__all__ = [
+    "HISTORY_VERSION",
+    "OTHER_NAMES",
+    "SLASH_COMMANDS",
+    "ChatHistory",
+    "completions",
+    "line_reader",
+    "unknown_command",
+]
 
 SLASH_COMMANDS: Mapping[str, str] = {
     "/help": "what you can type here",
@@ -72,7 +80,7 @@ def _completer(skill_commands: Sequence[str], mentions: Sequence[str]) -> "Compl
 
 # History ------------------------------------------------------------------------------------------
 
-_VERSION = 1
+HISTORY_VERSION = 1
 _LINES_KEPT = 1000
 _LARGEST_HISTORY = 4_000_000
 _LOCK_SECONDS = 2.0
@@ -93,12 +101,16 @@ class ChatHistory:
         """Return the kept lines, the oldest first; none if there is no file or it cannot be used."""
         try:
             data = files.read_file(self.path, limit=_LARGEST_HISTORY, links="never") if self.path else b""
-            kept = {"version": _VERSION, "lines": []} if data == b"" else json.loads(data or b"null")
+            kept = {"version": HISTORY_VERSION, "lines": []} if data == b"" else json.loads(data or b"null")
         except FileNotFoundError:
             return []
         except (OSError, ValueError, RecursionError):
             kept = None
-        if not isinstance(kept, dict) or not isinstance(kept.get("lines"), list) or kept.get("version") != _VERSION:
+        if (
+            not isinstance(kept, dict)
+            or not isinstance(kept.get("lines"), list)
+            or kept.get("version") != HISTORY_VERSION
+        ):
             self._give_up("it is not a history of this version")
             return []
         return [line for line in kept["lines"] if isinstance(line, str)]
@@ -112,7 +124,7 @@ class ChatHistory:
             with locked_within(f"{self.path}.lock", _LOCK_SECONDS) as is_locked:
                 lines = [one for one in self.lines() if one != line][1 - _LINES_KEPT :] if is_locked else []
                 if is_locked and self._is_usable:
-                    text = json.dumps({"version": _VERSION, "lines": [*lines, line]}, ensure_ascii=True)
+                    text = json.dumps({"version": HISTORY_VERSION, "lines": [*lines, line]}, ensure_ascii=True)
                     replace_file(self.path, text.encode(), mode=0o600, durable=False)
         except OSError as error:
             self._give_up(str(error))

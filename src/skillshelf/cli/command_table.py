@@ -92,6 +92,13 @@ _TRUST = Option("--trust", "for this run, show this project's skills to the mode
 
 _ALL_HOSTS = Option("--all-hosts", "all known hosts, not only those that are set or found on this machine")
 
+_DRY_RUN = Option("--dry-run", "say what would be done, and do nothing")
+_YES = Option("--yes", "do not ask")
+_IN_HOST = Option("--in", "in this host, by its own settings; may be repeated", "HOST,...", many=True, of="host")
+
+_CHECKS = "python packages native folders cache packed index runs approvals configuration links hosts sandbox"
+"""The checks of `doctor`."""
+
 _JOURNAL = (
     Option("--journal", "record what happens in this file, as events", "FILE"),
     Option("--keep", "keep all inputs beside the journal, for `log replay`"),
@@ -227,6 +234,7 @@ COMMANDS: Mapping[str, Command] = {
             Option("--host", "only this host; may be given several times", "H", many=True, of="host"),
             _ALL_HOSTS,
             Option("--fix", "apply safe fixes, and link the skill for every --host"),
+            Option("--dry-run", "say what --fix would do, and do nothing"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True, of="skill"),),
         _later("cli.host_commands", "why"),
@@ -266,13 +274,41 @@ COMMANDS: Mapping[str, Command] = {
             Option("--force", "also for a host that ignores disable-model-invocation, so that its model may call it"),
             Option("--even-so", "the old name of --force"),
             Option("--remove", "remove the links and copies made for these hosts"),
+            _DRY_RUN,
         ),
-        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True, of="skill"),),
-        _later("cli.host_commands", "link"),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", many=True, required=True, of="skill"),),
+        _later("cli.link_commands", "link"),
         group=_AGENTS,
         examples=(
             ("skillshelf link release-notes --to claude-code", "let a host see it"),
             ("skillshelf link release-notes --to claude-code --remove", "undo that"),
+        ),
+    ),
+    "sync": Command(
+        "make skills visible to agent hosts in one plan, which is shown first and carried out whole or not at all",
+        (
+            *SHARED,
+            Option(
+                "--to", "the hosts, separated by commas (default: yours); may be repeated", "HOST,...", True, of="host"
+            ),
+            _DRY_RUN,
+            Option("--remove", "remove the links and copies that were made, and the folders made for them"),
+            _YES,
+        ),
+        (
+            Option(
+                "NAME",
+                "a skill, or its path (default: all of the project and the home folder)",
+                "NAME",
+                True,
+                of="skill",
+            ),
+        ),
+        _later("cli.link_commands", "sync"),
+        group=_AGENTS,
+        examples=(
+            ("skillshelf sync --to claude-code,codex --dry-run", "show what would be linked for two hosts"),
+            ("skillshelf sync release-notes --remove", "undo what was done for one skill"),
         ),
     ),
     "prompt": Command(
@@ -325,9 +361,12 @@ COMMANDS: Mapping[str, Command] = {
             Option("--scripts", "include a script"),
             Option("--references", "include a page that is read on demand"),
             Option("--assets", "include a template"),
+            Option("--for", "make it visible to these hosts, separated by commas", "HOST,...", many=True, of="host"),
+            _ALL_HOSTS,
+            _DRY_RUN,
         ),
         (Option("NAME", "lower-case letters, digits and single hyphens", "NAME", required=True),),
-        _later("cli.commands", "new"),
+        _later("cli.link_commands", "new"),
         group=_WRITE,
         examples=(
             (
@@ -363,8 +402,8 @@ COMMANDS: Mapping[str, Command] = {
         ),
     ),
     "enable": Command(
-        "enable a disabled skill",
-        SHARED,
+        "enable a disabled skill for agents that get their skills from skillshelf, or in a host itself",
+        (*SHARED, _IN_HOST, _DRY_RUN),
         (Option("NAME", "a skill, or its path", "NAME", required=True, of="skill"),),
         _later("cli.settings_commands", "enable"),
         group=_CHOOSE,
@@ -374,22 +413,23 @@ COMMANDS: Mapping[str, Command] = {
         ),
     ),
     "disable": Command(
-        "disable a skill, here and everywhere",
-        SHARED,
+        "disable a skill for agents that get their skills from skillshelf, or in a host itself",
+        (*SHARED, _IN_HOST, _DRY_RUN),
         (Option("NAME", "a skill, or its path", "NAME", required=True, of="skill"),),
         _later("cli.settings_commands", "disable"),
         group=_CHOOSE,
         examples=(
             ("skillshelf disable release-notes", "every skill of this name"),
-            ("skillshelf disable .agents/skills/release-notes", "only the one in this folder"),
+            ("skillshelf disable release-notes --in claude-code --dry-run", "what would turn it off in that host"),
         ),
     ),
     "trust": Command(
-        "trust a folder and everything below it, so that models see its skills",
+        "trust a folder and everything below it, so that models that skillshelf serves see its skills",
         (
             *SHARED,
             Option("--list", "list the trusted folders and the approvals"),
             Option("--remove", "stop trusting the folder, and take back the approvals of the skills below it"),
+            _DRY_RUN,
         ),
         (Option("DIR", "a folder, or a skill whose approvals are taken back (default: the working directory)", "DIR"),),
         _later("cli.settings_commands", "trust"),
@@ -501,7 +541,7 @@ COMMANDS: Mapping[str, Command] = {
     "doctor": Command(
         "check this installation: cache, approvals, configuration, links and copies, sandbox, Python",
         (*SHARED, Option("--fix", "repair what can be made again")),
-        (Option("CHECK", "only this check, such as cache or links (default: all)", "CHECK", True),),
+        (Option("CHECK", "only this check, such as cache or links (default: all)", "CHECK", True, of=_CHECKS),),
         _later("cli.doctor", "doctor"),
         group=_SELF,
         examples=(
@@ -513,8 +553,8 @@ COMMANDS: Mapping[str, Command] = {
         "remove the links and copies that skillshelf made, its cache and its state, and list what is left",
         (
             *SHARED,
-            Option("--dry-run", "show what would be removed, and remove nothing"),
-            Option("--yes", "do not ask"),
+            _DRY_RUN,
+            _YES,
         ),
         (),
         _later("cli.uninstall", "uninstall"),

@@ -37,7 +37,6 @@ __all__ = [
     "digest",
     "list_skills",
     "mcp",
-    "new",
     "pick",
     "profile",
     "prompt",
@@ -83,13 +82,13 @@ def _options(values: Values) -> str:
     return shared_options(values)
 
 
-def _note_outside(shelf: "Shelf", values: Values, catalog: "Catalog", words: tuple[str, ...] = ("inventory",)) -> None:
+def _note_outside(shelf: "Shelf", values: Values, catalog: "Catalog", command: str = "") -> None:
     """Say on a terminal how many skills of the machine a view of a catalog does not show."""
     from skillshelf.cli.outside import is_on_terminal, note_outside, paths_in
 
     if not values["json"] and is_on_terminal():
         custom = shelf.settings.custom_directories
-        note_outside(values, shelf.environment, custom, lambda: paths_in(catalog), words)
+        note_outside(values, shelf.environment, custom, lambda: paths_in(catalog), command)
 
 
 def search(values: Values) -> int:
@@ -121,7 +120,9 @@ def search(values: Values) -> int:
         near = near_names(values["query"], skills)
         note(nothing_found(report, len(skills), near, values["scope"], options=_options(values)))
     if not values["everywhere"]:
-        _note_outside(shelf, values, shelf.catalog, ("search", values["query"], "--everywhere"))
+        from skillshelf.cli.command_table import command_again
+
+        _note_outside(shelf, values, shelf.catalog, command_again(values, "search", everywhere=True))
     return DONE if report.results else NEGATIVE
 
 
@@ -129,13 +130,19 @@ def pick(values: Values) -> int:
     """Let a person choose a skill."""
     from skillshelf.cli.picker import command
 
-    status = command.pick(values, lambda: shelf_for(values))
-    is_over = status in (DONE, NEGATIVE) and not values["json"]
-    if is_over and sys.stderr is not None and sys.stderr.isatty():
+    opened: list[Shelf] = []
+
+    def open_one() -> "Shelf":
+        opened[:] = [shelf_for(values)]
+        return opened[0]
+
+    status = command.pick(values, open_one)
+    # Standard output is often a pipe here.
+    is_read = sys.stderr is not None and sys.stderr.isatty() and not values["json"]
+    if opened and is_read and status in (DONE, NEGATIVE):
         from skillshelf.cli.outside import note_outside, paths_in
 
-        # Standard output is often a pipe here.
-        shelf = shelf_for(values)
+        shelf = opened[0]
         note_outside(values, shelf.environment, shelf.settings.custom_directories, lambda: paths_in(shelf.catalog))
     return status
 
@@ -377,28 +384,6 @@ def _note_unchecked(shelf: "Shelf", values: Values, targets: "Targets") -> None:
     if is_on_terminal():
         shown = {path for target in targets.found for path in target[:2]} | {one.path for one in targets.problems}
         note_outside(values, shelf.environment, shelf.settings.custom_directories, lambda: shown)
-
-
-def new(values: Values) -> int:
-    """Create a skill."""
-    from skillshelf.lint import scaffold
-
-    shelf = shelf_for(values)
-    options = scaffold.NewSkillOptions(
-        name=values["name"],
-        description=values["description"],
-        scripts=values["scripts"],
-        references=values["references"],
-        assets=values["assets"],
-    )
-    made = scaffold.create_skill(options, shelf, root=values["root"], user=values["user"])
-    for message in made.notes:
-        note(message)
-    if values["json"]:
-        write(as_json(made.to_dict()))
-    else:
-        write(scaffold.summary_of(made, _paths(shelf)))
-    return DONE
 
 
 def profile(values: Values) -> int:

@@ -11,9 +11,9 @@ from skillshelf.core import console
 from skillshelf.core.console import PathDisplay, Screen, Style, as_json, note, write
 from skillshelf.core.text import fold, plural, shorten, visible, width
 from skillshelf.errors import DONE
-from skillshelf.hosts.inventory import Inventory, InventoryPlace, InventoryProblem, InventorySkill
 
 if TYPE_CHECKING:
+    from skillshelf.hosts.inventory import Inventory, InventoryPlace, InventoryProblem, InventorySkill
     from skillshelf.shelf import Shelf
 
 __all__ = ["first_screen", "inventory", "overview", "whole_view"]
@@ -58,11 +58,12 @@ _HOSTS_NAMED = 3
 """Hosts up to which each is named wherever it sees something; more are counted."""
 
 _NOBODY = "none"
+_UNKNOWN = "unknown"
 _NARROW = 80
 _NAME_CELLS = 40
 
 
-def _headline(found: Inventory) -> str:
+def _headline(found: "Inventory") -> str:
     counts = found.counts()
     filled = sum(place.skills > 0 for place in found.places)
     if not found.skills:
@@ -71,7 +72,7 @@ def _headline(found: Inventory) -> str:
     return f"{texts}, {counts['files']} files" if counts["files"] > counts["skills"] else texts
 
 
-def _hosts_line(found: Inventory) -> str:
+def _hosts_line(found: "Inventory") -> str:
     """Return which hosts the inventory speaks of."""
     if found.chosen_by == "all":
         return f"for all {len(found.names)} agents that skillshelf knows"
@@ -86,7 +87,7 @@ def _joined(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _seen_by(skills: Sequence[InventorySkill], names: Sequence[str]) -> str:
+def _seen_by(skills: "Sequence[InventorySkill]", names: Sequence[str]) -> str:
     """Return which hosts see some skills: by name, each with how many if not all, or how many hosts see any."""
     seen = {host: sum(skill.hosts[host] is True for skill in skills) for host in names}
     unsure = {host: sum(skill.hosts[host] is None for skill in skills) for host in names}
@@ -94,7 +95,7 @@ def _seen_by(skills: Sequence[InventorySkill], names: Sequence[str]) -> str:
         return _NOBODY
     if len(names) > _HOSTS_NAMED:
         count = sum(number > 0 for number in seen.values())
-        return f"{count} of {len(names)} agents" if count else "unknown"
+        return f"{count} of {len(names)} agents" if count else _UNKNOWN
     parts = []
     for host in names:
         if seen[host] == len(skills):
@@ -106,7 +107,7 @@ def _seen_by(skills: Sequence[InventorySkill], names: Sequence[str]) -> str:
     return ", ".join(parts)
 
 
-def _problem_rows(found: Inventory, display: PathDisplay) -> list[tuple[str, str, str]]:
+def _problem_rows(found: "Inventory", display: PathDisplay) -> list[tuple[str, str, str]]:
     """Return severity, skill or path, and text of every problem, errors first."""
     rows = [
         (problem, shorten(skill.name, _NAME_CELLS), skill.path) for skill in found.skills for problem in skill.problems
@@ -116,7 +117,7 @@ def _problem_rows(found: Inventory, display: PathDisplay) -> list[tuple[str, str
     return [(problem.severity, name, _problem_text(problem)) for problem, name, _ in ordered]
 
 
-def _problem_text(problem: InventoryProblem) -> str:
+def _problem_text(problem: "InventoryProblem") -> str:
     return f"{problem.rule}: {fold(problem.message)}"
 
 
@@ -139,7 +140,7 @@ _LEAST_PART = 5
 _STYLES: Mapping[str, Style] = {"error": "red", "warning": "yellow", "unseen": "yellow"}
 
 
-def first_screen(found: Inventory, display: PathDisplay, screen: Screen, options: str = "") -> str:
+def first_screen(found: "Inventory", display: PathDisplay, screen: Screen, options: str = "") -> str:
     """Return the problems, the skills by place and the next commands, as far as they fit the screen.
 
     `options` are those that the commands to run next need to see the same machine.
@@ -164,21 +165,21 @@ def _text(lines: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _not_walked(found: Inventory) -> str:
+def _not_walked(found: "Inventory") -> str:
     if found.walked is not None:
         return ""
     why = "there is no repository here" if found.repository is None else "the home folder is not walked"
     return f"; {why}, so only the folders that agents read were searched"
 
 
-def _nothing(found: Inventory, display: PathDisplay, screen: Screen) -> list[str]:
+def _nothing(found: "Inventory", display: PathDisplay, screen: Screen) -> list[str]:
     roots = [root.path for name in found.names for root in found.survey.hosts[name].roots]
     shown = list(dict.fromkeys(map(display.short, roots)))[:8]
     text = f"A skill is a folder with a SKILL.md in a folder that agents read: {', '.join(shown)}"
     return ["", *screen.table([(text,)], (None,), wrap=True)]
 
 
-def _problem_lines(found: Inventory, display: PathDisplay, screen: Screen, most: int) -> list[str]:
+def _problem_lines(found: "Inventory", display: PathDisplay, screen: Screen, most: int) -> list[str]:
     """Return at most so many lines about problems: how many there are, and the first of them."""
     rows = _problem_rows(found, display)
     unseen = [skill.name for skill in found.skills if skill.is_unseen]
@@ -210,7 +211,7 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _place_lines(
-    found: Inventory, places: Sequence[InventoryPlace], display: PathDisplay, screen: Screen, most: int
+    found: "Inventory", places: "Sequence[InventoryPlace]", display: PathDisplay, screen: Screen, most: int
 ) -> list[str]:
     """Return at most so many lines, one for each place: how many skills it has, who sees them, the first names."""
     columns = screen.columns or 100
@@ -232,7 +233,7 @@ def _place_lines(
     return lines
 
 
-def _by_place(found: Inventory) -> dict[str, list[InventorySkill]]:
+def _by_place(found: "Inventory") -> "dict[str, list[InventorySkill]]":
     """Return the skills of each place; one with copies is in several."""
     by_place: dict[str, list[InventorySkill]] = {place.path: [] for place in found.places}
     for skill in found.skills:
@@ -241,7 +242,7 @@ def _by_place(found: Inventory) -> dict[str, list[InventorySkill]]:
     return by_place
 
 
-def _next_commands(found: Inventory, options: str, columns: int) -> list[tuple[str, str]]:
+def _next_commands(found: "Inventory", options: str, columns: int) -> list[tuple[str, str]]:
     typed = found.survey.typed
     rows = []
     ordered = sorted((skill for skill in found.skills if skill.problems), key=lambda skill: not skill.is_broken)
@@ -279,7 +280,7 @@ def _command_lines(rows: Sequence[tuple[str, str]], screen: Screen) -> list[str]
 # The whole inventory ------------------------------------------------------------------------------
 
 
-def whole_view(found: Inventory, display: PathDisplay, screen: Screen) -> str:
+def whole_view(found: "Inventory", display: PathDisplay, screen: Screen) -> str:
     """Return every skill under its place, with the hosts that see it, its copies and its problems."""
     lines = [screen.paint(_headline(found), "bold"), *_wrapped(f"{_hosts_line(found)}{_not_walked(found)}", screen)]
     if not found.skills:
@@ -304,13 +305,13 @@ def _wrapped(text: str, screen: Screen) -> list[str]:
 
 
 def _skill_lines(
-    found: Inventory, skills: Sequence[InventorySkill], place: str, display: PathDisplay, screen: Screen
+    found: "Inventory", skills: "Sequence[InventorySkill]", place: str, display: PathDisplay, screen: Screen
 ) -> Iterator[str]:
     rows = []
     for skill in skills:
         if found.place_of(skill.path) == place:
             seen_by = _seen_by([skill], found.names)
-            seen = "not seen" if seen_by == _NOBODY else f"seen by {seen_by}"
+            seen = {_NOBODY: "not seen", _UNKNOWN: "not known whether it is seen"}.get(seen_by, f"seen by {seen_by}")
             rows.append((shorten(skill.name, _NAME_CELLS), seen))
             rows += [("", f"copy: {display.short(os.path.dirname(path))}") for path in skill.copies]
             rows += [("", f"{one.severity}: {_with_line(one)}") for one in skill.problems]
@@ -321,6 +322,6 @@ def _skill_lines(
     yield from screen.table(rows, ("bold", None), indent=2, wrap=True)
 
 
-def _with_line(problem: InventoryProblem) -> str:
+def _with_line(problem: "InventoryProblem") -> str:
     line = f"line {problem.line}: " if problem.line else ""
     return f"{problem.rule}: {line}{fold(problem.message)}"

@@ -120,7 +120,7 @@ def parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         raise ConfigurationError(unexpected_word(word, name, is_option=word.startswith("-") and not after_dashes))
     for argument in command.arguments:
         value = values[argument.key]
-        if argument.required and (value is None or (value == "" and not argument.may_be_empty)):
+        if argument.required and (value in (None, []) or (value == "" and not argument.may_be_empty)):
             usage = f"{argument.help} (usage: {usage_of(name)})"
             raise ConfigurationError(f"missing argument {argument.name}: {usage}")
     return name, values

@@ -1,12 +1,11 @@
 """Look beyond the profile of a command: how many skills its view does not show, and a shelf with all of them."""
 
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+from skillshelf.cli.command_table import command_again
 from skillshelf.core.console import PathDisplay, note
 
 if TYPE_CHECKING:
@@ -17,18 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["everywhere", "inventory_of", "is_on_terminal", "note_outside", "paths_in", "shared_options"]
 
-_KEPT = ("profile", "cwd", "home", "config")
 _PLACES_SHOWN = 2
 
 
 def shared_options(values: Mapping[str, Any]) -> str:
-    """Return the options that decide what any command sees, as they were typed, with a blank before each."""
-    return "".join(f" --{name} {quote(str(values[name]))}" for name in _KEPT if values.get(name))
-
-
-def _typed_command(values: Mapping[str, Any], *words: str) -> str:
-    """Return a command line with the shared options of the command that runs."""
-    return " ".join(["skillshelf", *map(quote, words)]) + shared_options(values)
+    """Return the options that decide what any command sees, as they are typed, with a blank before each."""
+    return command_again(values, "inventory", all_hosts=None).removeprefix("skillshelf inventory")
 
 
 def is_on_terminal() -> bool:
@@ -41,8 +34,9 @@ def paths_in(catalog: "Catalog") -> set[str]:
     from skillshelf.catalog.packed import SkillTable
 
     skills = set(SkillTable.of(catalog.skills).text("paths").split("\0"))
-    left_out = (*catalog.errors, *catalog.shadowed, *catalog.filtered)
-    return skills | {entry.path for entry in left_out}
+    skills.update(error.path for error in catalog.errors)
+    skills.update(loser.path for loser in catalog.shadowed)
+    return skills.union(entry.path for entry in catalog.filtered)
 
 
 def note_outside(
@@ -50,17 +44,19 @@ def note_outside(
     environment: "Environment",
     custom: Iterable[str],
     shown: Callable[[], AbstractSet[str]],
-    words: Sequence[str] = ("inventory",),
+    command: str = "",
 ) -> None:
-    """Say how many skills of the machine are in none of the paths `shown`, and which command lists them.
+    """Say how many skills of the machine are in none of the paths `shown`, and which `command` lists them.
 
     No skill is opened for that: what an inventory found counts while no folder has changed, and without it the line
     has no number.
     """
+    from collections import Counter
+
     from skillshelf.catalog.machine_files import known_machine_files
     from skillshelf.core.environment import user_cache_folder
 
-    command = _typed_command(values, *words)
+    command = command or command_again(values, "inventory")
     folder = None if values["no_cache"] else user_cache_folder(environment)
     known = known_machine_files(folder, environment, custom) if folder is not None else None
     if known is None:

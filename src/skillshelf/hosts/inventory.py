@@ -29,6 +29,7 @@ from skillshelf.errors import SkillError
 from skillshelf.hosts.detection import ChosenBy, DetectedHost, chosen_by, chosen_hosts, host_states
 from skillshelf.hosts.near_misses import misspelt_roots
 from skillshelf.hosts.overview import overview_of
+from skillshelf.hosts.packed_survey import recall_stale
 from skillshelf.hosts.survey import MachineRoots, SkillFile, Survey, take_survey
 from skillshelf.lint.run import CheckFinding, Target, file_problems
 
@@ -167,7 +168,11 @@ def take_inventory(
     machine, problems = _machine(environment, settings)
     survey = take_survey(environment, names, progress=progress, cache_folder=cache_folder, machine=machine)
     overview = overview_of(survey)
-    facts = _SkillFacts(survey, find_profile(DEFAULT_PROFILE), progress)
+    known = survey.recall(_FACTS)
+    if known is None and cache_folder is not None:
+        # Each fact tells whether it still counts.
+        known = recall_stale(cache_folder, survey.key, _FACTS)
+    facts = _SkillFacts(survey, _unpacked(known), find_profile(DEFAULT_PROFILE), progress)
     places = _Places(survey, machine)
     columns = list(zip(*(host.visible for host in overview.hosts), strict=True))
     seen = {one.real_path: column for one, column in zip(survey.skill_files, columns, strict=True)}
@@ -333,9 +338,11 @@ class _Fact(NamedTuple):
 class _SkillFacts:
     """What was read of each skill, by the real path of its SKILL.md; some of it by an earlier process."""
 
-    def __init__(self, survey: Survey, profile: Profile, progress: TextIO | None) -> None:
+    def __init__(
+        self, survey: Survey, before: Mapping[str, "_Fact"], profile: Profile, progress: TextIO | None
+    ) -> None:
         self._survey = survey
-        self._before = _unpacked(survey.recall(_FACTS))
+        self._before = before
         self._severities = author_severities(profile)
         self._reported: dict[str, list[Diagnostic]] = {}
         for problem in survey.unseen:
@@ -392,7 +399,7 @@ class _SkillFacts:
     def keep(self) -> None:
         """Let the survey keep what is new."""
         settled = {path: fact for path, fact in self._facts.items() if fact.signature}
-        if settled != self._before:
+        if settled != self._before or self._survey.packed is None:
             packed = {path: (*fact[:1], [tuple(one) for one in fact[1]], *fact[2:]) for path, fact in settled.items()}
             self._survey.learned[_FACTS] = packed
 

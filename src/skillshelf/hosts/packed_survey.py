@@ -10,7 +10,7 @@ from typing import Any
 
 from skillshelf.catalog.cache import Cache
 from skillshelf.catalog.discovery import Found, Repeat
-from skillshelf.catalog.packed_file import Damaged, Sections, read_current, write_sections
+from skillshelf.catalog.packed_file import Damaged, Sections, read_any, read_current, write_sections
 from skillshelf.catalog.search_roots import Roots
 from skillshelf.catalog.shared_scan import NOT_READ, NOTHING_SCANNED, ProfileWalk, RootWalk, ScannedRoot, SharedScan
 from skillshelf.config.hosts import HOSTS
@@ -21,7 +21,15 @@ from skillshelf.core.limits import CACHE_FROM, FRONTMATTER_BYTES
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Candidate, Diagnostic, Filtered, Root
 
-__all__ = ["PackedSurvey", "SurveyContents", "add_to_packed", "open_survey", "pack_survey", "survey_key"]
+__all__ = [
+    "PackedSurvey",
+    "SurveyContents",
+    "add_to_packed",
+    "open_survey",
+    "pack_survey",
+    "recall_stale",
+    "survey_key",
+]
 
 _FORMAT = 2
 """The format of the sections. Raise it whenever a disk gives other sections than before within one version."""
@@ -87,6 +95,12 @@ def open_survey(folder: str, key: str) -> PackedSurvey | None:
     """Return the survey that an earlier process made, if the disk has not changed since."""
     found = read_current(folder, key)
     return PackedSurvey(folder, key, found[0]) if found is not None else None
+
+
+def recall_stale(folder: str, key: str, what: str) -> Any:
+    """Return what the last survey learned, although the disk may have changed since; None if there is none."""
+    found = read_any(folder, key)
+    return PackedSurvey(folder, key, found).recall(what) if found is not None else None
 
 
 def pack_survey(folder: str, key: str, scan: SharedScan, contents: SurveyContents, learned: Mapping[str, Any]) -> None:

@@ -31,33 +31,41 @@ class RepositoryFolders(NamedTuple):
 
 
 def walk_repository(
-    top: str, repository: str, *, labels: Collection[str], known: Collection[str], record: ScanRecord
+    top: str,
+    repository: str,
+    *,
+    labels: Collection[str],
+    known: Collection[str],
+    record: ScanRecord,
+    most: int = REPOSITORY_FOLDERS,
 ) -> RepositoryFolders:
-    """Return what lies below `top`, a real path in a repository; `known` roots are not entered.
+    """Return what lies in the first folders below `top`, a real path in a repository; `known` roots are not entered.
 
     `labels` are the paths of roots below the folder they belong to, such as those of hosts in a project. `record` takes
     in all that the result depends on.
     """
-    return _RepositoryWalk(repository, labels, known, record).run(top)
+    return _RepositoryWalk(repository, labels, known, record, most).run(top)
 
 
 class _RepositoryWalk:
     """One walk, from the top down, so that a limit cuts off what is deepest."""
 
-    def __init__(self, repository: str, labels: Collection[str], known: Collection[str], record: ScanRecord) -> None:
+    def __init__(
+        self, repository: str, labels: Collection[str], known: Collection[str], record: ScanRecord, most: int
+    ) -> None:
         self.repository = repository
         self.labels = {*labels}
         self.endings = {label.rpartition("/")[2] for label in labels}
         self.known = known
         self.record = record
         self.found = RepositoryFolders([], [], [], [])
-        self.left = REPOSITORY_FOLDERS
+        self.most = self.left = most
 
     def run(self, top: str) -> RepositoryFolders:
         waiting = deque([(top, self._rules_above(top))])
         while waiting:
             if self.left <= 0:
-                message = f"stopped after {REPOSITORY_FOLDERS:,} folders; {len(waiting):,} more were not entered"
+                message = f"stopped after {self.most:,} folders; {len(waiting):,} more were not entered"
                 self.found.problems.append(Diagnostic(self.repository, "walk-limit", message))
                 break
             path, rules = waiting.popleft()

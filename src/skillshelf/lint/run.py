@@ -285,7 +285,8 @@ def file_problems(targets: Iterable[Target], profile: Profile) -> Iterator[tuple
             except Exception as error:
                 message = f"{type(error).__name__}: {error}"
                 found = _with_severity(CheckFinding(target.path, None, None, "internal", "error", message), severities)
-            yield tuple(finding for finding in found if finding.severity != "info")
+            problems = dict.fromkeys(finding for finding in found if finding.severity != "info")
+            yield tuple(sorted(problems, key=_order))
 
 
 def _findings_in(target: Target, profile: Profile, folders: "_OpenFolders") -> Sequence[CheckFinding]:
