@@ -559,3 +559,29 @@ def test_at_a_terminal_the_tab_key_completes_and_the_arrow_brings_back_former_li
     assert "v2" in json.dumps(second[-1])
     assert third[-1]["content"] == "Once more."
     assert history_of(machine).lines() == ["/help", "/skill:deploy v2", "Once more."]
+
+
+@pytest.mark.slow
+@needs_tmux
+@needs("prompt_toolkit")
+def test_with_the_line_editor_ctrl_c_stops_an_answer_and_twice_at_the_prompt_leaves(machine: Machine) -> None:
+    require("pydantic_ai")
+    require("openai")
+    words = shlex.join([*COMMAND, "chat", "--model", "m", "--home", str(machine.home)])
+    with model_server("Slow answer.", "Well.") as server, terminal(100, 24) as screen:
+        server.gate.clear()
+        # The shell of a script leaves with Ctrl-C, one at a prompt does not.
+        screen.start(f"trap : INT\n{words}", cwd=machine.repo, env={"HOME": str(machine.home), **server.env})
+        screen.wait("\n>")
+        screen.keys("Tell me.", "Enter")
+        screen.wait("\nSlow")
+        screen.keys("C-c")
+        screen.wait("stopped; press Ctrl-C again to leave", "\n>")
+        server.gate.set()
+        screen.keys("Go on.", "Enter")
+        screen.wait("Well.\n>")
+        screen.keys("C-c")
+        screen.wait("skillshelf: press Ctrl-C again to leave\n>")
+        screen.keys("C-c")
+        screen.wait("exit 130")
+        assert screen.is_as_before

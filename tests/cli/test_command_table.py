@@ -171,6 +171,9 @@ def test_an_example_does_what_it_says(machine: Machine, line: str) -> None:
     env = place_for_examples(machine)
     if "--remove" in line:
         run_command(*shlex.split(line.replace(" --remove", ""))[1:], cwd=machine.repo, env=env)
+    if "--in " in line:
+        # A host can turn off what it sees.
+        run_command("link", "release-notes", "--to", "claude-code", cwd=machine.repo, env=env)
 
     done = run_command(*shlex.split(line)[1:], cwd=machine.repo, env=env)
 
