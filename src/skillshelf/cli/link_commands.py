@@ -380,7 +380,7 @@ def _plan_json(plan: LinkPlan) -> dict[str, Any]:
 
 def _plan_view(plan: LinkPlan, survey: Survey, environment: Environment) -> str:
     """Render the actions of a plan, then what is refused, then the numbers."""
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (one.kind, one.skill, one.host, survey.short(one.path) + (f"  ({one.reason})" if one.reason else ""))
         for one in plan.actions
     ]
