@@ -27,6 +27,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "why": ("deploy",),
     "hosts": (),
     "link": ("deploy", "--to", "claude-code"),
+    "sync": ("--to", "claude-code", "--yes"),
     "prompt": ("--trust",),
     "tools": ("--trust",),
     "check": ("--fix",),

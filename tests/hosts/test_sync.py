@@ -14,11 +14,13 @@ from support.host_cases import skill
 from support.host_runs import Run, json_output
 from support.trees import Machine, write_skill
 
+from skillshelf.config.hosts import HOSTS
 from skillshelf.core.environment import Environment
 from skillshelf.hosts.link_records import MANIFEST, LinkRecord, read_records
 
 NAMES = [f"skill-{number:02}" for number in range(12)]
 TO = ("--to", "claude-code,codex")
+RUNNING = f"Running sessions: claude-code {HOSTS['claude-code'].on_change}\n"
 
 
 def snapshot(folder: Path) -> dict[str, tuple[str, int]]:
@@ -373,5 +375,7 @@ def test_several_skills_are_linked_for_several_hosts_by_one_command(machine: Mac
 
     assert run("link", "deploy", "review", "--to", "claude-code,codex", "--remove", "--dry-run")[0] == 0
     assert (machine.repo / ".claude/skills/review").is_symlink()
-    assert run("link", "deploy", "review", "--to", "claude-code", "--remove")[0] == 0
+    assert run("link", "deploy", "--to", "claude-code", "--remove")[0] == 0
+    assert run("link", "review", "--remove")[:2] == (0, "claude-code: removed .claude/skills/review\n" + RUNNING)
     assert not (machine.repo / ".claude").exists()
+    assert run("link", "review", "--remove")[0] == 1

@@ -56,9 +56,12 @@ def link(values: Values) -> int:
     """Make skills visible to other hosts, or undo that."""
     wanted = values["name_or_path"]
     environment = environment_of(values)
-    hosts = _hosts_for(values, environment)
+    hosts = list(HOSTS) if values["remove"] and not values["to"] else _hosts_for(values, environment)
     if values["remove"]:
         made = [_remove(one, hosts, environment, dry_run=values["dry_run"]) for one in wanted]
+        if not values["to"]:
+            # Of all hosts, only those for which something was made are worth a line.
+            made = [[result for result in results if result.path] or results[:1] for results in made]
         return max(_report(values, one, results, {}, environment) for one, results in zip(wanted, made, strict=True))
     survey, skill_files = _skills_of(wanted, environment, cache_folder_of(values, environment))
     for one, skill_file in zip(wanted, skill_files, strict=True):
@@ -377,7 +380,7 @@ def _plan_json(plan: LinkPlan) -> dict[str, Any]:
 
 def _plan_view(plan: LinkPlan, survey: Survey, environment: Environment) -> str:
     """Render the actions of a plan, then what is refused, then the numbers."""
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (one.kind, one.skill, one.host, survey.short(one.path) + (f"  ({one.reason})" if one.reason else ""))
         for one in plan.actions
     ]
