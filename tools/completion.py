@@ -20,13 +20,16 @@ __all__ = ["scripts"]
 _BY_VALUE = {"DIR": "dir", "FILE": "file", "PATH": "file", "HOST": "host", "H": "host", "RULE": "rule", "R": "rule"}
 """What an option takes that does not say it, by the word that stands for its value."""
 
+_LISTED = ("host", "rule")
+"""Names of which several may be given, separated by commas."""
+
 NAMES = [name for name in COMMANDS if name]
 WITH_VALUE = [option.name for option in SHARED if option.value]
 
 
 def kind_of(option: Option) -> str:
     """Return what the value of an option or an argument is: one of the kinds, words, or nothing known."""
-    kind = option.of or _BY_VALUE.get(option.value or "", "")
+    kind = option.of or _BY_VALUE.get((option.value or "").removesuffix(",..."), "")
     return " ".join(NAMES) if kind == "command" else kind
 
 
@@ -50,13 +53,16 @@ BASH = r"""# Completion of skillshelf for bash; made by tools/completion.py.
 _skillshelf_offer() {
     local name
     while IFS= read -r name; do
+        name=$listed$name
         [[ $name == "$value"* ]] || continue
         if [[ -n $quote ]]; then
             # Inside quotes that are not closed yet, only a name that means the same everywhere.
             [[ $name == *[!A-Za-z0-9._/@%+,:=\ -]* ]] || COMPREPLY+=("${name#"$strip"}")
         else
             name=${name#"$strip"}
-            COMPREPLY+=("$(printf '%q' "$name")")
+            printf -v name '%q' "$name"
+            # A comma needs no quotes, since braces have them.
+            COMPREPLY+=("${name//\\,/,}")
         fi
     done
 }
@@ -78,6 +84,8 @@ _skillshelf_value() {
             if [[ $1 == skill && $value == [./~]* ]]; then
                 _skillshelf_files -f
             else
+                # Hosts and rules may be several, separated by commas.
+                [[ $1 == @LISTED@ && $value == *,* ]] && listed=${value%,*},
                 _skillshelf_offer < <(command skillshelf _complete "$1" "${before[@]}" 2>/dev/null)
             fi
             ;;
@@ -105,7 +113,7 @@ _skillshelf_argument() {
 }
 
 _skillshelf() {
-    local options='' takes='' kind='' strip='' quote='' command='' word value
+    local options='' takes='' kind='' strip='' quote='' listed='' command='' word value
     local -a words before
     COMPREPLY=()
     # By blanks and not by COMP_WORDS, which are divided at colons and equal signs too.
@@ -170,6 +178,7 @@ def bash() -> str:
                 arguments.append(f"        {pattern}) kind='{kind_of(argument)}' ;;")
     options += [f"        *' {option.name}') kind='{kind_of(option)}' ;;" for option in SHARED if kind_of(option)]
     filled = {
+        "LISTED": f"@({'|'.join(_LISTED)})",
         "KINDS": " | ".join(kind for kind in KINDS if is_named(kind)),
         "COMMANDS": "\n".join(commands),
         "OPTIONS": "\n".join(options),
@@ -193,6 +202,8 @@ ZSH = r"""#compdef skillshelf
 _skillshelf_names() {
     local kind="${@[-1]}"
     local -a names
+    # Hosts and rules may be several, separated by commas.
+    [[ $kind == (@LISTED@) ]] && compset -P '*,'
     if [[ $kind == skill && $PREFIX == [./~]* ]]; then
         _files
         return
@@ -245,7 +256,9 @@ def zsh() -> str:
         specs += [_zsh_argument(number, one) for number, one in enumerate(COMMANDS[name].arguments, 1)]
         lines = " \\\n".join(f"                        {spec}" for spec in specs)
         commands.append(f"                {name})\n                    _arguments \\\n{lines}\n                    ;;")
-    text = ZSH.replace("@SHARED@", "\n".join(f"        {_zsh_option(option)} \\" for option in without))
+    text = ZSH.replace("@LISTED@", "|".join(_LISTED)).replace(
+        "@SHARED@", "\n".join(f"        {_zsh_option(option)} \\" for option in without)
+    )
     return text.replace("@NAMES@", "\n".join(names)).replace("@COMMANDS@", "\n".join(commands))
 
 
@@ -288,7 +301,14 @@ function __skillshelf_names
         __fish_complete_path (commandline -ct)
         return
     end
-    command skillshelf _complete $argv[1] (commandline -opc)[2..-1] 2>/dev/null
+    set -l listed ''
+    if contains $argv[1] @LISTED@; and string match -q '*,*' -- (commandline -ct)
+        # Several, separated by commas.
+        set listed (string replace -rf '^(.*,).*$' '$1' -- (commandline -ct))
+    end
+    for name in (command skillshelf _complete $argv[1] (commandline -opc)[2..-1] 2>/dev/null)
+        echo -- $listed$name
+    end
 end
 
 # Prints the command of the line and the number of its arguments before the cursor.
@@ -328,7 +348,11 @@ def fish() -> str:
     """Return the script for fish."""
     takes = sorted({one.name for command in COMMANDS.values() for one in command.options if one.value})
     lines = list(_fish_lines())
-    return FISH.replace("@TAKES@", " ".join(takes)).replace("@LINES@", "\n".join(lines))
+    return (
+        FISH.replace("@LISTED@", " ".join(_LISTED))
+        .replace("@TAKES@", " ".join(takes))
+        .replace("@LINES@", "\n".join(lines))
+    )
 
 
 def _fish_lines() -> Iterator[str]:

@@ -196,9 +196,10 @@ def _command(name: str) -> str:
 
     command = COMMANDS[name]
     own = [option for option in command.options if option not in SHARED]
-    return f"## `{usage_of(name)}`\n\n{command.help[0].upper()}{command.help[1:]}." + (
-        f"\n\n{_options(own)}" if own else ""
-    )
+    width = max((len(line) for line, _ in command.examples), default=0)
+    examples = "".join(f"{line.ljust(width)}  # {what}\n" for line, what in command.examples)
+    parts = [f"## `{usage_of(name)}`", f"{command.help[0].upper()}{command.help[1:]}."]
+    return "\n\n".join([*parts, *([_options(own)] if own else []), *([f"```sh\n{examples}```"] if examples else [])])
 
 
 def _options(options: Sequence["Option"]) -> str:

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-PROGRAMS = ("bubblewrap", "tmux", "strace", "nodejs")
+PROGRAMS = ("bubblewrap", "tmux", "strace", "nodejs", "zsh", "fish", "less")
 """The Debian packages of the programs that tests use where they are there."""
 EVERYTHING = "test,docs,mcp,tui,agent,langchain,openai-agents,adk,agent-framework"
 """The extras with which no test is left out, but those of the Claude Agent SDK."""
 REQUIRED = (
-    "bwrap,tmux,mcp,watchfiles,textual,pydantic_ai,openai,anthropic,langchain,langchain_openai,agents,google.adk,"
+    "bwrap,tmux,zsh,fish,less,mcp,watchfiles,textual,prompt_toolkit,pydantic_ai,openai,anthropic,langchain,langchain_openai,agents,google.adk,"
     "agent_framework,agent_framework_openai"
 )
 """What must be there then, as `SKILLSHELF_REQUIRE` takes it."""
@@ -347,7 +347,9 @@ def run_by_links(bench: Bench, name: str, log: Path) -> str:
         shutil.rmtree(folder, ignore_errors=True)
     links.mkdir()
     for place in filter(os.path.isdir, os.environ["PATH"].split(":")):
-        for program in sorted(set(os.listdir(place)) - {"bwrap", "tmux", "strace", "node", "nodejs"}):
+        for program in sorted(
+            set(os.listdir(place)) - {"bwrap", "tmux", "strace", "node", "nodejs", "zsh", "fish", "less"}
+        ):
             if not os.path.lexists(links / program):
                 (links / program).symlink_to(Path(place, program).absolute())
     bench.run([sys.executable, "-m", "venv", str(venv)], log)

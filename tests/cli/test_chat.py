@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,12 +20,15 @@ from typing import Any, NamedTuple
 import jsonschema
 import pytest
 from support.model_server import Ending, ModelServer, Step, model_server
-from support.needs import needs, require
+from support.needs import needs, needs_tmux, require
+from support.terminals import COMMAND, terminal
 from support.trees import SOURCE, Machine, write_skill
 
 import skillshelf
 from skillshelf.cli.chat import choose_model, interrupted_waits
+from skillshelf.cli.chat_input import SLASH_COMMANDS, ChatHistory, completions
 from skillshelf.cli.main import main
+from skillshelf.core.environment import make_environment
 from skillshelf.errors import ConfigurationError
 
 LOAD: Step = ("skill_load", {"name": "deploy"})
@@ -266,7 +270,7 @@ def test_a_model_that_fails_is_said_in_one_safe_line(chat: Chat, steps: list[Ste
     ("words", "said"),
     [
         (["--once", "Hi."], "set ANTHROPIC_API_KEY or OPENAI_API_KEY"),
-        (["--once", " "], "--once needs a text"),
+        (["--once", " "], "there is nothing to answer"),
         (["--json"], "--json is for one answer"),
         (["--once", "Hi.", "--model", "nonsense:x"], "Unknown model: nonsense:x"),
     ],
@@ -389,7 +393,7 @@ def test_at_a_terminal_scripts_are_asked_for_and_ctrl_c_ends_an_answer_and_then_
         os.close(slave)
         screen = Screen(master)
         try:
-            screen.wait_for("1 skill; /skill:NAME or $NAME uses a skill")
+            screen.wait_for("1 skill; /help explains, /skill:NAME or $NAME uses a skill")
             screen.wait_for("> ")
             screen.type("Never mind.")
             screen.wait_for("Run it in a sandbox? [y/N] ")
@@ -422,3 +426,136 @@ def test_at_a_terminal_scripts_are_asked_for_and_ctrl_c_ends_an_answer_and_then_
     assert "pydantic" not in screen.all
     assert answers[0].startswith("Error: deploy may not be used")
     assert "hello" in answers[1]
+
+
+# Commands of the chat, completion, history ---------------------------------------------------------
+
+
+def test_a_message_is_answered_once_like_the_option(chat: Chat) -> None:
+    with model_server("Yes.") as server:
+        done = chat("--model", "m", "Are", "you there?", env=server.env)
+
+    assert (done.status, done.stdout) == (0, "Yes.\n")
+    assert server.said_to_model("user") == ["Are you there?"]
+    both = chat("--model", "m", "Hello", "--once", "Hello", env=server.env)
+    assert (both.status, both.stdout) == (2, "")
+    assert "--once TEXT and a MESSAGE exclude each other" in both.stderr
+
+
+def test_the_chat_answers_its_own_commands_and_asks_no_model(
+    machine: Machine, chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_skill(machine.repo / ".agents/skills", "stranger")
+    typed = ["/help", "/skills", "/model", "/hlep", "/skils now", "/usr/bin/env is where?", "/exit", "Never sent."]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in typed)))
+    with model_server("In /usr/bin.") as server:
+        done = chat("--model", "m", env=server.env)
+
+    assert done.status == 0
+    assert all(command in done.stdout for command in ("/help", "/skills", "/model", "/quit", "/skill:NAME", "$NAME"))
+    assert "\ndeploy  " in done.stdout
+    assert "stranger" not in done.stdout
+    assert "\nopenai-chat:m\n" in done.stdout
+    assert "there is no command /hlep; did you mean /help? (/help lists them" in done.stderr
+    assert "there is no command /skils; did you mean /skills?" in done.stderr
+    assert server.said_to_model("user") == ["/usr/bin/env is where?"]
+
+
+def test_a_command_of_the_chat_is_answered_once_too(chat: Chat) -> None:
+    with model_server() as server:
+        done = chat("--model", "m", "/skills", env=server.env)
+
+    assert done.status == 0
+    assert done.stdout.startswith("deploy  ")
+    assert server.requests == []
+
+
+def test_commands_skills_and_mentions_are_completed_where_they_can_stand() -> None:
+    skills, mentions = ["/skill:deploy", "/skill:test"], ["$deploy", "$test"]
+
+    assert completions("/", skills, mentions) == [*SLASH_COMMANDS, *skills]
+    assert completions("/skill:d", skills, mentions) == ["/skill:deploy"]
+    assert completions("please use $t", skills, mentions) == ["$test"]
+    assert completions("what is /skill:d", skills, mentions) == []
+    assert completions("plain", skills, mentions) == []
+
+
+def history_of(machine: Machine) -> ChatHistory:
+    return ChatHistory(make_environment(str(machine.repo), str(machine.home), {}))
+
+
+def test_the_history_keeps_the_last_lines_once_and_for_the_user_alone(machine: Machine) -> None:
+    for number in range(1005):
+        history_of(machine).add(f"line {number}")
+    history_of(machine).add("line 1000")
+
+    path = machine.home / ".local/state/skillshelf/chat-history.json"
+    lines = history_of(machine).lines()
+    assert (len(lines), lines[-2:]) == (1000, ["line 1004", "line 1000"])
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert json.loads(path.read_text())["version"] == 1
+
+
+@pytest.mark.parametrize("text", ['{"version": 2, "lines": ["new"]}', "[1]", "{", "\0", "", '"' * 5_000_000])
+def test_a_history_that_cannot_be_used_is_left_alone_and_said_once(
+    machine: Machine, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = machine.home / ".local/state/skillshelf/chat-history.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    history = history_of(machine)
+
+    assert history.lines() == []
+    history.add("one")
+    history.add("two")
+
+    # An empty file is one that nobody has written to yet.
+    is_new = text == ""
+    assert (path.read_text() == text) == (not is_new)
+    assert capsys.readouterr().err.count("\n") == (0 if is_new else 1)
+
+
+@pytest.mark.slow
+@needs_tmux
+@needs("prompt_toolkit")
+def test_at_a_terminal_the_tab_key_completes_and_the_arrow_brings_back_former_lines(machine: Machine) -> None:
+    require("pydantic_ai")
+    require("openai")
+    write_skill(machine.home / ".agents/skills", "deploy")
+    words = shlex.join([*COMMAND, "chat", "--model", "m", "--home", str(machine.home)])
+    with model_server("Done.", "Again.", "Third.") as server:
+        for round_ in range(2):
+            with terminal(100, 24) as screen:
+                screen.start(words, cwd=machine.repo, env={"HOME": str(machine.home), **server.env})
+                screen.wait("/help explains", "\n>")
+                if round_ == 0:
+                    screen.keys("/skill:dep", "Tab")
+                    screen.wait("> /skill:deploy")
+                    screen.keys(" v2", "Enter")
+                    screen.wait("Done.")
+                    screen.keys("/hel", "Tab")
+                    screen.wait("> /help")
+                    screen.keys("Enter")
+                    screen.wait("what you can type here")
+                else:
+                    screen.keys("Up", "Up")
+                    screen.wait("> /skill:deploy v2")
+                    screen.keys("Enter")
+                    screen.wait("Again.")
+                    screen.keys("half a line")
+                    screen.wait("> half a line")
+                    screen.keys("C-c")
+                    screen.wait("press Ctrl-C again to leave")
+                    screen.keys("Once more.")
+                    screen.wait("> Once more.")
+                    screen.keys("Enter")
+                    screen.wait("Third.")
+                screen.wait_until(lambda text: text.rstrip().endswith("\n>"))
+                screen.keys("C-d")
+                screen.wait("exit 0")
+                assert screen.is_as_before
+    first, second, third = (request["messages"] for request in server.requests)
+    assert "v2" in json.dumps(first[-1])
+    assert "v2" in json.dumps(second[-1])
+    assert third[-1]["content"] == "Once more."
+    assert history_of(machine).lines() == ["/help", "/skill:deploy v2", "Once more."]

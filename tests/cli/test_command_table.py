@@ -14,18 +14,18 @@ from support.model_server import model_server
 from support.needs import needs
 from support.trees import SOURCE, Machine, run_command, write_skill
 
-from skillshelf.cli.command_table import COMMANDS, GROUPS, command_again
-from skillshelf.cli.main import parse
+from skillshelf.cli.command_table import COMMANDS, GROUPS, command_again, usage_of
+from skillshelf.cli.main import main, parse
 from skillshelf.core.text import did_you_mean, near
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_function_of_a_command_is_there(name: str) -> None:
-    assert COMMANDS[name].run.__closure__ is not None
-    cells = dict(zip(COMMANDS[name].run.__code__.co_freevars, COMMANDS[name].run.__closure__, strict=True))
-    module = import_module(f"skillshelf.{cells['module'].cell_contents}")
+    run = COMMANDS[name].run
+    # Rows name a function instead of importing it, so nothing else notices a wrong name.
+    named = dict(zip(run.__code__.co_freevars, (cell.cell_contents for cell in run.__closure__ or ()), strict=True))
 
-    assert callable(getattr(module, cells["name"].cell_contents))
+    assert not named or callable(getattr(import_module(f"skillshelf.{named['module']}"), named["name"]))
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,46 @@ def test_near_names_are_found_in_any_case_and_a_long_word_takes_no_time() -> Non
     assert near("DEPLYO", ["deploy", "other", ""]) == ["deploy"]
     assert near("b" * 10**7, ["c" * 10**6, "a"]) == []
     assert did_you_mean("zzz", ["list"]) == ""
+
+
+# Help ---------------------------------------------------------------------------------------------
+
+
+def test_help_shows_the_commands_by_group_and_the_shared_options_once(machine: Machine) -> None:
+    text = run_command("help", cwd=machine.repo).stdout
+    sections = dict(part.split(":\n", 1) for part in text.split("\n\n") if ":\n" in part)
+
+    for group in GROUPS:
+        shown = [line.split()[0] for line in sections[group].splitlines() if line[2:3].strip()]
+        assert shown == [name for name, row in COMMANDS.items() if name and row.group == group]
+    assert text.count("--no-cache") == 1
+
+
+def test_a_command_without_a_group_is_shown_too(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {**COMMANDS, "extra": COMMANDS["list"]._replace(group="", examples=())}
+    monkeypatch.setattr("skillshelf.cli.help.COMMANDS", rows)
+
+    assert "Other commands:\n  extra " in run_command("help", cwd=machine.repo).stdout
+    assert "Examples" not in run_command("help", "extra", cwd=machine.repo).stdout
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name])
+def test_help_of_a_command_shows_what_it_needs_and_its_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", name]) == 0
+    text = capsys.readouterr().out
+
+    command = COMMANDS[name]
+    assert text.startswith(f"usage: {usage_of(name)} [OPTIONS]\n")
+    assert all(line in text and what in text for line, what in command.examples)
+    needed = [one.name for one in (*command.arguments, *command.options) if one.required]
+    assert [one for one in needed if f" {one}" not in text.splitlines()[0] or f"[{one}" in text] == []
+
+
+def test_a_command_that_help_does_not_know_gets_the_nearest_one(machine: Machine) -> None:
+    done = run_command("help", "shwo", cwd=machine.repo)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "skillshelf: unknown command 'shwo'; did you mean show? (run `skillshelf --help`)\n"
 
 
 # Examples -----------------------------------------------------------------------------------------
@@ -180,6 +220,7 @@ def test_an_example_of_a_server_serves(machine: Machine, line: str) -> None:
         process.kill()
         process.wait()
         for stream in (process.stdin, process.stdout, process.stderr):
+            assert stream
             stream.close()
 
 

@@ -194,6 +194,7 @@ def test_bash_completes_commands_options_and_names(place: Machine) -> None:
     # Bash replaces what follows the last colon or equal sign.
     assert in_bash(place, "skillshelf list --profile host:code") == ["codex", "codelia"]
     assert in_bash(place, "skillshelf list --profile=stric") == ["strict"]
+    assert in_bash(place, "skillshelf why a --host codex,claude-c") == ["codex,claude-code"]
     assert in_bash(place, "skillshelf show ./.ag") == ["./.agents"]
     assert in_bash(place, "skillshelf show 'rel") == ["release-notes"]
 
@@ -215,6 +216,7 @@ def test_bash_quotes_hostile_names_and_runs_none_of_them(place: Machine) -> None
 def test_fish_completes_commands_options_and_names(place: Machine) -> None:
     assert {line: set(in_fish(place, line)) for line in LINES} == LINES
     assert sorted(in_fish(place, "skillshelf list --profile host:code")) == ["host:codelia", "host:codex"]
+    assert in_fish(place, "skillshelf why a --host codex,claude-c") == ["codex,claude-code"]
     assert in_fish(place, "skillshelf show ./.ag") == ["./.agents/"]
 
 
@@ -229,7 +231,7 @@ TYPED = {
     "skillshelf completion f": "skillshelf completion fish",
     "skillshelf show rel": "skillshelf show release-notes",
     "skillshelf list --profile host:openc": "skillshelf list --profile host:opencode",
-    "skillshelf why a --host claude-c": "skillshelf why a --host claude-code",
+    "skillshelf why a --host codex,claude-c": "skillshelf why a --host codex,claude-code",
 }
 
 RC = {
@@ -239,8 +241,9 @@ RC = {
 }
 STARTED = {
     "bash": "bash --rcfile {rc} -i",
-    "zsh": "ZDOTDIR={folder} zsh -i",
-    "fish": "fish --no-config -i -C 'source {rc}'",
+    # A relative folder: zsh does not find one with every character.
+    "zsh": "ZDOTDIR=.. zsh -i",
+    "fish": 'fish --no-config -i -C "source {rc}"',
 }
 
 
@@ -251,16 +254,14 @@ def test_the_tab_key_completes_in_a_real_shell(place: Machine, shell: str) -> No
     rc = place.base / ".zshrc"
     rc.write_text(RC[shell].format(script=shlex.quote(str(FOLDER / SCRIPTS[shell]))))
     with terminal(100, 24) as screen:
-        screen.start(STARTED[shell].format(rc=rc, folder=rc.parent), cwd=place.repo, env=place.env)
+        screen.start(STARTED[shell].format(rc=shlex.quote(str(rc))), cwd=place.repo, env=place.env)
         screen.wait("%")
         for typed, whole in TYPED.items():
             screen.keys("-l", typed)
             screen.wait(typed)
             screen.keys("Tab")
             screen.wait(whole)
-            screen.keys("C-c")
-            screen.keys("-l", "clear")
-            screen.keys("Enter")
+            screen.keys("C-u")
             screen.wait("%", lacks=["skillshelf"])
         # The line that was completed means the name and not a command.
         screen.keys("-l", "skillshelf show y")

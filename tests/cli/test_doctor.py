@@ -11,6 +11,9 @@ import pytest
 from support.host_runs import Run, json_output
 from support.trees import Machine, write_skill
 
+from skillshelf.cli.command_table import COMMANDS
+from skillshelf.cli.doctor import CHECKS
+
 FAST = ("folders", "cache", "packed", "index", "runs", "approvals", "configuration", "links")
 """Checks that start no process."""
 
@@ -50,7 +53,7 @@ def test_an_empty_home_has_no_problems(machine: Machine, run: Run) -> None:
     status, out, err = run("doctor", *FAST)
 
     assert (status, err) == (0, "")
-    assert out.endswith("No problems\n")
+    assert out.endswith("\nNo problems\n")
     assert list(machine.home.iterdir()) == []
 
 
@@ -199,6 +202,40 @@ def test_what_doctor_advises_about_links_helps(machine: Machine, run: Run) -> No
     assert problems(run, "links") == {}
 
 
+@pytest.mark.parametrize("members", [{"version": 2}, {"links": 3}, {"version": 1, "folders": [1]}])
+def test_records_that_cannot_be_used_are_named_and_never_emptied(
+    machine: Machine, run: Run, members: dict[str, object]
+) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    run("link", "deploy", "--to", "claude-code")
+    path = machine.home / ".local/state/skillshelf/links.json"
+    text = json.dumps(json.loads(path.read_text()) | members)
+    path.write_text(text)
+
+    assert run("doctor", "--fix", *FAST)[0] == 1
+
+    assert list(problems(run)) == ["links"]
+    assert path.read_text() == text
+
+
+def test_a_change_of_links_that_was_interrupted_is_undone_by_fix(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    run("link", "deploy", "--to", "claude-code")
+    path = machine.home / ".local/state/skillshelf/links.json"
+    half_made = machine.repo / ".claude/skills/half"
+    half_made.symlink_to("../nowhere")
+    step = {"path": str(half_made), "target": "../nowhere"}
+    pending = {"process": 1, "done": False, "steps": [step], "folders": []}
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"pending": pending}))
+
+    assert problems(run) == {"links": ["a change of links was interrupted; the next one undoes it"]}
+    run("doctor", "--fix", *FAST)
+
+    assert problems(run) == {}
+    assert not half_made.is_symlink()
+    assert (machine.repo / ".claude/skills/deploy").is_symlink()
+
+
 def test_abandoned_run_folders_are_swept(machine: Machine, run: Run) -> None:
     from skillshelf.core.disk_writes import make_owned_folder
 
@@ -224,6 +261,12 @@ def test_hosts_that_are_found_and_those_that_are_only_set_are_named(machine: Mac
     assert "kiro is set, but was not found on this machine" in [check["detail"] for check in found["checks"]]
 
 
+def test_completion_knows_every_check() -> None:
+    (argument,) = COMMANDS["doctor"].arguments
+
+    assert argument.of.split() == [check.name for check in CHECKS]
+
+
 def test_an_unknown_check_is_wrong_usage(machine: Machine, run: Run) -> None:
     status, _, err = run("doctor", "cach")
 
@@ -231,12 +274,30 @@ def test_an_unknown_check_is_wrong_usage(machine: Machine, run: Run) -> None:
     assert "did you mean cache?" in err
 
 
-def test_files_that_a_killed_process_left_in_the_cache_are_removed(used: Machine, run: Run) -> None:
-    left = used.home / f".cache/skillshelf/packed/{'0' * 16}.123-00000000.new"
-    left.parent.mkdir(exist_ok=True)
-    left.write_bytes(b"half")
+@pytest.mark.parametrize(
+    "name",
+    [
+        f".cache/skillshelf/packed/{'0' * 16}",
+        f".cache/skillshelf/search/{'0' * 24}/seal",
+        ".local/state/skillshelf/approvals.json",
+        ".local/state/skillshelf/links.json",
+        ".config/skillshelf/config.toml",
+    ],
+)
+@pytest.mark.parametrize("command", ["doctor", "uninstall"])
+def test_files_that_a_killed_process_left_are_removed(machine: Machine, run: Run, name: str, command: str) -> None:
+    # No process has this number.
+    dead, alive = (machine.home / f"{name}.{process}-00000000.new" for process in (2**30, os.getpid()))
+    dead.parent.mkdir(parents=True, mode=0o700)
+    for path in (dead, alive):
+        path.write_bytes(b"half")
 
-    assert problems(run) == {"packed": ["a process ended while it wrote this"]}
-    run("doctor", "--fix", *FAST)
+    if command == "uninstall":
+        assert run("uninstall", "--yes")[0] == 0
+        assert not dead.exists()
+        return
+    assert problems(run, "folders") == {"folders": ["a process ended while it wrote this"]}
+    run("doctor", "--fix", "folders")
 
-    assert not left.exists()
+    assert not dead.exists()
+    assert alive.exists()

@@ -18,6 +18,12 @@ Reading = tuple[str, dict[str, Any]] | str
 SEED = 15
 
 
+def _count_of(argument: Option) -> str | None:
+    if argument.many:
+        return "+" if argument.required else "*"
+    return None if argument.required else "?"
+
+
 class Refused(Exception):
     """A line that argparse does not accept."""
 
@@ -35,7 +41,7 @@ class Oracle(argparse.ArgumentParser):
             else:
                 self.add_argument(option.name, action="store" if option.value else "store_true")
         for argument in arguments:
-            self.add_argument(argument.key, nargs="*" if argument.many else None if argument.required else "?")
+            self.add_argument(argument.key, nargs=_count_of(argument))
 
     def error(self, message: str) -> NoReturn:
         raise Refused(message)

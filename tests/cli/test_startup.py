@@ -44,6 +44,12 @@ NEVER = {
     "rich",
     "tomlkit",
     "tomllib",
+    "subprocess",
+    "shlex",
+    "wcwidth",
+    "skillshelf.cli.help",
+    "skillshelf.cli.pager",
+    "skillshelf.cli.completion",
 }
 """Modules that cost so much that none of these commands may load them."""
 

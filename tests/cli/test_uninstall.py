@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 from support.host_runs import Run, json_output
 from support.needs import needs_tmux
 from support.terminals import COMMAND, terminal
-from support.trees import Machine, write_skill
+from support.trees import SOURCE, Machine, write_skill
 from support.users import ordinary_user
 
 
@@ -217,21 +219,83 @@ def test_a_file_of_another_name_in_our_folders_stays_and_is_named(used: Machine,
 
 
 @pytest.mark.parametrize("name", ["../../../secret", "/etc", "..", "", "a/b", "a\x00b"])
-def test_a_record_that_names_a_path_outside_its_folder_is_ignored(machine: Machine, run: Run, name: str) -> None:
+def test_a_manifest_that_names_a_path_outside_its_folder_is_ignored(machine: Machine, run: Run, name: str) -> None:
     secret = write_skill(machine.base, "secret")
     root = machine.repo / ".claude/skills"
     root.mkdir(parents=True)
     tree = json_output(run, "digest", str(secret), schema="digest")["tree"]
     entry = {"how": "copy", "tree": tree, "source": str(secret.parent)}
     (root / ".skillshelf-made.json").write_text(json.dumps({name: entry}))
-    before = files_below(machine.base)
 
     status, _, _ = run("uninstall", "--yes")
 
     assert status == 0
-    assert {path: data for path, data in files_below(machine.base).items() if "secret" in path} == {
-        path: data for path, data in before.items() if "secret" in path
-    }
+    assert secret.is_file()
+
+
+def records(machine: Machine, *links: dict[str, Any], **members: Any) -> Path:
+    """The file of records, with these links."""
+    path = machine.home / ".local/state/skillshelf/links.json"
+    path.parent.mkdir(parents=True, mode=0o700)
+    path.write_text(json.dumps({"version": 1, "links": links, "folders": [], "pending": None} | members))
+    path.chmod(0o600)
+    return path
+
+
+def test_a_record_of_what_is_not_a_copy_of_another_skill_removes_nothing(machine: Machine, run: Run) -> None:
+    secret = write_skill(machine.base, "secret")
+    tree = json_output(run, "digest", str(secret), schema="digest")["tree"]
+    real = os.path.realpath(secret.parent)
+    path = records(
+        machine,
+        {"path": real, "how": "copy", "tree": tree, "source": real},
+        {"path": f"{real}/SKILL.md", "how": "link", "target": "elsewhere"},
+        {"path": str(machine.repo), "how": "copy", "tree": tree, "source": real},
+    )
+    before = files_below(machine.base)
+
+    found = json_output(run, "uninstall", "--yes", schema="uninstall")
+
+    assert {path: data for path, data in files_below(machine.base).items() if "lock" not in path} == before
+    assert {one["kind"] for one in found["left"]} >= {"copy", "link", "record of links"}
+    assert path.is_file()
+
+
+@pytest.mark.parametrize("members", [{"version": 99}, {"links": 3}, {"more": 1}])
+def test_records_that_cannot_be_used_are_left_and_named(used: Machine, run: Run, members: dict[str, Any]) -> None:
+    path = used.home / ".local/state/skillshelf/links.json"
+    text = json.dumps(json.loads(path.read_text()) | members)
+    path.write_text(text)
+
+    found = json_output(run, "uninstall", "--yes", schema="uninstall")
+
+    assert path.read_text() == text
+    assert (used.repo / ".claude/skills/deploy").is_symlink()
+    assert str(path) in [one["path"] for one in found["left"]]
+
+
+def test_links_of_version_0_1_are_removed_with_their_manifest(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    root = machine.repo / ".claude/skills"
+    root.mkdir(parents=True)
+    (root / "deploy").symlink_to("../../.agents/skills/deploy")
+    entry = {"how": "link", "target": "../../.agents/skills/deploy", "folders": 2, "for": ["claude-code"]}
+    (root / ".skillshelf-made.json").write_text(json.dumps({"deploy": entry}))
+
+    status, _, _ = run("uninstall", "--yes")
+
+    assert status == 0
+    assert not (machine.repo / ".claude").exists()
+    assert not (machine.home / ".local/state/skillshelf").exists()
+
+
+def test_a_folder_that_was_made_for_links_and_is_used_by_others_stays(used: Machine, run: Run) -> None:
+    mine = write_skill(used.repo / ".claude/skills", "mine")
+
+    assert run("uninstall", "--yes")[0] == 0
+
+    assert mine.is_file()
+    assert not (used.home / ".local/state/skillshelf").exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
@@ -298,6 +362,27 @@ def test_abandoned_run_folders_are_removed_and_those_in_use_are_not(machine: Mac
         assert not Path(abandoned.path).exists()
     finally:
         remove_owned_folder(used)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.2, 0.3, 0.4, 0.5])
+def test_after_a_kill_in_the_middle_the_next_run_removes_the_rest(machine: Machine, seconds: float) -> None:
+    for number in range(8):
+        write_skill(machine.repo / ".agents/skills", f"skill-{number}")
+    before = files_below(machine.repo)
+    assert machine.run("sync", "--to", "claude-code,kiro", "--yes").returncode == 0
+    machine.run("search", "things")
+
+    words = [*COMMAND, "uninstall", "--yes", "--home", str(machine.home)]
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "TMPDIR": str(machine.base / "tmp")}
+    with subprocess.Popen(words, cwd=machine.repo, env=variables, stdout=subprocess.DEVNULL) as process:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        process.kill()
+
+    assert machine.run("uninstall", "--yes").returncode == 0
+    assert files_below(machine.repo) == before
+    assert set(files_below(machine.home)) <= {".cache", ".local", ".local/state"}
 
 
 @pytest.mark.slow

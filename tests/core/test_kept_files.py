@@ -13,10 +13,12 @@ from support.trees import SOURCE, Machine, write_skill
 
 from skillshelf.catalog.cache import CACHE_FORMAT
 from skillshelf.catalog.packed_file import PACKED_FORMAT
+from skillshelf.cli.chat_input import HISTORY_VERSION, ChatHistory
 from skillshelf.config.approvals import APPROVALS_VERSION
 from skillshelf.config.settings import CONFIG_VERSION
 from skillshelf.core.environment import Environment, make_environment
 from skillshelf.core.kept_files import KEPT_FILES, KeptPlace, kept_folders, known_file
+from skillshelf.hosts.link_records import RECORDS_VERSION
 from skillshelf.search.index import FORMAT
 
 VERSIONS = {row.name: row.version for row in KEPT_FILES}
@@ -25,6 +27,8 @@ VERSIONS = {row.name: row.version for row in KEPT_FILES}
 def test_the_versions_of_the_table_are_those_that_the_code_writes() -> None:
     assert VERSIONS["configuration"] == CONFIG_VERSION
     assert VERSIONS["approvals"] == APPROVALS_VERSION
+    assert VERSIONS["record of links"] == RECORDS_VERSION
+    assert VERSIONS["chat history"] == HISTORY_VERSION
     assert VERSIONS["cache"] == CACHE_FORMAT
     assert VERSIONS["packed catalogs"] == PACKED_FORMAT
     assert VERSIONS["search index"] == FORMAT
@@ -60,6 +64,17 @@ def test_the_folders_of_a_home_that_is_not_there_are_missing(machine: Machine) -
     ]
 
 
+def test_the_history_of_a_chat_is_known(machine: Machine) -> None:
+    environment = make_environment(str(machine.repo), str(machine.home), {})
+    ChatHistory(environment).add("hello")
+
+    (state,) = (folder for folder in kept_folders(environment) if folder.place == "state")
+    assert [(found.relative, found.problem) for found in state.removable] == [
+        ("chat-history.json", ""),
+        ("chat-history.json.lock", ""),
+    ]
+
+
 COMMANDS = (
     "",
     "list --all",
@@ -75,6 +90,9 @@ COMMANDS = (
     "hosts",
     "link deploy --to goose",
     "link deploy --to kiro",
+    "sync --to claude-code,kiro --yes",
+    "sync --to claude-code,kiro --yes --remove",
+    "hosts --set claude-code",
     "prompt --trust",
     "tools --trust",
     "check",
@@ -93,6 +111,9 @@ COMMANDS = (
     "rpc",
     "doctor folders cache packed index",
     "link deploy --to kiro --remove",
+    "link deploy --to claude-code",
+    "inventory",
+    "completion bash",
     "help",
 )
 """Commands that between them write every kind of file but the folders of a run."""
@@ -109,6 +130,7 @@ def test_no_command_writes_a_file_that_the_table_does_not_know(machine: Machine)
         (folder.place, found.row.name) for folder in kept_folders(environment) for found in folder.files if found.row
     }
     assert kinds >= {("cache", "search index"), ("config", "configuration"), ("config", "configuration lock")}
+    assert ("state", "record of links") in kinds
 
 
 @pytest.mark.slow

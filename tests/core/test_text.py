@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wcwidth import wcwidth
 
 from skillshelf.core.text import (
+    _NOT_ONE_CELL,
     cut,
     field,
     folded_name,
@@ -51,9 +53,45 @@ def test_a_text_is_cut_to_characters_without_a_blank_before_the_ellipsis(text: s
     assert cut(text, length) == expected
 
 
-@pytest.mark.parametrize("text", ["plain text", "翻译成中文", "e\u0301" * 9])
+@pytest.mark.parametrize(
+    "text", ["plain text", "翻译成中文", "e\u0301" * 9, "👨\u200d👩\u200d👧" * 9, "x\u200dy" * 9, "— “a” →"]
+)
 def test_a_shortened_text_never_takes_more_cells_than_there_are(text: str) -> None:
     assert [cells for cells in range(12) if width(shorten(text, cells)) > cells] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("plain", 5),
+        ("café — “ja” …", 13),
+        ("发布说明", 8),
+        ("e\u0301", 1),
+        ("👨\u200d👩\u200d👧", 2),
+        ("🇩🇪", 2),
+        ("❤\ufe0f", 2),
+        ("👍🏽", 2),
+        ("x\u200dy", 2),
+        ("각", 2),
+        ("נ\u05b8", 1),
+    ],
+)
+def test_the_width_of_a_text_is_the_number_of_cells_that_a_terminal_gives_it(text: str, cells: int) -> None:
+    assert width(text) == cells
+
+
+def test_the_characters_that_are_counted_without_the_tables_take_one_cell_each() -> None:
+    counted = [chr(point) for point in range(0x80, 0x3000) if not _NOT_ONE_CELL.search(chr(point))]
+
+    assert len(counted) > 1000
+    assert [character for character in counted if wcwidth(character) != 1] == []
+
+
+def test_a_shortened_text_has_no_half_of_a_joined_emoji_and_no_thousand_marks() -> None:
+    family = "👨\u200d👩\u200d👧"
+
+    assert shorten(family * 5, 6) == f"{family}{family}…"
+    assert len(shorten("z" + "\u0301" * 5000 + "tail" * 9, 20)) < 200
 
 
 # Names ---------------------------------------------------------------------------------------------

@@ -118,18 +118,23 @@ def test_an_answer_fits_the_terminal(
         assert [line for line in lines if len(line) > columns] == []
 
 
-def test_a_terminal_shows_the_first_of_many_skills_and_a_pipe_all(
-    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("columns", [None, 80])
+def test_every_skill_has_a_row_sorted_by_the_name_that_is_shown(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch, columns: int | None
 ) -> None:
     for number in range(50):
-        write_skill(machine.repo / ".agents/skills", f"probe-{number:02}")
+        name = f"probe-{number:02}"
+        text = f"---\nname: {name}\ndescription: Probes. Use when asked.\n---\n"
+        write_skill(machine.repo / ".agents/skills", name, text, folder=f"folder-{99 - number}")
+    monkeypatch.setattr("skillshelf.core.console.screen", lambda env: Screen(columns=columns))
 
-    assert "probe-49" in run("hosts")[1]
-
-    monkeypatch.setattr("skillshelf.core.console.screen", lambda env: Screen(columns=80))
     out = run("hosts")[1]
-    assert "… and 36 more: skillshelf hosts | less" in out
-    assert len(out.splitlines()) <= 40
+
+    shown = [line.split()[-1] for line in out.splitlines() if line[:2] in ("+ ", "- ") and "probe-" in line]
+    assert len(shown) == 50
+    assert shown == sorted(shown)
+    # Each column is explained where it is shown.
+    assert all(f"{column}:" in out for column in ("VISIBLE", "MISSING", "SILENT", "LIST"))
 
 
 def test_the_exit_status_is_about_the_hosts_that_were_asked(machine: Machine, run: Run) -> None:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from support.host_cases import skill
+from support.host_cases import skill, trust
 from support.host_runs import Run, json_output, verdicts
 from support.trees import Machine, write_skill
 
 from skillshelf.catalog.tree import skill_tree
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.console import Screen
+from skillshelf.core.environment import Environment
 from skillshelf.core.limits import COPIED_BYTES
-from skillshelf.hosts.placement import MANIFEST
+from skillshelf.hosts.link_records import MANIFEST, LinkRecord, read_records
+
+
+def records(machine: Machine) -> list[LinkRecord]:
+    """Return the records in the user's state folder."""
+    return read_records(Environment(str(machine.repo), str(machine.home), {}, home_moved=True))
 
 
 def tree(folder: Path) -> dict[str, bytes | str]:
@@ -41,6 +46,7 @@ def test_a_fix_for_a_host_does_what_link_does_and_nothing_when_done_again(
     machine: Machine, run: Run, host: str
 ) -> None:
     write_skill(machine.repo / ".claude/skills", "deploy")
+    trust(machine, machine.repo)
     run("link", "deploy", "--to", host)
     linked = tree(machine.repo)
     run("link", "deploy", "--to", host, "--remove")
@@ -149,8 +155,11 @@ def test_a_host_that_takes_one_of_two_is_counted_although_nobody_knows_which(mac
 
 
 def test_a_copy_that_a_host_does_not_accept_is_told_with_what_helps(machine: Machine, run: Run) -> None:
-    write_skill(machine.repo / ".claude/skills", "deploy", "\ufeff---\nname: deploy\ndescription: D.\n---\n")
+    source = write_skill(machine.repo / ".claude/skills", "deploy")
     run("link", "deploy", "--to", "codelia")
+    source.write_text("\ufeff---\nname: deploy\ndescription: D.\n---\n")
+    status, out, _ = run("link", "deploy", "--to", "codelia")
+    assert (status, "updated because the skill changed: 1 file; still bom" in out) == (1, True)
 
     (found,) = json_output(run, "why", ".claude/skills/deploy", schema="why")["candidates"]
     status, out, _ = run("link", "deploy", "--to", "codelia")
@@ -203,7 +212,7 @@ def test_a_stale_copy_is_reported_and_updated(machine: Machine, run: Run) -> Non
         "kiro: copied to .kiro/skills/deploy (updated because the skill changed: 1 file; now visible)" in out,
     ) == (0, True)
     assert (machine.repo / ".kiro/skills/deploy/SKILL.md").read_bytes() == source.read_bytes()
-    assert sorted(os.listdir(machine.repo / ".kiro/skills")) == [MANIFEST, "deploy"]
+    assert os.listdir(machine.repo / ".kiro/skills") == ["deploy"]
     assert "already visible" in run("link", "deploy", "--to", "kiro")[1]
     assert run("link", "deploy", "--to", "kiro", "--remove")[0] == 0
     assert not (machine.repo / ".kiro").exists()
@@ -296,31 +305,17 @@ def test_a_home_folder_that_is_a_link_is_called_by_its_real_place_before(machine
     assert verdicts(run, "deploy", "--host", "claude-code") == {"claude-code": "visible"}
 
 
-def test_a_manifest_that_is_a_link_has_nothing_overwritten(machine: Machine, run: Run) -> None:
+def test_a_manifest_that_is_a_link_is_neither_read_nor_written(machine: Machine, run: Run) -> None:
     write_skill(machine.repo / ".agents/skills", "deploy")
     diary = machine.home / "diary.md"
-    diary.write_text("Dear diary\n")
+    diary.write_text('{"deploy": {"how": "copy"}}')
     (machine.repo / ".claude/skills").mkdir(parents=True)
     (machine.repo / f".claude/skills/{MANIFEST}").symlink_to(diary)
 
-    status, out, _ = run("link", "deploy", "--to", "claude-code")
+    status, _, _ = run("link", "deploy", "--to", "claude-code")
 
-    assert (status, diary.read_text()) == (1, "Dear diary\n")
-    assert f"failed: {MANIFEST} there is a link" in out
-    assert not (machine.repo / ".claude/skills/deploy").is_symlink()
-
-
-def test_a_manifest_is_readable_for_everybody_whom_the_mask_allows(machine: Machine, run: Run) -> None:
-    write_skill(machine.repo / ".agents/skills", "deploy")
-    mask = os.umask(0o027)
-    try:
-        run("link", "deploy", "--to", "kiro")
-    finally:
-        os.umask(mask)
-
-    record = machine.repo / f".kiro/skills/{MANIFEST}"
-    assert stat.S_IMODE(record.stat().st_mode) == 0o640
-    assert json.loads(record.read_bytes())["deploy"]["source"] == "../../.agents/skills/deploy"
+    assert (status, diary.read_text()) == (0, '{"deploy": {"how": "copy"}}')
+    assert (machine.repo / f".claude/skills/{MANIFEST}").is_symlink()
 
 
 # Words and counts ---------------------------------------------------------------------------------
@@ -368,7 +363,9 @@ def test_a_copy_has_the_tree_of_its_source_and_its_record_names_it(machine: Mach
 
     tree = skill_tree(str(source)).digest
     assert skill_tree(str(machine.repo / ".agents/skills/deploy")).digest == tree
-    assert json.loads((machine.repo / ".agents/skills" / MANIFEST).read_text())["deploy"]["tree"] == tree
+    assert [(record.path, record.tree) for record in records(machine)] == [
+        (str(machine.repo / ".agents/skills/deploy"), tree)
+    ]
 
 
 def test_a_copy_whose_mode_was_changed_is_modified(machine: Machine, run: Run) -> None:
@@ -387,9 +384,9 @@ def test_a_copy_that_version_0_1_recorded_is_known_by_its_old_digest(machine: Ma
     run("link", "deploy", "--to", "codelia")
     manifest = machine.repo / ".agents/skills" / MANIFEST
     copy = machine.repo / ".agents/skills/deploy/SKILL.md"
-    entry = json.loads(manifest.read_text())["deploy"]
     line = f"SKILL.md\0{sha256(copy.read_bytes()).hexdigest()}\n"
-    del entry["tree"]
+    entry = {"how": "copy", "source": "../../.claude/skills/deploy", "folders": 2, "for": ["codelia"]}
+    (machine.home / ".local/state/skillshelf/links.json").unlink()
     manifest.write_text(json.dumps({"deploy": {**entry, "digest": f"sha256:{sha256(line.encode()).hexdigest()}"}}))
     if changed != "nothing":
         file = source if changed == "the source" else copy
@@ -399,4 +396,7 @@ def test_a_copy_that_version_0_1_recorded_is_known_by_its_old_digest(machine: Ma
 
     assert ("this copy was modified" in out) is (changed == "the copy")
     assert ("updated because the skill changed" in out) is (changed == "the source")
-    assert ("tree" in json.loads(manifest.read_text())["deploy"]) is (changed == "the source")
+    assert [record.tree is not None for record in records(machine)] == ([True] if changed == "the source" else [])
+    assert manifest.exists() is (changed != "the source")
+    status, _, _ = run("link", "deploy", "--to", "codelia", "--remove")
+    assert (status, (machine.repo / ".agents").exists()) == ((1, True) if changed == "the copy" else (0, False))

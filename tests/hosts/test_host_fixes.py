@@ -385,3 +385,63 @@ def test_roots_that_cannot_be_entered_are_told(machine: Machine, run: Run) -> No
     assert "warning: .agents/skills cannot be read by any host: it is not a folder" in told
     assert ".claude/skills cannot be read by any host" in run("why", "nothing-like-it")[2]
     assert ".claude/skills cannot be read by any host" in run("why", "probe-x")[2]
+
+
+# Safe fixes, done and asked again ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("root", "frontmatter", "host", "fixed"),
+    [
+        (".github/skills", "name: 2.5\ndescription: D.\n", "copilot-cli", 'name: "2.5"\n'),
+        (".github/skills", "name: true\ndescription: D.\n", "copilot-cli", 'name: "true"\n'),
+        (
+            ".agents/skills",
+            "name: deploy\ndescription: * for `it's` use\n",
+            "codex",
+            "description: '* for `it''s` use'\n",
+        ),
+        (".agents/skills", "name: deploy\ndescription: @all of it\n", "goose", "description: '@all of it'\n"),
+    ],
+)
+def test_advice_to_put_quotes_around_a_value_is_done_by_fix(
+    machine: Machine, run: Run, root: str, frontmatter: str, host: str, fixed: str
+) -> None:
+    path = write_skill(machine.repo / root, "deploy", skill(frontmatter))
+    before = path.read_text()
+
+    advised = json_output(run, "why", f"{root}/deploy", "--host", host, schema="why")["candidates"][0]["hosts"][0]
+    status, _, err = run("why", f"{root}/deploy", "--host", host, "--fix", "--dry-run")
+
+    assert advised["fix"].startswith("put quotes around ")
+    assert (status, path.read_text()) == (1, before)
+    assert f"would fix {path}" in err
+
+    status, _, err = run("why", f"{root}/deploy", "--host", host, "--fix")
+
+    assert (status, fixed in path.read_text()) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "host"),
+    [("name: deploy\n", "codex"), ("name: deploy\n", "gemini-cli"), ("name: deploy\n", "pi")],
+)
+def test_nothing_is_linked_until_the_first_step_is_done(machine: Machine, run: Run, text: str, host: str) -> None:
+    write_skill(machine.repo / ".claude/skills", "deploy", skill(text))
+    trust(machine, machine.repo)
+
+    for words in (("why", "deploy", "--fix", "--host", host), ("link", "deploy", "--to", host)):
+        status, out, err = run(*words)
+        assert status == 1
+        assert "first: add a description, then: skillshelf link deploy" in out + err
+    assert sorted(path.name for path in machine.repo.iterdir()) == [".claude", ".git"]
+
+
+def test_why_names_the_command_that_makes_all_its_links(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".github/skills", "deploy")
+
+    _, out, _ = run("why", "deploy", "--host", "claude-code", "--host", "codex")
+    status, _, _ = run("why", "deploy", "--fix", "--host", "claude-code,codex")
+
+    assert "To make the links: skillshelf why deploy --fix --host claude-code,codex\n" in out
+    assert status == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from support.host_cases import skill
+from support.host_cases import skill, trust
 from support.host_runs import Run, json_output, verdicts
 from support.trees import Machine, write_skill
 
@@ -20,8 +20,8 @@ def test_a_link_makes_a_skill_visible_and_is_taken_back_without_a_trace(machine:
     made = json_output(run, "link", "deploy", "--to", "codex", "--to", "kiro", schema="link")["made"]
 
     assert [(one["host"], one["how"], one["visible"]) for one in made] == [
-        ("kiro", "copy", True),
         ("codex", "link", True),
+        ("kiro", "copy", True),
     ]
     assert os.readlink(machine.repo / ".agents/skills/deploy") == "../../.claude/skills/deploy"
     assert verdicts(run, ".claude/skills/deploy", "--host", "codex") == {"codex": "visible"}
@@ -170,7 +170,8 @@ def test_a_link_says_what_still_keeps_the_skill_out(machine: Machine, run: Run) 
 
     assert status == 1
     assert "opencode: no change: .claude/skills/deploy/SKILL.md (a link would not help; add `name: deploy`)" in out
-    assert "gemini-cli: linked .agents/skills/deploy -> ../../.claude/skills/deploy (still untrusted" in out
+    assert "gemini-cli: no change (link not made, it would be untrusted; first: trust this folder in gemini-cli" in out
+    assert not (machine.repo / ".agents").exists()
 
 
 def test_a_file_that_is_not_called_skill_md_is_renamed_not_linked(machine: Machine, run: Run) -> None:
@@ -226,6 +227,7 @@ def test_a_folder_that_careless_hosts_read_too_is_not_opened_to_them(machine: Ma
 def test_a_link_for_a_host_that_heeds_the_author_hands_the_skill_to_no_other(machine: Machine, run: Run) -> None:
     text = skill("name: deploy\ndescription: D.\ndisable-model-invocation: true\n")
     write_skill(machine.repo / ".claude/skills", "deploy", text)
+    trust(machine, machine.repo)
     before = verdicts(run, "deploy", "--host", "codex")
 
     run("link", "deploy", "--to", "pi")
@@ -268,9 +270,14 @@ def test_what_was_made_for_another_host_is_not_removed(machine: Machine, run: Ru
     [
         (
             ["link"],
-            "missing argument NAME-or-PATH: a skill, its folder or its SKILL.md (usage: skillshelf link NAME-or-PATH)",
+            "missing argument NAME-or-PATH: a skill, its folder or its SKILL.md "
+            "(usage: skillshelf link NAME-or-PATH ...)",
         ),
-        (["link", "deploy"], "missing option --to HOST"),
+        (
+            ["link", "deploy"],
+            "missing option --to HOST,... "
+            "(no host is set or found here; to set yours: skillshelf hosts --set HOST,...)",
+        ),
         (["link", "deploy", "--to", "codexx"], "unknown host 'codexx'; did you mean codex?"),
     ],
 )

@@ -14,6 +14,8 @@ import pytest
 from schemas import SCHEMAS
 from support.trees import Machine, write_skill
 
+from skillshelf.config.hosts import HOSTS
+
 EVERYTHING = ["--scripts", "--references", "--assets"]
 
 
@@ -31,6 +33,8 @@ def test_a_new_skill_passes_check_without_any_finding(machine: Machine, name: st
 
 
 def test_a_person_sees_where_it_is_and_what_to_do_next(machine: Machine) -> None:
+    machine.configure("hosts = ['claude-code', 'codex', 'gemini-cli']\n")
+
     done = machine.run("new", "deploy", *EVERYTHING)
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -38,7 +42,44 @@ def test_a_person_sees_where_it_is_and_what_to_do_next(machine: Machine) -> None
         "Created .agents/skills/deploy\n  SKILL.md\n  assets/template.md\n  references/details.md\n  scripts/run.py\n\n"
         "Next:\n  write the instructions in .agents/skills/deploy/SKILL.md\n  skillshelf check .agents/skills/deploy\n"
         "  skillshelf show deploy\n"
+        "\nVisible to codex\n"
+        "Not visible to claude-code (root-not-read), gemini-cli (untrusted)\n"
+        "To make it visible: skillshelf link deploy --to claude-code\n"
     )
+
+
+def test_it_is_made_visible_to_the_hosts_that_it_is_for(machine: Machine) -> None:
+    done = machine.run("new", "deploy", "--for", "claude-code,codex", "--for", "kiro")
+
+    assert done.returncode == 0
+    assert done.stdout.endswith("Visible to claude-code, codex, kiro\n")
+    assert (machine.repo / ".claude/skills/deploy").is_symlink()
+
+    done = machine.run("new", "review", "--for", "gemini-cli")
+
+    assert done.returncode == 1
+    assert done.stdout.endswith("Not visible to gemini-cli (untrusted)\n")
+    assert machine.run("new", "ship", "--for", "codx").returncode == 2
+    assert not (machine.repo / ".agents/skills/ship").exists()
+
+
+def test_a_program_is_told_which_hosts_see_it(machine: Machine) -> None:
+    machine.configure("hosts = ['claude-code', 'codex']\n")
+
+    made = machine.run_json("new", "deploy")
+    everywhere = machine.run_json("new", "review", "--all-hosts")
+
+    assert made["hosts"] == {"claude-code": False, "codex": True}
+    assert list(everywhere["hosts"]) == list(HOSTS)
+
+
+def test_a_dry_run_says_what_would_be_created_and_creates_nothing(machine: Machine) -> None:
+    done = machine.run("new", "deploy", "--scripts", "--dry-run", "--for", "claude-code")
+
+    assert (done.returncode, done.stdout) == (0, "Would create .agents/skills/deploy\n  SKILL.md\n  scripts/run.py\n")
+    assert [path.name for path in machine.repo.iterdir()] == [".git"]
+    machine.run("new", "deploy")
+    assert machine.run("new", "deploy", "--dry-run").returncode != 0
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ class Terminal:
 
     def start(self, line: str, *, cwd: Path, env: Mapping[str, str]) -> None:
         """Run a line of shell; the state of the terminal before and after it is kept."""
-        before, after = self.folder / "before", self.folder / "after"
+        before, after = (shlex.quote(str(self.folder / name)) for name in ("before", "after"))
         script = f"stty -g >{before}\n{line}\ncode=$?\nstty -g >{after}\necho exit $code\nexec sleep {int(PATIENCE)}\n"
         (self.folder / "script").write_text(script)
         clean = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "LC_ALL": "C.UTF-8", **env}

@@ -22,7 +22,10 @@ __all__ = [
     "SettingInFiles",
     "SettingsContext",
     "UnreadableSettings",
+    "home_files",
     "host_trust",
+    "parse_settings",
+    "read_settings",
     "setting_effect",
     "settings_of",
     "switches_of",
@@ -58,7 +61,7 @@ def settings_of(rule: SettingRule, where: SettingsContext, moved: Mapping[str, s
     """
     found = []
     for path in _paths(rule, where, moved, trusted=trusted):
-        for value in _under(rule.key.split("."), _read(path, rule.syntax, where.environment)):
+        for value in _under(rule.key.split("."), read_settings(path, rule.syntax, where.environment)):
             found.append(Setting(_shown(path, where.environment), value))
     return found
 
@@ -82,8 +85,19 @@ def _paths(rule: SettingRule, where: SettingsContext, moved: Mapping[str, str], 
             yield from (os.path.join(folder, path) for folder in bases[base])
 
 
-def _read(path: str, syntax: Syntax, environment: Environment) -> Any:
-    """Parse a file; a missing one is an empty table."""
+def home_files(rule: SettingRule, profile: Profile, environment: Environment) -> list[str]:
+    """Return the paths of a rule's files in the home folder, which may not exist."""
+    own = rule._replace(files=tuple(file for file in rule.files if file.startswith("home:")))
+    return list(_paths(own, SettingsContext(environment, ()), profile.moved, trusted=False))
+
+
+def parse_settings(text: str, syntax: Syntax) -> Any:
+    """Parse the text of a settings file; raise a ValueError if it is not valid."""
+    return _SYNTAXES[syntax](text.removeprefix("\ufeff"))
+
+
+def read_settings(path: str, syntax: Syntax, environment: Environment) -> Any:
+    """Parse a file; a missing one is an empty table. Raise UnreadableSettings if it cannot be used."""
     try:
         data = files.read_file(path, limit=CONFIG_BYTES, links="follow")
         if data is None:
@@ -197,7 +211,7 @@ def _is_recorded(profile: Profile, environment: Environment) -> bool:
     if not path and (environment.home is None or profile.trust_file is None):
         return False
     path = path or below_home(profile.trust_file or "", profile.moved, environment)
-    record = _read(path, profile.trust_syntax, environment)
+    record = read_settings(path, profile.trust_syntax, environment)
     if not isinstance(record, Mapping):
         raise UnreadableSettings(_shown(path, environment), "it is not a table of folders")
     rules = []

@@ -10,11 +10,12 @@ from typing import Any
 
 from skillshelf.adapters.agent import AgentConfiguration, AgentSession, check_installed, usable_model
 from skillshelf.catalog.prompt import visible_to_model
+from skillshelf.cli.chat_input import OTHER_NAMES, SLASH_COMMANDS, line_reader, unknown_command
 from skillshelf.cli.views import error_line
 from skillshelf.core import files
-from skillshelf.core.console import ask, can_ask, note, write, write_piece
+from skillshelf.core.console import ask, can_ask, note, screen, write, write_piece
 from skillshelf.core.limits import DESCRIPTION_SHOWN
-from skillshelf.core.text import cut, plural, visible
+from skillshelf.core.text import cut, fold, plural, visible
 from skillshelf.errors import DONE, FAILED, ConfigurationError, SkillError
 from skillshelf.journal.events import (
     Event,
@@ -92,25 +93,22 @@ def _is_provider(name: str) -> bool:
 
 INSTRUCTIONS = "You are a helpful assistant in a terminal. Answer briefly, in plain text."
 STOPPED = 130
-_EXIT = ("/exit", "/quit")
 _CLOSE_SECONDS = 2.0
 _WAKE_SECONDS = 0.2
 
 
 def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
     """Talk until the user leaves, or answer once; return the exit status."""
-    once = values["once"]
+    once = _message(values)
     if values["json"] and once is None:
-        raise ConfigurationError("--json is for one answer; add --once TEXT")
-    if once is not None and not once.strip():
-        raise ConfigurationError("--once needs a text (usage: skillshelf chat --once TEXT)")
+        raise ConfigurationError("--json is for one answer; add a MESSAGE")
     check_installed()
     # Without this the framework prints an advertisement.
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
     name = choose_model(values["model"], os.environ)
     configuration = AgentConfiguration(_instructions(shelf), usable_model(name))
     journal = os.path.abspath(values["journal"]) if values["journal"] else None
-    talk = _Talk(quiet=values["json"])
+    talk = _Talk(shelf, name, quiet=values["json"])
     with asyncio.Runner() as runner, talk.interruptible():
         session = runner.run(
             AgentSession.create(
@@ -124,7 +122,7 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
         )
         talk.begin(runner, session)
         try:
-            status = talk.answer_once(once) if once is not None else talk.until_left(name)
+            status = talk.answer_once(once) if once is not None else talk.until_left()
         finally:
             talk.end()
             if session.session is not None and (problem := session.session.journal_problem):
@@ -138,6 +136,17 @@ def chat(shelf: Shelf, values: Mapping[str, Any]) -> int:
         answer = {"model": name, "answer": talk.answer, "cut": cut_off, "skills": talk.loaded, "journal": journal}
         write(as_json(answer))
     return status
+
+
+def _message(values: Mapping[str, Any]) -> str | None:
+    """Return the text to answer once, or None for a conversation."""
+    words, once = values["message"], values["once"]
+    if words and once is not None:
+        raise ConfigurationError("--once TEXT and a MESSAGE exclude each other")
+    text: str | None = " ".join(words) if words else once
+    if text is not None and not text.strip():
+        raise ConfigurationError("there is nothing to answer: the text is empty (usage: skillshelf chat [MESSAGE ...])")
+    return text
 
 
 def _instructions(shelf: Shelf) -> str:
@@ -161,8 +170,11 @@ def _instructions(shelf: Shelf) -> str:
 class _Talk:
     """One chat: its session, the last answer, and the number of interrupts."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, shelf: Shelf, model: str, *, quiet: bool) -> None:
         self.answer = ""
+        self._model = model
+        self._environment = shelf.environment
+        self._screen = screen(shelf.environment.env)
         self.loaded: list[str] = []
         self._quiet = quiet
         self._interrupts = 0
@@ -177,15 +189,16 @@ class _Talk:
 
     # Turns ----------------------------------------------------------------------------------------
 
-    def until_left(self, model: str) -> int:
+    def until_left(self) -> int:
         """Answer line by line until the user leaves."""
         if can_ask():
             session = self._session.session
             count = plural(len(visible_to_model(session.skills)) if session else 0, "skill")
-            note(f"{model}, {count}; /skill:NAME or $NAME uses a skill, Ctrl-C stops an answer, Ctrl-D leaves")
+            note(f"{self._model}, {count}; /help explains, /skill:NAME or $NAME uses a skill, Ctrl-D leaves")
         for line in self._lines():
             try:
-                self._turn(line)
+                if not self._slash(line):
+                    self._turn(line)
             except SkillError as error:
                 note(error_line(error))
             except asyncio.CancelledError:
@@ -197,6 +210,8 @@ class _Talk:
     def answer_once(self, text: str) -> int:
         """Answer one text."""
         try:
+            if self._slash(text):
+                return DONE
             self._turn(text)
         except (asyncio.CancelledError, KeyboardInterrupt):
             return STOPPED
@@ -224,23 +239,55 @@ class _Talk:
         finally:
             self._task = None
 
+    def _slash(self, line: str) -> bool:
+        """Answer a command of the chat itself; return False for a line to send to the model."""
+        word = line.split(maxsplit=1)[0]
+        command = OTHER_NAMES.get(word, word)
+        if command == "/help":
+            skill = [("/skill:NAME [TEXT]", "use a skill, with what it shall work on")] if self._skill_commands else []
+            mention = [("$NAME", "mention a skill anywhere in a line")] if self._mentions else []
+            rows = [*SLASH_COMMANDS.items(), *skill, *mention, ("Ctrl-C", "stop an answer; twice: leave")]
+            write("\n".join(self._screen.table(rows, ("bold", None), wrap=True)) + "\n")
+        elif command == "/skills":
+            skills = visible_to_model(self._session.session.skills) if self._session.session else []
+            rows = [(skill.name, fold(skill.description)) for skill in skills]
+            write("\n".join(self._screen.table(rows, ("bold", None)) or ["The model knows about no skill."]) + "\n")
+        elif command == "/model":
+            write(f"{visible(self._model)}\n")
+        elif message := unknown_command(line):
+            note(message)
+        return command in SLASH_COMMANDS or unknown_command(line) is not None
+
+    @property
+    def _skill_commands(self) -> list[str]:
+        return self._session.session.commands() if self._session.session else []
+
+    @property
+    def _mentions(self) -> list[str]:
+        session = self._session.session
+        if session is None or session.profile.mentions == "none":
+            return []
+        return [f"${skill.name}" for skill in session.skills if skill.enabled and " " not in skill.name]
+
     def _lines(self) -> Iterator[str]:
         """Yield the lines that the user types, without empty ones."""
         with suppress(ImportError):
-            # Importing it gives `input` a line editor with a history.
+            # Importing it gives `input` a line editor, where there is no better one.
             import readline  # noqa: F401
+        read, takes_keys = line_reader(self._environment, self._skill_commands, self._mentions, self._runner.run)
         prompts = can_ask() and sys.stdout.isatty()
         while True:
             try:
-                line = (input("> ") if prompts else _read_line()).strip()
+                line = read().strip()
             except (EOFError, KeyboardInterrupt) as end:
-                # End the line of the prompt.
-                write("\n" if prompts else "")
+                # An editor gets Ctrl-C as a key, and ends the line of the prompt.
+                self._interrupts += takes_keys and isinstance(end, KeyboardInterrupt)
+                write("\n" if prompts and not takes_keys else "")
                 if isinstance(end, EOFError) or self._interrupts > 1:
                     return
                 note("press Ctrl-C again to leave")
                 continue
-            if line in _EXIT:
+            if OTHER_NAMES.get(line, line) == "/quit":
                 return
             if line:
                 self._interrupts = 0
@@ -350,10 +397,3 @@ def interrupted_waits() -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def _read_line() -> str:
-    line = sys.stdin.readline() if sys.stdin is not None else ""
-    if not line:
-        raise EOFError
-    return line

@@ -3,6 +3,7 @@
 Functions are named and not imported, so that a command loads only what it needs, and may look into this table.
 """
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -91,6 +92,13 @@ _TRUST = Option("--trust", "for this run, show this project's skills to the mode
 
 _ALL_HOSTS = Option("--all-hosts", "all known hosts, not only those that are set or found on this machine")
 
+_DRY_RUN = Option("--dry-run", "say what would be done, and do nothing")
+_YES = Option("--yes", "do not ask")
+_IN_HOST = Option("--in", "in this host, by its own settings; may be repeated", "HOST,...", many=True, of="host")
+
+_CHECKS = "python packages native folders cache packed index runs approvals configuration links hosts sandbox"
+"""The checks of `doctor`."""
+
 _JOURNAL = (
     Option("--journal", "record what happens in this file, as events", "FILE"),
     Option("--keep", "keep all inputs beside the journal, for `log replay`"),
@@ -101,9 +109,10 @@ def _later(module: str, name: str) -> Callable[[Mapping[str, Any]], int]:
     """Return a command that imports its module when it is run."""
 
     def run(values: Mapping[str, Any]) -> int:
-        from importlib import import_module
-
-        status: int = getattr(import_module(f"skillshelf.{module}"), name)(values)
+        # Not `importlib`, whose own import takes longer.
+        path = f"skillshelf.{module}"
+        __import__(path)
+        status: int = getattr(sys.modules[path], name)(values)
         return status
 
     return run
@@ -225,6 +234,7 @@ COMMANDS: Mapping[str, Command] = {
             Option("--host", "only this host; may be given several times", "H", many=True, of="host"),
             _ALL_HOSTS,
             Option("--fix", "apply safe fixes, and link the skill for every --host"),
+            Option("--dry-run", "say what --fix would do, and do nothing"),
         ),
         (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True, of="skill"),),
         _later("cli.host_commands", "why"),
@@ -264,13 +274,41 @@ COMMANDS: Mapping[str, Command] = {
             Option("--force", "also for a host that ignores disable-model-invocation, so that its model may call it"),
             Option("--even-so", "the old name of --force"),
             Option("--remove", "remove the links and copies made for these hosts"),
+            _DRY_RUN,
         ),
-        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", required=True, of="skill"),),
-        _later("cli.host_commands", "link"),
+        (Option("NAME-or-PATH", "a skill, its folder or its SKILL.md", "NAME", many=True, required=True, of="skill"),),
+        _later("cli.link_commands", "link"),
         group=_AGENTS,
         examples=(
             ("skillshelf link release-notes --to claude-code", "let a host see it"),
             ("skillshelf link release-notes --to claude-code --remove", "undo that"),
+        ),
+    ),
+    "sync": Command(
+        "make skills visible to agent hosts in one plan, which is shown first and carried out whole or not at all",
+        (
+            *SHARED,
+            Option(
+                "--to", "the hosts, separated by commas (default: yours); may be repeated", "HOST,...", True, of="host"
+            ),
+            _DRY_RUN,
+            Option("--remove", "remove the links and copies that were made, and the folders made for them"),
+            _YES,
+        ),
+        (
+            Option(
+                "NAME",
+                "a skill, or its path (default: all of the project and the home folder)",
+                "NAME",
+                True,
+                of="skill",
+            ),
+        ),
+        _later("cli.link_commands", "sync"),
+        group=_AGENTS,
+        examples=(
+            ("skillshelf sync --to claude-code,codex --dry-run", "show what would be linked for two hosts"),
+            ("skillshelf sync release-notes --remove", "undo what was done for one skill"),
         ),
     ),
     "prompt": Command(
@@ -323,9 +361,12 @@ COMMANDS: Mapping[str, Command] = {
             Option("--scripts", "include a script"),
             Option("--references", "include a page that is read on demand"),
             Option("--assets", "include a template"),
+            Option("--for", "make it visible to these hosts, separated by commas", "HOST,...", many=True, of="host"),
+            _ALL_HOSTS,
+            _DRY_RUN,
         ),
         (Option("NAME", "lower-case letters, digits and single hyphens", "NAME", required=True),),
-        _later("cli.commands", "new"),
+        _later("cli.link_commands", "new"),
         group=_WRITE,
         examples=(
             (
@@ -361,8 +402,8 @@ COMMANDS: Mapping[str, Command] = {
         ),
     ),
     "enable": Command(
-        "enable a disabled skill",
-        SHARED,
+        "enable a disabled skill for agents that get their skills from skillshelf, or in a host itself",
+        (*SHARED, _IN_HOST, _DRY_RUN),
         (Option("NAME", "a skill, or its path", "NAME", required=True, of="skill"),),
         _later("cli.settings_commands", "enable"),
         group=_CHOOSE,
@@ -372,22 +413,23 @@ COMMANDS: Mapping[str, Command] = {
         ),
     ),
     "disable": Command(
-        "disable a skill, here and everywhere",
-        SHARED,
+        "disable a skill for agents that get their skills from skillshelf, or in a host itself",
+        (*SHARED, _IN_HOST, _DRY_RUN),
         (Option("NAME", "a skill, or its path", "NAME", required=True, of="skill"),),
         _later("cli.settings_commands", "disable"),
         group=_CHOOSE,
         examples=(
             ("skillshelf disable release-notes", "every skill of this name"),
-            ("skillshelf disable .agents/skills/release-notes", "only the one in this folder"),
+            ("skillshelf disable release-notes --in claude-code --dry-run", "what would turn it off in that host"),
         ),
     ),
     "trust": Command(
-        "trust a folder and everything below it, so that models see its skills",
+        "trust a folder and everything below it, so that models that skillshelf serves see its skills",
         (
             *SHARED,
             Option("--list", "list the trusted folders and the approvals"),
             Option("--remove", "stop trusting the folder, and take back the approvals of the skills below it"),
+            _DRY_RUN,
         ),
         (Option("DIR", "a folder, or a skill whose approvals are taken back (default: the working directory)", "DIR"),),
         _later("cli.settings_commands", "trust"),
@@ -499,7 +541,7 @@ COMMANDS: Mapping[str, Command] = {
     "doctor": Command(
         "check this installation: cache, approvals, configuration, links and copies, sandbox, Python",
         (*SHARED, Option("--fix", "repair what can be made again")),
-        (Option("CHECK", "only this check, such as cache or links (default: all)", "CHECK", True),),
+        (Option("CHECK", "only this check, such as cache or links (default: all)", "CHECK", True, of=_CHECKS),),
         _later("cli.doctor", "doctor"),
         group=_SELF,
         examples=(
@@ -511,8 +553,8 @@ COMMANDS: Mapping[str, Command] = {
         "remove the links and copies that skillshelf made, its cache and its state, and list what is left",
         (
             *SHARED,
-            Option("--dry-run", "show what would be removed, and remove nothing"),
-            Option("--yes", "do not ask"),
+            _DRY_RUN,
+            _YES,
         ),
         (),
         _later("cli.uninstall", "uninstall"),
@@ -562,8 +604,6 @@ def command_again(values: Mapping[str, Any], name: str, **changes: Any) -> str:
     `values` are those of the command that ran, `changes` replace some of them by their keys; None leaves one out. The
     line can be pasted into a shell, whatever the values are: words for a reader to replace are written in capitals.
     """
-    from shlex import quote
-
     command, options, arguments = COMMANDS[name], [], []
     given = {key: value for key, value in values.items() if key not in _NOT_REPEATED} | changes
     for option in (*command.options, *command.arguments):
@@ -576,4 +616,13 @@ def command_again(values: Mapping[str, Any], name: str, **changes: Any) -> str:
             elif one not in (None, False):
                 options += [f"{option.name}={one}"] if str(one).startswith("-") else [option.name, str(one)]
     dashes = ["--"] if any(word.startswith("-") for word in arguments) else []
-    return " ".join(["skillshelf", *filter(None, [name]), *map(quote, [*options, *dashes, *arguments])])
+    return " ".join(["skillshelf", *filter(None, [name]), *map(_quoted, [*options, *dashes, *arguments])])
+
+
+def _quoted(word: str) -> str:
+    """Return a word as it is typed in a shell."""
+    if word.replace("-", "").replace("/", "").replace(".", "").isalnum() and word.isascii():
+        return word
+    from shlex import quote
+
+    return quote(word)

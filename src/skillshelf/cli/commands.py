@@ -37,7 +37,6 @@ __all__ = [
     "digest",
     "list_skills",
     "mcp",
-    "new",
     "pick",
     "profile",
     "prompt",
@@ -352,6 +351,7 @@ def chat(values: Values) -> int:
 
 def check(values: Values) -> int:
     """Check skills, and fix what is safe to fix."""
+    from skillshelf.cli.command_table import command_again
     from skillshelf.lint.report import FORMATS, ReportContext
     from skillshelf.lint.run import check_targets, in_paths, in_roots
 
@@ -363,11 +363,12 @@ def check(values: Values) -> int:
     if values["json"] and form != "json":
         raise ConfigurationError(f"--json and --format {form} exclude each other")
     targets = in_paths(values["path"], shelf) if values["path"] else in_roots(shelf)
-    mode: Mode = "fix" if values["fix"] else "diff" if values["diff"] else "look"
+    shows_only = values["diff"] or values["dry_run"]
+    mode: Mode = "diff" if shows_only else "fix" if values["fix"] else "look"
     report = check_targets(targets, shelf.profile, mode=mode, progress=shelf.progress)
     display = screen(shelf.environment.env)
-    place = (_paths(shelf), display, shelf.profile, shelf.project_root)
-    reader = ReportContext(*place, tuple(values["path"]), _options(values))
+    fix = command_again(values, "check", fix=True, diff=None, dry_run=None, format=None)
+    reader = ReportContext(_paths(shelf), display, shelf.profile, shelf.project_root, fix)
     write(FORMATS[form](report, reader))
     for change in report.changes:
         if change.refusal:
@@ -383,28 +384,6 @@ def _note_unchecked(shelf: "Shelf", values: Values, targets: "Targets") -> None:
     if is_on_terminal():
         shown = {path for target in targets.found for path in target[:2]} | {one.path for one in targets.problems}
         note_outside(values, shelf.environment, shelf.settings.custom_directories, lambda: shown)
-
-
-def new(values: Values) -> int:
-    """Create a skill."""
-    from skillshelf.lint import scaffold
-
-    shelf = shelf_for(values)
-    options = scaffold.NewSkillOptions(
-        name=values["name"],
-        description=values["description"],
-        scripts=values["scripts"],
-        references=values["references"],
-        assets=values["assets"],
-    )
-    made = scaffold.create_skill(options, shelf, root=values["root"], user=values["user"])
-    for message in made.notes:
-        note(message)
-    if values["json"]:
-        write(as_json(made.to_dict()))
-    else:
-        write(scaffold.summary_of(made, _paths(shelf)))
-    return DONE
 
 
 def profile(values: Values) -> int:

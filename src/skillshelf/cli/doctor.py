@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import partial
 from shlex import quote
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from skillshelf.cli.commands import Values, environment_for
 from skillshelf.core import files
@@ -21,6 +21,9 @@ from skillshelf.core.kept_files import KeptFolder, kept_folders
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural
 from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, SkillError
+
+if TYPE_CHECKING:
+    from skillshelf.hosts.made_links import MadeLink
 
 __all__ = ["CHECKS", "CheckResult", "Checkup", "InstallationCheck", "doctor"]
 
@@ -112,7 +115,9 @@ def _report(results: Sequence[tuple[str, CheckResult, bool]], environment: Envir
     fixed = sum(is_fixed for _, _, is_fixed in results)
     lines = view.table(rows, ("bold", None, None), wrap=True)
     end = f"{plural(problems, 'problem')} left" if problems else "No problems left" if fixed else "No problems"
-    lines += ["", f"{end}, {fixed} fixed" if fixed else end]
+    missing = sum(result.state == "missing" for _, result, _ in results)
+    counts = (f"{fixed} fixed" if fixed else "", f"{plural(missing, 'optional part')} missing" if missing else "")
+    lines += ["", ", ".join(filter(None, (end, *counts)))]
     return "\n".join(lines) + "\n"
 
 
@@ -215,6 +220,9 @@ def _folders(checkup: Checkup) -> Iterator[CheckResult]:
         for found in folder.files:
             if found.row is not None and found.problem:
                 yield CheckResult("problem", f"{found.problem}, so it is not used", found.path)
+            elif found.row is not None and found.is_abandoned:
+                repair = partial(remove_below, found.folder, found.relative)
+                yield CheckResult("problem", "a process ended while it wrote this", found.path, None, repair)
 
 
 def _not_usable(folder: KeptFolder) -> str:
@@ -229,9 +237,8 @@ def _rebuilt(checkup: Checkup, name: str, damage: Callable[[str], str | None]) -
     whole = 0
     for found in own:
         if found.relative.endswith(".new"):
-            repair = partial(remove_below, found.folder, found.relative)
-            yield CheckResult("problem", "a process ended while it wrote this", found.path, None, repair)
-        elif (problem := damage(found.path)) is not None:
+            continue
+        if (problem := damage(found.path)) is not None:
             yield CheckResult("problem", problem, found.path, None, partial(remove_below, found.folder, found.relative))
         else:
             whole += 1
@@ -319,21 +326,44 @@ def _configuration(checkup: Checkup) -> Iterator[CheckResult]:
 
 
 def _links(checkup: Checkup) -> Iterator[CheckResult]:
-    """Check every link and copy that `link` made."""
+    """Check the records of links and copies, and everything that they describe."""
+    from skillshelf.hosts.link_changes import finish_pending
+    from skillshelf.hosts.link_records import UnusableRecords, read_state, records_path
     from skillshelf.hosts.made_links import MADE_STATES, made_links
 
-    current = 0
-    for made in made_links(checkup.environment):
-        if made.state == "current":
-            current += 1
-            continue
-        name, host = os.path.basename(made.path), made.hosts[0] if made.hosts else "HOST"
-        link = f"skillshelf link {name} --to {host}"
-        commands = {"stale": link, "dangling": f"{link} --remove", "gone": f"{link} --remove"}
-        if made.state == "modified" and made.source is not None:
-            commands["modified"] = f"diff -r {quote(made.source)} {quote(made.path)}"
-        yield CheckResult("problem", MADE_STATES[made.state], made.path, commands.get(made.state))
-    yield CheckResult("ok", f"{current} as made")
+    path = records_path(checkup.environment)
+    try:
+        found = made_links(checkup.environment)
+        pending = read_state(checkup.environment).pending
+    except UnusableRecords as error:
+        yield CheckResult("problem", str(error).removeprefix(f"{path}: "), path)
+        return
+    if pending is not None:
+        detail = "a change of links was interrupted; the next one undoes it"
+        yield CheckResult("problem", detail, path, None, lambda: _finish(finish_pending, checkup.environment))
+    for made in found:
+        if made.state != "current":
+            yield CheckResult("problem", MADE_STATES[made.state], made.path, _advice(made))
+    current = sum(made.state == "current" for made in found)
+    if current or not found:
+        yield CheckResult("ok", f"{current} as made" if current else "none")
+
+
+def _finish(finish_pending: Callable[[Environment], bool], environment: Environment) -> None:
+    try:
+        finish_pending(environment)
+    except SkillError as error:
+        raise OSError(str(error)) from None
+
+
+def _advice(made: "MadeLink") -> str | None:
+    """Return the command that helps with a link or copy that is not as it was made."""
+    record = made.record
+    link = f"skillshelf link {quote(os.path.basename(made.path))} --to {','.join(record.hosts) or 'HOST'}"
+    if made.state == "modified" and record.source is not None:
+        return f"diff -r {quote(record.source)} {quote(made.path)}"
+    commands = {"stale": link, "dangling": f"{link} --remove", "gone": f"{link} --remove"}
+    return commands.get(made.state)
 
 
 def _hosts(checkup: Checkup) -> Iterator[CheckResult]:

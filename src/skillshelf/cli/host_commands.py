@@ -1,6 +1,5 @@
-"""Run the commands `why`, `hosts` and `link`."""
+"""Run the commands `why` and `hosts`."""
 
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -34,7 +33,6 @@ from skillshelf.errors import (
     ConfigurationError,
     SkillDirectoryNotFound,
     SkillError,
-    SkillNotFound,
 )
 from skillshelf.hosts.detection import chosen_by, chosen_hosts
 from skillshelf.hosts.explain import (
@@ -48,28 +46,29 @@ from skillshelf.hosts.explain import (
     similar_names,
     verdicts_of,
 )
-from skillshelf.hosts.fixes import how_to_make_readable, needs_placement
-from skillshelf.hosts.link import HostLinkResult, copies_for, link_to, only_skill, remove, result_line
+from skillshelf.hosts.fixes import needs_placement
+from skillshelf.hosts.link import link_to, only_skill, result_line
 from skillshelf.hosts.near_misses import broken_roots, near_misses
 from skillshelf.hosts.overview import HostOverview, Overview, overview_of
-from skillshelf.hosts.placement import is_own_copy, link_name, manifest_entry, project_of, sources
+from skillshelf.hosts.placement import is_own_copy, link_name, project_of, sources
 from skillshelf.hosts.stages import Verdict
-from skillshelf.hosts.survey import SkillFile, Survey, skill_file_at, take_survey
+from skillshelf.hosts.survey import SkillFile, Survey, take_survey
 from skillshelf.lint.fix import FixInput, fix_text, unified_diff
 
-__all__ = ["hosts", "link", "why"]
+__all__ = ["cache_folder_of", "environment_of", "hosts", "listed_names", "own_settings", "why"]
 
 Values = Mapping[str, Any]
 
 
-def _environment(values: Values) -> Environment:
+def environment_of(values: Values) -> Environment:
+    """Return the environment that the options of a command name; raise if its folder does not exist."""
     environment = make_environment(values["cwd"], values["home"], None, config=values["config"])
     if files.kind_at(environment.cwd) != "folder":
         raise SkillDirectoryNotFound(environment.cwd)
     return environment
 
 
-def _settings(environment: Environment) -> Settings:
+def own_settings(environment: Environment) -> Settings:
     """Return the settings; what hosts see does not depend on them, so a file that cannot be used is only named."""
     try:
         return load_settings(environment, trust="ask")
@@ -82,17 +81,18 @@ def _spoken_of(values: Values, environment: Environment, named: Sequence[str]) -
     """Return the hosts that a command is about, and a line that says why these; those that it names win."""
     if named or values["all_hosts"]:
         return requested_hosts(named), ""
-    settings = _settings(environment)
+    settings = own_settings(environment)
     names = chosen_hosts(environment, settings)
     return list(names), choice_line(chosen_by(environment, settings), names)
 
 
-def _listed(names: Iterable[str]) -> list[str]:
+def listed_names(names: Iterable[str]) -> list[str]:
     """Return names that were given one by one or separated by commas."""
     return [name.strip() for given in names for name in given.split(",") if name.strip()]
 
 
-def _cache_folder(values: Values, environment: Environment) -> str | None:
+def cache_folder_of(values: Values, environment: Environment) -> str | None:
+    """Return the folder of the cache, or None if the command shall not use it."""
     return None if values["no_cache"] else user_cache_folder(environment)
 
 
@@ -113,14 +113,14 @@ def _note_unseen(survey: Survey) -> None:
 def why(values: Values) -> int:
     """Show which hosts see a skill, and why the others do not."""
     wanted = _name_or_path(values)
-    environment = _environment(values)
-    names, choice = _spoken_of(values, environment, _listed(values["host"]))
-    cache_folder = _cache_folder(values, environment)
+    environment = environment_of(values)
+    names, choice = _spoken_of(values, environment, listed_names(values["host"]))
+    cache_folder = cache_folder_of(values, environment)
     survey, found = find(wanted, environment, names, cache_folder=cache_folder)
     if not found:
         return _not_found(wanted, survey, wants_json=values["json"])
     if values["fix"]:
-        _apply_fixes(wanted, found, survey, _listed(values["host"]))
+        _apply_fixes(wanted, found, survey, listed_names(values["host"]), dry_run=values["dry_run"])
         survey, found = find(wanted, environment, names)
     explanations = explain(found, survey, names)
     hidden = _hidden_here(values, found, survey)
@@ -211,20 +211,22 @@ def _not_found(wanted: str, survey: Survey, *, wants_json: bool) -> int:
     return NOT_FOUND
 
 
-def _apply_fixes(wanted: str, found: Sequence[SkillFile], survey: Survey, hosts: Sequence[str]) -> None:
+def _apply_fixes(
+    wanted: str, found: Sequence[SkillFile], survey: Survey, hosts: Sequence[str], *, dry_run: bool
+) -> None:
     """Apply safe fixes, each shown before it is done; a link is made only for a host that was named."""
     skill_files = sources(found, survey)
     names = requested_hosts(hosts) if hosts else []
     if any(_lacks_link(host, found, survey) for host in names):
         # An ambiguous name must be refused before anything is changed.
         only_skill(wanted, found, survey)
-    changes = [_fix_text(skill_file, survey.environment) for skill_file in skill_files]
+    changes = [_fix_text(skill_file, survey.environment, dry_run=dry_run) for skill_file in skill_files]
     is_changed = any(changes)
     if names and len(skill_files) == 1 and not skill_files[0].problem:
         survey, _ = find(skill_files[0].real_path, survey.environment, list(HOSTS))
-        for result in link_to(names, skill_files[0], survey)[0]:
+        for result in link_to(names, skill_files, survey, dry_run=dry_run)[0][0]:
             if result.how != "nothing" or result.refused:
-                note(result_line(result._replace(path=survey.short(result.path))))
+                note(result_line(result._replace(path=survey.short(result.path)), planned=dry_run))
                 is_changed = True
     if not is_changed and names:
         note(f"nothing to fix automatically for {', '.join(names)}")
@@ -240,7 +242,7 @@ def _lacks_link(host: str, found: Sequence[SkillFile], survey: Survey) -> bool:
     return any(needs_placement(verdict, skill_file) for skill_file, verdict in judged)
 
 
-def _fix_text(skill_file: SkillFile, environment: Environment) -> bool:
+def _fix_text(skill_file: SkillFile, environment: Environment, *, dry_run: bool) -> bool:
     """Apply safe fixes to a file after a diff was shown; return true if anything was reported."""
     real_path = skill_file.real_path
     data = files.read_file(real_path, limit=SKILL_FILE_BYTES, links="never")
@@ -257,8 +259,9 @@ def _fix_text(skill_file: SkillFile, environment: Environment) -> bool:
         return True
     for line in unified_diff(data, fixed, skill_file.path.lstrip("/")):
         note(line)
-    replace_file(real_path, fixed)
-    note(f"fixed {skill_file.path}")
+    if not dry_run:
+        replace_file(real_path, fixed)
+    note(f"{'would fix' if dry_run else 'fixed'} {skill_file.path}")
     return True
 
 
@@ -271,11 +274,11 @@ SkillText = tuple[str, tuple[bytes, int]]
 
 def hosts(values: Values) -> int:
     """Show every skill and which hosts see it."""
-    environment = _environment(values)
+    environment = environment_of(values)
     if values["set"] is not None:
         return _set_hosts(values, environment)
     names, choice = _spoken_of(values, environment, _pair(values))
-    cache_folder = _cache_folder(values, environment)
+    cache_folder = cache_folder_of(values, environment)
     survey = take_survey(environment, names, progress=sys.stderr, cache_folder=cache_folder)
     overview = overview_of(survey)
     texts = [(link_name(skill_file), skill_file.text) for skill_file in survey.skill_files]
@@ -308,14 +311,14 @@ def hosts(values: Values) -> int:
     if cache_folder is not None:
         survey.keep(cache_folder)
     if not values["json"] and is_on_terminal():
-        custom = _settings(environment).custom_directories
+        custom = own_settings(environment).custom_directories
         note_outside(values, environment, custom, lambda: survey.by_path.keys())
     return DONE
 
 
 def _set_hosts(values: Values, environment: Environment) -> int:
     """Write the user's hosts into the user's file; `auto` goes back to those that are found on the machine."""
-    names = [] if values["set"] == "auto" else requested_hosts(_listed([values["set"]]) or [values["set"]])
+    names = [] if values["set"] == "auto" else requested_hosts(listed_names([values["set"]]) or [values["set"]])
     path, changed = set_list(environment, "hosts", names)
     settings = load_settings(environment, trust="ask")
     chosen, by = chosen_hosts(environment, settings), chosen_by(environment, settings)
@@ -346,7 +349,7 @@ def _differences(survey: Survey, texts: Sequence[SkillText], overview: Overview)
         skill_files = [survey.skill_files[position] for position in positions]
         both = best_of([verdicts_of(skill_file, survey, survey.hosts) for skill_file in skill_files])
         if both[0].visible != both[1].visible:
-            own = [skill_file for skill_file in skill_files if not is_own_copy(skill_file)]
+            own = [skill_file for skill_file in skill_files if not is_own_copy(skill_file, survey.environment)]
             different.append(((own or skill_files)[0], both))
     return different
 
@@ -393,123 +396,3 @@ def _hosts_json(environment: Environment, counts: Sequence[HostCount], rows: Seq
         listed.append({"host": count.host, **numbers, "as_of": host.as_of, "grade": host.grade, "catalog": catalog})
     skills = [{"name": row.name, "path": row.path, "hosts": dict(row.hosts)} for row in rows]
     return {"cwd": environment.cwd, "hosts": listed, "skills": skills}
-
-
-# Link ---------------------------------------------------------------------------------------------
-
-
-def link(values: Values) -> int:
-    """Make a skill visible to other hosts, or undo that."""
-    wanted = _name_or_path(values)
-    environment = _environment(values)
-    names = _link_hosts(values, environment)
-    if values["remove"]:
-        return _report(wanted, _remove(wanted, names, environment), {}, environment, json=values["json"])
-    survey, found = find(wanted, environment, list(HOSTS), cache_folder=_cache_folder(values, environment))
-    if not found:
-        missing = SkillNotFound(wanted)
-        missing.near = tuple(similar_names(wanted, survey))
-        raise missing
-    skill_file = only_skill(wanted, found, survey)
-    if skill_file.problem:
-        step = how_to_make_readable(skill_file, survey)
-        results = [HostLinkResult(host, "nothing", "", step) for host in names]
-        return _report(wanted, results, {}, environment, json=values["json"])
-    before = [verdict.host for verdict in verdicts_of(skill_file, survey, HOSTS) if verdict.visible]
-    force = values["force"] or values["even_so"]
-    results, survey = link_to(names, skill_file, survey, force=force)
-    skill_file = survey.by_path[skill_file.real_path]
-    verdicts = {result.host: verdict for result in results if (verdict := _verdict_on(result, skill_file, survey))}
-    shown = [_with_verdict(result, verdicts.get(result.host)) for result in results]
-    status = _report(wanted, shown, verdicts, environment, json=values["json"])
-    warned = {host for result in results for host in result.in_doubt}
-    for verdict in verdicts_of(skill_file, survey, [host for host in before if host not in warned]):
-        if not verdict.visible and not any(seen.visible for _, seen in copies_for(verdict.host, skill_file, survey)):
-            note(f"{verdict.host} no longer sees {skill_file.path}: {verdict.verdict}, {verdict.detail}")
-    return status
-
-
-def _link_hosts(values: Values, environment: Environment) -> list[str]:
-    """Return the hosts that a link is for: those that are named, else the user's own, if they are known."""
-    if named := _listed(values["to"]):
-        return requested_hosts(named)
-    settings = Settings() if values["all_hosts"] else _settings(environment)
-    if not values["all_hosts"] and chosen_by(environment, settings) == "all":
-        raise ConfigurationError("missing option --to HOST")
-    return list(chosen_hosts(environment, settings, all_hosts=values["all_hosts"]))
-
-
-def _remove(wanted: str, hosts: Sequence[str], environment: Environment) -> list[HostLinkResult]:
-    """Remove what was made of a skill for these hosts; the skill itself may be gone."""
-    survey, found = find(wanted, environment, hosts)
-    results = []
-    for host in hosts:
-        scan = survey.hosts[host]
-        known = [os.path.basename(wanted.rstrip("/")), *map(link_name, found)]
-        own = [name for name in dict.fromkeys(known) if any(manifest_entry(f"{r.path}/{name}") for r in scan.roots)]
-        results += [result for name in own or known[:1] for result in remove(name, scan)]
-    return results
-
-
-def _verdict_on(result: HostLinkResult, skill_file: SkillFile, survey: Survey) -> Verdict | None:
-    """Judge what a host has now: the link or copy, or the skill itself."""
-    made = skill_file_at(result.path) if result.path else skill_file
-    found = survey.by_path.get(made.real_path) if made is not None else None
-    return verdicts_of(found, survey, [result.host])[0] if found is not None else None
-
-
-def _with_verdict(result: HostLinkResult, verdict: Verdict | None) -> HostLinkResult:
-    """Add to a result what the host says now, unless it already has a reason."""
-    if verdict is None or (result.how == "nothing" and result.detail):
-        return result
-    now = verdict.detail
-    if verdict.visible is None:
-        now = f"visibility unknown, {verdict.detail}"
-    elif not verdict.visible and verdict.verdict != "hidden-from-model":
-        now = f"still {verdict.verdict}: {verdict.detail}"
-    return result._replace(detail="; ".join(text for text in (result.detail, now) if text))
-
-
-def _report(
-    wanted: str,
-    results: Sequence[HostLinkResult],
-    verdicts: Mapping[str, Verdict],
-    environment: Environment,
-    *,
-    json: bool,
-) -> int:
-    visible = {one.host: verdicts[one.host].visible if one.host in verdicts else None for one in results}
-    if json:
-        made = [
-            {
-                "host": one.host,
-                "how": one.how,
-                "path": one.path,
-                "detail": "; ".join(
-                    text for text in (f"points to {one.target}" if one.target else "", one.detail) if text
-                ),
-                "visible": visible[one.host],
-                "on_change": HOSTS[one.host].on_change,
-            }
-            for one in results
-        ]
-        write(as_json({"name": wanted, "made": made}))
-    else:
-        display = PathDisplay(environment.cwd, environment.home)
-        lines = [
-            result_line(one._replace(path=display.short(one.path)), is_visible=visible[one.host]) for one in results
-        ]
-        changed = dict.fromkeys(one.host for one in results if one.how not in ("kept", "nothing"))
-        if known := [f"{host} {HOSTS[host].on_change}" for host in changed if HOSTS[host].on_change]:
-            lines.append(f"Running sessions: {'; '.join(known)}")
-        write("".join(f"{line}\n" for line in lines))
-    return DONE if all(_is_done(one, verdicts.get(one.host)) for one in results) else NEGATIVE
-
-
-def _is_done(result: HostLinkResult, verdict: Verdict | None) -> bool:
-    """Return true if a host has what it should; if the author keeps a skill from models, users can invoke it."""
-    if result.how in ("removed", "kept"):
-        return True
-    if result.refused or verdict is None:
-        return False
-    return verdict.visible is True or verdict.verdict == "hidden-from-model"

@@ -73,11 +73,26 @@ def _one_file(name: str, file: FileExplanation, display: PathDisplay, screen: Sc
         yield from screen.table(rows, ("bold", "green"), indent=2, wrap=True)
     if len(file.fixes) > _FIXES_SHOWN:
         yield f"  … and {len(file.fixes) - _FIXES_SHOWN} more: --json"
-    if any(fix.kind == "text" for fix in file.fixes):
-        yield f"To apply safe fixes: skillshelf why {visible(quote(name))} --fix"
+    if command := _fix_command(name, file.fixes):
+        yield from _wrapped(command, screen)
     if doubts := sorted(verdict.host for verdict in file.verdicts if HOSTS[verdict.host].grade != "R"):
         text = f"Based on source or documentation, not on a run: {', '.join(doubts)}"
         yield from ("", *_wrapped(text, screen, "dim"))
+
+
+_HOSTS_NAMED = 4
+
+
+def _fix_command(name: str, fixes: Sequence[Fix]) -> str:
+    """Return the line with the command that applies the safe fixes and makes the links; empty if there are none."""
+    is_text = any(fix.kind == "text" for fix in fixes)
+    hosts = list(dict.fromkeys(host for fix in fixes if fix.kind == "link" for host in fix.hosts))
+    if not is_text and not hosts:
+        return ""
+    what = " and make the links" if hosts else ""
+    start = f"To apply safe fixes{what}" if is_text else "To make the links"
+    shown = f" --host {','.join(hosts) if len(hosts) <= _HOSTS_NAMED else 'HOST,...'}" if hosts else ""
+    return f"{start}: skillshelf why {visible(quote(name))} --fix{shown}"
 
 
 def _several_files(
@@ -242,7 +257,6 @@ class HostTableNotes(NamedTuple):
     choice: str = ""
 
 
-_SKILLS_ON_SCREEN = 14
 _NAMES_SHOWN = 3
 
 
@@ -285,17 +299,18 @@ def _matrix(
         for c in counts
     ]
     lines = screen.table([head, *table], ("dim", "bold", None, None, "yellow", None, None))
-    # Skills that some host misses come first.
+    # Skills that some host misses come first; each part is sorted by the name that is shown.
     ordered = sorted(
-        zip(rows, _distinct_names(rows, display), strict=True), key=lambda pair: all(pair[0].hosts.values())
+        zip(rows, _distinct_names(rows, display), strict=True), key=lambda pair: (all(pair[0].hosts.values()), pair[1])
     )
-    shown = ordered[:_SKILLS_ON_SCREEN] if screen.columns is not None else ordered
-    marks = [(" ".join(_MARKS[row.hosts[host]] for host in keys), name) for row, name in shown]
+    marks = [(" ".join(_MARKS[row.hosts[host]] for host in keys), name) for row, name in ordered]
     lines += ["", *screen.table([(" ".join(keys.values()), "SKILL"), *marks], (None, "bold"))]
-    if len(ordered) > len(shown):
-        lines.append(f"… and {len(ordered) - len(shown)} more: skillshelf hosts | less")
     legend = "+ visible, - not visible, ? unknown.  One skill: skillshelf why NAME"
-    return [*lines, "", *_wrapped(legend, screen)]
+    columns = (
+        "VISIBLE: skills that the host tells its model about.  MISSING: skills of other hosts that it does not.  "
+        "SILENT: those of them that it leaves out without a word.  LIST: what its list of skills takes."
+    )
+    return [*lines, "", *_wrapped(legend, screen), *_wrapped(columns, screen, "dim")]
 
 
 def _distinct_names(rows: Sequence[SkillHostsRow], display: PathDisplay) -> list[str]:

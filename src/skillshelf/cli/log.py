@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from skillshelf.cli.commands import Values
-from skillshelf.core.console import Screen, Style, as_json, screen, write
+from skillshelf.core.console import Screen, Style, as_json, note, screen, write
 from skillshelf.core.limits import JOURNAL_SESSIONS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import did_you_mean, fold, plural, shorten, visible
 from skillshelf.errors import DONE, NEGATIVE, ConfigurationError, FileReadError, ResourceNotFound, SkillError
+from skillshelf.journal.events import EVENTS
 from skillshelf.journal.file import Verification, in_words, read
 from skillshelf.journal.file import verify as verify_journal
 from skillshelf.journal.format import RESERVED, Line
@@ -338,6 +339,10 @@ def show(path: str, values: Values) -> int:
         write("[]\n" if opening == "[" else "]\n")
     elif not shown:
         write("No event matches.\n" if narrowed else "No events.\n")
+    for name in values["type"] if not shown else ():
+        # Only a hint: a journal may hold kinds of another version.
+        if name not in EVENTS and (hint := did_you_mean(name, EVENTS)):
+            note(f"no kind of event is called {name!r}{hint}")
     return NEGATIVE if narrowed and not shown else DONE
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from skillshelf.cli.command_table import COMMANDS, HELP, NO_PAGER, SHARED, Option, usage_of
+from skillshelf.cli.command_table import COMMANDS, HELP, NO_PAGER, SHARED, Option, command_again, usage_of
 from skillshelf.core.console import as_json, note
 from skillshelf.errors import FAILED, ConfigurationError, SkillError, kind_of
 
@@ -43,6 +43,7 @@ _LASTING = frozenset({"mcp", "rpc", "chat", "pick"})
 
 
 def _run(words: list[str]) -> int:
+    values: dict[str, Any] = {}
     try:
         name, values = parse(words)
         if values.get("no_pager") is False and not values.get("json") and sys.stdout and sys.stdout.isatty():
@@ -52,10 +53,12 @@ def _run(words: list[str]) -> int:
                 return COMMANDS[name].run(values)
         return COMMANDS[name].run(values)
     except SkillError as error:
-        return _fail(error, wants_json=_wants_json(words))
+        return _fail(error, values, wants_json=_wants_json(words))
     except FileNotFoundError:
         # Files that a user names are reported as SkillError, so this can only be the working directory.
-        return _fail(ConfigurationError("the working directory no longer exists"), wants_json=_wants_json(words))
+        return _fail(
+            ConfigurationError("the working directory no longer exists"), values, wants_json=_wants_json(words)
+        )
 
 
 def _wants_json(words: Sequence[str]) -> bool:
@@ -65,7 +68,7 @@ def _wants_json(words: Sequence[str]) -> bool:
 # Failures -----------------------------------------------------------------------------------------
 
 
-def _fail(error: SkillError, *, wants_json: bool) -> int:
+def _fail(error: SkillError, values: Mapping[str, Any], *, wants_json: bool) -> int:
     code, status = kind_of(error)
     from skillshelf.cli.views import error_line
     from skillshelf.core.console import write
@@ -73,7 +76,7 @@ def _fail(error: SkillError, *, wants_json: bool) -> int:
     if wants_json:
         candidates = [*getattr(error, "paths", ()), *getattr(error, "near", ())]
         write(as_json({"error": {"code": code, "message": str(error), "candidates": candidates}}))
-    note(error_line(error))
+    note(error_line(error, command_again(values, "list", all=True)))
     return status
 
 
@@ -117,7 +120,7 @@ def parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         raise ConfigurationError(unexpected_word(word, name, is_option=word.startswith("-") and not after_dashes))
     for argument in command.arguments:
         value = values[argument.key]
-        if argument.required and (value is None or (value == "" and not argument.may_be_empty)):
+        if argument.required and (value in (None, []) or (value == "" and not argument.may_be_empty)):
             usage = f"{argument.help} (usage: {usage_of(name)})"
             raise ConfigurationError(f"missing argument {argument.name}: {usage}")
     return name, values

@@ -70,6 +70,7 @@ class _PagedOutput:
         self._held: list[bytes] = []
         self._notes: list[str] = []
         self._process: Popen[bytes] | None = None
+        self._program = ""
         self._is_direct = False
 
     def send(self, data: bytes) -> None:
@@ -97,12 +98,13 @@ class _PagedOutput:
         from subprocess import PIPE, Popen
 
         words = pager_words(self._env)
+        self._program = words[0] if words else ""
         try:
             if words is not None:
                 defaults = {"LESS": "FRX", "LESSCHARSET": "utf-8"}
                 self._process = Popen(words, stdin=PIPE, env={**defaults, **self._env})
         except (OSError, ValueError) as error:
-            note(f"the pager {words[0] if words else ''} cannot be started: {error} ({_OFF})")
+            note(f"the pager {self._program} cannot be started: {error} ({_OFF})")
         self._is_direct = self._process is None
         held, self._held = b"".join(self._held), []
         self.send(held)
@@ -139,4 +141,4 @@ class _PagedOutput:
                 signal.signal(signal.SIGINT, before)
         if status not in (0, -signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP):
             how = f"with status {status}" if status > 0 else f"by signal {-status}"
-            self._notes.append(f"the pager {process.args[0]} ended {how} ({_OFF})")  # type: ignore[index]
+            self._notes.append(f"the pager {self._program} ended {how} ({_OFF})")

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from skillshelf.cli.commands import Values, environment_for, shelf_for
@@ -12,14 +13,17 @@ from skillshelf.errors import DONE, NEGATIVE, AmbiguousSkill, ConfigurationError
 if TYPE_CHECKING:
     from skillshelf.config.approvals import Approval
     from skillshelf.core.environment import Environment
+    from skillshelf.hosts.host_switches import SwitchResult
     from skillshelf.shelf import Shelf
 
 __all__ = ["disable", "enable", "trust"]
 
 
 def enable(values: Values) -> int:
-    """Remove a skill from the list of disabled skills."""
+    """Remove a skill from the list of disabled skills, or turn it on in hosts."""
     name = values["name"]
+    if values["in"]:
+        return _switch_in_hosts(values, on=True)
     spellings = _spellings(name, shelf_for(values))
     status = _change_disabled(
         values,
@@ -57,8 +61,10 @@ def _key(entry: str) -> str:
 
 
 def disable(values: Values) -> int:
-    """Add a skill to the list of disabled skills."""
+    """Add a skill to the list of disabled skills, or turn it off in hosts."""
     name = values["name"]
+    if values["in"]:
+        return _switch_in_hosts(values, on=False)
     listed = _disabled_path(name, values) if "/" in name else _disabled_name(name, values)
     return _change_disabled(
         values,
@@ -97,12 +103,67 @@ def _change_disabled(
     from skillshelf.config.settings_edit import change_list
     from skillshelf.core.text import visible
 
-    path, changed = change_list(environment_for(values), "skills", "disabled", change)
+    dry_run = values["dry_run"]
+    path, changed = change_list(environment_for(values), "skills", "disabled", change, dry_run=dry_run)
     if values["json"]:
         write(as_json({"name": name, "file": path, "changed": changed}))
-    else:
-        write(f"{visible(name)}: {words[0] if changed else words[1]} ({visible(path)})\n")
+        return DONE
+    would = "would be " if dry_run and changed else ""
+    write(f"{visible(name)}: {would}{words[0] if changed else words[1]} ({visible(path)})\n")
+    note(f"{_REACH}; in a host itself: skillshelf {words[0].removesuffix('d')} {quote(name)} --in HOST")
     return DONE
+
+
+_REACH = "this counts for agents that get their skills from skillshelf"
+
+
+def _switch_in_hosts(values: Values, *, on: bool) -> int:
+    """Turn a skill on or off by the own settings of hosts, and say what was written."""
+    from skillshelf.config.hosts import HOSTS
+    from skillshelf.hosts.explain import find, is_path, requested_hosts, similar_names
+    from skillshelf.hosts.host_switches import switch_in_host
+    from skillshelf.hosts.link import only_skill
+
+    wanted, environment = values["name"], environment_for(values)
+    hosts = requested_hosts([host for given in values["in"] for host in given.split(",") if host])
+    survey, found = find(wanted, environment, list(HOSTS))
+    if not found:
+        missing = SkillNotFound(wanted)
+        missing.near = tuple(similar_names(wanted, survey))
+        raise missing
+    skill_file = only_skill(wanted, found, survey)
+    options = {"on": on, "by_path": is_path(wanted), "dry_run": values["dry_run"]}
+    results = [switch_in_host(skill_file, host, survey, **options) for host in hosts]
+    if values["json"]:
+        rows = [
+            {"host": one.host, "file": one.file or None, "changed": one.changed, "reason": one.refused or one.detail}
+            for one in results
+        ]
+        write(as_json({"name": wanted, "hosts": rows}))
+    else:
+        for one in results:
+            _show_switch(one, wanted, on=on, dry_run=values["dry_run"])
+    return NEGATIVE if any(one.refused for one in results) else DONE
+
+
+def _show_switch(result: "SwitchResult", name: str, *, on: bool, dry_run: bool) -> None:
+    """Print what was written into the settings of a host, and how to take it back."""
+    from skillshelf.core.text import visible
+    from skillshelf.lint.fix import unified_diff
+
+    word, other = ("on", "disable") if on else ("off", "enable")
+    if result.refused:
+        write(visible(f"{result.host}: refused: {result.refused}") + "\n")
+        return
+    if not result.changed:
+        write(visible(f"{result.host}: already {word}: {result.detail}") + "\n")
+        return
+    for line in unified_diff(result.before, result.after, result.file.lstrip("/")):
+        write(visible(line) + "\n")
+    done = f"would be turned {word}" if dry_run else f"turned {word}"
+    write(visible(f"{result.host}: {name} {done} by {result.key} in {result.file}") + "\n")
+    if not dry_run:
+        note(f"to undo: skillshelf {other} {quote(name)} --in {result.host}")
 
 
 def _is_at(approval: "Approval", path: str) -> bool:
@@ -112,11 +173,13 @@ def _is_at(approval: "Approval", path: str) -> bool:
     return approval.path is not None and files.is_inside(approval.path, path)
 
 
-def _take_back(environment: "Environment", path: str) -> "list[Approval]":
+def _take_back(environment: "Environment", path: str, *, dry_run: bool) -> "list[Approval]":
     """Take back the approvals at or below a real path; a file of approvals that cannot be used is named."""
-    from skillshelf.config.approvals import UnusableApprovals, remove_approvals
+    from skillshelf.config.approvals import UnusableApprovals, read_approvals, remove_approvals
 
     try:
+        if dry_run:
+            return [one for one in read_approvals(environment) if _is_at(one, path)]
         return remove_approvals(environment, lambda one: _is_at(one, path))
     except UnusableApprovals as error:
         note(str(error))
@@ -167,16 +230,18 @@ def trust(values: Values) -> int:
             return [other for other in folders if real(other) != real(folder)]
         return folders if folder in folders else [*folders, folder]
 
-    path, changed = change_list(environment, "trust", "folders", change)
-    taken_back = _take_back(environment, real(folder)) if values["remove"] else []
-    for other in listed(environment, "trust", "folders") if values["remove"] else ():
+    dry_run = values["dry_run"]
+    path, changed = change_list(environment, "trust", "folders", change, dry_run=dry_run)
+    taken_back = _take_back(environment, real(folder), dry_run=dry_run) if values["remove"] else []
+    for other in listed(environment, "trust", "folders") if values["remove"] and not dry_run else ():
         if files.is_inside(real(folder), real(other)):
             note(f"{folder} is still trusted, with {other}; to end that: skillshelf trust {other} --remove")
     if values["json"]:
         write(as_json({"folder": folder, "file": path, "changed": changed or bool(taken_back)}))
         return DONE
     for one in taken_back:
-        write(visible(f"{one.path}: {one.tool} of {one.name} is no longer approved") + "\n")
+        gone = "would no longer be" if dry_run else "is no longer"
+        write(visible(f"{one.path}: {one.tool} of {one.name} {gone} approved") + "\n")
     if taken_back and not changed:
         return DONE
     state = (
@@ -184,5 +249,8 @@ def trust(values: Values) -> int:
         if values["remove"]
         else ("trusted, with everything below it" if changed else "already trusted")
     )
-    write(f"{visible(folder)}: {state} ({visible(path)})\n")
+    would = "would be " if dry_run and changed else ""
+    write(f"{visible(folder)}: {would}{state} ({visible(path)})\n")
+    if changed and not values["remove"]:
+        note(f"{_REACH}; hosts that ask for trust keep their own lists (see `skillshelf hosts`)")
     return DONE

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from skillshelf import __version__
@@ -16,9 +16,9 @@ from skillshelf.core.environment import Environment
 from skillshelf.core.kept_files import KeptFolder, KeptPlace, kept_folder, kept_folders
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import plural, visible
-from skillshelf.errors import DENIED, DONE, NEGATIVE
-from skillshelf.hosts.made_links import MADE_STATES, MadeLink, made_links, remove_made_link
-from skillshelf.hosts.placement import MANIFEST
+from skillshelf.errors import DENIED, DONE, NEGATIVE, SkillError
+from skillshelf.hosts.link_records import MANIFEST, UnusableRecords, records_path
+from skillshelf.hosts.made_links import MADE_STATES, MadeLink, forget_records, made_links, remove_made_links
 
 __all__ = ["removal_command", "uninstall"]
 
@@ -80,35 +80,58 @@ def _apply(step: RemovalStep) -> str:
         return step.remove()
     except OSError as error:
         return (error.strerror or str(error)).lower()
+    except SkillError as error:
+        return str(error)
 
 
 # The plan -----------------------------------------------------------------------------------------
 
 
 def _plan(environment: Environment) -> RemovalPlan:
-    """Return the plan: links and copies first, and the state, which has their record, last."""
-    steps: list[RemovalStep] = []
-    left: list[LeftOver] = []
-    for made in made_links(environment):
-        if made.removable:
-            steps.append(_step_of(made))
-        else:
-            left.append(LeftOver(made.how, made.path, MADE_STATES[made.state]))
+    """Return the plan: links and copies first, and the state, which has their records, after them."""
+    steps, left = _links(environment)
     for prefix in ("skillshelf-run-", "skillshelf-output-"):
         if found := owned_folders(prefix):
             path, detail = f"{os.path.dirname(found[0])}/{prefix}*", f"{plural(len(found), 'abandoned folder')} of runs"
             steps.append(RemovalStep("temporary", path, detail, partial(_sweep, prefix)))
+    has_links = any(step.kind in ("link", "copy") for step in steps)
     for folder in kept_folders(environment):
-        steps += _steps_in(folder, has_links=any(step.kind in ("link", "copy") for step in steps))
+        # To remove a link that version 0.1 made, its record is moved to the state folder first.
+        steps += _steps_in(folder, is_touched=has_links and folder.place == "state")
         left += _left_in(folder)
     left += _left_elsewhere(environment)
     return RemovalPlan(tuple(steps), tuple(left))
 
 
-def _step_of(made: MadeLink) -> RemovalStep:
-    hosts = f"made for {', '.join(made.hosts)}" if made.hosts else ""
+def _links(environment: Environment) -> tuple[list[RemovalStep], list[LeftOver]]:
+    """Return the links and copies that are removed, and those that are left."""
+    try:
+        found = made_links(environment)
+    except UnusableRecords as error:
+        place = records_path(environment) or ""
+        reason = f"{str(error).removeprefix(f'{place}: ')}; links and copies are not known without it"
+        return [], [LeftOver("record of links", place, reason)]
+    removable = [made for made in found if made.is_removable]
+
+    @cache
+    def reasons() -> dict[str, str]:
+        results = remove_made_links(removable, environment)
+        return {made.path: reason for made, reason in zip(removable, results, strict=True)}
+
+    steps = [_step_of(made, reasons) for made in removable]
+    left = [LeftOver(made.record.how, made.path, MADE_STATES[made.state]) for made in found if not made.is_removable]
+    path = records_path(environment)
+    if path is not None and left:
+        left.append(LeftOver("record of links", path, "it names what is left of them"))
+    elif path is not None and files.kind_at(path) is not None:
+        steps.append(RemovalStep("state", path, "the record of links", partial(forget_records, environment)))
+    return steps, left
+
+
+def _step_of(made: MadeLink, reasons: Callable[[], dict[str, str]]) -> RemovalStep:
+    hosts = f"made for {', '.join(made.record.hosts)}" if made.record.hosts else ""
     detail = "; ".join(filter(None, (hosts, "" if made.state == "current" else MADE_STATES[made.state])))
-    return RemovalStep(made.how, made.path, detail, lambda: remove_made_link(made.path) or "")
+    return RemovalStep(made.record.how, made.path, detail, lambda: reasons()[made.path])
 
 
 def _sweep(prefix: str) -> str:
@@ -117,12 +140,10 @@ def _sweep(prefix: str) -> str:
     return f"{plural(len(rest), 'folder')} could not be removed" if rest else ""
 
 
-def _steps_in(folder: KeptFolder, *, has_links: bool) -> Iterable[RemovalStep]:
-    own = folder.removable
-    # To remove a link that an earlier version made, its record is moved to the state folder first.
-    is_needed = own or (has_links and folder.place == "state") or (folder.exists and not folder.files)
-    if is_needed and not folder.problem:
-        names = [found.relative for found in own]
+def _steps_in(folder: KeptFolder, *, is_touched: bool) -> Iterable[RemovalStep]:
+    names = [found.relative for found in folder.removable]
+    is_empty = folder.exists and not folder.files
+    if not folder.problem and (names or is_empty or is_touched):
         detail = ", ".join(names) if len(names) <= 3 else plural(len(names), "file")
         yield RemovalStep(folder.place, folder.path, detail, partial(_remove_own, folder.place, folder.path))
 
@@ -170,8 +191,9 @@ def _left_elsewhere(environment: Environment) -> Iterable[LeftOver]:
     yield LeftOver(
         "elsewhere",
         "",
-        f"journals elsewhere, and links made in other repositories by version 0.1 (they hold {MANIFEST}): "
-        "run `skillshelf uninstall` there too",
+        "journals in other folders; completion scripts and servers that you entered in files of your shell or agents, "
+        "and skills that you turned off there; links that version 0.1 made in other repositories (beside "
+        f"{MANIFEST}): run `skillshelf uninstall` there too",
     )
     yield LeftOver("program", sys.prefix, f"skillshelf {__version__}", removal_command())
 
@@ -229,7 +251,7 @@ def _write_plan(plan: RemovalPlan, environment: Environment, *, applies: bool) -
         lines = [view.paint("To remove:" if applies else "Would be removed:", "bold")]
         lines += view.table(rows, (None, None, "dim"), indent=2, wrap=True)
     else:
-        lines = ["Nothing to remove: there are no links or copies of ours here, no cache and no state."]
+        lines = ["Nothing to remove: no links or copies of ours, no cache and no state."]
     lines.append(view.paint("Left:", "bold"))
     rows = [(one.kind, display.short(one.path), _left_text(one)) for one in plan.left]
     lines += view.table(rows, (None, None, "dim"), indent=2, wrap=True)

@@ -195,8 +195,8 @@ def _value(value: Any) -> str:
 # Errors -------------------------------------------------------------------------------------------
 
 
-def error_line(error: SkillError) -> str:
-    """Return one line with the error and the step that resolves it."""
+def error_line(error: SkillError, details: str = "skillshelf list --all") -> str:
+    """Return one line with the error and the step that resolves it; `details` is the command that lists every skill."""
     if isinstance(error, SkillDirectoryNotFound):
         return f"folder '{error.path}' not found (--cwd must name a folder that exists)"
     if isinstance(error, ResourceNotFound):
@@ -208,7 +208,5 @@ def error_line(error: SkillError) -> str:
     if isinstance(error, SkillNotFound) and error.near:
         return f"skill '{error.name}' not found; did you mean {', '.join(error.near)}?"
     if isinstance(error, SkillNotFound):
-        return (
-            f"skill '{error.name}' not found (run `skillshelf list --all` to see every skill and why some are missing)"
-        )
+        return f"skill '{error.name}' not found (run `{details}` to see every skill and why some are missing)"
     return str(error)

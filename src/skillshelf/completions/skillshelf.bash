@@ -6,13 +6,16 @@
 _skillshelf_offer() {
     local name
     while IFS= read -r name; do
+        name=$listed$name
         [[ $name == "$value"* ]] || continue
         if [[ -n $quote ]]; then
             # Inside quotes that are not closed yet, only a name that means the same everywhere.
             [[ $name == *[!A-Za-z0-9._/@%+,:=\ -]* ]] || COMPREPLY+=("${name#"$strip"}")
         else
             name=${name#"$strip"}
-            COMPREPLY+=("$(printf '%q' "$name")")
+            printf -v name '%q' "$name"
+            # A comma needs no quotes, since braces have them.
+            COMPREPLY+=("${name//\\,/,}")
         fi
     done
 }
@@ -34,6 +37,8 @@ _skillshelf_value() {
             if [[ $1 == skill && $value == [./~]* ]]; then
                 _skillshelf_files -f
             else
+                # Hosts and rules may be several, separated by commas.
+                [[ $1 == @(host|rule) && $value == *,* ]] && listed=${value%,*},
                 _skillshelf_offer < <(command skillshelf _complete "$1" "${before[@]}" 2>/dev/null)
             fi
             ;;
@@ -52,17 +57,18 @@ _skillshelf_command() {
         show) options='--profile --cwd --home --config --json --no-cache --journal --keep --args --raw --no-pager --help' takes='--profile --cwd --home --config --journal --args' ;;
         read) options='--profile --cwd --home --config --json --no-cache --journal --keep --no-pager --help' takes='--profile --cwd --home --config --journal' ;;
         digest) options='--profile --cwd --home --config --json --no-cache --help' takes='--profile --cwd --home --config' ;;
-        why) options='--profile --cwd --home --config --json --no-cache --host --all-hosts --fix --help' takes='--profile --cwd --home --config --host' ;;
+        why) options='--profile --cwd --home --config --json --no-cache --host --all-hosts --fix --dry-run --help' takes='--profile --cwd --home --config --host' ;;
         hosts) options='--profile --cwd --home --config --json --no-cache --diff --all-hosts --set --no-pager --help' takes='--profile --cwd --home --config --diff --set' ;;
-        link) options='--profile --cwd --home --config --json --no-cache --to --all-hosts --force --even-so --remove --help' takes='--profile --cwd --home --config --to' ;;
+        link) options='--profile --cwd --home --config --json --no-cache --to --all-hosts --force --even-so --remove --dry-run --help' takes='--profile --cwd --home --config --to' ;;
+        sync) options='--profile --cwd --home --config --json --no-cache --to --dry-run --remove --yes --help' takes='--profile --cwd --home --config --to' ;;
         prompt) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
         tools) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;
         check) options='--profile --cwd --home --config --json --no-cache --fix --diff --dry-run --no-pager --format --help' takes='--profile --cwd --home --config --format' ;;
-        new) options='--profile --cwd --home --config --json --no-cache --root --user --description --scripts --references --assets --help' takes='--profile --cwd --home --config --root --description' ;;
+        new) options='--profile --cwd --home --config --json --no-cache --root --user --description --scripts --references --assets --for --all-hosts --dry-run --help' takes='--profile --cwd --home --config --root --description --for' ;;
         run) options='--profile --cwd --home --config --json --no-cache --journal --keep --yes --help' takes='--profile --cwd --home --config --journal --yes' ;;
-        enable) options='--profile --cwd --home --config --json --no-cache --help' takes='--profile --cwd --home --config' ;;
-        disable) options='--profile --cwd --home --config --json --no-cache --help' takes='--profile --cwd --home --config' ;;
-        trust) options='--profile --cwd --home --config --json --no-cache --list --remove --help' takes='--profile --cwd --home --config' ;;
+        enable) options='--profile --cwd --home --config --json --no-cache --in --dry-run --help' takes='--profile --cwd --home --config --in' ;;
+        disable) options='--profile --cwd --home --config --json --no-cache --in --dry-run --help' takes='--profile --cwd --home --config --in' ;;
+        trust) options='--profile --cwd --home --config --json --no-cache --list --remove --dry-run --help' takes='--profile --cwd --home --config' ;;
         profile) options='--profile --cwd --home --config --json --no-cache --no-pager --help' takes='--profile --cwd --home --config' ;;
         log) options='--profile --cwd --home --config --json --no-cache --session --type --skill --last --head --against --disk --trust --no-pager --help' takes='--profile --cwd --home --config --session --type --skill --last --head --against' ;;
         mcp) options='--profile --cwd --home --config --json --no-cache --journal --keep --trust --http --token-file --allow-host --paths --help' takes='--profile --cwd --home --config --journal --http --token-file --allow-host' ;;
@@ -85,9 +91,13 @@ _skillshelf_option() {
         'hosts --diff') kind='host' ;;
         'hosts --set') kind='host' ;;
         'link --to') kind='host' ;;
+        'sync --to') kind='host' ;;
         'check --format') kind='text json sarif github' ;;
         'new --root') kind='dir' ;;
+        'new --for') kind='host' ;;
         'run --journal') kind='file' ;;
+        'enable --in') kind='host' ;;
+        'disable --in') kind='host' ;;
         'log --type') kind='event' ;;
         'log --skill') kind='skill' ;;
         'log --against') kind='kept disk' ;;
@@ -109,7 +119,8 @@ _skillshelf_argument() {
         'digest 0') kind='file' ;;
         'why 0') kind='skill' ;;
         'hosts 0') kind='host' ;;
-        'link 0') kind='skill' ;;
+        'link '*) kind='skill' ;;
+        'sync '*) kind='skill' ;;
         'check '*) kind='file' ;;
         'run 0') kind='skill' ;;
         'enable 0') kind='skill' ;;
@@ -119,12 +130,13 @@ _skillshelf_argument() {
         'log 0') kind='show verify stats replay' ;;
         'log 1') kind='file' ;;
         'completion 0') kind='bash zsh fish' ;;
-        'help 0') kind='inventory list search pick show read digest why hosts link prompt tools check new run enable disable trust profile log mcp rpc chat completion doctor uninstall help' ;;
+        'doctor '*) kind='python packages native folders cache packed index runs approvals configuration links hosts sandbox' ;;
+        'help 0') kind='inventory list search pick show read digest why hosts link sync prompt tools check new run enable disable trust profile log mcp rpc chat completion doctor uninstall help' ;;
     esac
 }
 
 _skillshelf() {
-    local options='' takes='' kind='' strip='' quote='' command='' word value
+    local options='' takes='' kind='' strip='' quote='' listed='' command='' word value
     local -a words before
     COMPREPLY=()
     # By blanks and not by COMP_WORDS, which are divided at colons and equal signs too.
@@ -162,7 +174,7 @@ _skillshelf() {
     elif [[ $value == -* ]]; then
         kind=$options
     elif [[ -z $command ]]; then
-        kind='inventory list search pick show read digest why hosts link prompt tools check new run enable disable trust profile log mcp rpc chat completion doctor uninstall help'
+        kind='inventory list search pick show read digest why hosts link sync prompt tools check new run enable disable trust profile log mcp rpc chat completion doctor uninstall help'
     else
         _skillshelf_argument "$command" "$position"
     fi

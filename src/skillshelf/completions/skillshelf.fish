@@ -8,7 +8,14 @@ function __skillshelf_names
         __fish_complete_path (commandline -ct)
         return
     end
-    command skillshelf _complete $argv[1] (commandline -opc)[2..-1] 2>/dev/null
+    set -l listed ''
+    if contains $argv[1] host rule; and string match -q '*,*' -- (commandline -ct)
+        # Several, separated by commas.
+        set listed (string replace -rf '^(.*,).*$' '$1' -- (commandline -ct))
+    end
+    for name in (command skillshelf _complete $argv[1] (commandline -opc)[2..-1] 2>/dev/null)
+        echo -- $listed$name
+    end
 end
 
 # Prints the command of the line and the number of its arguments before the cursor.
@@ -19,7 +26,7 @@ function __skillshelf_place
     for word in (commandline -opc)[2..-1]
         if test $needs -eq 1
             set needs 0
-        else if contains -- $word --against --allow-host --args --config --cwd --description --diff --format --head --home --host --http --journal --last --limit --model --once --profile --root --scope --session --set --skill --to --token-file --type --yes
+        else if contains -- $word --against --allow-host --args --config --cwd --description --diff --for --format --head --home --host --http --in --journal --last --limit --model --once --profile --root --scope --session --set --skill --to --token-file --type --yes
             set needs 1
         else if string match -q -- '-*' $word
             continue
@@ -59,14 +66,15 @@ complete -c skillshelf -n "__skillshelf_is ''" -a digest -d 'print the digest of
 complete -c skillshelf -n "__skillshelf_is ''" -a why -d 'explain which agent hosts see a skill, and why the others do not'
 complete -c skillshelf -n "__skillshelf_is ''" -a hosts -d 'compare agent hosts: the skills that each one sees, and what its catalog costs'
 complete -c skillshelf -n "__skillshelf_is ''" -a link -d 'make a skill visible to another agent host, by a link or a copy'
+complete -c skillshelf -n "__skillshelf_is ''" -a sync -d 'make skills visible to agent hosts in one plan, which is shown first and carried out whole or not at all'
 complete -c skillshelf -n "__skillshelf_is ''" -a prompt -d 'print the catalog text that a model gets'
 complete -c skillshelf -n "__skillshelf_is ''" -a tools -d 'print the tools that a model gets, with their schemas'
 complete -c skillshelf -n "__skillshelf_is ''" -a check -d 'check skills against the standard and good practice, with the line and the fix of each finding'
 complete -c skillshelf -n "__skillshelf_is ''" -a new -d 'create a skill that passes `check`, in this repository or in the home folder'
 complete -c skillshelf -n "__skillshelf_is ''" -a run -d 'run a script of a skill in a sandbox, after you confirm'
-complete -c skillshelf -n "__skillshelf_is ''" -a enable -d 'enable a disabled skill'
-complete -c skillshelf -n "__skillshelf_is ''" -a disable -d 'disable a skill, here and everywhere'
-complete -c skillshelf -n "__skillshelf_is ''" -a trust -d 'trust a folder and everything below it, so that models see its skills'
+complete -c skillshelf -n "__skillshelf_is ''" -a enable -d 'enable a disabled skill for agents that get their skills from skillshelf, or in a host itself'
+complete -c skillshelf -n "__skillshelf_is ''" -a disable -d 'disable a skill for agents that get their skills from skillshelf, or in a host itself'
+complete -c skillshelf -n "__skillshelf_is ''" -a trust -d 'trust a folder and everything below it, so that models that skillshelf serves see its skills'
 complete -c skillshelf -n "__skillshelf_is ''" -a profile -d 'print every field of a profile, or list the profiles'
 complete -c skillshelf -n "__skillshelf_is ''" -a log -d 'show the events of a journal, verify that nothing was changed, count which skills were used, or replay it'
 complete -c skillshelf -n "__skillshelf_is ''" -a mcp -d 'serve the skills to agents over the Model Context Protocol, on standard input and output or over HTTP'
@@ -100,6 +108,7 @@ complete -c skillshelf -n '__skillshelf_is digest 0' -F
 complete -c skillshelf -n '__skillshelf_is why' -l host -d 'only this host; may be given several times' -x -a '(__skillshelf_names host)'
 complete -c skillshelf -n '__skillshelf_is why' -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
 complete -c skillshelf -n '__skillshelf_is why' -l fix -d 'apply safe fixes, and link the skill for every --host'
+complete -c skillshelf -n '__skillshelf_is why' -l dry-run -d 'say what --fix would do, and do nothing'
 complete -c skillshelf -n '__skillshelf_is why 0' -a '(__skillshelf_names skill)'
 complete -c skillshelf -n '__skillshelf_is hosts' -l diff -d 'show only what two hosts see differently: --diff A B' -x -a '(__skillshelf_names host)'
 complete -c skillshelf -n '__skillshelf_is hosts' -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
@@ -111,7 +120,13 @@ complete -c skillshelf -n '__skillshelf_is link' -l all-hosts -d 'all known host
 complete -c skillshelf -n '__skillshelf_is link' -l force -d 'also for a host that ignores disable-model-invocation, so that its model may call it'
 complete -c skillshelf -n '__skillshelf_is link' -l even-so -d 'the old name of --force'
 complete -c skillshelf -n '__skillshelf_is link' -l remove -d 'remove the links and copies made for these hosts'
-complete -c skillshelf -n '__skillshelf_is link 0' -a '(__skillshelf_names skill)'
+complete -c skillshelf -n '__skillshelf_is link' -l dry-run -d 'say what would be done, and do nothing'
+complete -c skillshelf -n '__skillshelf_is link' -a '(__skillshelf_names skill)'
+complete -c skillshelf -n '__skillshelf_is sync' -l to -d 'the hosts, separated by commas (default: yours); may be repeated' -x -a '(__skillshelf_names host)'
+complete -c skillshelf -n '__skillshelf_is sync' -l dry-run -d 'say what would be done, and do nothing'
+complete -c skillshelf -n '__skillshelf_is sync' -l remove -d 'remove the links and copies that were made, and the folders made for them'
+complete -c skillshelf -n '__skillshelf_is sync' -l yes -d 'do not ask'
+complete -c skillshelf -n '__skillshelf_is sync' -a '(__skillshelf_names skill)'
 complete -c skillshelf -n '__skillshelf_is prompt' -l trust -d 'for this run, show this project\'s skills to the model too'
 complete -c skillshelf -n '__skillshelf_is tools' -l trust -d 'for this run, show this project\'s skills to the model too'
 complete -c skillshelf -n '__skillshelf_is check' -l fix -d 'apply safe fixes, and show what changed'
@@ -126,14 +141,22 @@ complete -c skillshelf -n '__skillshelf_is new' -l description -d 'what it does 
 complete -c skillshelf -n '__skillshelf_is new' -l scripts -d 'include a script'
 complete -c skillshelf -n '__skillshelf_is new' -l references -d 'include a page that is read on demand'
 complete -c skillshelf -n '__skillshelf_is new' -l assets -d 'include a template'
+complete -c skillshelf -n '__skillshelf_is new' -l for -d 'make it visible to these hosts, separated by commas' -x -a '(__skillshelf_names host)'
+complete -c skillshelf -n '__skillshelf_is new' -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
+complete -c skillshelf -n '__skillshelf_is new' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is run' -l journal -d 'record what happens in this file, as events' -r -F
 complete -c skillshelf -n '__skillshelf_is run' -l keep -d 'keep all inputs beside the journal, for `log replay`'
 complete -c skillshelf -n '__skillshelf_is run' -l yes -d 'run it without a question if all files of the skill have this digest' -x
 complete -c skillshelf -n '__skillshelf_is run 0' -a '(__skillshelf_names skill)'
+complete -c skillshelf -n '__skillshelf_is enable' -l in -d 'in this host, by its own settings; may be repeated' -x -a '(__skillshelf_names host)'
+complete -c skillshelf -n '__skillshelf_is enable' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is enable 0' -a '(__skillshelf_names skill)'
+complete -c skillshelf -n '__skillshelf_is disable' -l in -d 'in this host, by its own settings; may be repeated' -x -a '(__skillshelf_names host)'
+complete -c skillshelf -n '__skillshelf_is disable' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is disable 0' -a '(__skillshelf_names skill)'
 complete -c skillshelf -n '__skillshelf_is trust' -l list -d 'list the trusted folders and the approvals'
 complete -c skillshelf -n '__skillshelf_is trust' -l remove -d 'stop trusting the folder, and take back the approvals of the skills below it'
+complete -c skillshelf -n '__skillshelf_is trust' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is trust 0' -a '(__fish_complete_directories (commandline -ct))'
 complete -c skillshelf -n '__skillshelf_is profile' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
 complete -c skillshelf -n '__skillshelf_is profile 0' -a '(__skillshelf_names profile)'
@@ -165,7 +188,8 @@ complete -c skillshelf -n '__skillshelf_is chat' -l model -d 'the model, such as
 complete -c skillshelf -n '__skillshelf_is chat' -l once -d 'answer TEXT and exit; the same as a MESSAGE' -x
 complete -c skillshelf -n '__skillshelf_is completion 0' -a 'bash zsh fish'
 complete -c skillshelf -n '__skillshelf_is doctor' -l fix -d 'repair what can be made again'
-complete -c skillshelf -n '__skillshelf_is uninstall' -l dry-run -d 'show what would be removed, and remove nothing'
+complete -c skillshelf -n '__skillshelf_is doctor' -a 'python packages native folders cache packed index runs approvals configuration links hosts sandbox'
+complete -c skillshelf -n '__skillshelf_is uninstall' -l dry-run -d 'say what would be done, and do nothing'
 complete -c skillshelf -n '__skillshelf_is uninstall' -l yes -d 'do not ask'
 complete -c skillshelf -n '__skillshelf_is help' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
-complete -c skillshelf -n '__skillshelf_is help 0' -a 'inventory list search pick show read digest why hosts link prompt tools check new run enable disable trust profile log mcp rpc chat completion doctor uninstall help'
+complete -c skillshelf -n '__skillshelf_is help 0' -a 'inventory list search pick show read digest why hosts link sync prompt tools check new run enable disable trust profile log mcp rpc chat completion doctor uninstall help'

@@ -18,10 +18,13 @@ def listed(environment: Environment, table: str, key: str) -> list[str]:
 
 
 def change_list(
-    environment: Environment, table: str, key: str, change: Callable[[list[str]], list[str]]
+    environment: Environment, table: str, key: str, change: Callable[[list[str]], list[str]], *, dry_run: bool = False
 ) -> tuple[str, bool]:
-    """Change one list of texts in the user's file; return the file and whether it changed."""
+    """Change one list of texts in the user's file; return the file and whether it changed, or would change."""
     path = _path(environment)
+    if dry_run:
+        before = listed(environment, table, key)
+        return path, change(before) != before
     try:
         with locked(path):
             document = _document(path)

@@ -232,6 +232,8 @@ class PathDisplay(NamedTuple):
         """Return a path relative to the working directory or to `~` if it lies below one of them."""
         if path.startswith(self.cwd.rstrip("/") + "/"):
             return path[len(self.cwd.rstrip("/")) + 1 :]
+        if self.home and path == self.home.rstrip("/"):
+            return "~"
         if self.home and path.startswith(self.home.rstrip("/") + "/"):
             return "~/" + path[len(self.home.rstrip("/")) + 1 :]
         return path

@@ -43,6 +43,7 @@ __all__ = [
     "make_owned_folder",
     "make_parents",
     "make_private_folder",
+    "move",
     "open_to_append",
     "open_to_write",
     "owned_folders",
@@ -55,7 +56,6 @@ __all__ = [
     "remove_tree",
     "replace_file",
     "replace_folder",
-    "set_aside_and_remove",
     "sweep_owned_folders",
     "sync_folder",
     "tighten",
@@ -254,16 +254,6 @@ def replace_folder(path: str, contents: Mapping[str, bytes], *, executables: Con
     remove_folder(aside)
 
 
-def set_aside_and_remove(path: str) -> None:
-    """Remove a folder with its contents; it is renamed first, so that no part of it stays under its name."""
-    aside = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.old")
-    os.rename(to_system(path), to_system(aside))
-    try:
-        remove_tree(aside)
-    except OSError as error:
-        raise OSError(error.errno, f"{error.strerror}; the rest is now {aside}", path) from error
-
-
 def make_parents(folder: str) -> list[str]:
     """Create a folder and its parents; return the new ones, innermost first."""
     missing = []
@@ -347,6 +337,13 @@ def make_link(path: str, target: str) -> None:
 def remove_link(path: str) -> None:
     """Remove a link or a file, never a folder."""
     os.unlink(to_system(path))
+
+
+def move(path: str, target: str) -> None:
+    """Give what is at a path another name in the same file system; the target must be free."""
+    if kind_at(target) is not None:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+    os.rename(to_system(path), to_system(target))
 
 
 def remove_empty(folder: str, levels: int) -> None:

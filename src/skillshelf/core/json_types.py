@@ -23,6 +23,7 @@ __all__ = [
     "HostForm",
     "HostListSizeForm",
     "HostSkillForm",
+    "HostSwitchForm",
     "HostVerdictForm",
     "HostsForm",
     "InventoryCountsForm",
@@ -55,6 +56,11 @@ __all__ = [
     "SkillForm",
     "SkillUseForm",
     "StateForm",
+    "SwitchForm",
+    "SyncActionForm",
+    "SyncForm",
+    "SyncRefusedForm",
+    "SyncUnchangedForm",
     "ToolForm",
     "ToolUseForm",
     "TrustListForm",
@@ -264,6 +270,7 @@ class NewForm(TypedDict):
     path: str
     dir: str
     files: list[str]
+    hosts: dict[str, bool | None]
 
 
 class HostVerdictForm(TypedDict):
@@ -483,6 +490,60 @@ class UninstallForm(TypedDict):
     applied: bool
     actions: list[RemovalForm]
     left: list[LeftOverForm]
+
+
+SyncActionForm = TypedDict(
+    "SyncActionForm",
+    {
+        "kind": Literal["link", "copy", "update", "remove"],
+        "skill": str,
+        "host": str,
+        "from": str,
+        "to": str,
+        "reason": str,
+    },
+)
+"""One action of a plan; `from` is the folder of the skill, `to` the path of the link or copy."""
+
+
+class SyncUnchangedForm(TypedDict):
+    """A skill that a host sees already, and where."""
+
+    skill: str
+    host: str
+    path: str
+
+
+class SyncRefusedForm(TypedDict):
+    """A skill and a host for which nothing is done, and why."""
+
+    skill: str
+    host: str
+    reason: str
+
+
+class SyncForm(TypedDict):
+    """The plan of `sync`: what is done, what need not be done, and what is refused."""
+
+    actions: list[SyncActionForm]
+    unchanged: list[SyncUnchangedForm]
+    refused: list[SyncRefusedForm]
+
+
+class HostSwitchForm(TypedDict):
+    """A switch of a skill in the settings of one host; `reason` says why nothing was changed."""
+
+    host: str
+    file: str | None
+    changed: bool
+    reason: str
+
+
+class SwitchForm(TypedDict):
+    """The result of `enable --in` and `disable --in`."""
+
+    name: str
+    hosts: list[HostSwitchForm]
 
 
 class _Failure(TypedDict):

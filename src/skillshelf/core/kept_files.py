@@ -47,10 +47,10 @@ class KeptFile(NamedTuple):
     on_uninstall: Literal["removed", "left", "removed unless changed"]
 
 
-_OLD = r"\.v\d+"
+_OLD = r"(\.v\d+)?"
 """The end of a file of an older version, which stays beside the migrated one."""
 
-_TEMPORARY = r"(\.\d+-[0-9a-f]{8}\.new)?"
+_UNFINISHED = r"\.\d+-[0-9a-f]{8}\.new"
 """The end of a file that is being written; one that stays is from a process that was killed."""
 
 KEPT_FILES: tuple[KeptFile, ...] = (
@@ -58,7 +58,7 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "configuration",
         "config",
         "config.toml",
-        rf"config\.toml{_TEMPORARY}",
+        r"config\.toml",
         1,
         "your settings, rules and trusted folders",
         "no: your choices are gone",
@@ -69,7 +69,7 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "approvals",
         "state",
         "approvals.json",
-        rf"approvals\.json({_OLD}|{_TEMPORARY})",
+        rf"approvals\.json{_OLD}",
         1,
         'what you answered "remember" to',
         "yes: you are asked again",
@@ -77,10 +77,32 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "removed",
     ),
     KeptFile(
+        "record of links",
+        "state",
+        "links.json",
+        rf"links\.json{_OLD}",
+        1,
+        "which links and copies `link` and `sync` made, from where, for which hosts, and the tree of each copy",
+        "no: `sync --remove`, updates and `uninstall` no longer know them",
+        "migrated",
+        "removed unless changed",
+    ),
+    KeptFile(
+        "chat history",
+        "state",
+        "chat-history.json",
+        rf"chat-history\.json{_OLD}",
+        1,
+        "the last lines that you typed in `chat`",
+        "yes: the arrow keys no longer bring them back",
+        "migrated",
+        "removed",
+    ),
+    KeptFile(
         "locks",
         "state",
-        "approvals.json.lock",
-        r"approvals\.json\.lock",
+        "approvals.json.lock, links.json.lock, chat-history.json.lock",
+        r"(approvals|links|chat-history)\.json\.lock",
         None,
         "nothing; a process that writes the file holds it",
         "yes",
@@ -94,6 +116,28 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         r"config\.toml\.lock",
         None,
         "nothing; a process that writes the file holds it",
+        "yes",
+        "-",
+        "removed",
+    ),
+    KeptFile(
+        "unfinished files",
+        "state",
+        "approvals.json.*.new, links.json.*.new, chat-history.json.*.new",
+        rf"(approvals|links|chat-history)\.json{_UNFINISHED}",
+        None,
+        "what a process that was killed did not write to the end",
+        "yes",
+        "-",
+        "removed",
+    ),
+    KeptFile(
+        "unfinished configuration",
+        "config",
+        "config.toml.*.new",
+        rf"config\.toml{_UNFINISHED}",
+        None,
+        "what a process that was killed did not write to the end",
         "yes",
         "-",
         "removed",
@@ -115,7 +159,7 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "packed catalogs",
         "cache",
         "packed/",
-        rf"packed/[0-9a-f]{{16}}{_TEMPORARY}",
+        rf"packed/[0-9a-f]{{16}}({_UNFINISHED})?",
         1,
         "whole catalogs, surveys of hosts and inventories. One counts while its files and folders are as they were and "
         "every link leads where it led",
@@ -127,7 +171,7 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "search index",
         "cache",
         "search/",
-        rf"search/[0-9a-f]{{24}}/(lock|seal{_TEMPORARY}|index/[^/]+)",
+        rf"search/[0-9a-f]{{24}}/(lock|seal({_UNFINISHED})?|index/[^/]+)",
         3,
         "the search index of each set of roots",
         "yes: built again",
@@ -140,18 +184,19 @@ KEPT_FILES: tuple[KeptFile, ...] = (
         "NAME",
         r"[^/]+",
         None,
-        "a skill that `link` made visible to a host",
+        "a skill that `link` or `sync` made visible to a host",
         "yes: that host no longer sees the skill",
         "-",
         "removed unless changed",
     ),
     KeptFile(
-        "record of links",
+        "manifest",
         "skills",
         ".skillshelf-made.json",
-        rf"\.skillshelf-made\.json{_TEMPORARY}",
-        1,
-        "which links and copies `link` made there, from where, and the tree of each copy",
+        rf"\.skillshelf-made\.json({_UNFINISHED})?",
+        None,
+        "the record of the links and copies that version 0.1 made there; its entries move to `links.json` with the "
+        "next change in that folder",
         "no: `link --remove`, updates and `uninstall` no longer know them",
         "migrated",
         "removed unless changed",
@@ -214,6 +259,14 @@ class FoundFile(NamedTuple):
         """The path of the file."""
         return f"{self.folder}/{self.relative}"
 
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it was being written by a process that is gone."""
+        if not re.search(f"{_UNFINISHED}$", self.relative):
+            return False
+        process = self.relative.rsplit(".", 2)[1].partition("-")[0]
+        return files.kind_at(f"/proc/{process}") is None
+
 
 class KeptFolder(NamedTuple):
     """One of the user's folders with its files; `folders` are those below it, innermost first.
@@ -231,8 +284,8 @@ class KeptFolder(NamedTuple):
     @property
     def removable(self) -> list[FoundFile]:
         """The files that are removed when everything is."""
-        own = (one for one in self.files if one.row is not None and not one.problem)
-        return [one for one in own if one.row is not None and one.row.on_uninstall == "removed"]
+        own = ((one, one.row.on_uninstall) for one in self.files if one.row is not None and not one.problem)
+        return [one for one, fate in own if fate == "removed"]
 
 
 _DEEPEST = 4

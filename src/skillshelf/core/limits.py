@@ -53,6 +53,7 @@ __all__ = [
     "PUBLISHED_FILES",
     "QUERY_CHARS",
     "QUERY_TERMS",
+    "RECORDS_BYTES",
     "REPOSITORY_FOLDERS",
     "REQUESTS_AT_ONCE",
     "REQUESTS_WAITING",
@@ -163,6 +164,9 @@ LISTED_ENTRIES = 20_000
 
 APPROVALS_BYTES = 8 * 1024 * 1024
 """Largest file of approvals that is read."""
+
+RECORDS_BYTES = 32 * 1024 * 1024
+"""Largest file of records of links and copies that is read or written."""
 
 TREE_FILES = 512
 """Files of a skill whose tree digest decides something; the command `digest` has no such limit."""

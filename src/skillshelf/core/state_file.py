@@ -44,9 +44,10 @@ class StateFile(NamedTuple):
         found = self._read()
         if found is None or found["version"] == self.version:
             return found
-        # Where nothing can be written, the migrated content still counts.
-        with suppress(OSError), self._locked():
-            return self._migrated_on_disk()
+        # Where nothing can be written, or another process holds the lock, the migrated content still counts.
+        with suppress(OSError), locked_within(f"{self.path}.lock", 0.0) as held:
+            if held:
+                return self._migrated_on_disk()
         return self._migrated(found)
 
     def change(self, change: Callable[[Document], Document]) -> None:

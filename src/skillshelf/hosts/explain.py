@@ -14,15 +14,14 @@ from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import near
 from skillshelf.core.values import Diagnostic
 from skillshelf.hosts.fixes import Fix, fix_for, link_command, needs_placement, ranked_fixes
+from skillshelf.hosts.link_records import record_at
 from skillshelf.hosts.near_misses import entries_in, near_misses
 from skillshelf.hosts.placement import (
     CopyState,
     copies_of,
     copy_state,
-    hosts_of,
     is_own_copy,
     link_name,
-    manifest_entry,
     source_of,
 )
 from skillshelf.hosts.stages import Verdict, judge
@@ -35,6 +34,7 @@ __all__ = [
     "find",
     "fix_by_host",
     "is_path",
+    "named_in",
     "requested_hosts",
     "similar_names",
     "verdicts_of",
@@ -71,9 +71,7 @@ def find(
     if is_path(wanted):
         return _find_at(absolute_path(wanted, environment), environment, hosts, cache_folder)
     survey = take_survey(environment, hosts, progress=sys.stderr, cache_folder=cache_folder)
-    if found := [
-        skill_file for skill_file in _possibly_named(wanted, survey) if wanted in _names_of(skill_file, survey)
-    ]:
+    if found := named_in(wanted, survey):
         return survey, found
     folders, problems = _folders_with_roots(environment.cwd)
     stray = next(_strays(wanted, survey, folders), None)
@@ -82,13 +80,20 @@ def find(
     return survey._replace(unseen=(*survey.unseen, *problems)), []
 
 
+def named_in(wanted: str, survey: Survey) -> list[SkillFile]:
+    """Return the files of a survey that a path or name means."""
+    if is_path(wanted):
+        meant = skill_file_at(absolute_path(wanted, survey.environment))
+        found = survey.by_path.get(meant.real_path) if meant is not None else None
+        return [found] if found is not None else []
+    return [one for one in _possibly_named(wanted, survey) if wanted in _names_of(one, survey)]
+
+
 def _find_at(
     path: str, environment: Environment, hosts: Sequence[str], cache_folder: str | None
 ) -> tuple[Survey, list[SkillFile]]:
     survey = take_survey(environment, hosts, path=path, progress=sys.stderr, cache_folder=cache_folder)
-    meant = skill_file_at(path)
-    found = survey.by_path.get(meant.real_path) if meant is not None else None
-    return survey, [found] if found is not None else []
+    return survey, named_in(path, survey)
 
 
 def _possibly_named(wanted: str, survey: Survey) -> list[SkillFile]:
@@ -215,15 +220,15 @@ def _explanation(
     verdicts = judged[skill_file.real_path]
     if (source := source_of(skill_file, survey)) is not None:
         # Fixes are for the skill itself, which its copies follow.
-        note = _COPY_NOTES[copy_state(skill_file, source)]
+        note = _COPY_NOTES[copy_state(skill_file, source, survey.environment)]
         return FileExplanation(skill_file.path, verdicts, (), skill_file.text, note, is_copy=True)
     copies = []
     for one in copies_of(skill_file, survey):
         there = [verdict for verdict in judged[one.real_path] if not needs_placement(verdict, one)]
-        copies.append(_JudgedCopy(one, copy_state(one, skill_file), there))
+        copies.append(_JudgedCopy(one, copy_state(one, skill_file, survey.environment), there))
     fixes = [fix for copy in copies if (fix := _update_fix(copy, skill_file, survey))]
     reached = {verdict.host for copy in copies for verdict in copy.verdicts}
-    served = _served(skill_file, everything, judged) | reached
+    served = _served(skill_file, everything, judged, survey.environment) | reached
     fixes += ranked_fixes(skill_file, verdicts, survey, served=served)
     by_copy = tuple(host for copy in copies for host in copy.hosts)
     seeing = {*by_copy} | {verdict.host for verdict in verdicts if verdict.visible}
@@ -263,7 +268,8 @@ def _update_fix(copy: _JudgedCopy, skill_file: SkillFile, survey: Survey) -> Fix
     if copy.state == "current" or not copy.verdicts:
         return None
     readers = tuple(verdict.host for verdict in copy.verdicts)
-    host = next((host for host in hosts_of(manifest_entry(copy.folder)) if host in readers), readers[0])
+    record = record_at(copy.folder, survey.environment)
+    host = next((host for host in (record.hosts if record else ()) if host in readers), readers[0])
     command, folder = link_command(skill_file, host, survey), survey.short(copy.folder)
     what = f"{command}  ({folder} is stale)"
     if copy.state == "modified":
@@ -272,7 +278,9 @@ def _update_fix(copy: _JudgedCopy, skill_file: SkillFile, survey: Survey) -> Fix
     return Fix("manual", what, copy.hosts or readers)
 
 
-def _served(skill_file: SkillFile, everything: Sequence[SkillFile], judged: JudgedFiles) -> set[str]:
+def _served(
+    skill_file: SkillFile, everything: Sequence[SkillFile], judged: JudgedFiles, environment: Environment
+) -> set[str]:
     """Return the hosts that see another file of the name, or would if they trusted the folder.
 
     Hosts that see a different text instead of this one are not served: the author has to choose between the two. A
@@ -284,7 +292,7 @@ def _served(skill_file: SkillFile, everything: Sequence[SkillFile], judged: Judg
         seeing = {verdict.host for verdict in judged[other.real_path] if verdict.visible}
         untrusted = {verdict.host for verdict in judged[other.real_path] if verdict.verdict == "untrusted"}
         served |= seeing | {host for host in untrusted if own[host] != "untrusted"}
-        if other.text != skill_file.text and not is_own_copy(other):
+        if other.text != skill_file.text and not is_own_copy(other, environment):
             misled |= seeing
     return served - {host for host in misled if own[host] == "shadowed-by"}
 
@@ -297,7 +305,7 @@ def fix_by_host(explanation: FileExplanation, survey: Survey) -> dict[str, str |
         return dict.fromkeys(hosts)
     fixes = {one.host: fix_for(one, skill_file, survey) for one in explanation.verdicts}
     for copy in copies_of(skill_file, survey):
-        is_stale = copy_state(copy, skill_file) == "stale"
+        is_stale = copy_state(copy, skill_file, survey.environment) == "stale"
         for one in verdicts_of(copy, survey, hosts):
             if fixes[one.host] is not None and not needs_placement(one, copy):
                 fix = fix_for(one, copy, survey)

@@ -127,7 +127,7 @@ def how_to_make_readable(skill_file: SkillFile, survey: Survey) -> str:
 # Changes of the file ------------------------------------------------------------------------------
 
 _YAML = frozenset({"yaml-colon", "yaml-brackets", "yaml-tab"})
-_TEXT_RULES = frozenset({"bom", "fence-blanks"}) | _YAML
+_TEXT_RULES = frozenset({"bom", "fence-blanks", "name-type"}) | _YAML
 """Rules that a safe fix satisfies, without a change of meaning."""
 
 _CHANGES: Mapping[str, str] = {
@@ -196,11 +196,24 @@ def _step_for(rule: str, line: int | None, skill_file: SkillFile) -> Step | None
     line = line or next((finding.line for finding in findings if finding.rule == rule), None)
     if rule == "field-type" and line:
         return _type_step(line, skill_file)
+    if rule == "yaml" and line and _is_fixed(skill_file, frozenset({"yaml"})):
+        return Step("text", f"put quotes around the value in line {line}", _ALSO_SATISFIED["yaml"])
     if rule not in _CHANGES:
         return None
     what = _CHANGES[rule].format(line=f"line {line}" if line else "the frontmatter", folder=skill_file.folder)
-    kind: Literal["text", "manual"] = "text" if rule in _TEXT_RULES else "manual"
-    return Step(kind, what, _ALSO_SATISFIED.get(rule, frozenset({rule})))
+    is_safe = rule in _TEXT_RULES and (rule != "name-type" or _is_fixed(skill_file, frozenset({rule})))
+    return Step("text" if is_safe else "manual", what, _ALSO_SATISFIED.get(rule, frozenset({rule})))
+
+
+def _is_fixed(skill_file: SkillFile, rules: frozenset[str]) -> bool:
+    """Return true if a safe fix of these rules changes the file."""
+    return _fixed(skill_file, rules) != skill_file.head
+
+
+def _fixed(skill_file: SkillFile, rules: frozenset[str]) -> bytes:
+    """Return the first bytes of a file after the safe fixes of these rules."""
+    text = FixInput(skill_file.head, skill_file.folder, find_profile(DEFAULT_PROFILE), None)
+    return fix_text(text, only=rules).data
 
 
 def _type_step(line: int, skill_file: SkillFile) -> Step | None:
@@ -360,8 +373,7 @@ def _is_enough(step: Step, verdict: Verdict, skill_file: SkillFile, survey: Surv
     """Return true if the model of a host that finds the file will see it after this step alone."""
     profile = survey.hosts[verdict.host].profile
     if step.kind == "text":
-        text = FixInput(skill_file.head, skill_file.folder, find_profile(DEFAULT_PROFILE), None)
-        data = fix_text(text, only=step.rules).data
+        data = _fixed(skill_file, step.rules)
         skill_file = skill_file._replace(data=data, digest=b"", size=skill_file.size + len(data) - len(skill_file.head))
         survey = survey._replace(scan=SharedScan())
     left = refusals(skill_file, profile, survey, folder=os.path.basename(os.path.dirname(verdict.at)))

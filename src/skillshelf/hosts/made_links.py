@@ -1,7 +1,6 @@
-"""Find every link and copy that `link` made, tell the state of each, and remove those that nobody changed."""
+"""Find every link and copy that skillshelf made, tell the state of each, and remove those that nobody changed."""
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from skillshelf.catalog.discovery import SKILL_FILE
@@ -9,22 +8,15 @@ from skillshelf.catalog.search_roots import resolve_roots
 from skillshelf.config.hosts import HOSTS
 from skillshelf.config.settings import Settings
 from skillshelf.core import files
-from skillshelf.core.disk_writes import remove_empty, remove_link, set_aside_and_remove
 from skillshelf.core.environment import Environment
 from skillshelf.core.records import NamedTuple
-from skillshelf.hosts.placement import (
-    contents_at,
-    copied_from,
-    hosts_of,
-    is_as_made,
-    manifest_entry,
-    manifest_names,
-    own_kind,
-    project_of,
-    record_entry,
-)
+from skillshelf.errors import SkillError
+from skillshelf.hosts.copy_contents import contents_at
+from skillshelf.hosts.link_changes import finish_pending, has_source, how_it_stands, remove_recorded
+from skillshelf.hosts.link_records import LinkRecord, LinkState, locked_state, read_state, with_manifests, write_state
+from skillshelf.hosts.placement import project_of
 
-__all__ = ["MADE_STATES", "MadeLink", "MadeState", "made_links", "remove_made_link"]
+__all__ = ["MADE_STATES", "MadeLink", "MadeState", "forget_records", "made_links", "remove_made_links"]
 
 MadeState = Literal["current", "stale", "modified", "dangling", "orphan", "gone", "foreign"]
 
@@ -43,25 +35,29 @@ _REMOVABLE = ("current", "stale", "dangling", "gone")
 
 
 class MadeLink(NamedTuple):
-    """A link or copy that is recorded; `source` is the folder of the skill."""
+    """A link or copy that is recorded, and how it compares with its record."""
 
-    path: str
-    how: Literal["link", "copy"]
-    source: str | None
-    hosts: tuple[str, ...]
+    record: LinkRecord
     state: MadeState
 
     @property
-    def removable(self) -> bool:
+    def path(self) -> str:
+        """The path of the link or copy."""
+        return self.record.path
+
+    @property
+    def is_removable(self) -> bool:
         """Whether it can be removed without losing anything that a person wrote."""
         return self.state in _REMOVABLE
 
 
 def made_links(environment: Environment) -> list[MadeLink]:
-    """Return what `link` made in the roots of every host, here and in the home folder, sorted by path."""
-    paths = {f"{root}/{name}" for root in _roots(environment) for name in manifest_names(root)}
-    found = (_made_link(path) for path in sorted(paths))
-    return [one for one in found if one is not None]
+    """Return what skillshelf made, wherever it is, sorted by path; raise UnusableRecords.
+
+    Manifests of earlier versions are looked for in the roots of every host, here and in the home folder.
+    """
+    state, _ = with_manifests(read_state(environment), _roots(environment))
+    return [MadeLink(record, _state(record)) for record in sorted(state.links)]
 
 
 def _roots(environment: Environment) -> Iterator[str]:
@@ -73,46 +69,50 @@ def _roots(environment: Environment) -> Iterator[str]:
                 yield root.path
 
 
-def _made_link(path: str) -> MadeLink | None:
-    entry = manifest_entry(path)
-    if entry is None or (how := entry.get("how")) not in ("link", "copy"):
-        return None
-    source = copied_from(path)
-    if how == "link" and isinstance(target := entry.get("target"), str):
-        source = os.path.normpath(os.path.join(files.real_path(os.path.dirname(path)), target))
-    return MadeLink(path, how, source, tuple(hosts_of(entry)), _state(path, how, source))
+def _state(record: LinkRecord) -> MadeState:
+    path, source = record.path, record.source
+    stands = how_it_stands(path, record)
+    if stands != "as-made":
+        return stands
+    if not has_source(record):
+        return "dangling" if record.how == "link" else "orphan"
+    if record.how == "link":
+        return "current"
+    copied, original = (contents_at(one, f"{one}/{SKILL_FILE}") if one else None for one in (path, source))
+    return "current" if original is None or copied is None or original.files == copied.files else "stale"
 
 
-def _state(path: str, how: str, source: str | None) -> MadeState:
-    if files.kind_at(path) is None:
-        return "gone"
-    if own_kind(path) != how:
-        return "foreign"
-    has_source = source is None or files.kind_at(files.real_path(f"{source}/{SKILL_FILE}")) is not None
-    if how == "link":
-        return "current" if has_source else "dangling"
-    contents = contents_at(path, f"{path}/{SKILL_FILE}")
-    # A copy that we make holds no link, and the digest does not know of one.
-    if contents is None or contents.left_out or not is_as_made(contents, manifest_entry(path)):
-        return "modified"
-    if not has_source:
-        return "orphan"
-    original = contents_at(source, f"{source}/{SKILL_FILE}") if source is not None else None
-    return "current" if original is None or original.files == contents.files else "stale"
+def remove_made_links(made: Sequence[MadeLink], environment: Environment) -> list[str]:
+    """Remove links and copies with their records, in one change, or one by one where that fails.
+
+    Return for each why it stays, judged anew, or an empty text.
+    """
+    try:
+        return [one.reason for one in remove_recorded([one.record for one in made], environment)]
+    except (OSError, SkillError):
+        return [_remove_alone(one.record, environment) for one in made]
 
 
-def remove_made_link(path: str) -> str | None:
-    """Remove a link or copy and its record; return why it stays, judged anew, or None. Raise an OSError."""
-    made = _made_link(path)
-    if made is None:
-        return "skillshelf has no record of it"
-    if not made.removable:
-        return MADE_STATES[made.state]
-    entry = manifest_entry(path) or {}
-    if made.state != "gone":
-        remove_one = remove_link if made.how == "link" else set_aside_and_remove
-        remove_one(path)
-    record_entry(path, None)
-    folders = entry.get("folders", 0)
-    remove_empty(os.path.dirname(path), folders if isinstance(folders, int) else 0)
-    return None
+def _remove_alone(record: LinkRecord, environment: Environment) -> str:
+    try:
+        (removed,) = remove_recorded([record], environment)
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    except SkillError as error:
+        return str(error)
+    return removed.reason
+
+
+def forget_records(environment: Environment) -> str:
+    """Remove the file of records if it names no link and no copy; return why it stays, or an empty text.
+
+    What is left in it then are folders that others use by now.
+    """
+    finish_pending(environment)
+    if read_state(environment) == LinkState():
+        return ""
+    with locked_state(environment) as state:
+        if state.links or state.pending is not None:
+            return "it names links or copies that are left"
+        write_state(environment, LinkState())
+    return ""

@@ -52,9 +52,12 @@ class FixResult(NamedTuple):
 
 
 class _FixerResult(NamedTuple):
+    """The result of one fix; findings of rules that it `may_add` were there before, hidden behind those it resolves."""
+
     data: bytes
     fields: dict[str, Any]
     lines: dict[tuple[str, int], str]
+    may_add: frozenset[str] = frozenset()
 
 
 Fixer = Callable[[FixInput, ParsedFrontmatter], "_FixerResult | None"]
@@ -115,7 +118,8 @@ def _is_verified(
 ) -> bool:
     """Return whether a step resolved its findings, added none, and left the other fields and the body unchanged."""
     same_body = body(step.data).replace(b"\r\n", b"\n") == body(text.data).replace(b"\r\n", b"\n")
-    return not after.rules & rules and after.rules < before.rules and after.document.fields == step.fields and same_body
+    is_resolved = not after.rules & rules and after.rules - step.may_add < before.rules
+    return is_resolved and after.document.fields == step.fields and same_body
 
 
 def why_not_fixed(rule: str, data: bytes) -> str | None:
@@ -201,6 +205,45 @@ def _name(text: FixInput, document: ParsedFrontmatter) -> _FixerResult | None:
     return _FixerResult(_with_block(text.data, "\n".join(lines)), fields, fixed)
 
 
+_PLAIN_NAME = re.compile(r"(?P<key>name[ \t]*:[ \t]*)(?P<value>[\w.+-]+)(?P<rest>[ \t]*)$", re.ASCII)
+
+
+def _quoted_name(text: FixInput, document: ParsedFrontmatter) -> _FixerResult | None:
+    """Quote a name that YAML reads as a number, a date or a truth value: its author wrote a word."""
+    block, (number, _) = _block(text.data), document.place("name")
+    lines = block.split("\n") if block is not None else []
+    match = _PLAIN_NAME.match(lines[number - 2]) if number is not None and lines else None
+    if match is None or number is None or document.fields.get("name") is None:
+        return None
+    lines[number - 2] = line = f'{match["key"]}"{match["value"]}"{match["rest"]}'
+    fields = {**document.fields, "name": match["value"]}
+    data = _with_block(text.data, "\n".join(lines))
+    return _FixerResult(data, fields, {("name-type", number): line}, may_add=_NAME_RULES)
+
+
+_RESERVED_LINE = re.compile(r"(?P<key>(?P<name>[A-Za-z][\w-]*)[ \t]*:[ \t]+)(?P<value>[*&@`%].*)", re.ASCII)
+
+
+def _reserved(text: FixInput, document: ParsedFrontmatter) -> _FixerResult | None:
+    """Quote a value that begins with a character that YAML reserves, if the text is valid then."""
+    block = _block(text.data)
+    numbers = [finding.line for finding in document.findings if finding.rule == "yaml" and finding.line]
+    lines = block.split("\n") if block is not None else []
+    if not numbers or not 2 <= numbers[0] < len(lines) + 2:
+        return None
+    match = _RESERVED_LINE.match(lines[numbers[0] - 2])
+    if match is None or " #" in match["value"]:
+        return None
+    value = match["value"].rstrip(" \t")
+    quoted = value.replace("'", "''")
+    lines[numbers[0] - 2] = line = f"{match['key']}'{quoted}'"
+    data = _with_block(text.data, "\n".join(lines))
+    fields = parse(data, whole=True, options=parse_options(text.profile)).fields
+    if fields.get(match["name"]) != value:
+        return None
+    return _FixerResult(data, fields, {("yaml", numbers[0]): line}, may_add=_BEHIND_YAML)
+
+
 _HINT_LINE = re.compile(r"(?P<key>argument-hint[ \t]*:[ \t]*)(?P<value>\[[^]\"\\#\n]*\])[ \t]*$")
 
 
@@ -234,12 +277,16 @@ def _with_block(data: bytes, block: str) -> bytes:
 _YAML_RULES = frozenset({"yaml-colon", "yaml-brackets", "yaml-tab"})
 _NAME_RULES = frozenset({"name-missing", "name-type", "name-address", "name-length", "name-pattern", "name-directory"})
 
+_BEHIND_YAML = frozenset({*_NAME_RULES, *_YAML_RULES, "description-length", "description-type", "field-type"})
+
 # Line ends come before the fixes that rewrite single lines.
 FIXERS: tuple[tuple[frozenset[str], Fixer], ...] = (
     (frozenset({"bom"}), _bom),
     (frozenset({"fence-blanks"}), _fence),
     (frozenset({"crlf"}), _line_ends),
+    (frozenset({"yaml"}), _reserved),
     (_YAML_RULES, _yaml_lines),
+    (frozenset({"name-type"}), _quoted_name),
     (_NAME_RULES, _name),
     (frozenset({"field-type"}), _hint),
 )

@@ -18,17 +18,13 @@ __all__ = ["FORMATS", "ReportContext"]
 
 
 class ReportContext(NamedTuple):
-    """The recipient of a report: how to display paths, the screen, the profile, and the paths of the command line.
-
-    `options` are those that a command in a hint needs to find the same skills.
-    """
+    """The recipient of a report: how to display paths, the screen, the profile, and the command that fixes findings."""
 
     where: PathDisplay
     screen: Screen
     profile: Profile
     base: str
-    paths: tuple[str, ...] = ()
-    options: str = ""
+    fix_command: str = "skillshelf check --fix"
 
 
 Format = Callable[[Report, ReportContext], str]
@@ -61,7 +57,7 @@ def _rows(findings: Sequence[CheckFinding], screen: Screen) -> Iterator[str]:
         styles: tuple[Style | None, ...] = ("dim", _STYLES[severity], "dim", None)
         yield from screen.table(rows, styles, indent=2, wrap=True)
         if changed is not None:
-            more = [("", f"repaired: {changed.fix}")]
+            more = [("", f"would become: {changed.fix}")]
             yield from screen.table(more, (None, "green"), indent=cells[0] + 2, wrap=True)
 
 
@@ -91,8 +87,7 @@ def _summary(report: Report, reader: ReportContext) -> Iterator[str]:
         yield f"{plural(report.fixed, 'finding')} fixed in {plural(written, 'file')}"
     refused = {change.path for change in report.changes if change.refusal}
     if fixable := sum(finding.fix is not None and finding.path not in refused for finding in report.findings):
-        words = " ".join(["skillshelf check", *(visible(path) for path in reader.paths), "--fix"])
-        yield f"{fixable} can be fixed automatically: {words}{visible(reader.options)}"
+        yield f"{fixable} can be fixed automatically: {visible(reader.fix_command)}"
     if not report.checked and not report.findings:
         yield "there are no skills here yet; create one with: skillshelf new NAME"
 
@@ -199,7 +194,7 @@ def _annotation(finding: CheckFinding, base: str) -> str:
         properties |= {"line": str(finding.line), "col": str(finding.column or 1)}
     properties["title"] = finding.rule
     listed = ",".join(f"{name}={_escaped(value, _IN_PROPERTY)}" for name, value in properties.items() if value)
-    message = f"{finding.message}; repaired: {finding.fix}" if _has_more(finding) else finding.message
+    message = f"{finding.message}; would become: {finding.fix}" if _has_more(finding) else finding.message
     return f"::{_COMMANDS[finding.severity]} {listed}::{_escaped(message, _IN_DATA)}"
 
 

@@ -48,8 +48,10 @@ class NewSkill(NamedTuple):
         return {"name": self.name, "path": self.path, "dir": os.path.dirname(self.path), "files": list(self.files)}
 
 
-def create_skill(options: NewSkillOptions, shelf: Shelf, *, root: str | None = None, user: bool = False) -> NewSkill:
-    """Create a skill in a root: the given one, the user's own, or that of the repository."""
+def create_skill(
+    options: NewSkillOptions, shelf: Shelf, *, root: str | None = None, user: bool = False, dry_run: bool = False
+) -> NewSkill:
+    """Create a skill in a root: the given one, the user's own, or that of the repository; or only check that."""
     _refuse_name(options.name, shelf.profile)
     _refuse_controls(options.description or "")
     contents = _contents(options)
@@ -61,7 +63,10 @@ def create_skill(options: NewSkillOptions, shelf: Shelf, *, root: str | None = N
         if folded_name(skill.name) == folded_name(options.name) and skill.dir != folder
     ]
     try:
-        make_folder(folder, contents)
+        if not dry_run:
+            make_folder(folder, contents)
+        elif files.kind_at(folder) is not None:
+            raise FileExistsError
     except FileExistsError:
         raise SkillAlreadyExists(folder) from None
     except OSError as error:
@@ -69,9 +74,11 @@ def create_skill(options: NewSkillOptions, shelf: Shelf, *, root: str | None = N
     return NewSkill(options.name, f"{folder}/SKILL.md", tuple(sorted(contents)), tuple(notes))
 
 
-def summary_of(new: NewSkill, where: PathDisplay) -> str:
+def summary_of(new: NewSkill, where: PathDisplay, *, dry_run: bool = False) -> str:
     """Return the created files and the next steps, for people."""
     folder = visible(where.short(os.path.dirname(new.path)))
+    if dry_run:
+        return "\n".join([f"Would create {folder}", *(f"  {path}" for path in new.files)]) + "\n"
     lines = [f"Created {folder}", *(f"  {path}" for path in new.files), "", "Next:"]
     lines += [
         f"  write the instructions in {folder}/SKILL.md",

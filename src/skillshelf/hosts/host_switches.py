@@ -1,0 +1,281 @@
+"""Turn a skill off or on in a host's own settings, where that switch is known from a run of the host.
+
+The file keeps its comments and its order. What is written is compared with what was meant, and the host is asked again
+afterwards: if the skill is not off (or on) then, the file gets its old bytes back.
+"""
+
+import copy
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from skillshelf.catalog.host_settings import UnreadableSettings, home_files, parse_settings, read_settings
+from skillshelf.config.hosts import HOSTS
+from skillshelf.config.profile import SettingForm, SettingRule
+from skillshelf.core import files
+from skillshelf.core.disk_writes import make_parents, remove, remove_empty, replace_file, why_not_replaced
+from skillshelf.core.environment import Environment
+from skillshelf.core.limits import CONFIG_BYTES
+from skillshelf.core.records import NamedTuple
+from skillshelf.hosts.explain import find, verdicts_of
+from skillshelf.hosts.json_text import add_item, add_member, comments_in, remove_item, remove_member
+from skillshelf.hosts.survey import SkillFile, Survey
+
+__all__ = ["SwitchResult", "switch_in_host"]
+
+
+class SwitchResult(NamedTuple):
+    """What became of a switch: the key and the file, or the reason why it was refused.
+
+    `before` and `after` are the bytes of the file, where it was changed or would be.
+    """
+
+    host: str
+    file: str = ""
+    key: str = ""
+    changed: bool = False
+    detail: str = ""
+    refused: str = ""
+    before: bytes = b""
+    after: bytes = b""
+
+
+class _SwitchRefused(Exception):
+    """The switch cannot be set."""
+
+
+def switch_in_host(
+    skill_file: SkillFile, host: str, survey: Survey, *, on: bool, by_path: bool = False, dry_run: bool = False
+) -> SwitchResult:
+    """Turn a skill on or off in a host; with `by_path` only this file, if the host can tell it from its namesakes."""
+    rule = _rule_of(host)
+    if rule is None:
+        reason = f"{host} has no switch for one skill that is known from a run; see docs/hosts.md"
+        return SwitchResult(host, refused=reason)
+    (verdict,) = verdicts_of(skill_file, survey, [host])
+    is_off = verdict.verdict == "disabled-by-config"
+    if is_off is not on:
+        return SwitchResult(host, detail=verdict.detail if is_off else "it is not turned off there")
+    if not on and not verdict.visible:
+        return SwitchResult(host, refused=f"{host} does not see it: {verdict.verdict}, {verdict.detail}")
+    state = survey.state_about(host, skill_file)
+    known = state.by_file.get(skill_file.real_path)
+    change = _Change(rule, known.name if known else skill_file.folder, skill_file.real_path, by_path, on)
+    try:
+        return _switched(change, host, skill_file, survey.environment, dry_run=dry_run)
+    except (_SwitchRefused, UnreadableSettings, ValueError, RecursionError, IndexError) as error:
+        return SwitchResult(host, refused=str(error) or "its settings file has a form that is not known")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        return SwitchResult(host, refused=f"its settings file cannot be written: {reason}")
+
+
+def _rule_of(host: str) -> SettingRule | None:
+    """Return the setting by which a host turns single skills off in a file of the user."""
+    profile = HOSTS[host]
+    rules = [rule for rule in profile.settings if rule.form in _FORMS and _FORMS[rule.form][0] == _language(rule)]
+    in_home = [rule for rule in rules if any(file.startswith("home:") for file in rule.files)]
+    return in_home[0] if in_home and profile.grade == "R" else None
+
+
+def _language(rule: SettingRule) -> str:
+    return "json" if rule.syntax.startswith("json") else rule.syntax
+
+
+class _Change(NamedTuple):
+    """One skill to be turned on or off by one setting."""
+
+    rule: SettingRule
+    name: str
+    real_path: str
+    by_path: bool
+    on: bool
+
+
+def _switched(
+    change: _Change, host: str, skill_file: SkillFile, environment: Environment, *, dry_run: bool
+) -> SwitchResult:
+    paths = home_files(change.rule, HOSTS[host], environment)
+    path = next((path for path in paths if files.kind_at(path) is not None), paths[0])
+    stamp = files.stamp_at(files.real_path(path))
+    data = read_settings(path, change.rule.syntax, environment)
+    before = _bytes_at(path)
+    text = before.decode("utf-8")
+    after = _edited(text, data, change).encode("utf-8")
+    result = SwitchResult(host, path, change.rule.key, True, before=before, after=after)
+    if dry_run:
+        return result
+    if files.kind_at(path) is not None and (reason := why_not_replaced(files.real_path(path))) is not None:
+        raise _SwitchRefused(f"{path} was not changed: {reason}")
+    if files.stamp_at(files.real_path(path)) != stamp:
+        raise _SwitchRefused(f"{path} changed meanwhile; run the command again")
+    made = make_parents(os.path.dirname(path))
+    replace_file(path, after, mode=0o600)
+    survey, found = find(skill_file.real_path, environment, [host])
+    (verdict,) = verdicts_of(found[0] if found else skill_file, survey, [host])
+    if (verdict.verdict == "disabled-by-config") == change.on:
+        if stamp is not None:
+            replace_file(path, before)
+        else:
+            remove(path)
+            remove_empty(os.path.dirname(path), len(made))
+        raise _SwitchRefused(f"{path} has its old text again: {host} still says {verdict.verdict} ({verdict.detail})")
+    return result
+
+
+def _bytes_at(path: str) -> bytes:
+    try:
+        return files.read_file(path, limit=CONFIG_BYTES, links="follow") or b""
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+
+
+def _edited(text: str, data: Any, change: _Change) -> str:
+    """Return the new text of a settings file; raise if its values would not be those that are meant."""
+    keys = change.rule.key.split(".")
+    if isinstance(data, Mapping) and change.rule.key in data:
+        keys = [change.rule.key]
+    meant = copy.deepcopy(data)
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    edited = mark + _FORMS[change.rule.form][1](text.removeprefix(mark), meant, keys, change)
+    if parse_settings(edited, change.rule.syntax) != meant:
+        raise _SwitchRefused("its settings file has a form that is not known; nothing was written")
+    if change.rule.syntax != "toml" and comments_in(edited) != comments_in(text):
+        raise _SwitchRefused("a comment in its settings file would be lost; nothing was written")
+    return edited
+
+
+def _parent(data: Any, keys: list[str], make: Any) -> Any:
+    """Return the value at a path of keys, made if it is missing."""
+    for number, key in enumerate(keys):
+        if not isinstance(data, dict):
+            raise _SwitchRefused(f"`{'.'.join(keys[:number])}` in its settings file is not a table")
+        data = data.setdefault(key, make if number == len(keys) - 1 else {})
+    if not isinstance(data, type(make)):
+        raise _SwitchRefused(f"`{'.'.join(keys)}` in its settings file has another form")
+    return data
+
+
+def _prune(data: Any, keys: list[str]) -> None:
+    """Remove what is empty at the end of a path of keys."""
+    for count in range(len(keys), 0, -1):
+        parent = data
+        for key in keys[: count - 1]:
+            parent = parent[key]
+        if parent[keys[count - 1]]:
+            return
+        del parent[keys[count - 1]]
+
+
+def _elsewhere(change: _Change) -> _SwitchRefused:
+    return _SwitchRefused(f"`{change.rule.key}` in your own settings file does not turn it off; another file does")
+
+
+# Forms of settings --------------------------------------------------------------------------------
+
+
+def _names(text: str, data: Any, keys: list[str], change: _Change) -> str:
+    """Change a list of names that are turned off."""
+    listed = _parent(data, keys, [])
+    if not change.on:
+        listed.append(change.name)
+        return add_item(text, keys, change.name)
+    known = [str(item).lower() for item in listed]
+    if change.name.lower() not in known:
+        raise _elsewhere(change)
+    position = known.index(change.name.lower())
+    del listed[position]
+    text = remove_item(text, keys, position)
+    _prune_as(text, data, keys, change)
+    return text
+
+
+def _states(text: str, data: Any, keys: list[str], change: _Change) -> str:
+    """Change a table with a state for each name."""
+    states = _parent(data, keys, {})
+    if not change.on:
+        states[change.name] = "off"
+        return add_member(text, keys, change.name, "off")
+    if change.name not in states:
+        raise _elsewhere(change)
+    del states[change.name]
+    text = remove_member(text, keys, change.name)
+    _prune_as(text, data, keys, change)
+    return text
+
+
+def _prune_as(text: str, data: Any, keys: list[str], change: _Change) -> None:
+    """Remove from the values what the edit removed from the text: containers that became empty."""
+    if parse_settings(text, change.rule.syntax) != data:
+        _prune(data, keys)
+
+
+def _entries(text: str, data: Any, keys: list[str], change: _Change) -> str:
+    """Change a list of tables with a name or a path, in TOML."""
+    import tomlkit
+
+    document = tomlkit.parse(text)
+    entries = _parent(data, keys, [])
+    entry = {"path": change.real_path} if change.by_path else {"name": change.name}
+    if change.on:
+        return _without_entries(document, entries, data, keys, change)
+    entries.append({**entry, "enabled": False})
+    listed = _toml_list(document, keys)
+    table = tomlkit.table() if isinstance(listed, tomlkit.items.AoT) else tomlkit.inline_table()
+    table.update({**entry, "enabled": False})
+    listed.append(table)
+    return tomlkit.dumps(document)
+
+
+def _toml_list(document: Any, keys: list[str]) -> Any:
+    import tomlkit
+
+    parent = document
+    for key in keys[:-1]:
+        if key not in parent:
+            parent[key] = tomlkit.table(is_super_table=True)
+        parent = parent[key]
+    if keys[-1] not in parent:
+        parent[keys[-1]] = tomlkit.aot()
+    return parent[keys[-1]]
+
+
+def _without_entries(document: Any, entries: list[Any], data: Any, keys: list[str], change: _Change) -> str:
+    import tomlkit
+
+    def is_meant(entry: Any) -> bool:
+        if entry.get("enabled") is not False or ("name" in entry) == ("path" in entry):
+            return False
+        if "name" in entry:
+            return bool(str(entry["name"]).strip() == change.name)
+        return files.real_path(str(entry["path"])) == change.real_path
+
+    listed = _toml_list(document, keys)
+    meant = [n for n, entry in enumerate(entries) if is_meant(entry)]
+    if not meant:
+        raise _elsewhere(change)
+    for position in reversed(meant):
+        del entries[position]
+        del listed[position]
+    if not entries:
+        _prune(data, keys)
+        parent = document
+        for key in keys[:-1]:
+            parent = parent[key]
+        del parent[keys[-1]]
+        if len(keys) > 1 and keys[0] not in data:
+            del document[keys[0]]
+    text = tomlkit.dumps(document)
+    # The blank line above a table that is gone.
+    return text.rstrip("\n") + "\n" if text.endswith("\n\n") else text
+
+
+_FORMS: Mapping[SettingForm, tuple[str, Callable[[str, Any, list[str], _Change], str]]] = {
+    "names": ("json", _names),
+    "states": ("json", _states),
+    "entries": ("toml", _entries),
+}
+"""Forms of settings that turn off single skills: the language that can be written, and the function that does it.
+
+It changes a text, and in the same way the values that the text stands for.
+"""
