@@ -207,7 +207,7 @@ def _not_found(wanted: str, survey: Survey, *, wants_json: bool) -> int:
         note(f"{survey.short(miss.path)} {miss.message}")
     _note_unseen(survey)
     if not close:
-        note("run `skillshelf hosts` to see every skill, or `skillshelf new NAME` to create one")
+        note("run `skillshelf inventory` to see every skill, or `skillshelf new NAME` to create one")
     return NOT_FOUND
 
 
