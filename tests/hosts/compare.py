@@ -33,7 +33,7 @@ from support.trees import Machine
 
 from skillshelf.core.environment import Environment
 from skillshelf.hosts.stages import Verdict, judge
-from skillshelf.hosts.survey import Survey, take_survey
+from skillshelf.hosts.survey import SkillFile, Survey, take_survey
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -95,7 +95,10 @@ def _put_place(case: PlaceCase, machine: Machine) -> Path:
 
 
 class Prediction(NamedTuple):
-    """What a profile says about one file; `listed` and `told` are None if that is unknown."""
+    """What a profile says about one file; `listed` and `told` are None if that is unknown.
+
+    A file that a host accepts and skillshelf does not read has neither name nor description.
+    """
 
     path: str
     verdict: Verdict
@@ -104,16 +107,16 @@ class Prediction(NamedTuple):
     name: str
     description: str
     mark: str
+    is_read: bool
 
 
 def predict(host: str, cwd: Path, machine: Machine, env: Mapping[str, str]) -> list[Prediction]:
     """Return the predictions for every file that a survey of all hosts' folders finds."""
     seen = take_survey(Environment(str(cwd), str(machine.home), env), [host])
-    return [_prediction(host, seen, real_path) for real_path in seen.by_path]
+    return [_prediction(host, seen, skill_file) for skill_file in seen.skill_files]
 
 
-def _prediction(host: str, seen: Survey, real_path: str) -> Prediction:
-    skill_file = seen.by_path[real_path]
+def _prediction(host: str, seen: Survey, skill_file: SkillFile) -> Prediction:
     verdict = judge(skill_file, seen.states[host], seen)
     skill = seen.states[host].by_file.get(skill_file.real_path)
     listed = None if verdict.visible is None else bool(verdict.visible or verdict.verdict == "hidden-from-model")
@@ -121,7 +124,9 @@ def _prediction(host: str, seen: Survey, real_path: str) -> Prediction:
         listed = True
     name, description = (skill.name, skill.description) if skill else (skill_file.folder, "")
     mark = next((word for word in _folded(skill_file.head.decode("utf-8", "replace")).split() if _is_mark(word)), "")
-    return Prediction(skill_file.real_path, verdict, listed, verdict.visible, name, description, mark.strip("[],."))
+    return Prediction(
+        skill_file.real_path, verdict, listed, verdict.visible, name, description, mark.strip("[],."), skill is not None
+    )
 
 
 def _is_mark(word: str) -> bool:
@@ -235,7 +240,7 @@ def _said(prediction: Prediction) -> str:
 
 
 def _by_path(predictions: list[Prediction], entries: list[Entry], base: Path) -> Iterator[str]:
-    inside = [(os.path.realpath(entry.path or ""), entry) for entry in entries]
+    inside = [(_real_path(entry, predictions), entry) for entry in entries]
     listed = {path: entry for path, entry in inside if path.startswith(str(base))}
     for prediction in predictions:
         entry = listed.pop(prediction.path, None)
@@ -249,7 +254,18 @@ def _by_path(predictions: list[Prediction], entries: list[Entry], base: Path) ->
         yield f"{os.path.relpath(path, base)}: listed, and no survey found it"
 
 
+def _real_path(entry: Entry, predictions: list[Prediction]) -> str:
+    """Return the real file of an entry; a host that names the real folder of a linked SKILL.md means the file there."""
+    path = os.path.realpath(entry.path or "")
+    if os.path.exists(path):
+        return path
+    there = [one.path for one in predictions if os.path.dirname(one.path) == os.path.dirname(path)]
+    return next((one for one in there if entry.name in os.path.basename(one)), path)
+
+
 def _entry_differences(prediction: Prediction, entry: Entry) -> Iterator[str]:
+    if not prediction.is_read:
+        return
     if entry.name != prediction.name:
         yield f"{_said(prediction)}: called {entry.name!r}, not {prediction.name!r}"
     if entry.description is not None and _folded(entry.description) != _folded(prediction.description):
@@ -291,7 +307,7 @@ def _by_prompt(predictions: list[Prediction], prompt: str) -> Iterator[str]:
         is_there = prediction.mark in prompt if prediction.mark else False
         if not prediction.told and is_there:
             yield f"{_said(prediction)}: told to the model"
-        if prediction.told:
+        if prediction.told and prediction.is_read:
             says = _folded(prediction.description)[:200]
             if prediction.verdict.verdict == "description-cut":
                 says = prediction.name

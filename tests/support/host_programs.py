@@ -142,8 +142,9 @@ def _claude(question: Question) -> Answer:
     question.model.requests.clear()
     out = question.run(*words, env=env, until=lambda out: '"init"' in out and question.model.prompt() is not None)
     start = next(line for line in out.splitlines() if line.startswith('{"type":"system","subtype":"init"'))
-    # Its list `skills` lacks those without a description, of which its model is told all the same.
-    return Answer([Entry(name) for name in json.loads(start)["slash_commands"]], question.model.prompt())
+    # Its list `skills` lacks those without a description, its commands those that people cannot call.
+    told = json.loads(start)
+    return Answer([Entry(name) for name in {*told["slash_commands"], *told["skills"]}], question.model.prompt())
 
 
 def _codex(question: Question) -> Answer:
