@@ -3,7 +3,8 @@
     python tests/hosts/compare.py --bin DIR [--install] [--seed N] [--trees N] [--fixed] [--json FILE] [HOST ...]
 
 Trees are drawn from places, texts and settings; `--fixed` takes those of the tests instead. Before them, one name lies
-in all roots of a host, and the copy that it takes is removed until none is left. The programs are packages of the npm
+in all roots of a host, and the copy that it takes is removed until none is left; then come trees with every text and
+every place at once. The programs are packages of the npm
 registry in DIR/HOST, where `--install` puts them; a host that is not there is skipped by name. Each question gets a
 fresh home folder, an environment made from nothing, 90 seconds and no network but loopback, where a server stands for
 the model. No key is needed.
@@ -12,6 +13,7 @@ the model. No key is needed.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import sys
@@ -27,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from support.host_cases import PLACE_CASES, ROOTS, TEXT_CASES, PlaceCase, TextCase, trust
 from support.host_programs import PROGRAMS, Answer, Entry, Program, Question, find_program, install
 from support.host_setting_cases import SWITCH_CASES, TRUST_CASES, build_switch, build_trust
-from support.host_trees import Drawn, draw_trees, one_name_everywhere, put_tree
+from support.host_trees import Drawn, draw_trees, every_place, every_text, one_name_everywhere, put_tree
 from support.prompt_server import PromptServer, prompt_server
 from support.trees import Machine
 
@@ -54,6 +56,12 @@ def drawn_trees(host: str, seed: int, count: int) -> Iterator[Tree]:
     """Yield the trees of a seed."""
     for tree in draw_trees(host, seed=seed, count=count):
         yield Tree(tree.title, partial(put_tree, tree), tree.env)
+
+
+def whole_trees(host: str) -> Iterator[Tree]:
+    """Yield the trees that have every text or every place of a root at once."""
+    for tree in (*every_text(host), *every_place(host)):
+        yield Tree(tree.title, partial(put_tree, tree))
 
 
 def fixed_trees(host: str) -> Iterator[Tree]:
@@ -403,7 +411,7 @@ def _results(asked: Asker, given: argparse.Namespace) -> Iterator[Result]:
         )
     else:
         yield from orders(asked)
-        trees = drawn_trees(asked.host, given.seed, given.trees)
+        trees = itertools.chain(whole_trees(asked.host), drawn_trees(asked.host, given.seed, given.trees))
     for tree in trees:
         yield compare_tree(asked, tree)
 
