@@ -254,6 +254,8 @@ def setting_effect(name: str, real_path: str, switches: Sequence[SettingInFiles]
 
 
 def _doubt(setting: Setting, rule: SettingRule) -> SettingEffect:
+    if rule.known:
+        return SettingEffect("visible", f"{rule.known} ({rule.key} in {setting.file})")
     return SettingEffect("unknown", f"a setting of the host mentions it: {rule.key} in {setting.file}")
 
 
@@ -271,6 +273,15 @@ def _names(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect |
                 "disabled-by-config", f"{key} in {file} lists it", f"remove {name!r} from {key} in {file}"
             )
     return None
+
+
+def _exact_names(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
+    """Apply lists of disabled names, in the same case; all files count."""
+    kept = [
+        Setting(file, [one for one in value if one == name]) for file, value in switch.values if type(value) is list
+    ]
+    others = [setting for setting in switch.values if type(setting.value) is not list]
+    return _names(name, real_path, switch._replace(values=(*kept, *others)))
 
 
 def _all(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
@@ -399,6 +410,7 @@ def _any(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | N
 
 FORMS: Mapping[SettingForm, Callable[[str, str, SettingInFiles], SettingEffect | None]] = {
     "names": _names,
+    "exact-names": _exact_names,
     "all": _all,
     "entries": _entries,
     "states": _states,

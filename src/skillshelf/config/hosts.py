@@ -3,7 +3,7 @@
 A new host is a row derived from `HOST`, `NOT_RUN` or `DOCUMENTED` and an entry in `HOSTS`.
 """
 
-from skillshelf.config.profile import FieldType, Profile, ReportChannel, RootRule, SettingRule, severities
+from skillshelf.config.profile import FieldType, PluginRule, Profile, ReportChannel, RootRule, SettingRule, severities
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 
@@ -132,7 +132,10 @@ _CODEX = HOST._replace(
     order=("scope", "name", "path"),
     catalog_form="bullets-with-file",
     catalog_budget=("chars",),
-    budget_chars=8_000,
+    budget_chars=21_760,
+    budget_least=8_000,
+    bundled={"imagegen": 570, "openai-docs": 459, "skill-creator": 106, "skill-installer": 225},
+    bundled_at=".codex/skills/.system",
     overflow="shorten",
     description_shown=1_024,
     mentions="dollar",
@@ -153,14 +156,26 @@ _CLAUDE_CODE = HOST._replace(
     roots=(
         RootRule("user", "home", (".claude/skills",)),
         RootRule("project", "chain", (".claude/skills",)),
+        RootRule(
+            *("user", "plugin-list", ("skills",)),
+            plugin_list=".claude/plugins/installed_plugins.json",
+            plugins=PluginRule(
+                SettingRule("states", "enabledPlugins", _CLAUDE_FILES),
+                manifest=".claude-plugin/plugin.json",
+                markets=".claude/plugins/known_marketplaces.json",
+                market=".claude-plugin/marketplace.json",
+            ),
+        ),
     ),
     env=("CLAUDE_CONFIG_DIR",),
     moved={".claude": "$CLAUDE_CONFIG_DIR"},
     settings=(
         SettingRule("states", "skillOverrides", _CLAUDE_FILES),
+        SettingRule("mentions", "permissions.deny", _CLAUDE_FILES, mention=r"Skill()"),
         SettingRule(
             *("mentions", "permissions.deny", _CLAUDE_FILES),
-            mention=r"Skill(?:\(([^)]*?)(?:[ :]\*)?\))?",
+            mention=r"Skill\(([^)]*?)(?:[ :]\*)?\)",
+            known="it may not be called, but it is listed and its model is told of it",
         ),
     ),
     no_marker="filesystem",
@@ -184,7 +199,23 @@ _CLAUDE_CODE = HOST._replace(
     ),
     catalog_form="bullets",
     catalog_budget=("chars",),
-    budget_chars=24_400,
+    budget_chars=30_000,
+    budget_least=8_000,
+    bundled={
+        "dataviz": 1436,
+        "update-config": 690,
+        "keybindings-help": 228,
+        "code-review": 825,
+        "simplify": 176,
+        "fewer-permission-prompts": 163,
+        "loop": 336,
+        "claude-api": 1157,
+        "workflow-authoring": 230,
+        "run": 361,
+        "plugin-authoring": 255,
+        "init": 59,
+        "security-review": 71,
+    },
     overflow="drop-least-used",
     description_shown=1_536,
     arguments="substitute",
@@ -504,6 +535,7 @@ _COPILOT_CLI = HOST._replace(
     ),
     env=("COPILOT_HOME",),
     moved={".copilot": "$COPILOT_HOME"},
+    settings=(SettingRule("exact-names", "disabledSkills", ("home:.copilot/settings.json",)),),
     no_marker="filesystem",
     max_depth=None,
     hidden="skip",
@@ -528,9 +560,10 @@ _COPILOT_CLI = HOST._replace(
         reject=(*NO_REPAIR, "name-length", "name-pattern", "description-length", "field-type"),
         off=("description-missing",),
     ),
-    catalog_form="bullets",
+    order=("root", "name", "path"),
+    catalog_form="skill-elements",
     catalog_budget=("chars",),
-    budget_chars=13_100,
+    budget_chars=15_000,
     overflow="drop-descriptions",
     tells=reported_in(invalid="screen", collision="nothing", budget="nothing"),
     unknown=("fields",),
