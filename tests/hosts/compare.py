@@ -130,7 +130,7 @@ def _prediction(host: str, seen: Survey, skill_file: SkillFile) -> Prediction:
     listed = None if verdict.visible is None else bool(verdict.visible or verdict.verdict == "hidden-from-model")
     if verdict.verdict == "disabled-by-config" and PROGRAMS[host].lists_all and skill is not None:
         listed = True
-    name, description = (skill.name, skill.description) if skill else (skill_file.folder, "")
+    name, description = (skill.name, skill.description) if skill else (skill_file.declared or skill_file.folder, "")
     mark = next((word for word in _folded(skill_file.head.decode("utf-8", "replace")).split() if _is_mark(word)), "")
     return Prediction(
         skill_file.real_path, verdict, listed, verdict.visible, name, description, mark.strip("[],."), skill is not None
@@ -268,7 +268,7 @@ def _real_path(entry: Entry, predictions: list[Prediction]) -> str:
     if os.path.exists(path):
         return path
     there = [one.path for one in predictions if os.path.dirname(one.path) == os.path.dirname(path)]
-    return next((one for one in there if entry.name in os.path.basename(one)), path)
+    return there[0] if len(there) == 1 else next((one for one in there if entry.name in os.path.basename(one)), path)
 
 
 def _entry_differences(prediction: Prediction, entry: Entry) -> Iterator[str]:
@@ -276,7 +276,10 @@ def _entry_differences(prediction: Prediction, entry: Entry) -> Iterator[str]:
         return
     if entry.name != prediction.name:
         yield f"{_said(prediction)}: called {entry.name!r}, not {prediction.name!r}"
-    if entry.description is not None and _folded(entry.description) != _folded(prediction.description):
+    says, predicted = _folded(entry.description or ""), _folded(prediction.description)
+    if prediction.verdict.verdict == "description-cut":
+        says, predicted = says[:100], predicted[:100]
+    if entry.description is not None and says != predicted:
         yield f"{_said(prediction)}: says {entry.description[:70]!r}, not {prediction.description[:70]!r}"
     if entry.hidden is not None and prediction.told is not None and entry.hidden == prediction.told:
         yield f"{_said(prediction)}: {'kept from' if entry.hidden else 'told to'} the model"

@@ -37,7 +37,9 @@ def trust(machine: Machine, cwd: Path) -> None:
     """Let the hosts that ask for it trust the folder."""
     grok = machine.home / ".grok/trusted_folders.toml"
     grok.parent.mkdir(parents=True, exist_ok=True)
-    grok.write_text(f"[folders.{json.dumps(str(cwd))}]\ntrusted = true\n")
+    # This one trusts the repository, which may be above.
+    folders = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(machine.base)]
+    grok.write_text("".join(f"[folders.{json.dumps(str(folder))}]\ntrusted = true\n" for folder in folders))
     for file, value in {".gemini/trustedFolders.json": "TRUST_FOLDER", ".pi/agent/trust.json": True}.items():
         path = machine.home / file
         path.parent.mkdir(parents=True, exist_ok=True)

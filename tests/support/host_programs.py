@@ -310,9 +310,7 @@ def _grok(question: Question) -> Answer:
 
 def _qoder(question: Question) -> Answer:
     out = question.run(question.program, "skills", "list")
-    found = re.findall(
-        r"(?m)^(\S.*?) \[(\w+)\].*\n  Description: ?(.*(?:\n(?!  Location:).*)*)\n  Location: +(\S.*)", out
-    )
+    found = re.findall(r"(?m)^(\S.*?) \[(\w+)\].*\n  Description: ?(.*)\n(?:  .*\n)*?  Location: +(\S.*)", out)
     return Answer([Entry(name, path, says) for name, state, says, path in found if state == "Enabled"])
 
 

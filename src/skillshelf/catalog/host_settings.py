@@ -180,7 +180,7 @@ def host_trust(profile: Profile, where: SettingsContext) -> HostTrust:
         values = (
             [setting.value for setting in settings_of(switch, where, profile.moved, trusted=False)] if switch else []
         )
-        return HostTrust(trusted=values[-1:] == [False] or _is_recorded(profile, where.environment))
+        return HostTrust(trusted=values[-1:] == [False] or _is_recorded(profile, where))
     except UnreadableSettings as error:
         return HostTrust(trusted=False, problem=Diagnostic(error.path, "settings-unreadable", str(error)))
 
@@ -191,8 +191,9 @@ def _is_set(entry: str, environment: Environment) -> bool:
     return environment.env.get(name) == value
 
 
-def _is_recorded(profile: Profile, environment: Environment) -> bool:
-    """Return true if the longest path above the working directory in the host's own record is trusted."""
+def _is_recorded(profile: Profile, where: SettingsContext) -> bool:
+    """Return true if the host's own record trusts the project, or its longest path above the working directory."""
+    environment = where.environment
     path = environment.env.get(profile.trust_file_env, "") if profile.trust_file_env else ""
     if not path and (environment.home is None or profile.trust_file is None):
         return False
@@ -207,7 +208,8 @@ def _is_recorded(profile: Profile, environment: Environment) -> bool:
             raise UnreadableSettings(_shown(path, environment), f"{value!r} for {folder} is not a known trust level")
         top = os.path.dirname(folder) if level == "parent" else folder
         top = files.real_path(top) if profile.trust_paths == "real" else top
-        if level != "none" and files.is_inside(environment.cwd, top):
+        is_meant = top == where.chain[-1] if profile.trust_at == "project" else files.is_inside(environment.cwd, top)
+        if level != "none" and is_meant:
             rules.append((len(folder), level))
     return bool(rules) and max(rules, key=lambda rule: rule[0])[1] != "refused"
 
@@ -265,6 +267,8 @@ def setting_effect(name: str, real_path: str, switches: Sequence[SettingInFiles]
 
 
 def _doubt(setting: Setting, rule: SettingRule) -> SettingEffect:
+    if rule.known:
+        return SettingEffect("visible", f"{rule.known} ({rule.key} in {setting.file})")
     return SettingEffect("unknown", f"a setting of the host mentions it: {rule.key} in {setting.file}")
 
 
@@ -282,6 +286,15 @@ def _names(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect |
                 "disabled-by-config", f"{key} in {file} lists it", f"remove {name!r} from {key} in {file}"
             )
     return None
+
+
+def _exact_names(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
+    """Apply lists of disabled names, in the same case; all files count."""
+    kept = [
+        Setting(file, [one for one in value if one == name]) for file, value in switch.values if type(value) is list
+    ]
+    others = [setting for setting in switch.values if type(setting.value) is not list]
+    return _names(name, real_path, switch._replace(values=(*kept, *others)))
 
 
 def _all(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
@@ -410,6 +423,7 @@ def _any(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | N
 
 FORMS: Mapping[SettingForm, Callable[[str, str, SettingInFiles], SettingEffect | None]] = {
     "names": _names,
+    "exact-names": _exact_names,
     "all": _all,
     "entries": _entries,
     "states": _states,

@@ -3,7 +3,7 @@
 A new host is a row derived from `HOST`, `NOT_RUN` or `DOCUMENTED` and an entry in `HOSTS`.
 """
 
-from skillshelf.config.profile import FieldType, Profile, ReportChannel, RootRule, SettingRule, severities
+from skillshelf.config.profile import FieldType, PluginRule, Profile, ReportChannel, RootRule, SettingRule, severities
 from skillshelf.core.values import Severity
 from skillshelf.errors import ConfigurationError
 
@@ -132,7 +132,10 @@ _CODEX = HOST._replace(
     order=("scope", "name", "path"),
     catalog_form="bullets-with-file",
     catalog_budget=("chars",),
-    budget_chars=8_000,
+    budget_chars=21_760,
+    budget_least=8_000,
+    bundled={"imagegen": 570, "openai-docs": 459, "skill-creator": 106, "skill-installer": 225},
+    bundled_at=".codex/skills/.system",
     overflow="shorten",
     description_shown=1_024,
     mentions="dollar",
@@ -153,14 +156,26 @@ _CLAUDE_CODE = HOST._replace(
     roots=(
         RootRule("user", "home", (".claude/skills",)),
         RootRule("project", "chain", (".claude/skills",)),
+        RootRule(
+            *("user", "plugin-list", ("skills",)),
+            plugin_list=".claude/plugins/installed_plugins.json",
+            plugins=PluginRule(
+                SettingRule("states", "enabledPlugins", _CLAUDE_FILES),
+                manifest=".claude-plugin/plugin.json",
+                markets=".claude/plugins/known_marketplaces.json",
+                market=".claude-plugin/marketplace.json",
+            ),
+        ),
     ),
     env=("CLAUDE_CONFIG_DIR",),
     moved={".claude": "$CLAUDE_CONFIG_DIR"},
     settings=(
         SettingRule("states", "skillOverrides", _CLAUDE_FILES),
+        SettingRule("mentions", "permissions.deny", _CLAUDE_FILES, mention=r"Skill()"),
         SettingRule(
             *("mentions", "permissions.deny", _CLAUDE_FILES),
-            mention=r"Skill(?:\(([^)]*?)(?:[ :]\*)?\))?",
+            mention=r"Skill\(([^)]*?)(?:[ :]\*)?\)",
+            known="it may not be called, but it is listed and its model is told of it",
         ),
     ),
     no_marker="filesystem",
@@ -184,7 +199,23 @@ _CLAUDE_CODE = HOST._replace(
     ),
     catalog_form="bullets",
     catalog_budget=("chars",),
-    budget_chars=24_400,
+    budget_chars=30_000,
+    budget_least=8_000,
+    bundled={
+        "dataviz": 1436,
+        "update-config": 690,
+        "keybindings-help": 228,
+        "code-review": 825,
+        "simplify": 176,
+        "fewer-permission-prompts": 163,
+        "loop": 336,
+        "claude-api": 1157,
+        "workflow-authoring": 230,
+        "run": 361,
+        "plugin-authoring": 255,
+        "init": 59,
+        "security-review": 71,
+    },
     overflow="drop-least-used",
     description_shown=1_536,
     arguments="substitute",
@@ -504,6 +535,7 @@ _COPILOT_CLI = HOST._replace(
     ),
     env=("COPILOT_HOME",),
     moved={".copilot": "$COPILOT_HOME"},
+    settings=(SettingRule("exact-names", "disabledSkills", ("home:.copilot/settings.json",)),),
     no_marker="filesystem",
     max_depth=None,
     hidden="skip",
@@ -528,9 +560,10 @@ _COPILOT_CLI = HOST._replace(
         reject=(*NO_REPAIR, "name-length", "name-pattern", "description-length", "field-type"),
         off=("description-missing",),
     ),
-    catalog_form="bullets",
+    order=("root", "name", "path"),
+    catalog_form="skill-elements",
     catalog_budget=("chars",),
-    budget_chars=13_100,
+    budget_chars=15_000,
     overflow="drop-descriptions",
     tells=reported_in(invalid="screen", collision="nothing", budget="nothing"),
     unknown=("fields",),
@@ -597,8 +630,10 @@ _AMP = HOST._replace(
     evidence="run: skill list",
     version="0.0.1790142911",
     roots=(
-        RootRule("user", "home", (".config/agents/skills", ".config/amp/skills", ".agents/skills", ".claude/skills")),
-        RootRule("project", "chain", (".agents/skills", ".claude/skills")),
+        RootRule("user", "home", (".config/agents/skills", ".agents/skills", ".config/amp/skills")),
+        RootRule("project", "chain", (".agents/skills",)),
+        RootRule("project", "chain", (".claude/skills",)),
+        RootRule("user", "home", (".claude/skills",)),
     ),
     no_marker="filesystem",
     max_depth=5,
@@ -606,12 +641,10 @@ _AMP = HOST._replace(
     below_skill="enter",
     root_file="skill",
     rules=rules_of(reject=(*NO_REPAIR, "name-missing", "name-length", "name-pattern", "description-type")),
-    collision_doubt="same-kind-or-root",
+    collision_doubt="same-root",
     tells=reported_in(invalid="screen", collision="nothing"),
-    unknown=(
-        *("hides_on", "file-name", "description-type"),
-        *("yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
-    ),
+    # One number as a description ends its whole list without a word.
+    unknown=("hides_on", "file-name", "description-type", "frontmatter-type"),
 )
 
 _KILO = HOST._replace(
@@ -653,14 +686,25 @@ _GROK = HOST._replace(
     trust_file=".grok/trusted_folders.toml",
     trust_syntax="toml",
     trust_key="folders.*.trusted",
-    trust_levels={"true": "folder", "false": "refused"},
+    trust_levels={"true": "folder", "false": "refused", "none": "none"},
+    trust_at="project",
     max_depth=6,
     below_skill="enter",
-    name_form="lower-hyphens",
-    rules=rules_of(reject=("name-length",), off=("description-missing", "frontmatter-missing")),
+    repaired_marks="[{@`%&*|>",
+    duplicate_keys="last",
+    frontmatter_blanks="strip",
+    name_form="slug",
+    long_name="folder",
+    description_from="or-text",
+    description_shown=1_024,
+    rules=rules_of(
+        reject=("name-length",),
+        off=("description-missing", "frontmatter-missing", "frontmatter-unclosed", "frontmatter-type", "yaml"),
+    ),
     collision_doubt="same-root",
     tells=reported_in(invalid="nothing", collision="nothing"),
-    unknown=("hides_on", "yaml", "yaml-tab", "frontmatter-unclosed", "frontmatter-type", "encoding"),
+    # It lists such files; the description that it makes from their text was not settled.
+    unknown=("hides_on", "bom", "encoding", "frontmatter-missing", "frontmatter-unclosed"),
 )
 
 _QODER = HOST._replace(
@@ -675,16 +719,20 @@ _QODER = HOST._replace(
         ("project", "cwd", ".qoder/skills"),
         ("project", "cwd", ".agents/skills"),
     ),
-    max_depth=None,
+    max_depth=4,
+    skip_directories=("node_modules",),
+    repaired_marks="[{@`%&*|>",
+    duplicate_keys="last",
     name_source="directory",
-    description_from="or-body",
-    rules=rules_of(off=("description-missing", "frontmatter-missing")),
+    description_from="or-line",
+    types=(FieldType("description", ("text",), "ignore"),),
+    rules=rules_of(
+        off=("frontmatter-missing", "frontmatter-unclosed", "frontmatter-type", "yaml", "description-missing")
+    ),
     collision_doubt="same-root",
     tells=reported_in(invalid="unknown", collision="screen"),
-    unknown=(
-        *("hides_on", "max_depth", "hidden", "linked_file", "skip_directories", "encoding"),
-        *("yaml", "yaml-brackets", "yaml-tab", "frontmatter-unclosed", "frontmatter-type", "description-type"),
-    ),
+    # It lists a file with a byte order mark or a blank after the fence, without its description.
+    unknown=("hides_on", "bom", "fence-blanks", "encoding"),
 )
 
 _QWEN_CODE = HOST._replace(
@@ -699,11 +747,15 @@ _QWEN_CODE = HOST._replace(
         ("user", "home", ".agents/skills"),
     ),
     yaml_fallback="lines",
-    fields=("name", "description", "disable-model-invocation"),
+    line_ends="any",
+    name_pattern=r"[^\s/]+",
+    fields=("name", "description", "disable-model-invocation", "paths"),
     hides_on=("disable-model-invocation",),
-    rules=rules_of(reject=("fence-blanks", "name-missing")),
+    truth="boolean-or-text",
+    waits_for=("paths",),
+    rules=rules_of(reject=("fence-blanks", "name-missing", "name-pattern")),
     collision_doubt="same-kind-or-root",
-    unknown=("other-fields", "name-type", "skip_directories", "yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
+    unknown=("other-fields", "description-type"),
 )
 
 _KIMI_CODE = HOST._replace(
@@ -718,14 +770,15 @@ _KIMI_CODE = HOST._replace(
     max_depth=None,
     hidden="skip",
     skip_directories=("node_modules",),
+    frontmatter_blanks="strip",
     fields=("name", "description", "disable-model-invocation"),
     hides_on=("disable-model-invocation",),
-    rules=rules_of(reject=(*NO_REPAIR, "name-missing", "description-type")),
+    truth="boolean",
+    rules=rules_of(reject=(*NO_REPAIR, "name-missing", "name-type", "description-type")),
+    accepts=("name-address",),
     collision_doubt="same-kind-or-root",
-    unknown=(
-        *("other-fields", "hidden", "file-name", "name-type", "encoding"),
-        *("yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
-    ),
+    # It takes a folder with a dot in a root, and none further down; and Markdown files beside the folders.
+    unknown=("other-fields", "hidden", "file-name", "encoding"),
 )
 
 _CLINE = HOST._replace(
@@ -738,9 +791,13 @@ _CLINE = HOST._replace(
         RootRule("user", "home", (".cline/skills", ".agents/skills")),
     ),
     root_file="skill",
-    rules=rules_of(reject=(*NO_REPAIR, "description-type"), off=("description-missing", "frontmatter-missing")),
+    rules=rules_of(
+        reject=(*NO_REPAIR, "name-type", "description-type"),
+        off=("description-missing", "frontmatter-missing", "frontmatter-unclosed"),
+    ),
+    accepts=("name-address",),
     collision_doubt="always",
-    unknown=("other-fields", "name-type", "encoding", "yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
+    unknown=("other-fields", "encoding"),
 )
 
 HOSTS: dict[str, Profile] = {

@@ -23,6 +23,7 @@ __all__ = [
     "HomeRule",
     "LoadForm",
     "OpeningFence",
+    "PluginRule",
     "Profile",
     "Ranking",
     "ReportChannel",
@@ -62,7 +63,14 @@ Base = Literal["env", "chain", "cwd", "repository", "custom", "home", "fixed", "
 
 
 CatalogLayout = Literal[
-    "available-skills", "skills-context", "with-location", "tool-prompt", "skills-list", "bullets", "bullets-with-file"
+    "available-skills",
+    "skills-context",
+    "with-location",
+    "tool-prompt",
+    "skills-list",
+    "bullets",
+    "bullets-with-file",
+    "skill-elements",
 ]
 """The layout of the catalog for a model; `catalog.prompt` has one function for each."""
 
@@ -93,7 +101,7 @@ ToolName = Literal["skill_search", "skill_load", "skill_read", "skill_run", "act
 Syntax = Literal["json", "json-comments", "jsonc", "toml", "yaml"]
 """The syntax of a host's settings file; `jsonc` allows trailing commas besides comments."""
 
-SettingForm = Literal["names", "all", "entries", "states", "patterns", "mentions", "whole", "any"]
+SettingForm = Literal["names", "exact-names", "all", "entries", "states", "patterns", "mentions", "whole", "any"]
 """The form of a host's setting; `catalog.host_settings` has one function for each."""
 
 
@@ -146,6 +154,18 @@ class SettingRule(NamedTuple):
     known: str = ""
 
 
+class PluginRule(NamedTuple):
+    """The records of a host about its plugins: the setting that turns each on, and the files that name them.
+
+    `manifest` is that of a plugin; a market that is a folder, by the list `markets`, is named in its file `market`.
+    """
+
+    switch: SettingRule
+    manifest: str
+    markets: str
+    market: str
+
+
 class RootRule(NamedTuple):
     """One folder, or one per folder of a chain, in which a profile searches for skills.
 
@@ -163,6 +183,7 @@ class RootRule(NamedTuple):
     switch: Switch | None = None
     description: Literal["required", "optional"] = "required"
     plugin_list: str | None = None
+    plugins: PluginRule | None = None
     host_switch: str | None = None
     on_if_set: tuple[str, ...] = ()
     off_by: tuple[str, ...] = ()
@@ -198,6 +219,7 @@ class Profile(NamedTuple):
     trust_syntax: Syntax = "json"
     trust_key: str | None = None
     trust_levels: Mapping[str, Literal["folder", "parent", "refused", "none"]] = {}
+    trust_at: Literal["above", "project"] = "above"
     trust_paths: Literal["real", "written"] = "real"
     trust_env: tuple[str, ...] = ()
     distrust_env: tuple[str, ...] = ()
@@ -229,8 +251,9 @@ class Profile(NamedTuple):
     body_text: Literal["any", "utf-8"] = "any"
     # Identity and rules
     name_source: Literal["frontmatter", "directory"] = "frontmatter"
-    name_form: Literal["as-is", "one-blank", "hyphens", "lower-hyphens", "file-name"] = "as-is"
+    name_form: Literal["as-is", "one-blank", "hyphens", "slug", "file-name"] = "as-is"
     odd_name: Literal["text", "folder"] = "text"
+    long_name: Literal["keep", "folder"] = "keep"
     name_pattern: str = r"[a-z0-9]+(?:-[a-z0-9]+)*"
     name_max: Count = 64
     description_max: Count = 1024
@@ -241,7 +264,7 @@ class Profile(NamedTuple):
     fields: tuple[str, ...] = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
     types: tuple[FieldType, ...] = ()
     hides_on: tuple[str, ...] = ("disable-model-invocation",)
-    truth: Literal["words", "boolean"] = "words"
+    truth: Literal["words", "boolean", "boolean-or-text"] = "words"
     waits_for: tuple[str, ...] = ()
     keeps_from_users: tuple[str, ...] = ()
     rules: Mapping[str, Severity] = {}
@@ -260,6 +283,9 @@ class Profile(NamedTuple):
     catalog_place: Literal["prompt", "tool"] = "prompt"
     budget_env: str | None = None
     budget_chars: Count | None = None
+    budget_least: Count | None = None
+    bundled: Mapping[str, int] = {}
+    bundled_at: str | None = None
     overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"] = "none"
     description_shown: Count | None = DESCRIPTION_SHOWN
     hidden_characters: Literal["remove", "keep"] = "remove"
@@ -316,7 +342,7 @@ def profile_to_dict(profile: Profile) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, RootRule | SettingRule | FieldType):
+    if isinstance(value, RootRule | SettingRule | FieldType | PluginRule):
         return {name: _plain(item) for name, item in value._asdict().items()}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]

@@ -23,7 +23,7 @@ from skillshelf.core.values import Candidate, Diagnostic, Filtered, Root
 
 __all__ = ["PackedSurvey", "SurveyContents", "add_to_packed", "open_survey", "pack_survey", "survey_key"]
 
-_FORMAT = 1
+_FORMAT = 2
 """The format of the sections. Raise it whenever a disk gives other sections than before within one version."""
 
 _FOUND: Mapping[str, Any] = {"candidate": Candidate, "repeat": Repeat, "filtered": Filtered, "diagnostic": Diagnostic}

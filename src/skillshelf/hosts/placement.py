@@ -196,6 +196,8 @@ def _roots_beside(skill_file: SkillFile, host: HostScan, environment: Environmen
         root
         for root in host.roots
         if root.kind == skill_file.kind and root.base in bases and not root.switched_off and not is_broken(root)
+        # A plugin is not a place to add skills to.
+        if root.label in _labels(host.profile)
     ]
 
 
