@@ -143,8 +143,9 @@ def _claude(question: Question) -> Answer:
     out = question.run(*words, env=env, until=lambda out: '"init"' in out and question.model.prompt() is not None)
     start = next(line for line in out.splitlines() if line.startswith('{"type":"system","subtype":"init"'))
     # Its list `skills` lacks those without a description, its commands those that people cannot call.
-    told = json.loads(start)
-    return Answer([Entry(name) for name in {*told["slash_commands"], *told["skills"]}], question.model.prompt())
+    told, prompt = json.loads(start), question.model.prompt()
+    listed = {*told["slash_commands"], *re.findall(r"(?m)^- ([^:\n]+)(?::|$)", prompt or "")}
+    return Answer([Entry(name) for name in listed], prompt)
 
 
 def _codex(question: Question) -> Answer:

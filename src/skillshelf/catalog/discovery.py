@@ -322,8 +322,9 @@ class _Walk:
 
     def _loose_files(self, folder: int, frame: _WalkFrame, names: list[str]) -> Iterator[Found]:
         """Yield Markdown files that count as skills without being called SKILL.md, if the root allows them."""
-        least_depth = {"none": WALK_DEPTH, "in-folders": 1, "everywhere": 0}[self.root.loose_files]
-        if frame.depth < least_depth or SKILL_FILE in names:
+        if self.root.loose_files == "none" or SKILL_FILE in names:
+            return
+        if (self.root.loose_files == "in-root") != (frame.depth == 0):
             return
         for name in names:
             if name.endswith(".md") and files.kind_of(files.stat_at(folder, name).st_mode) == "file":

@@ -79,9 +79,7 @@ def _root_context(profile: Profile, environment: Environment, settings: Settings
     if boundary:
         top = files.real_path(expand(boundary, environment, base=environment.cwd))
     else:
-        top = (
-            find_repository(environment.cwd, markers) or {"cwd": environment.cwd, "filesystem": "/"}[profile.no_marker]
-        )
+        top = find_repository(environment.cwd, markers) or _top_without_marker(profile, environment)
     if environment.home is None and any(rule.base == "home" for rule in profile.roots):
         problems.append(
             Diagnostic("", "home-missing", "HOME is not an absolute path; skills in your home folder are not read")
@@ -93,6 +91,15 @@ def _root_context(profile: Profile, environment: Environment, settings: Settings
     host_trusts, switches = _host_settings(profile, environment, chain or (environment.cwd,), problems)
     repository = top if chain else environment.cwd
     return _RootContext(environment, settings, profile, ordered, repository, problems, host_trusts, switches, chain)
+
+
+def _top_without_marker(profile: Profile, environment: Environment) -> str:
+    """Return where a chain ends if no folder above the working directory is a repository."""
+    if profile.no_marker == "cwd":
+        return environment.cwd
+    home = environment.home
+    is_at_home = profile.no_marker == "home" and home is not None and files.is_inside(environment.cwd, home)
+    return home if is_at_home and home else "/"
 
 
 def _host_settings(

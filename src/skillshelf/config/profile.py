@@ -190,7 +190,7 @@ class RootRule(NamedTuple):
     off_if_set: tuple[str, ...] = ()
     home: HomeRule | None = None
     hidden: Literal["enter", "skip"] | None = None
-    loose_files: Literal["none", "in-folders", "everywhere"] = "none"
+    loose_files: Literal["none", "in-root", "in-folders"] = "none"
 
 
 class Profile(NamedTuple):
@@ -208,7 +208,7 @@ class Profile(NamedTuple):
     markers: tuple[str, ...] = (".git", ".jj", ".hg")
     markers_env: str | None = None
     boundary_env: str | None = None
-    no_marker: Literal["cwd", "filesystem"] = "cwd"
+    no_marker: Literal["cwd", "home", "filesystem"] = "cwd"
     home_in_chain: HomeRule = "user"
     moved: Mapping[str, str] = {}
     scope_labels: Mapping[str, Scope] = {}
@@ -271,7 +271,7 @@ class Profile(NamedTuple):
     accepts: tuple[str, ...] = ()
     # Collisions, filters, order
     collision: Literal["first", "last", "keep-all", "race"] = "first"
-    collision_doubt: Literal["none", "same-root", "same-kind-or-root", "always"] = "none"
+    collision_doubt: Literal["none", "same-root", "always"] = "none"
     collision_key: Literal["exact", "folded"] = "exact"
     filter_order: Literal["before-collisions", "after-collisions"] = "before-collisions"
     filters: tuple[Filter, ...] = ("source", "ignored", "include")

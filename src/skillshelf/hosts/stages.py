@@ -129,7 +129,7 @@ def _is_open(profile: Profile, path: str, other: str, roots: Sequence[Root]) -> 
     mine, theirs = own_root(path, roots), own_root(other, roots)
     if mine is None or theirs is None or profile.collision_doubt == "none":
         return False
-    return mine.path == theirs.path or (profile.collision_doubt == "same-kind-or-root" and mine.kind == theirs.kind)
+    return mine.path == theirs.path
 
 
 def _no_winner(profile: Profile, copies: int) -> str:
