@@ -68,7 +68,7 @@ class ParseOptions(NamedTuple):
 def parse_options(profile: Profile) -> ParseOptions:
     """Return the options that a profile parses with."""
     typed = tuple(one for one in profile.types if one.otherwise != "reject")
-    return ParseOptions(*(getattr(profile, name) for name in ParseOptions._fields[:-1]), typed=typed)
+    return ParseOptions._make([*(getattr(profile, name) for name in ParseOptions._fields[:-1]), typed])
 
 
 class ParsedFrontmatter(NamedTuple):

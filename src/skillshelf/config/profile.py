@@ -101,7 +101,9 @@ ToolName = Literal["skill_search", "skill_load", "skill_read", "skill_run", "act
 Syntax = Literal["json", "json-comments", "jsonc", "toml", "yaml"]
 """The syntax of a host's settings file; `jsonc` allows trailing commas besides comments."""
 
-SettingForm = Literal["names", "exact-names", "all", "entries", "states", "patterns", "mentions", "whole", "any"]
+SettingForm = Literal[
+    "names", "exact-names", "all", "entries", "states", "patterns", "mentions", "folders", "whole", "any"
+]
 """The form of a host's setting; `catalog.host_settings` has one function for each."""
 
 
@@ -120,7 +122,7 @@ ClosingFence = Literal["line", "anywhere", "line-start", "line-start-or-end", "e
 REPAIRED_MARKS = "[{@`%"
 """The characters that begin a value which is quoted if it is not YAML."""
 
-DescriptionSource = Literal["frontmatter", "or-line", "or-text", "or-hide"]
+DescriptionSource = Literal["frontmatter", "or-body", "or-text", "or-hide"]
 """What stands in for a missing description; `catalog.parse.DESCRIPTIONS` has one function for each that reads the text,
 and `or-hide` keeps the skill from models."""
 

@@ -6,7 +6,7 @@ from functools import cache
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import body_problem
-from skillshelf.catalog.host_settings import setting_effect
+from skillshelf.catalog.host_settings import named_folder, setting_effect
 from skillshelf.catalog.rules import description_of, placed
 from skillshelf.catalog.search_roots import turned_off_by
 from skillshelf.config.hosts import HOSTS
@@ -463,6 +463,8 @@ def _no_root(case: FileOnHost) -> StageVerdict:
             case.skill_file.path, os.path.dirname(problem.path)
         ):
             return StageVerdict("unknown", f"{case.survey.short(problem.path)} is {problem.message}")
+    if setting := named_folder(case.skill_file.path, case.state.entered.switches, environment):
+        return StageVerdict("unknown", f"its setting {setting} names this folder")
     for path in case.skill_file.paths:
         for label in _root_labels(profile.name, "project"):
             base, found, _ = path.partition(f"/{label}/")
