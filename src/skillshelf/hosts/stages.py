@@ -6,6 +6,7 @@ from functools import cache
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import body_problem
+from skillshelf.catalog.frontmatter import NO_ANCHOR
 from skillshelf.catalog.host_settings import named_folder, setting_effect
 from skillshelf.catalog.rules import description_of, placed
 from skillshelf.catalog.search_roots import turned_off_by
@@ -406,6 +407,8 @@ def _refusal(error: Diagnostic, path: str, profile: Profile) -> StageVerdict:
     if error.rule == "encoding" and profile.body_text == "utf-8":
         return StageVerdict("wrong-type", error.message, path, error.rule, error.line)
     verdict = RULE_VERDICTS.get(error.rule, "unknown")
+    if error.message == NO_ANCHOR:
+        return StageVerdict("yaml-error", f"line {error.line}: {error.message}", path, "yaml", error.line)
     if error.rule == "name-address" and profile.rules["name-pattern"] == "reject":
         return StageVerdict("name-rejected", error.message, path, error.rule, error.line)
     if error.rule in profile.accepts:
