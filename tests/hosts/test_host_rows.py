@@ -499,3 +499,31 @@ def test_no_link_is_put_into_a_folder_of_home_that_is_not_read(machine: Machine)
     seen = survey_of(machine, "copilot-cli", machine.home)
     (path,) = [path for path in machine.home.rglob("deploy") if path.is_symlink()]
     assert verdict_in(seen, path / "SKILL.md").visible
+
+
+HOSTILE_LISTS = (
+    '{"plugins": {"a@m": [{"installPath": 7}, null, "x"], "b@m": {"installPath": "\\u0000"}, "c@m": 3}}',
+    '{"plugins": {"a/b@m": [{"installPath": "/tmp"}], "": [{"installPath": "/tmp", "projectPath": []}]}}',
+    '{"plugins": ' + "[" * 200_000,
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE_LISTS, ids=["types", "names", "depth"])
+def test_a_hostile_list_of_plugins_costs_nothing_else(machine: Machine, text: str) -> None:
+    path = write_skill(machine.repo / ".claude/skills", "deploy")
+    (machine.home / ".claude/plugins").mkdir(parents=True)
+    (machine.home / ".claude/plugins/installed_plugins.json").write_text(text)
+
+    assert verdict_on(machine, "claude-code", path).verdict == "visible"
+    assert machine.names("host:claude-code") == ["deploy"]
+
+
+def test_many_equal_keys_and_an_endless_ignore_file_cost_one_line(machine: Machine) -> None:
+    many = skill("name: odd\n" + "description: It.\n" * 3_000)
+    path = write_skill(machine.repo / ".claude/skills", "odd", many)
+    other = write_skill(machine.repo / ".agents/skills", "deploy")
+    (machine.repo / ".agents/skills/.gitignore").write_text("*a" * 20_000 + "\n" + "[" * 1_000 + "\n**/" * 500)
+    (machine.repo / ".agents/skills/.ignore").symlink_to("/dev/zero")
+
+    assert verdict_on(machine, "claude-code", path).verdict == "unknown"
+    assert verdict_on(machine, "pi", other).visible

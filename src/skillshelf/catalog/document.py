@@ -258,14 +258,15 @@ def _read_as_lines(document: ParsedFrontmatter, fallback: YamlFallback) -> Parse
     return ParsedFrontmatter(fields, document.text, (*findings, finding))
 
 
-def _read(text: str, findings: tuple[Finding, ...], options: ParseOptions) -> ParsedFrontmatter:
+def _read(text: str, findings: tuple[Finding, ...], options: ParseOptions, tries: int = 32) -> ParsedFrontmatter:
     load = YAML_MODES[options.yaml_mode]
     text = text.strip() if options.frontmatter_blanks == "strip" else text
     try:
         value = load(text)
     except YamlProblem as problem:
-        if options.duplicate_keys == "last" and (shorter := _without_duplicate(text, problem)) is not None:
-            return _read(shorter, findings, options)._replace(text=text)
+        shorter = _without_duplicate(text, problem) if options.duplicate_keys == "last" and tries else None
+        if shorter is not None:
+            return _read(shorter, findings, options, tries - 1)._replace(text=text)
         is_alias = problem.rule == "yaml-alias" and "*" in options.repaired_marks
         if (problem.rule == "yaml" or is_alias) and (repaired := _repaired(text, problem, load, options)):
             value = repaired.value

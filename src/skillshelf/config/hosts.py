@@ -220,7 +220,7 @@ _CLAUDE_CODE = HOST._replace(
     description_shown=1_536,
     arguments="substitute",
     tells=reported_in(invalid="nothing", collision="nothing", budget="nothing"),
-    unknown=("fields",),
+    unknown=("fields", "yaml-duplicate-key"),
     on_change="picks it up automatically (needs a restart if its skills folder is new)",
 )
 
