@@ -404,6 +404,14 @@ def test_a_host_whose_window_decides_is_not_said_to_leave_skills_out(machine: Ma
     }
 
 
+def test_a_list_in_tokens_counts_bytes_and_not_characters(machine: Machine) -> None:
+    text = "---\nname: skill-{0:02}\ndescription: {1}\n---\n{0}\n"
+    for number in range(60):
+        write_skill(machine.repo / ".agents/skills", f"skill-{number:02}", text.format(number, "あ" * 150))
+
+    assert len(survey_of(machine, "codex").states["codex"].size().cut) == 60
+
+
 def test_what_a_smaller_window_would_cut_is_said_as_a_possibility(machine: Machine) -> None:
     (path, *_) = put_many(machine, ".agents/skills", 60, 150)
 
@@ -522,7 +530,7 @@ def test_many_equal_keys_and_an_endless_ignore_file_cost_one_line(machine: Machi
     many = skill("name: odd\n" + "description: It.\n" * 3_000)
     path = write_skill(machine.repo / ".claude/skills", "odd", many)
     other = write_skill(machine.repo / ".agents/skills", "deploy")
-    (machine.repo / ".agents/skills/.gitignore").write_text("*a" * 20_000 + "\n" + "[" * 1_000 + "\n**/" * 500)
+    (machine.repo / ".agents/skills/.gitignore").write_text("*a" * 20_000 + "\n" + "[" * 1_000 + "\n**/x" * 500)
     (machine.repo / ".agents/skills/.ignore").symlink_to("/dev/zero")
 
     assert verdict_on(machine, "claude-code", path).verdict == "unknown"

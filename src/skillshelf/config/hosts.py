@@ -134,6 +134,7 @@ _CODEX = HOST._replace(
     catalog_budget=("chars",),
     budget_chars=21_760,
     budget_least=8_000,
+    budget_unit="token-lines",
     bundled={"imagegen": 570, "openai-docs": 459, "skill-creator": 106, "skill-installer": 225},
     bundled_at=".codex/skills/.system",
     overflow="shorten",

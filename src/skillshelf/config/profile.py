@@ -13,6 +13,7 @@ __all__ = [
     "RULES",
     "Base",
     "Budget",
+    "BudgetUnit",
     "CatalogLayout",
     "ClosingFence",
     "Count",
@@ -95,6 +96,9 @@ ReportChannel = Literal["screen", "log", "nothing", "unknown"]
 """The place where a host reports that a skill is missing."""
 
 Budget = Literal["entries", "bytes", "tokens", "chars"]
+BudgetUnit = Literal["chars", "token-lines"]
+"""What counts against a budget in characters; `token-lines` rounds the bytes of each line up to tokens of four."""
+
 ToolName = Literal["skill_search", "skill_load", "skill_read", "skill_run", "activate_skill", "Skill", "read"]
 
 
@@ -283,6 +287,7 @@ class Profile(NamedTuple):
     budget_env: str | None = None
     budget_chars: Count | None = None
     budget_least: Count | None = None
+    budget_unit: BudgetUnit = "chars"
     bundled: Mapping[str, int] = {}
     bundled_at: str | None = None
     overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"] = "none"
