@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.host_cases import skill, trust
@@ -294,7 +295,7 @@ def put_plugin(machine: Machine, plugin: str, *, manifest: str | None = None, **
         (folder / ".claude-plugin").mkdir()
         (folder / ".claude-plugin/plugin.json").write_text(json.dumps({"name": manifest}))
     listed = machine.home / ".claude/plugins/installed_plugins.json"
-    known = json.loads(listed.read_text()) if listed.exists() else {"version": 2, "plugins": {}}
+    known: dict[str, Any] = json.loads(listed.read_text()) if listed.exists() else {"version": 2, "plugins": {}}
     known["plugins"][f"{plugin}@market"] = [{"scope": "user", "installPath": str(folder), **entry}]
     listed.write_text(json.dumps(known))
     return path
@@ -403,6 +404,14 @@ def test_a_host_whose_window_decides_is_not_said_to_leave_skills_out(machine: Ma
     }
 
 
+def test_a_list_in_tokens_counts_bytes_and_not_characters(machine: Machine) -> None:
+    text = "---\nname: skill-{0:02}\ndescription: {1}\n---\n{0}\n"
+    for number in range(60):
+        write_skill(machine.repo / ".agents/skills", f"skill-{number:02}", text.format(number, "あ" * 150))
+
+    assert len(survey_of(machine, "codex").states["codex"].size().cut) == 60
+
+
 def test_what_a_smaller_window_would_cut_is_said_as_a_possibility(machine: Machine) -> None:
     (path, *_) = put_many(machine, ".agents/skills", 60, 150)
 
@@ -442,3 +451,87 @@ def test_the_skills_of_a_host_itself_take_a_share_of_its_list(machine: Machine) 
         "its list has room for 8,000 to 30,000 characters, by the model's context window: 65 to 120 of 120 "
         "descriptions are dropped, the least used first"
     )
+
+
+# Where the rows end -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "file", "text"),
+    [
+        ("pi", "home/.pi/agent/settings.json", '{"skills": ["~/team"]}'),
+        ("opencode", "repo/opencode.json", '{"skills": {"paths": ["HOME/team"]}}'),
+        ("vscode", "repo/.vscode/settings.json", '{"chat.agentSkillsLocations": {"~/team": true}}'),
+    ],
+)
+def test_a_folder_that_a_setting_names_is_open(machine: Machine, host: str, file: str, text: str) -> None:
+    path = write_skill(machine.home / "team", "deploy")
+    place = Environment(str(machine.repo), str(machine.home), {})
+    before = verdict_in(take_survey(place, [host], path=str(path)), path)
+    settings = machine.base / file
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(text.replace("HOME", str(machine.home)))
+
+    after = verdict_in(take_survey(place, [host], path=str(path)), path)
+
+    assert (before.verdict, after.verdict) == ("root-not-read", "unknown")
+    assert after.detail.endswith("names this folder")
+
+
+@pytest.mark.parametrize(
+    ("host", "variable", "there"),
+    [("copilot-cli", "COPILOT_HOME", "skills"), ("gemini-cli", "GEMINI_CLI_HOME", ".agents/skills")],
+)
+def test_a_link_goes_where_the_host_reads_once_its_folder_is_moved(
+    machine: Machine, host: str, variable: str, there: str
+) -> None:
+    write_skill(machine.home / ".claude/skills", "deploy")
+    moved = machine.base / "moved"
+    (moved / ".gemini").mkdir(parents=True)
+    machine.env[variable] = str(moved)
+
+    shown = machine.run("link", "deploy", "--to", host)
+
+    linked = [path for path in moved.rglob("deploy") if path.is_symlink()]
+    assert [path.parent.parent.name for path in linked] == [Path(there).parent.name or "moved"], shown
+    assert not (machine.home / ".copilot").exists()
+
+
+def test_no_link_is_put_into_a_folder_of_home_that_is_not_read(machine: Machine) -> None:
+    (machine.home / ".git").mkdir()
+    write_skill(machine.home / ".pi/agent/skills", "deploy")
+
+    shown = machine.run("link", "deploy", "--to", "copilot-cli", cwd=machine.home)
+
+    assert not (machine.home / ".claude").exists(), shown
+    seen = survey_of(machine, "copilot-cli", machine.home)
+    (path,) = [path for path in machine.home.rglob("deploy") if path.is_symlink()]
+    assert verdict_in(seen, path / "SKILL.md").visible
+
+
+HOSTILE_LISTS = (
+    '{"plugins": {"a@m": [{"installPath": 7}, null, "x"], "b@m": {"installPath": "\\u0000"}, "c@m": 3}}',
+    '{"plugins": {"a/b@m": [{"installPath": "/tmp"}], "": [{"installPath": "/tmp", "projectPath": []}]}}',
+    '{"plugins": ' + "[" * 200_000,
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE_LISTS, ids=["types", "names", "depth"])
+def test_a_hostile_list_of_plugins_costs_nothing_else(machine: Machine, text: str) -> None:
+    path = write_skill(machine.repo / ".claude/skills", "deploy")
+    (machine.home / ".claude/plugins").mkdir(parents=True)
+    (machine.home / ".claude/plugins/installed_plugins.json").write_text(text)
+
+    assert verdict_on(machine, "claude-code", path).verdict == "visible"
+    assert machine.names("host:claude-code") == ["deploy"]
+
+
+def test_many_equal_keys_and_an_endless_ignore_file_cost_one_line(machine: Machine) -> None:
+    many = skill("name: odd\n" + "description: It.\n" * 3_000)
+    path = write_skill(machine.repo / ".claude/skills", "odd", many)
+    other = write_skill(machine.repo / ".agents/skills", "deploy")
+    (machine.repo / ".agents/skills/.gitignore").write_text("*a" * 20_000 + "\n" + "[" * 1_000 + "\n**/x" * 500)
+    (machine.repo / ".agents/skills/.ignore").symlink_to("/dev/zero")
+
+    assert verdict_on(machine, "claude-code", path).verdict == "unknown"
+    assert verdict_on(machine, "pi", other).visible

@@ -64,7 +64,7 @@ ODD_TEXTS = (
         "It.",
         {"claude-code": "It. - Now."},
     ),
-    *(repaired_by(value) for value in ("* x", "& x y", "| x y", "> x y", "%x y")),
+    *(repaired_by(value) for value in ("* x", "*x* y", "& x y", "| x y", "> x y", "%x y")),
     *(repaired_by(value, claude_code="Head") for value in ("? x y", "- x y", '"x" y')),
     repaired_by("@x y", codex="@x y"),
     OddText(

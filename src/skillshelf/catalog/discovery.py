@@ -307,6 +307,9 @@ class _Walk:
         for name in (name for name in self.profile.ignore_files if name in names):
             path = f"{frame.real_path}/{name}"
             self.record.saw(path, files.stamp_at(path))
+            if files.kind_at(path) == "link":
+                # The stamp of a link does not show a change of what it leads to.
+                self.record.doubt()
             try:
                 data = files.read_file(path, limit=_IGNORE_BYTES, links="follow") or b""
             except OSError:

@@ -13,7 +13,10 @@ from skillshelf.core.limits import FRONTMATTER_DEPTH, FRONTMATTER_KEYS
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
 
-__all__ = ["YamlProblem", "load_colon_lines", "load_first_lines", "load_lines", "load_yaml"]
+__all__ = ["NO_ANCHOR", "YamlProblem", "load_colon_lines", "load_first_lines", "load_lines", "load_yaml"]
+
+NO_ANCHOR = "an alias without its anchor; aliases are not read"
+"""The message about a text that is no YAML, although it has the rule of aliases, which are."""
 
 _LINE_COLUMN = lazy_pattern(r"at line (\d+) column (\d+)")
 _DUPLICATE = lazy_pattern(r"with key (?:\"(.*)\"|`(.*)`|(\S+))", re.DOTALL)
@@ -243,7 +246,7 @@ def _duplicate(message: str, text: str) -> YamlProblem:
 _PARSER_ERRORS = (
     ("duplicate entry", "yaml-duplicate-key", ""),
     ("repetition limit", "yaml-alias", "aliases are not read"),
-    ("unknown anchor", "yaml-alias", "an alias without its anchor; aliases are not read"),
+    ("unknown anchor", "yaml-alias", NO_ANCHOR),
     ("recursion limit", "frontmatter-depth", _TOO_DEEP),
     ("control characters", "control-character", "a control character in the frontmatter"),
     ("invalid type: integer", "yaml-value", _TOO_LONG),

@@ -9,7 +9,7 @@ from typing import Any
 from skillshelf.config.profile import Profile, SettingForm, SettingRule, Syntax
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay
-from skillshelf.core.environment import Environment, below_home
+from skillshelf.core.environment import Environment, below_home, expand
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
@@ -23,6 +23,7 @@ __all__ = [
     "SettingsContext",
     "UnreadableSettings",
     "host_trust",
+    "named_folder",
     "setting_effect",
     "settings_of",
     "switches_of",
@@ -406,6 +407,22 @@ def _may_mean(pattern: str, name: str) -> bool:
     return _fits(name, pattern)
 
 
+def _folders(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
+    """Return None: a setting that names more folders leaves out nothing; `named_folder` says what it adds."""
+    return None
+
+
+def named_folder(path: str, switches: Sequence[SettingInFiles], environment: Environment) -> str:
+    """Return the setting of a host that names a folder which contains a path; empty if none does."""
+    for switch in switches:
+        for setting in switch.values if switch.rule.form == "folders" else ():
+            words = (word for word in _words_in(setting.value) if word[:1] not in ("!", "-", "*"))
+            folders = (expand(word.lstrip("+"), environment, base=environment.cwd) for word in words)
+            if any("\0" not in folder and files.is_inside(path, folder.partition("*")[0]) for folder in folders):
+                return f"{switch.rule.key} in {setting.file}"
+    return ""
+
+
 def _whole(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
     """Return `unknown` if a setting about all skills is off: the effect was not tested."""
     setting = switch.values[-1]
@@ -429,6 +446,7 @@ FORMS: Mapping[SettingForm, Callable[[str, str, SettingInFiles], SettingEffect |
     "states": _states,
     "patterns": _patterns,
     "mentions": _mentions,
+    "folders": _folders,
     "whole": _whole,
     "any": _any,
 }

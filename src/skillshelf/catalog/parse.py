@@ -76,7 +76,7 @@ def _first_text(lines: Sequence[str]) -> str:
 
 
 DESCRIPTIONS: Mapping[DescriptionSource, Callable[[Sequence[str]], str]] = {
-    "or-line": _first_line,
+    "or-body": _first_line,
     "or-text": _first_text,
 }
 """Return what stands in for a missing description, from the lines of the text."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 
-from skillshelf.config.profile import Budget, CatalogLayout, Profile
+from skillshelf.config.profile import Budget, BudgetUnit, CatalogLayout, Profile
 from skillshelf.config.settings import Settings
 from skillshelf.core.limits import DESCRIPTION_SHOWN
 from skillshelf.core.records import NamedTuple
@@ -375,8 +375,9 @@ def _bullets(context: PromptContext) -> CatalogText:
     lines = [bullet.line() for bullet in bullets]
     cut_paths: tuple[str, ...] = ()
     bundled = _bundled(profile)
-    if _size(lines) + _size([bullet.line() for bullet in bundled]) > context.most("chars"):
-        lines, cut_paths = OVERFLOWS[profile.overflow](bullets, bundled, context.most("chars"))
+    size = SIZES_OF_LINES[profile.budget_unit]
+    if size([*lines, *(bullet.line() for bullet in bundled)]) > context.most("chars"):
+        lines, cut_paths = OVERFLOWS[profile.overflow](bullets, bundled, context.most("chars"), size)
     omitted = len(bullets) - len(lines)
     return CatalogText("\n".join(lines), len(lines), omitted, bool(omitted or cut_paths), cut_paths)
 
@@ -424,24 +425,38 @@ def _size(lines: Sequence[str]) -> int:
     return sum(len(line) + 1 for line in lines)
 
 
-def _shorten_all(bullets: Sequence[_Bullet], bundled: Sequence[_Bullet], most: float) -> _Overflowed:
+def _size_in_tokens(lines: Sequence[str]) -> int:
+    """Return the bytes of lines, each with its end and rounded up to whole tokens of four."""
+    return sum((_bytes_in(line) + 4) // 4 * 4 for line in lines)
+
+
+_SizeOfLines = Callable[[Sequence[str]], int]
+
+SIZES_OF_LINES: Mapping[BudgetUnit, _SizeOfLines] = {"chars": _size, "token-lines": _size_in_tokens}
+
+
+def _shorten_all(
+    bullets: Sequence[_Bullet], bundled: Sequence[_Bullet], most: float, size: _SizeOfLines
+) -> _Overflowed:
     """Shorten paths, then cut all descriptions to one length; if even that is too much, drop the last lines."""
     bullets = [bullet.with_short_file() for bullet in (*bundled, *bullets)]
     longest = max((len(bullet.description) for bullet in bullets), default=0)
-    length = _largest(0, longest, lambda length: _size([bullet.line(length) for bullet in bullets]) <= most) or 0
+    length = _largest(0, longest, lambda length: size([bullet.line(length) for bullet in bullets]) <= most) or 0
     lines = [bullet.line(length) for bullet in bullets]
-    kept = sum(size <= most for size in accumulate(len(line) + 1 for line in lines))
+    kept = sum(used <= most for used in accumulate(size([line]) for line in lines))
     shorter = [bullet.path for bullet in bullets[:kept] if bullet.skill and len(bullet.description) > length]
     return lines[len(bundled) : kept], tuple(shorter)
 
 
-def _drop_descriptions(bullets: Sequence[_Bullet], bundled: Sequence[_Bullet], most: float) -> _Overflowed:
+def _drop_descriptions(
+    bullets: Sequence[_Bullet], bundled: Sequence[_Bullet], most: float, size: _SizeOfLines
+) -> _Overflowed:
     """Keep every name, and descriptions in order as long as there is room."""
-    room = most - _size([bullet.line() for bullet in bundled]) - _size([bullet.line(0) for bullet in bullets])
+    room = most - size([*(bullet.line() for bullet in bundled), *(bullet.line(0) for bullet in bullets)])
     lines = []
     dropped = []
     for bullet in bullets:
-        needed = len(bullet.line()) - len(bullet.line(0))
+        needed = size([bullet.line()]) - size([bullet.line(0)])
         if needed <= room:
             room -= needed
             lines.append(bullet.line())
@@ -452,8 +467,8 @@ def _drop_descriptions(bullets: Sequence[_Bullet], bundled: Sequence[_Bullet], m
     return lines, tuple(dropped)
 
 
-OVERFLOWS: Mapping[str, Callable[[Sequence[_Bullet], Sequence[_Bullet], float], _Overflowed]] = {
-    "none": lambda bullets, bundled, most: ([bullet.line() for bullet in bullets], ()),
+OVERFLOWS: Mapping[str, Callable[[Sequence[_Bullet], Sequence[_Bullet], float, _SizeOfLines], _Overflowed]] = {
+    "none": lambda bullets, bundled, most, size: ([bullet.line() for bullet in bullets], ()),
     "shorten": _shorten_all,
     "drop-descriptions": _drop_descriptions,
     "drop-least-used": _drop_descriptions,
@@ -579,7 +594,7 @@ def _size_with_location(context: PromptContext, texts: TextSizes) -> CatalogSize
 def _size_of_bullets(context: PromptContext, texts: TextSizes) -> CatalogSize | None:
     """Return the size of the list that `_bullets` writes; None if that takes the descriptions themselves."""
     profile, skills = context.profile, context.skills
-    if profile.catalog_form == "bullets-with-file":
+    if profile.catalog_form == "bullets-with-file" or profile.budget_unit != "chars":
         return None
     lines = [_BulletSize(skill, texts, profile.description_shown) for skill in skills]
     bundled = _size([bullet.line() for bullet in _bundled(profile)])

@@ -10,7 +10,7 @@ from skillshelf.core import files
 from skillshelf.core.environment import Environment, below_home, expand, find_repository
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import is_true_variable
+from skillshelf.core.text import is_name, is_true_variable
 from skillshelf.core.values import Diagnostic, Root
 
 if TYPE_CHECKING:
@@ -228,9 +228,9 @@ def _switched_plugins(path: str, rule: RootRule, plugins: PluginRule, context: _
             folder = _market_folder(name, plugins, context) or entry.get("installPath")
             if not isinstance(folder, str) or "\0" in folder or of_project not in (None, *where.chain):
                 continue
-            manifest = _table(_read_json(f"{folder}/{plugins.manifest}"))
-            prefix = f"{manifest.get('name') or name.partition('@')[0]}:"
-            for below in rule.paths:
+            declared = _table(_read_json(f"{folder}/{plugins.manifest}")).get("name") or name.partition("@")[0]
+            prefix = f"{declared}:" if isinstance(declared, str) and is_name(declared) else ""
+            for below in rule.paths if prefix else ():
                 at = expand(f"{folder}/{below}", environment, base=os.path.dirname(path))
                 label = at.removeprefix(f"{environment.home}/") if at.startswith(f"{environment.home}/") else ""
                 yield _RuleFolder(at, rule, label, prefix, off=is_on.get(name) is not True)

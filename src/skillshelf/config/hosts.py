@@ -10,7 +10,7 @@ from skillshelf.errors import ConfigurationError
 __all__ = ["DOCUMENTED", "HOST", "HOSTS", "NOT_RUN", "NO_REPAIR", "find_host", "reported_in", "roots_of", "rules_of"]
 
 
-_RUN = "2026-11-15"
+_RUN = "2026-11-17"
 
 _UNCHECKED = (
     *("name-missing", "name-type", "name-length", "name-pattern", "name-directory"),
@@ -96,7 +96,7 @@ _CODEX_FILES = ("home:.codex/config.toml",)
 _CODEX = HOST._replace(
     name="codex",
     summary="Codex: `.agents/skills` and `.codex/skills` up to the repository, six levels, every copy of a name kept.",
-    evidence="run: app-server skills/list and exec; read: codex-rs at 343074d",
+    evidence="run: app-server skills/list, and the prompt of exec; read: codex-rs at 343074d",
     version="0.166.0",
     roots=(
         RootRule("project", "chain", (".codex/skills",)),
@@ -134,6 +134,7 @@ _CODEX = HOST._replace(
     catalog_budget=("chars",),
     budget_chars=21_760,
     budget_least=8_000,
+    budget_unit="token-lines",
     bundled={"imagegen": 570, "openai-docs": 459, "skill-creator": 106, "skill-installer": 225},
     bundled_at=".codex/skills/.system",
     overflow="shorten",
@@ -151,7 +152,7 @@ _CLAUDE_FILES = (
 _CLAUDE_CODE = HOST._replace(
     name="claude-code",
     summary="Claude Code: `.claude/skills` upward and at home, one level; the folder is the name, personal wins.",
-    evidence="run: -p with stream-json; code.claude.com/docs/en/skills",
+    evidence="run: -p with stream-json, and the prompt it sends; code.claude.com/docs/en/skills",
     version="2.1.325",
     roots=(
         RootRule("user", "home", (".claude/skills",)),
@@ -184,7 +185,7 @@ _CLAUDE_CODE = HOST._replace(
     repaired_marks="[{@`%&*|>",
     duplicate_keys="last",
     name_source="directory",
-    description_from="or-line",
+    description_from="or-body",
     description_parts=("when_to_use",),
     fields=(
         *("name", "description", "when_to_use", "argument-hint", "arguments", "disable-model-invocation"),
@@ -220,7 +221,7 @@ _CLAUDE_CODE = HOST._replace(
     description_shown=1_536,
     arguments="substitute",
     tells=reported_in(invalid="nothing", collision="nothing", budget="nothing"),
-    unknown=("fields",),
+    unknown=("fields", "yaml-duplicate-key"),
     on_change="picks it up automatically (needs a restart if its skills folder is new)",
 )
 
@@ -262,6 +263,7 @@ _OPENCODE = HOST._replace(
         SettingRule("all", "tools.skill", _OPENCODE_FILES, "jsonc"),
         SettingRule("whole", "permission", _OPENCODE_FILES, "jsonc"),
         SettingRule("mentions", "agent.*.permission.skill", _OPENCODE_FILES, "jsonc"),
+        SettingRule("folders", "skills.paths", _OPENCODE_FILES, "jsonc"),
     ),
     no_marker="filesystem",
     max_depth=None,
@@ -368,10 +370,12 @@ _GOOSE = HOST._replace(
     on_change="needs a new session",
 )
 
+_PI_FILES = ("home:.pi/agent/settings.json", "cwd:.pi/settings.json")
+
 _PI = HOST._replace(
     name="pi",
     summary="pi: `.pi/skills` here, `.agents/skills` upward, and at home, any depth, once you trust the folder.",
-    evidence="run: rpc get_commands of 1.5.0 and 0.87.1; read: pi-mono at 83378aa",
+    evidence="run: rpc get_commands of 1.5.0 and 0.87.1; read: its package 1.5.0",
     version="1.5.0",
     roots=(
         RootRule("project", "cwd", (".pi/skills",), loose_files="in-root"),
@@ -386,11 +390,8 @@ _PI = HOST._replace(
     trust_levels={"true": "folder", "false": "refused", "none": "none"},
     trust_paths="written",
     settings=(
-        SettingRule(
-            *("mentions", "skills", ("home:.pi/agent/settings.json", "cwd:.pi/settings.json")),
-            project_files="trusted",
-            mention="[!-](.*)",
-        ),
+        SettingRule("mentions", "skills", _PI_FILES, project_files="trusted", mention="[!-](.*)"),
+        SettingRule("folders", "skills", _PI_FILES, project_files="trusted"),
     ),
     max_depth=None,
     hidden="skip",
@@ -416,7 +417,7 @@ _PI = HOST._replace(
 _OH_MY_PI = HOST._replace(
     name="oh-my-pi",
     summary="oh-my-pi: `.omp`, `.claude`, `.codex`, `.agents` and others upward and at home, one level; first wins.",
-    evidence="run: Settings and loadSkills; read: packages/coding-agent at adad196",
+    evidence="run: Settings and loadSkills; read: its package 18.2.3",
     version="18.2.3",
     roots=(
         RootRule("project", "chain", (".omp/skills",)),
@@ -465,6 +466,7 @@ _CODELIA = HOST._replace(
     name="codelia",
     summary="Codelia: `.agents/skills` from the repository to here and at home, any depth, no link, all copies kept.",
     evidence="run: SkillsResolver of source 48e27ff",
+    as_of="2026-11-15",
     version="48e27ff",
     roots=(RootRule("project", "chain", (".agents/skills",)), RootRule("user", "home", (".agents/skills",))),
     chain_order="farthest-first",
@@ -524,7 +526,7 @@ _OPENSKILLS = HOST._replace(
 _COPILOT_CLI = HOST._replace(
     name="copilot-cli",
     summary="Copilot CLI: `.github`, `.agents` and `.claude` upward, `~/.copilot` and `~/.agents`; strict about types.",
-    evidence="run: skill list --json; docs.github.com",
+    evidence="run: skill list --json, and the prompt of -p; docs.github.com",
     version="1.0.102",
     roots=(
         RootRule("project", "chain", (".github/skills",), home="project"),
@@ -570,6 +572,8 @@ _COPILOT_CLI = HOST._replace(
     on_change="needs /skills reload",
 )
 
+_VSCODE_FILES = ("home:.config/Code/User/settings.json", "cwd:.vscode/settings.json")
+
 _VSCODE = NOT_RUN._replace(
     name="vscode",
     summary="VS Code with Copilot: `.github`, `.agents` and `.claude` of the workspace folder and of home, one level.",
@@ -581,9 +585,8 @@ _VSCODE = NOT_RUN._replace(
         RootRule("user", "home", (".copilot/skills", ".agents/skills", ".claude/skills")),
     ),
     settings=(
-        SettingRule(
-            "all", "chat.useAgentSkills", ("home:.config/Code/User/settings.json", "cwd:.vscode/settings.json"), "jsonc"
-        ),
+        SettingRule("all", "chat.useAgentSkills", _VSCODE_FILES, "jsonc"),
+        SettingRule("folders", "chat.agentSkillsLocations", _VSCODE_FILES, "jsonc"),
     ),
     description_shown=1_024,
     fields=(

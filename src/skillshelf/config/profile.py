@@ -13,6 +13,7 @@ __all__ = [
     "RULES",
     "Base",
     "Budget",
+    "BudgetUnit",
     "CatalogLayout",
     "ClosingFence",
     "Count",
@@ -95,13 +96,18 @@ ReportChannel = Literal["screen", "log", "nothing", "unknown"]
 """The place where a host reports that a skill is missing."""
 
 Budget = Literal["entries", "bytes", "tokens", "chars"]
+BudgetUnit = Literal["chars", "token-lines"]
+"""What counts against a budget in characters; `token-lines` rounds the bytes of each line up to tokens of four."""
+
 ToolName = Literal["skill_search", "skill_load", "skill_read", "skill_run", "activate_skill", "Skill", "read"]
 
 
 Syntax = Literal["json", "json-comments", "jsonc", "toml", "yaml"]
 """The syntax of a host's settings file; `jsonc` allows trailing commas besides comments."""
 
-SettingForm = Literal["names", "exact-names", "all", "entries", "states", "patterns", "mentions", "whole", "any"]
+SettingForm = Literal[
+    "names", "exact-names", "all", "entries", "states", "patterns", "mentions", "folders", "whole", "any"
+]
 """The form of a host's setting; `catalog.host_settings` has one function for each."""
 
 
@@ -120,7 +126,7 @@ ClosingFence = Literal["line", "anywhere", "line-start", "line-start-or-end", "e
 REPAIRED_MARKS = "[{@`%"
 """The characters that begin a value which is quoted if it is not YAML."""
 
-DescriptionSource = Literal["frontmatter", "or-line", "or-text", "or-hide"]
+DescriptionSource = Literal["frontmatter", "or-body", "or-text", "or-hide"]
 """What stands in for a missing description; `catalog.parse.DESCRIPTIONS` has one function for each that reads the text,
 and `or-hide` keeps the skill from models."""
 
@@ -284,6 +290,7 @@ class Profile(NamedTuple):
     budget_env: str | None = None
     budget_chars: Count | None = None
     budget_least: Count | None = None
+    budget_unit: BudgetUnit = "chars"
     bundled: Mapping[str, int] = {}
     bundled_at: str | None = None
     overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"] = "none"

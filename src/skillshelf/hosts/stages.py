@@ -6,7 +6,8 @@ from functools import cache
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import body_problem
-from skillshelf.catalog.host_settings import setting_effect
+from skillshelf.catalog.frontmatter import NO_ANCHOR
+from skillshelf.catalog.host_settings import named_folder, setting_effect
 from skillshelf.catalog.rules import description_of, placed
 from skillshelf.catalog.search_roots import turned_off_by
 from skillshelf.config.hosts import HOSTS
@@ -406,6 +407,8 @@ def _refusal(error: Diagnostic, path: str, profile: Profile) -> StageVerdict:
     if error.rule == "encoding" and profile.body_text == "utf-8":
         return StageVerdict("wrong-type", error.message, path, error.rule, error.line)
     verdict = RULE_VERDICTS.get(error.rule, "unknown")
+    if error.message == NO_ANCHOR:
+        return StageVerdict("yaml-error", f"line {error.line}: {error.message}", path, "yaml", error.line)
     if error.rule == "name-address" and profile.rules["name-pattern"] == "reject":
         return StageVerdict("name-rejected", error.message, path, error.rule, error.line)
     if error.rule in profile.accepts:
@@ -463,6 +466,8 @@ def _no_root(case: FileOnHost) -> StageVerdict:
             case.skill_file.path, os.path.dirname(problem.path)
         ):
             return StageVerdict("unknown", f"{case.survey.short(problem.path)} is {problem.message}")
+    if setting := named_folder(case.skill_file.path, case.state.entered.switches, environment):
+        return StageVerdict("unknown", f"its setting {setting} names this folder")
     for path in case.skill_file.paths:
         for label in _root_labels(profile.name, "project"):
             base, found, _ = path.partition(f"/{label}/")
