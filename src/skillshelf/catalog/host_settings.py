@@ -203,7 +203,7 @@ def _is_recorded(profile: Profile, where: SettingsContext) -> bool:
     if not isinstance(record, Mapping):
         raise UnreadableSettings(_shown(path, environment), "it is not a table of folders")
     rules = []
-    for folder, value in _folders(record, profile.trust_key):
+    for folder, value in _recorded(record, profile.trust_key):
         level = profile.trust_levels.get(value if isinstance(value, str) else str(value).lower())
         if level is None:
             raise UnreadableSettings(_shown(path, environment), f"{value!r} for {folder} is not a known trust level")
@@ -215,7 +215,7 @@ def _is_recorded(profile: Profile, where: SettingsContext) -> bool:
     return bool(rules) and max(rules, key=lambda rule: rule[0])[1] != "refused"
 
 
-def _folders(record: Mapping[str, Any], key: str | None) -> Iterator[tuple[str, Any]]:
+def _recorded(record: Mapping[str, Any], key: str | None) -> Iterator[tuple[str, Any]]:
     """Yield the folders of a record with their values; a key such as `folders.*.trusted` says where they are."""
     if key is None:
         yield from record.items()
