@@ -13,6 +13,7 @@ the model. No key is needed.
 from __future__ import annotations
 
 import argparse
+import html
 import itertools
 import json
 import os
@@ -212,7 +213,7 @@ def compare_tree(asked: Asker, tree: Tree) -> Result:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             machine = Machine(Path(folder).resolve())
             cwd = tree.build(machine)
-            env = _filled(tree.env, machine)
+            env = filled(tree.env, machine)
             predictions = predict(asked.host, cwd, machine, env)
             answer = asked.ask(cwd, machine.home, env)
             if not answer.failed:
@@ -226,7 +227,8 @@ def compare_tree(asked: Asker, tree: Tree) -> Result:
     return Result(tree.title, outcome, tuple(differences), len(predictions), unknown, taken)
 
 
-def _filled(env: Mapping[str, str], machine: Machine) -> dict[str, str]:
+def filled(env: Mapping[str, str], machine: Machine) -> dict[str, str]:
+    """Return the variables of a tree on disk."""
     return {name: value.replace("BASE", str(machine.base)) for name, value in env.items()}
 
 
@@ -240,7 +242,7 @@ def differences_of(predictions: list[Prediction], answer: Answer, base: Path, *,
         else:
             yield from _by_name(predictions, answer.entries)
     if answer.prompt is not None and has_marks:
-        yield from _by_prompt(predictions, _folded(answer.prompt))
+        yield from _by_prompt(predictions, _folded(html.unescape(answer.prompt)))
 
 
 def _said(prediction: Prediction) -> str:
@@ -319,6 +321,7 @@ def _by_prompt(predictions: list[Prediction], prompt: str) -> Iterator[str]:
         if not prediction.told and is_there:
             yield f"{_said(prediction)}: told to the model"
         if prediction.told and prediction.is_read:
+            # Some hosts write their list with marks of their own for `<` and `&`.
             says = _folded(prediction.description)[:200]
             if prediction.verdict.verdict == "description-cut":
                 says = prediction.name

@@ -67,7 +67,7 @@ def stale(machine: Machine) -> None:
     ("build", "name", "status"),
     [
         (fine, "deploy", 0),
-        (broken, "release-notes", 0),
+        (broken, "release-notes", 1),
         (missing, "deploi", 3),
         (stray, "deploy", 1),
         (copied, "deploy", 0),

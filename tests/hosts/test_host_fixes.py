@@ -289,7 +289,7 @@ def test_a_key_that_stands_twice_is_told_with_its_line_and_trust_helps_who_takes
 
     assert [one.what for one in helping if one.kind == "manual"] == [
         "remove one of the two keys, see line 4",
-        "trust this folder in gemini-cli",
+        "trust this folder in gemini-cli and in grok",
     ]
 
 

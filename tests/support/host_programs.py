@@ -144,7 +144,7 @@ def _claude(question: Question) -> Answer:
     start = next(line for line in out.splitlines() if line.startswith('{"type":"system","subtype":"init"'))
     # Its list `skills` lacks those without a description, its commands those that people cannot call.
     told, prompt = json.loads(start), question.model.prompt()
-    listed = {*told["slash_commands"], *re.findall(r"(?m)^- ([^:\n]+)(?::|$)", prompt or "")}
+    listed = {*told["slash_commands"], *re.findall(r"(?m)^- ([^:\n]+?)(?: \([^()\n]*\))?(?::|$)", prompt or "")}
     return Answer([Entry(name) for name in listed], prompt)
 
 
