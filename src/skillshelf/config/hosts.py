@@ -459,6 +459,8 @@ _OH_MY_PI = HOST._replace(
     rules=rules_of(off=("frontmatter-missing", "frontmatter-unclosed")),
     accepts=("name-address",),
     commands="slash-skill",
+    # It lists a skill whose description is no text, with an empty one.
+    unknown=("description-type",),
     on_change="needs a restart",
 )
 
@@ -631,6 +633,7 @@ _AMP = HOST._replace(
     name="amp",
     summary="Amp: `.agents` and `.claude` upward, and at home, five levels; personal wins; strict about names.",
     evidence="run: skill list",
+    as_of="2026-11-17",
     version="0.0.1790142911",
     roots=(
         RootRule("user", "home", (".config/agents/skills", ".agents/skills", ".config/amp/skills")),
@@ -654,6 +657,7 @@ _KILO = HOST._replace(
     name="kilo",
     summary="Kilo: `.agents`, `.claude`, `.kilo` and `.kilocode` up to the repository and at home, any depth.",
     evidence="run: debug skill",
+    as_of="2026-11-17",
     version="7.7.7",
     roots=(
         RootRule("user", "home", (".claude/skills", ".agents/skills")),
@@ -680,7 +684,7 @@ _GROK = HOST._replace(
     name="grok",
     summary="Grok Build: `.grok`, `.agents`, `.claude` and `.cursor` upward and at home, six levels, once trusted.",
     evidence="run: inspect --json",
-    as_of="2026-11-16",
+    as_of="2026-11-17",
     version="1.0.41",
     roots=(
         RootRule("project", "chain", (".grok/skills", ".agents/skills", ".claude/skills", ".cursor/skills")),
@@ -714,7 +718,7 @@ _QODER = HOST._replace(
     name="qoder",
     summary="Qoder CLI: `.qoder/skills` and `.agents/skills` of this folder and of home; the folder is the name.",
     evidence="run: skills list",
-    as_of="2026-11-16",
+    as_of="2026-11-17",
     version="1.1.52",
     roots=roots_of(
         ("user", "home", ".qoder/skills"),
@@ -727,7 +731,7 @@ _QODER = HOST._replace(
     repaired_marks="[{@`%&*|>",
     duplicate_keys="last",
     name_source="directory",
-    description_from="or-line",
+    description_from="or-body",
     types=(FieldType("description", ("text",), "ignore"),),
     rules=rules_of(
         off=("frontmatter-missing", "frontmatter-unclosed", "frontmatter-type", "yaml", "description-missing")
@@ -741,7 +745,8 @@ _QODER = HOST._replace(
 _QWEN_CODE = HOST._replace(
     name="qwen-code",
     summary="Qwen Code: `.qwen/skills` and `.agents/skills` of this folder and of home, one level; the project wins.",
-    evidence="run: the prompt sent to a model",
+    evidence="run: the prompt that it sends",
+    as_of="2026-11-17",
     version="0.24.4",
     roots=roots_of(
         ("project", "cwd", ".qwen/skills"),
@@ -765,7 +770,8 @@ _QWEN_CODE = HOST._replace(
 _KIMI_CODE = HOST._replace(
     name="kimi-code",
     summary="Kimi Code: `.kimi-code/skills` and `.agents/skills` of the repository and of home; the project wins.",
-    evidence="run: the prompt sent to a model",
+    evidence="run: the prompt that it sends",
+    as_of="2026-11-17",
     version="2.1.0",
     roots=(
         RootRule("project", "repository", (".kimi-code/skills", ".agents/skills")),
@@ -788,7 +794,8 @@ _KIMI_CODE = HOST._replace(
 _CLINE = HOST._replace(
     name="cline",
     summary="Cline: `.cline`, `.clinerules` and `.agents` up to the repository and at home, one level, names alone.",
-    evidence="run: the tool sent to a model",
+    evidence="run: the tool that it sends",
+    as_of="2026-11-17",
     version="3.0.65",
     roots=(
         RootRule("project", "chain", (".cline/skills", ".clinerules/skills", ".agents/skills")),
