@@ -19,7 +19,7 @@ from skillshelf.core.environment import Environment
 from skillshelf.hosts.fixes import fix_for
 from skillshelf.hosts.placement import placement_for
 from skillshelf.hosts.stages import Verdict, judge
-from skillshelf.hosts.survey import Survey, take_survey
+from skillshelf.hosts.survey import Survey, survey_one, take_survey
 
 
 def survey_of(machine: Machine, host: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Survey:
@@ -213,6 +213,24 @@ def test_an_ignore_file_in_a_skills_folder_leaves_skills_out(machine: Machine, p
         assert verdict_in(seen, path).verdict == "ignored"
         assert "an ignore file" in verdict_in(seen, path).detail
     assert all(verdict_on(machine, "goose", path).visible for path in paths.values())
+
+
+def test_a_glance_knows_ignore_files_and_no_link_is_advised_into_what_they_leave_out(machine: Machine) -> None:
+    path = write_skill(machine.repo / ".claude/skills", "deploy")
+    linked = machine.repo / ".agents/skills"
+    linked.mkdir(parents=True)
+    trust(machine, machine.repo)
+    assert "skillshelf link deploy --to pi" in machine.run("why", "deploy", "--host", "pi").stdout
+
+    (linked / ".gitignore").write_text("deploy\n")
+    (machine.repo / ".pi/skills").mkdir(parents=True)
+    (machine.repo / ".pi/skills/.gitignore").write_text("*\n")
+    assert "skillshelf link" not in machine.run("why", "deploy", "--host", "pi").stdout
+
+    (linked / "deploy").symlink_to(path.parent)
+    place = Environment(str(machine.repo), str(machine.home), {})
+    seen = survey_one(place, ["pi"], str(linked / "deploy/SKILL.md"))
+    assert judge(seen.by_path[str(path)], seen.states["pi"], seen).verdict == "ignored"
 
 
 # Texts --------------------------------------------------------------------------------------------
