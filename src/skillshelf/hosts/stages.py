@@ -371,6 +371,7 @@ RULE_VERDICTS: Mapping[str, VerdictName] = {
     "yaml-brackets": "yaml-error",
     "yaml-tab": "yaml-error",
     "yaml-duplicate-key": "yaml-error",
+    "yaml-tag": "yaml-error",
     "name-missing": "missing-name",
     "name-type": "wrong-type",
     "name-length": "name-rejected",
@@ -413,6 +414,8 @@ def _refusal(error: Diagnostic, path: str, profile: Profile) -> StageVerdict:
         return StageVerdict("name-rejected", error.message, path, error.rule, error.line)
     if error.rule in profile.accepts:
         return StageVerdict("visible", f"it accepts what skillshelf does not: {error.message}", path)
+    if error.rule == "yaml-tag" and profile.tags == "drop":
+        verdict = "unknown"
     if verdict == "unknown":
         reason = "cannot be read" if error.rule == "unreadable" else "skillshelf cannot parse this"
         return StageVerdict("unknown", f"{reason}: {error.message}", path, error.rule, error.line)
