@@ -324,11 +324,11 @@ def test_skills_of_plugins_that_are_on_are_seen_under_the_name_of_their_plugin(m
         "fmt": put_plugin(machine, "fmt", manifest="fmt"),
         "bare": put_plugin(machine, "bare"),
         "named": put_plugin(machine, "named", manifest="other"),
-        "off": put_plugin(machine, "off", manifest="off"),
+        "idle": put_plugin(machine, "idle", manifest="idle"),
         "unset": put_plugin(machine, "unset", manifest="unset"),
         "far": put_plugin(machine, "far", manifest="far", projectPath=str(machine.base / "elsewhere")),
     }
-    on = {f"{name}@market": name != "off" for name in paths if name != "unset"}
+    on = {f"{name}@market": name != "idle" for name in paths if name != "unset"}
     (machine.home / ".claude/settings.json").write_text(json.dumps({"enabledPlugins": on}))
 
     seen = survey_of(machine, "claude-code")
@@ -339,9 +339,11 @@ def test_skills_of_plugins_that_are_on_are_seen_under_the_name_of_their_plugin(m
         "fmt": "renamed-by-plugin",
         "bare": "renamed-by-plugin",
         "named": "renamed-by-plugin",
-        "off": "disabled-by-config",
+        "idle": "disabled-by-config",
         "unset": "disabled-by-config",
     }
+    assert found["idle"].detail == "its plugin idle is off"
+    assert fix_for(found["idle"], seen.by_path[str(paths["idle"])], seen) == "turn the plugin idle on in claude-code"
     assert verdict_on(machine, "codex", paths["fmt"]).verdict == "root-not-read"
 
 

@@ -338,7 +338,8 @@ def _switch(case: FileOnHost, path: str) -> str:
             return f"the variable {variable} turns its folder off"
         if rule.host_switch:
             return f"off unless its setting {rule.host_switch} is on"
-    return "off in its settings"
+    root = own_root(path, case.state.roots)
+    return f"its plugin {root.prefix.rstrip(':')} is off" if root and root.prefix else "off in its settings"
 
 
 def _rules_at(path: str, state: HostState) -> list[RootRule]:
@@ -357,7 +358,9 @@ def how_to_turn_on(verdict: Verdict, state: HostState) -> str:
             return f"unset {variable}"
         if rule.host_switch:
             return f"turn {rule.host_switch} on in {verdict.host}"
-    return f"turn it on in {verdict.host}"
+    root = own_root(verdict.at, state.roots)
+    what = f"the plugin {root.prefix.rstrip(':')}" if root and root.prefix else "it"
+    return f"turn {what} on in {verdict.host}"
 
 
 RULE_VERDICTS: Mapping[str, VerdictName] = {
