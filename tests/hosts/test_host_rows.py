@@ -19,7 +19,7 @@ from skillshelf.core.environment import Environment
 from skillshelf.hosts.fixes import fix_for
 from skillshelf.hosts.placement import placement_for
 from skillshelf.hosts.stages import Verdict, judge
-from skillshelf.hosts.survey import Survey, take_survey
+from skillshelf.hosts.survey import Survey, survey_one, take_survey
 
 
 def survey_of(machine: Machine, host: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Survey:
@@ -215,6 +215,24 @@ def test_an_ignore_file_in_a_skills_folder_leaves_skills_out(machine: Machine, p
     assert all(verdict_on(machine, "goose", path).visible for path in paths.values())
 
 
+def test_a_glance_knows_ignore_files_and_no_link_is_advised_into_what_they_leave_out(machine: Machine) -> None:
+    path = write_skill(machine.repo / ".claude/skills", "deploy")
+    linked = machine.repo / ".agents/skills"
+    linked.mkdir(parents=True)
+    trust(machine, machine.repo)
+    assert "skillshelf link deploy --to pi" in machine.run("why", "deploy", "--host", "pi").stdout
+
+    (linked / ".gitignore").write_text("deploy\n")
+    (machine.repo / ".pi/skills").mkdir(parents=True)
+    (machine.repo / ".pi/skills/.gitignore").write_text("*\n")
+    assert "skillshelf link" not in machine.run("why", "deploy", "--host", "pi").stdout
+
+    (linked / "deploy").symlink_to(path.parent)
+    place = Environment(str(machine.repo), str(machine.home), {})
+    seen = survey_one(place, ["pi"], str(linked / "deploy/SKILL.md"))
+    assert judge(seen.by_path[str(path)], seen.states["pi"], seen).verdict == "ignored"
+
+
 # Texts --------------------------------------------------------------------------------------------
 
 
@@ -306,11 +324,11 @@ def test_skills_of_plugins_that_are_on_are_seen_under_the_name_of_their_plugin(m
         "fmt": put_plugin(machine, "fmt", manifest="fmt"),
         "bare": put_plugin(machine, "bare"),
         "named": put_plugin(machine, "named", manifest="other"),
-        "off": put_plugin(machine, "off", manifest="off"),
+        "idle": put_plugin(machine, "idle", manifest="idle"),
         "unset": put_plugin(machine, "unset", manifest="unset"),
         "far": put_plugin(machine, "far", manifest="far", projectPath=str(machine.base / "elsewhere")),
     }
-    on = {f"{name}@market": name != "off" for name in paths if name != "unset"}
+    on = {f"{name}@market": name != "idle" for name in paths if name != "unset"}
     (machine.home / ".claude/settings.json").write_text(json.dumps({"enabledPlugins": on}))
 
     seen = survey_of(machine, "claude-code")
@@ -321,9 +339,11 @@ def test_skills_of_plugins_that_are_on_are_seen_under_the_name_of_their_plugin(m
         "fmt": "renamed-by-plugin",
         "bare": "renamed-by-plugin",
         "named": "renamed-by-plugin",
-        "off": "disabled-by-config",
+        "idle": "disabled-by-config",
         "unset": "disabled-by-config",
     }
+    assert found["idle"].detail == "its plugin idle is off"
+    assert fix_for(found["idle"], seen.by_path[str(paths["idle"])], seen) == "turn the plugin idle on in claude-code"
     assert verdict_on(machine, "codex", paths["fmt"]).verdict == "root-not-read"
 
 

@@ -3,7 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from skillshelf.catalog.frontmatter import YamlProblem, load_colon_lines, load_first_lines, load_lines, load_yaml
+from skillshelf.catalog.frontmatter import (
+    YamlProblem,
+    load_colon_lines,
+    load_first_lines,
+    load_lines,
+    load_untagged,
+    load_yaml,
+)
 from skillshelf.config.profile import (
     REPAIRED_MARKS,
     ClosingFence,
@@ -57,6 +64,7 @@ class ParseOptions(NamedTuple):
     repaired_keys: Literal["any", "words"] = "any"
     repaired_marks: str = REPAIRED_MARKS
     duplicate_keys: Literal["reject", "last"] = "reject"
+    tags: Literal["reject", "drop"] = "reject"
     opening_fence: OpeningFence = "first-line"
     closing_fence: ClosingFence = "line"
     frontmatter_blanks: Literal["keep", "strip"] = "keep"
@@ -260,6 +268,7 @@ def _read_as_lines(document: ParsedFrontmatter, fallback: YamlFallback) -> Parse
 
 def _read(text: str, findings: tuple[Finding, ...], options: ParseOptions, tries: int = 32) -> ParsedFrontmatter:
     load = YAML_MODES[options.yaml_mode]
+    load = load_untagged if load is load_yaml and options.tags == "drop" else load
     text = text.strip() if options.frontmatter_blanks == "strip" else text
     try:
         value = load(text)

@@ -22,7 +22,7 @@ _UNCHECKED = (
 NO_REPAIR = ("yaml-colon", "yaml-brackets", "yaml-tab")
 _OPEN_FORM = (
     *("bom", "fence-blanks", "frontmatter-missing", "frontmatter-unclosed", "frontmatter-type"),
-    *("yaml", *NO_REPAIR, "yaml-duplicate-key", "description-type", "name-type"),
+    *("yaml", *NO_REPAIR, "yaml-duplicate-key", "yaml-tag", "description-type", "name-type"),
 )
 """Mistakes in the form of a file whose effect is unknown for hosts that were not run."""
 
@@ -121,6 +121,7 @@ _CODEX = HOST._replace(
     max_directories=2_000,
     body_text="utf-8",
     repaired_marks="[{@`",
+    tags="drop",
     name_form="one-blank",
     types=(
         *(FieldType(field, ("text", "null", "list", "map"), "text") for field in ("name", "description")),
@@ -184,6 +185,7 @@ _CLAUDE_CODE = HOST._replace(
     closing_fence="anywhere",
     repaired_marks="[{@`%&*|>",
     duplicate_keys="last",
+    tags="drop",
     name_source="directory",
     description_from="or-body",
     description_parts=("when_to_use",),
@@ -349,6 +351,7 @@ _GOOSE = HOST._replace(
     opening_fence="anywhere",
     closing_fence="anywhere",
     frontmatter_blanks="strip",
+    tags="drop",
     line_ends="any",
     body_text="utf-8",
     name_pattern=r"[^/\\]+",
@@ -398,6 +401,7 @@ _PI = HOST._replace(
     skip_directories=("node_modules",),
     root_file="alone",
     ignore_files=(".gitignore", ".ignore", ".fdignore"),
+    tags="drop",
     opening_fence="hyphens",
     closing_fence="line-start",
     line_ends="any",
@@ -448,6 +452,7 @@ _OH_MY_PI = HOST._replace(
     no_marker="home",
     hidden="skip",
     yaml_fallback="lines-on-error",
+    tags="drop",
     opening_fence="hyphens",
     closing_fence="line-start",
     line_ends="any",
@@ -546,6 +551,7 @@ _COPILOT_CLI = HOST._replace(
     root_file="alone",
     name_form="hyphens",
     name_pattern=r"[A-Za-z0-9][A-Za-z0-9 ._:-]*",
+    tags="drop",
     description_from="or-text",
     empty_description="kept",
     types=(

@@ -250,6 +250,7 @@ class Profile(NamedTuple):
     repaired_keys: Literal["any", "words"] = "any"
     repaired_marks: str = REPAIRED_MARKS
     duplicate_keys: Literal["reject", "last"] = "reject"
+    tags: Literal["reject", "drop"] = "reject"
     opening_fence: OpeningFence = "first-line"
     closing_fence: ClosingFence = "line"
     frontmatter_blanks: Literal["keep", "strip"] = "keep"

@@ -338,7 +338,8 @@ def _switch(case: FileOnHost, path: str) -> str:
             return f"the variable {variable} turns its folder off"
         if rule.host_switch:
             return f"off unless its setting {rule.host_switch} is on"
-    return "off in its settings"
+    root = own_root(path, case.state.roots)
+    return f"its plugin {root.prefix.rstrip(':')} is off" if root and root.prefix else "off in its settings"
 
 
 def _rules_at(path: str, state: HostState) -> list[RootRule]:
@@ -357,7 +358,9 @@ def how_to_turn_on(verdict: Verdict, state: HostState) -> str:
             return f"unset {variable}"
         if rule.host_switch:
             return f"turn {rule.host_switch} on in {verdict.host}"
-    return f"turn it on in {verdict.host}"
+    root = own_root(verdict.at, state.roots)
+    what = f"the plugin {root.prefix.rstrip(':')}" if root and root.prefix else "it"
+    return f"turn {what} on in {verdict.host}"
 
 
 RULE_VERDICTS: Mapping[str, VerdictName] = {
@@ -371,6 +374,7 @@ RULE_VERDICTS: Mapping[str, VerdictName] = {
     "yaml-brackets": "yaml-error",
     "yaml-tab": "yaml-error",
     "yaml-duplicate-key": "yaml-error",
+    "yaml-tag": "yaml-error",
     "name-missing": "missing-name",
     "name-type": "wrong-type",
     "name-length": "name-rejected",
@@ -413,6 +417,8 @@ def _refusal(error: Diagnostic, path: str, profile: Profile) -> StageVerdict:
         return StageVerdict("name-rejected", error.message, path, error.rule, error.line)
     if error.rule in profile.accepts:
         return StageVerdict("visible", f"it accepts what skillshelf does not: {error.message}", path)
+    if error.rule == "yaml-tag" and profile.tags == "drop":
+        verdict = "unknown"
     if verdict == "unknown":
         reason = "cannot be read" if error.rule == "unreadable" else "skillshelf cannot parse this"
         return StageVerdict("unknown", f"{reason}: {error.message}", path, error.rule, error.line)
