@@ -639,7 +639,6 @@ _AMP = HOST._replace(
     name="amp",
     summary="Amp: `.agents` and `.claude` upward, and at home, five levels; personal wins; strict about names.",
     evidence="run: skill list",
-    as_of="2026-11-17",
     version="0.0.1790142911",
     roots=(
         RootRule("user", "home", (".config/agents/skills", ".agents/skills", ".config/amp/skills")),
@@ -663,7 +662,6 @@ _KILO = HOST._replace(
     name="kilo",
     summary="Kilo: `.agents`, `.claude`, `.kilo` and `.kilocode` up to the repository and at home, any depth.",
     evidence="run: debug skill",
-    as_of="2026-11-17",
     version="7.7.7",
     roots=(
         RootRule("user", "home", (".claude/skills", ".agents/skills")),
@@ -690,7 +688,6 @@ _GROK = HOST._replace(
     name="grok",
     summary="Grok Build: `.grok`, `.agents`, `.claude` and `.cursor` upward and at home, six levels, once trusted.",
     evidence="run: inspect --json",
-    as_of="2026-11-17",
     version="1.0.41",
     roots=(
         RootRule("project", "chain", (".grok/skills", ".agents/skills", ".claude/skills", ".cursor/skills")),
@@ -724,7 +721,6 @@ _QODER = HOST._replace(
     name="qoder",
     summary="Qoder CLI: `.qoder/skills` and `.agents/skills` of this folder and of home; the folder is the name.",
     evidence="run: skills list",
-    as_of="2026-11-17",
     version="1.1.52",
     roots=roots_of(
         ("user", "home", ".qoder/skills"),
@@ -752,7 +748,6 @@ _QWEN_CODE = HOST._replace(
     name="qwen-code",
     summary="Qwen Code: `.qwen/skills` and `.agents/skills` of this folder and of home, one level; the project wins.",
     evidence="run: the prompt that it sends",
-    as_of="2026-11-17",
     version="0.24.4",
     roots=roots_of(
         ("project", "cwd", ".qwen/skills"),
@@ -777,7 +772,6 @@ _KIMI_CODE = HOST._replace(
     name="kimi-code",
     summary="Kimi Code: `.kimi-code/skills` and `.agents/skills` of the repository and of home; the project wins.",
     evidence="run: the prompt that it sends",
-    as_of="2026-11-17",
     version="2.1.0",
     roots=(
         RootRule("project", "repository", (".kimi-code/skills", ".agents/skills")),
@@ -801,7 +795,6 @@ _CLINE = HOST._replace(
     name="cline",
     summary="Cline: `.cline`, `.clinerules` and `.agents` up to the repository and at home, one level, names alone.",
     evidence="run: the tool that it sends",
-    as_of="2026-11-17",
     version="3.0.65",
     roots=(
         RootRule("project", "chain", (".cline/skills", ".clinerules/skills", ".agents/skills")),
