@@ -354,7 +354,9 @@ def hosts_text() -> str:
 
 
 def _root(rule: "RootRule") -> str:
-    where = {"home": "~/", "chain": "each folder upward: ", "cwd": "this folder: ", "fixed": ""}[rule.base]
+    bases = {"home": "~/", "chain": "each folder upward: ", "cwd": "this folder: ", "fixed": ""}
+    bases["repository"] = "the repository: "
+    where = {**bases, "plugin-list": f"each plugin in ~/`{rule.plugin_list}` that is on: "}[rule.base]
     switch = f" (only with `{rule.host_switch}`)" if rule.host_switch else ""
     return where + " ".join(f"`{path}`" for path in rule.paths) + switch
 

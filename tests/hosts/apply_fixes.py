@@ -1,21 +1,23 @@
-"""Run the commands that `why` suggests, and check that the real host lists the skill afterwards.
+"""Run the commands that `why` suggests, and check that the real host lists the skill or tells its model of it then.
 
-    python tests/hosts/apply_fixes.py HOST ... [--bin DIR ...]
+    python tests/hosts/apply_fixes.py --bin DIR [--seed N] [--trees N] [HOST ...]
 
-The trees are those of `test_host_fixes`. A host that is not installed is skipped by name, as in `compare.py`.
+The trees are those of `test_host_fixes`, and drawn ones as in `compare.py`, in each the first skill for which `link` is
+advised. A host that is not installed is skipped by name.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import shlex
-import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 # The trees are those of a test.
 if missing := [name for name in ("skillshelf", "pytest", "jsonschema") if find_spec(name) is None]:
@@ -24,52 +26,98 @@ if missing := [name for name in ("skillshelf", "pytest", "jsonschema") if find_s
 # `compare` makes the helpers of the tests importable; the schemas are in `tools`.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from compare import HOSTS, ask, key_of, own_skills
+from compare import Asker, Tree, asker, drawn_trees, filled, predict
+from support.host_programs import PROGRAMS, Answer
+from support.prompt_server import prompt_server
 from support.trees import Machine
-from test_host_fixes import TREES, Build, Seen, stray_path
+from test_host_fixes import TREES, Build
 
 
-def suggested(machine: Machine, host: str) -> list[str]:
-    """Return the arguments of the command that makes the only skill visible; nothing if it takes more than that."""
-    (skill_file,) = Seen(machine, stray_path(machine)).skill_files
-    (candidate,) = json.loads(machine.run("why", skill_file.path, "--host", host, "--json").stdout)["candidates"]
-    words = shlex.split(candidate["hosts"][0]["fix"] or "")
-    return words[1:] if words[:2] == ["skillshelf", "link"] else []
+class Advised(NamedTuple):
+    """A skill that a host does not see, and the words of the command that is to change that."""
+
+    path: str
+    mark: str
+    words: list[str]
 
 
-def is_listed_then(build: Build, name: str, program: str, own: set[str]) -> bool | None:
-    """Return true if a host lists the skill of a tree after the suggested command; None if there is none."""
-    host = HOSTS[name]
+def trees_of_tests() -> Iterator[Tree]:
+    """Yield the trees of the tests."""
+    for title, build in TREES.items():
+        yield Tree(title, partial(_built, build), has_marks=False)
+
+
+def _built(build: Build, machine: Machine) -> Path:
+    build(machine)
+    return Path(machine.repo)
+
+
+def advised(host: str, cwd: Path, machine: Machine) -> Advised | None:
+    """Return the first skill of a tree that the command makes visible to a host; None if there is none."""
+    for prediction in predict(host, cwd, machine, machine.env):
+        if prediction.listed is not False:
+            continue
+        done = machine.run("why", prediction.path, "--host", host, "--json", cwd=cwd)
+        candidates = json.loads(done.stdout)["candidates"] if done.stdout else []
+        words = shlex.split(candidates[0]["hosts"][0]["fix"] or "") if candidates else []
+        if words[:2] == ["skillshelf", "link"]:
+            return Advised(prediction.path, prediction.mark, words[1:])
+    return None
+
+
+def is_seen(skill: Advised, answer: Answer, host: str, cwd: Path, machine: Machine) -> bool:
+    """Return true if a host lists a skill, or a copy of it, or tells its model of it."""
+    shown = (answer.prompt or "") + " ".join(entry.description or "" for entry in answer.entries or ())
+    if skill.mark and skill.mark in shown:
+        return True
+    text = Path(skill.path).read_bytes()
+    copies = [one for one in predict(host, cwd, machine, machine.env) if Path(one.path).read_bytes() == text]
+    paths = {str(Path(entry.path).resolve()) for entry in answer.entries or () if entry.path}
+    names = {entry.name for entry in answer.entries or () if not entry.path}
+    return any(one.path in paths or one.name in names for one in copies)
+
+
+def outcome(asked: Asker, tree: Tree) -> str:
+    """Return what became of the advice in one tree: `seen`, `not seen`, `not claimed`, `no answer` or `no advice`."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         machine = Machine(Path(folder).resolve())
-        build(machine)
-        if not (words := suggested(machine, name)):
-            return None
-        machine.run(*words)
-        listed = ask(host, program, machine.repo, machine.home) - own
-        keys = {key_of(host, skill_file) for skill_file in Seen(machine, stray_path(machine)).skill_files}
-        return not keys.isdisjoint({os.path.realpath(one) for one in listed} if host.by == "path" else listed)
+        cwd = tree.build(machine)
+        machine.env = filled(tree.env, machine)
+        skill = advised(asked.host, cwd, machine)
+        if skill is None:
+            return "no advice"
+        done = machine.run(*skill.words, cwd=cwd)
+        answer = asked.ask(cwd, machine.home, machine.env)
+        if answer.failed:
+            return "no answer"
+        if is_seen(skill, answer, asked.host, cwd, machine):
+            return "seen"
+        return "not seen" if done.returncode == 0 else "not claimed"
 
 
 def main() -> int:
     """Check every named host that is installed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("hosts", nargs="+", choices=HOSTS, metavar="HOST")
-    parser.add_argument("--bin", action="append", default=[], help="a folder with programs of hosts")
+    parser.add_argument("hosts", nargs="*", choices=[*PROGRAMS, []], metavar="HOST")
+    parser.add_argument("--bin", type=Path, required=True, help="the folder with a package of each host")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--trees", type=int, default=15, help="how many trees are drawn for a host")
     given = parser.parse_args()
-    path = os.environ["PATH"] = os.pathsep.join([*given.bin, os.environ["PATH"]])
     status = 0
-    for name in given.hosts:
-        program = shutil.which(HOSTS[name].program, path=path)
-        if program is None:
-            print(f"{name}: skipped, {HOSTS[name].program} is not installed")
-            continue
-        own = own_skills(HOSTS[name], program)
-        found = {tree: is_listed_then(build, name, program, own) for tree, build in TREES.items()}
-        tried = [tree for tree, listed in found.items() if listed is not None]
-        failed = [tree for tree in tried if not found[tree]]
-        print(f"{name}: {len(tried) - len(failed)} of {len(tried)} commands worked", *failed, flush=True)
-        status |= bool(failed)
+    with prompt_server() as model:
+        for host in given.hosts or [*PROGRAMS]:
+            asked = asker(host, given.bin.resolve(), model)
+            if asked is None:
+                print(f"{host}: skipped, {PROGRAMS[host].package} is not in {given.bin}")
+                continue
+            trees = [*trees_of_tests(), *drawn_trees(host, given.seed, given.trees)]
+            found = {tree.title: outcome(asked, tree) for tree in trees}
+            counts = {kind: [*found.values()].count(kind) for kind in ("seen", "not seen", "not claimed", "no answer")}
+            print(f"{host}:", ", ".join(f"{count} {kind}" for kind, count in counts.items()), flush=True)
+            for title, kind in found.items():
+                if kind in ("not seen", "no answer"):
+                    print(f"  {kind}: {title}", flush=True)
+            status |= "not seen" in found.values()
     return status
 
 

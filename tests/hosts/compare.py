@@ -3,7 +3,8 @@
     python tests/hosts/compare.py --bin DIR [--install] [--seed N] [--trees N] [--fixed] [--json FILE] [HOST ...]
 
 Trees are drawn from places, texts and settings; `--fixed` takes those of the tests instead. Before them, one name lies
-in all roots of a host, and the copy that it takes is removed until none is left. The programs are packages of the npm
+in all roots of a host, and the copy that it takes is removed until none is left; then come trees with every text and
+every place at once. The programs are packages of the npm
 registry in DIR/HOST, where `--install` puts them; a host that is not there is skipped by name. Each question gets a
 fresh home folder, an environment made from nothing, 90 seconds and no network but loopback, where a server stands for
 the model. No key is needed.
@@ -12,6 +13,8 @@ the model. No key is needed.
 from __future__ import annotations
 
 import argparse
+import html
+import itertools
 import json
 import os
 import sys
@@ -27,13 +30,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from support.host_cases import PLACE_CASES, ROOTS, TEXT_CASES, PlaceCase, TextCase, trust
 from support.host_programs import PROGRAMS, Answer, Entry, Program, Question, find_program, install
 from support.host_setting_cases import SWITCH_CASES, TRUST_CASES, build_switch, build_trust
-from support.host_trees import Drawn, draw_trees, one_name_everywhere, put_tree
+from support.host_trees import Drawn, draw_trees, every_place, every_text, one_name_everywhere, put_tree
 from support.prompt_server import PromptServer, prompt_server
 from support.trees import Machine
 
 from skillshelf.core.environment import Environment
 from skillshelf.hosts.stages import Verdict, judge
-from skillshelf.hosts.survey import Survey, take_survey
+from skillshelf.hosts.survey import SkillFile, Survey, take_survey
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -54,6 +57,12 @@ def drawn_trees(host: str, seed: int, count: int) -> Iterator[Tree]:
     """Yield the trees of a seed."""
     for tree in draw_trees(host, seed=seed, count=count):
         yield Tree(tree.title, partial(put_tree, tree), tree.env)
+
+
+def whole_trees(host: str) -> Iterator[Tree]:
+    """Yield the trees that have every text or every place of a root at once."""
+    for tree in (*every_text(host), *every_place(host)):
+        yield Tree(tree.title, partial(put_tree, tree))
 
 
 def fixed_trees(host: str) -> Iterator[Tree]:
@@ -95,7 +104,10 @@ def _put_place(case: PlaceCase, machine: Machine) -> Path:
 
 
 class Prediction(NamedTuple):
-    """What a profile says about one file; `listed` and `told` are None if that is unknown."""
+    """What a profile says about one file; `listed` and `told` are None if that is unknown.
+
+    A file that a host accepts and skillshelf does not read has neither name nor description.
+    """
 
     path: str
     verdict: Verdict
@@ -104,24 +116,26 @@ class Prediction(NamedTuple):
     name: str
     description: str
     mark: str
+    is_read: bool
 
 
 def predict(host: str, cwd: Path, machine: Machine, env: Mapping[str, str]) -> list[Prediction]:
     """Return the predictions for every file that a survey of all hosts' folders finds."""
     seen = take_survey(Environment(str(cwd), str(machine.home), env), [host])
-    return [_prediction(host, seen, real_path) for real_path in seen.by_path]
+    return [_prediction(host, seen, skill_file) for skill_file in seen.skill_files]
 
 
-def _prediction(host: str, seen: Survey, real_path: str) -> Prediction:
-    skill_file = seen.by_path[real_path]
+def _prediction(host: str, seen: Survey, skill_file: SkillFile) -> Prediction:
     verdict = judge(skill_file, seen.states[host], seen)
     skill = seen.states[host].by_file.get(skill_file.real_path)
     listed = None if verdict.visible is None else bool(verdict.visible or verdict.verdict == "hidden-from-model")
     if verdict.verdict == "disabled-by-config" and PROGRAMS[host].lists_all and skill is not None:
         listed = True
-    name, description = (skill.name, skill.description) if skill else (skill_file.folder, "")
+    name, description = (skill.name, skill.description) if skill else (skill_file.declared or skill_file.folder, "")
     mark = next((word for word in _folded(skill_file.head.decode("utf-8", "replace")).split() if _is_mark(word)), "")
-    return Prediction(skill_file.real_path, verdict, listed, verdict.visible, name, description, mark.strip("[],."))
+    return Prediction(
+        skill_file.real_path, verdict, listed, verdict.visible, name, description, mark.strip("[],."), skill is not None
+    )
 
 
 def _is_mark(word: str) -> bool:
@@ -199,7 +213,7 @@ def compare_tree(asked: Asker, tree: Tree) -> Result:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             machine = Machine(Path(folder).resolve())
             cwd = tree.build(machine)
-            env = _filled(tree.env, machine)
+            env = filled(tree.env, machine)
             predictions = predict(asked.host, cwd, machine, env)
             answer = asked.ask(cwd, machine.home, env)
             if not answer.failed:
@@ -213,7 +227,8 @@ def compare_tree(asked: Asker, tree: Tree) -> Result:
     return Result(tree.title, outcome, tuple(differences), len(predictions), unknown, taken)
 
 
-def _filled(env: Mapping[str, str], machine: Machine) -> dict[str, str]:
+def filled(env: Mapping[str, str], machine: Machine) -> dict[str, str]:
+    """Return the variables of a tree on disk."""
     return {name: value.replace("BASE", str(machine.base)) for name, value in env.items()}
 
 
@@ -227,7 +242,7 @@ def differences_of(predictions: list[Prediction], answer: Answer, base: Path, *,
         else:
             yield from _by_name(predictions, answer.entries)
     if answer.prompt is not None and has_marks:
-        yield from _by_prompt(predictions, _folded(answer.prompt))
+        yield from _by_prompt(predictions, _folded(html.unescape(answer.prompt)))
 
 
 def _said(prediction: Prediction) -> str:
@@ -235,7 +250,7 @@ def _said(prediction: Prediction) -> str:
 
 
 def _by_path(predictions: list[Prediction], entries: list[Entry], base: Path) -> Iterator[str]:
-    inside = [(os.path.realpath(entry.path or ""), entry) for entry in entries]
+    inside = [(_real_path(entry, predictions), entry) for entry in entries]
     listed = {path: entry for path, entry in inside if path.startswith(str(base))}
     for prediction in predictions:
         entry = listed.pop(prediction.path, None)
@@ -249,10 +264,24 @@ def _by_path(predictions: list[Prediction], entries: list[Entry], base: Path) ->
         yield f"{os.path.relpath(path, base)}: listed, and no survey found it"
 
 
+def _real_path(entry: Entry, predictions: list[Prediction]) -> str:
+    """Return the real file of an entry; a host that names the real folder of a linked SKILL.md means the file there."""
+    path = os.path.realpath(entry.path or "")
+    if os.path.exists(path):
+        return path
+    there = [one.path for one in predictions if os.path.dirname(one.path) == os.path.dirname(path)]
+    return there[0] if len(there) == 1 else next((one for one in there if entry.name in os.path.basename(one)), path)
+
+
 def _entry_differences(prediction: Prediction, entry: Entry) -> Iterator[str]:
+    if not prediction.is_read:
+        return
     if entry.name != prediction.name:
         yield f"{_said(prediction)}: called {entry.name!r}, not {prediction.name!r}"
-    if entry.description is not None and _folded(entry.description) != _folded(prediction.description):
+    says, predicted = _folded(entry.description or ""), _folded(prediction.description)
+    if prediction.verdict.verdict == "description-cut":
+        says, predicted = says[:100], predicted[:100]
+    if entry.description is not None and says != predicted:
         yield f"{_said(prediction)}: says {entry.description[:70]!r}, not {prediction.description[:70]!r}"
     if entry.hidden is not None and prediction.told is not None and entry.hidden == prediction.told:
         yield f"{_said(prediction)}: {'kept from' if entry.hidden else 'told to'} the model"
@@ -291,7 +320,8 @@ def _by_prompt(predictions: list[Prediction], prompt: str) -> Iterator[str]:
         is_there = prediction.mark in prompt if prediction.mark else False
         if not prediction.told and is_there:
             yield f"{_said(prediction)}: told to the model"
-        if prediction.told:
+        if prediction.told and prediction.is_read:
+            # Some hosts write their list with marks of their own for `<` and `&`.
             says = _folded(prediction.description)[:200]
             if prediction.verdict.verdict == "description-cut":
                 says = prediction.name
@@ -387,7 +417,7 @@ def _results(asked: Asker, given: argparse.Namespace) -> Iterator[Result]:
         )
     else:
         yield from orders(asked)
-        trees = drawn_trees(asked.host, given.seed, given.trees)
+        trees = itertools.chain(whole_trees(asked.host), drawn_trees(asked.host, given.seed, given.trees))
     for tree in trees:
         yield compare_tree(asked, tree)
 

@@ -93,15 +93,17 @@ def test_5_too_many_skills_cost_descriptions_and_entries_that_are_named(machine:
 
     assert (first["codex"].verdict, first["codex"].detail) == (
         "description-cut",
-        "its list is full at 8,000 characters: the description is shortened",
+        "its list has room for 8,000 to 21,760 characters, by the model's context window: the description is shortened",
     )
-    assert first["copilot-cli"].verdict == "unknown"
+    assert first["copilot-cli"].verdict == "shadows"
+    assert last["copilot-cli"].detail == "its list is full at 15,000 characters: the description is dropped"
     assert (last["codelia"].verdict, last.fix("codelia")) == (
         "over-budget",
         "shorten this description or those of other skills",
     )
     assert theirs["claude-code"].detail == (
-        "its list is full at 24,400 characters: 22 of 80 descriptions are dropped, the least used first"
+        "its list has room for 8,000 to 30,000 characters, by the model's context window: 23 to 78 of 80 descriptions "
+        "are dropped, the least used first"
     )
 
 

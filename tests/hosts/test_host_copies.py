@@ -223,7 +223,7 @@ def test_a_host_that_sees_the_skill_itself_updates_a_copy_without_needing_it(mac
     run("link", "deploy", "--to", "codelia")
     source.write_text(source.read_text() + "More.\n")
 
-    assert "goose: copied to .agents/skills/deploy (updated" in run("link", "deploy", "--to", "goose")[1]
+    assert "oh-my-pi: copied to .agents/skills/deploy (updated" in run("link", "deploy", "--to", "oh-my-pi")[1]
     assert run("link", "deploy", "--to", "codelia", "--remove")[0] == 0
     assert not (machine.repo / ".agents").exists()
 

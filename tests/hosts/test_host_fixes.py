@@ -186,9 +186,7 @@ def test_all_that_is_advised_can_be_done_one_after_the_other(machine: Machine, r
 
     assert statuses == [0] * len(commands)
     unseen = [host for host, verdict in Seen(machine).best.items() if not verdict.visible]
-    assert unseen == ["opencode", "copilot-cli", "cursor", "amp", "kilo"], (
-        "the copy for one host leaves the winner open for these"
-    )
+    assert unseen == ["opencode", "cursor", "kilo"], "the copy for one host leaves the winner open for these"
 
 
 BROKEN = "name: probe-x\ndescription: Use when: asked\n"
@@ -284,12 +282,15 @@ def test_a_folder_whose_name_is_nearly_right_is_to_be_renamed(machine: Machine) 
     assert (fix.what, {*fix.hosts}) == ("mv .claude/skill .claude/skills", now)
 
 
-def test_a_key_that_stands_twice_is_told_with_its_line_and_trust_alone_promises_nothing(machine: Machine) -> None:
+def test_a_key_that_stands_twice_is_told_with_its_line_and_trust_helps_who_takes_the_last(machine: Machine) -> None:
     write_skill(machine.repo / ".agents/skills", "probe-x", skill("name: probe-x\ndescription: D.\ndescription: E.\n"))
 
     helping = Seen(machine).fixes()
 
-    assert [one.what for one in helping if one.kind == "manual"] == ["remove one of the two keys, see line 4"]
+    assert [one.what for one in helping if one.kind == "manual"] == [
+        "remove one of the two keys, see line 4",
+        "trust this folder in gemini-cli and in grok",
+    ]
 
 
 @pytest.mark.parametrize("tabs", ["metadata:\n\ta: b\n", "metadata:\n\t- 'it's'\n"])

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.host_cases import skill, trust
 from support.host_text_cases import ASKED, HIDDEN, ODD_TEXTS, ON_USE, OddText
 from support.trees import Machine, write_skill
 
+from skillshelf.catalog.prompt import catalog_text
+from skillshelf.config.hosts import HOSTS
+from skillshelf.config.settings import Settings
 from skillshelf.core.environment import Environment
 from skillshelf.hosts.fixes import fix_for
+from skillshelf.hosts.placement import placement_for
 from skillshelf.hosts.stages import Verdict, judge
-from skillshelf.hosts.survey import Survey, take_survey
+from skillshelf.hosts.survey import Survey, survey_one, take_survey
 
 
 def survey_of(machine: Machine, host: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Survey:
@@ -209,6 +215,24 @@ def test_an_ignore_file_in_a_skills_folder_leaves_skills_out(machine: Machine, p
     assert all(verdict_on(machine, "goose", path).visible for path in paths.values())
 
 
+def test_a_glance_knows_ignore_files_and_no_link_is_advised_into_what_they_leave_out(machine: Machine) -> None:
+    path = write_skill(machine.repo / ".claude/skills", "deploy")
+    linked = machine.repo / ".agents/skills"
+    linked.mkdir(parents=True)
+    trust(machine, machine.repo)
+    assert "skillshelf link deploy --to pi" in machine.run("why", "deploy", "--host", "pi").stdout
+
+    (linked / ".gitignore").write_text("deploy\n")
+    (machine.repo / ".pi/skills").mkdir(parents=True)
+    (machine.repo / ".pi/skills/.gitignore").write_text("*\n")
+    assert "skillshelf link" not in machine.run("why", "deploy", "--host", "pi").stdout
+
+    (linked / "deploy").symlink_to(path.parent)
+    place = Environment(str(machine.repo), str(machine.home), {})
+    seen = survey_one(place, ["pi"], str(linked / "deploy/SKILL.md"))
+    assert judge(seen.by_path[str(path)], seen.states["pi"], seen).verdict == "ignored"
+
+
 # Texts --------------------------------------------------------------------------------------------
 
 
@@ -276,3 +300,258 @@ def test_a_skill_that_waits_for_files_takes_no_room_in_the_list(machine: Machine
 
     assert seen.states["claude-code"].size().entries == 0
     assert [one.hidden for one in machine.catalog("host:claude-code").skills] == ["on-use"]
+
+
+# Plugins ------------------------------------------------------------------------------------------
+
+
+def put_plugin(machine: Machine, plugin: str, *, manifest: str | None = None, **entry: str) -> Path:
+    """Install a plugin of Claude Code with one skill, in its cache; gives the skill's file."""
+    folder = machine.home / f".claude/plugins/cache/market/{plugin}/1.0.0"
+    path = write_skill(folder / "skills", f"{plugin}-skill")
+    if manifest is not None:
+        (folder / ".claude-plugin").mkdir()
+        (folder / ".claude-plugin/plugin.json").write_text(json.dumps({"name": manifest}))
+    listed = machine.home / ".claude/plugins/installed_plugins.json"
+    known: dict[str, Any] = json.loads(listed.read_text()) if listed.exists() else {"version": 2, "plugins": {}}
+    known["plugins"][f"{plugin}@market"] = [{"scope": "user", "installPath": str(folder), **entry}]
+    listed.write_text(json.dumps(known))
+    return path
+
+
+def test_skills_of_plugins_that_are_on_are_seen_under_the_name_of_their_plugin(machine: Machine) -> None:
+    paths = {
+        "fmt": put_plugin(machine, "fmt", manifest="fmt"),
+        "bare": put_plugin(machine, "bare"),
+        "named": put_plugin(machine, "named", manifest="other"),
+        "idle": put_plugin(machine, "idle", manifest="idle"),
+        "unset": put_plugin(machine, "unset", manifest="unset"),
+        "far": put_plugin(machine, "far", manifest="far", projectPath=str(machine.base / "elsewhere")),
+    }
+    on = {f"{name}@market": name != "idle" for name in paths if name != "unset"}
+    (machine.home / ".claude/settings.json").write_text(json.dumps({"enabledPlugins": on}))
+
+    seen = survey_of(machine, "claude-code")
+    found = {name: verdict_in(seen, path) for name, path in paths.items() if str(path) in seen.by_path}
+
+    assert machine.names("host:claude-code") == ["bare:bare-skill", "fmt:fmt-skill", "other:named-skill"]
+    assert {name: verdict.verdict for name, verdict in found.items()} == {
+        "fmt": "renamed-by-plugin",
+        "bare": "renamed-by-plugin",
+        "named": "renamed-by-plugin",
+        "idle": "disabled-by-config",
+        "unset": "disabled-by-config",
+    }
+    assert found["idle"].detail == "its plugin idle is off"
+    assert fix_for(found["idle"], seen.by_path[str(paths["idle"])], seen) == "turn the plugin idle on in claude-code"
+    assert verdict_on(machine, "codex", paths["fmt"]).verdict == "root-not-read"
+
+
+def test_a_plugin_of_a_market_that_is_a_folder_is_read_there(machine: Machine) -> None:
+    cached = put_plugin(machine, "fmt", manifest="fmt")
+    market = machine.base / "market"
+    live = write_skill(market / "tools/fmt/skills", "live-skill")
+    (market / ".claude-plugin").mkdir()
+    offered = {"plugins": [{"name": "fmt", "source": "./tools/fmt"}]}
+    (market / ".claude-plugin/marketplace.json").write_text(json.dumps(offered))
+    known = {"market": {"source": {"source": "directory", "path": str(market)}}}
+    (machine.home / ".claude/plugins/known_marketplaces.json").write_text(json.dumps(known))
+    (machine.home / ".claude/settings.json").write_text('{"enabledPlugins": {"fmt@market": true}}')
+
+    assert verdict_on(machine, "claude-code", live).verdict == "renamed-by-plugin"
+    assert machine.names("host:claude-code") == ["fmt:live-skill"]
+    assert cached.exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"plugins": [1]}'])
+def test_a_list_of_plugins_that_cannot_be_read_leaves_their_skills_open(machine: Machine, text: str) -> None:
+    path = put_plugin(machine, "fmt")
+    (machine.home / ".claude/plugins/installed_plugins.json").write_text(text)
+    seen = take_survey(Environment(str(machine.repo), str(machine.home), {}), ["claude-code"], path=str(path))
+
+    verdict = verdict_in(seen, path)
+
+    assert (verdict.visible, verdict.detail) == (
+        None,
+        "~/.claude/plugins/installed_plugins.json is not a list of installed plugins",
+    )
+
+
+def test_a_skill_is_not_linked_into_a_plugin(machine: Machine) -> None:
+    put_plugin(machine, "fmt", manifest="fmt")
+    (machine.home / ".claude/settings.json").write_text('{"enabledPlugins": {"fmt@market": true}}')
+    path = write_skill(machine.home / ".agents/skills", "deploy")
+    seen = survey_of(machine, "claude-code")
+
+    placement = placement_for(seen.by_path[str(path)], seen.hosts["claude-code"], seen)
+
+    assert not isinstance(placement, str)
+    assert placement.path == str(machine.home / ".claude/skills/deploy")
+
+
+def test_what_comes_with_a_host_is_left_to_it(machine: Machine) -> None:
+    path = write_skill(machine.home / ".codex/skills/.system", "imagegen")
+
+    verdict = verdict_on(machine, "codex", path)
+
+    assert (verdict.verdict, verdict.detail) == ("unknown", "it comes with the host, which decides about it")
+
+
+# Budgets ------------------------------------------------------------------------------------------
+
+
+def put_many(machine: Machine, root: str, count: int, length: int) -> list[Path]:
+    """Write many skills with descriptions of one length."""
+    text = "name: skill-{number:03}\ndescription: {description}\n"
+    return [
+        write_skill(
+            machine.repo / root,
+            f"skill-{number:03}",
+            skill(text.format(number=number, description="x" * length), body=f"{number}\n"),
+        )
+        for number in range(count)
+    ]
+
+
+def test_a_host_whose_window_decides_is_not_said_to_leave_skills_out(machine: Machine) -> None:
+    paths = put_many(machine, ".agents/skills", 300, 150)
+    seen = survey_of(machine, "codex")
+    found = [verdict_in(seen, path) for path in paths]
+
+    assert {verdict.verdict for verdict in found} == {"description-cut"}
+    assert {verdict.detail for verdict in found} == {
+        "its list has room for 8,000 to 21,760 characters, by the model's context window: the description is shortened"
+    }
+
+
+def test_a_list_in_tokens_counts_bytes_and_not_characters(machine: Machine) -> None:
+    text = "---\nname: skill-{0:02}\ndescription: {1}\n---\n{0}\n"
+    for number in range(60):
+        write_skill(machine.repo / ".agents/skills", f"skill-{number:02}", text.format(number, "あ" * 150))
+
+    assert len(survey_of(machine, "codex").states["codex"].size().cut) == 60
+
+
+def test_what_a_smaller_window_would_cut_is_said_as_a_possibility(machine: Machine) -> None:
+    (path, *_) = put_many(machine, ".agents/skills", 60, 150)
+
+    verdict = verdict_on(machine, "codex", path)
+
+    assert verdict.visible
+    assert verdict.detail.endswith("by the model's context window: the description may be shortened")
+
+
+def test_even_more_skills_than_names_fit_are_open_and_not_missing(machine: Machine) -> None:
+    paths = put_many(machine, ".agents/skills", 700, 20)
+    seen = survey_of(machine, "codex")
+
+    assert verdict_in(seen, paths[0]).visible
+    assert verdict_in(seen, paths[-1]).verdict == "unknown"
+
+
+def test_descriptions_are_told_up_to_the_entry_that_would_pass_the_budget_and_then_names(machine: Machine) -> None:
+    paths = put_many(machine, ".agents/skills", 300, 150)
+    seen = survey_of(machine, "copilot-cli")
+
+    cut = [verdict_in(seen, path).verdict == "description-cut" for path in paths]
+    text = catalog_text(seen.states["copilot-cli"].listed, HOSTS["copilot-cli"], Settings()).text
+
+    assert cut == [False] * 59 + [True] * 241
+    assert text.count("<description>") == 59
+    assert text.endswith("skill-298, skill-299")
+    assert "(invoke by name): skill-059, skill-060" in text
+
+
+def test_the_skills_of_a_host_itself_take_a_share_of_its_list(machine: Machine) -> None:
+    paths = put_many(machine, ".claude/skills", 120, 400)
+    seen = survey_of(machine, "claude-code")
+
+    assert len(seen.states["claude-code"].size().cut) == 120 - 55
+    assert verdict_in(seen, paths[0]).detail == (
+        "its list has room for 8,000 to 30,000 characters, by the model's context window: 65 to 120 of 120 "
+        "descriptions are dropped, the least used first"
+    )
+
+
+# Where the rows end -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("host", "file", "text"),
+    [
+        ("pi", "home/.pi/agent/settings.json", '{"skills": ["~/team"]}'),
+        ("opencode", "repo/opencode.json", '{"skills": {"paths": ["HOME/team"]}}'),
+        ("vscode", "repo/.vscode/settings.json", '{"chat.agentSkillsLocations": {"~/team": true}}'),
+    ],
+)
+def test_a_folder_that_a_setting_names_is_open(machine: Machine, host: str, file: str, text: str) -> None:
+    path = write_skill(machine.home / "team", "deploy")
+    place = Environment(str(machine.repo), str(machine.home), {})
+    before = verdict_in(take_survey(place, [host], path=str(path)), path)
+    settings = machine.base / file
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(text.replace("HOME", str(machine.home)))
+
+    after = verdict_in(take_survey(place, [host], path=str(path)), path)
+
+    assert (before.verdict, after.verdict) == ("root-not-read", "unknown")
+    assert after.detail.endswith("names this folder")
+
+
+@pytest.mark.parametrize(
+    ("host", "variable", "there"),
+    [("copilot-cli", "COPILOT_HOME", "skills"), ("gemini-cli", "GEMINI_CLI_HOME", ".agents/skills")],
+)
+def test_a_link_goes_where_the_host_reads_once_its_folder_is_moved(
+    machine: Machine, host: str, variable: str, there: str
+) -> None:
+    write_skill(machine.home / ".claude/skills", "deploy")
+    moved = machine.base / "moved"
+    (moved / ".gemini").mkdir(parents=True)
+    machine.env[variable] = str(moved)
+
+    shown = machine.run("link", "deploy", "--to", host)
+
+    linked = [path for path in moved.rglob("deploy") if path.is_symlink()]
+    assert [path.parent.parent.name for path in linked] == [Path(there).parent.name or "moved"], shown
+    assert not (machine.home / ".copilot").exists()
+
+
+def test_no_link_is_put_into_a_folder_of_home_that_is_not_read(machine: Machine) -> None:
+    (machine.home / ".git").mkdir()
+    write_skill(machine.home / ".pi/agent/skills", "deploy")
+
+    shown = machine.run("link", "deploy", "--to", "copilot-cli", cwd=machine.home)
+
+    assert not (machine.home / ".claude").exists(), shown
+    seen = survey_of(machine, "copilot-cli", machine.home)
+    (path,) = [path for path in machine.home.rglob("deploy") if path.is_symlink()]
+    assert verdict_in(seen, path / "SKILL.md").visible
+
+
+HOSTILE_LISTS = (
+    '{"plugins": {"a@m": [{"installPath": 7}, null, "x"], "b@m": {"installPath": "\\u0000"}, "c@m": 3}}',
+    '{"plugins": {"a/b@m": [{"installPath": "/tmp"}], "": [{"installPath": "/tmp", "projectPath": []}]}}',
+    '{"plugins": ' + "[" * 200_000,
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE_LISTS, ids=["types", "names", "depth"])
+def test_a_hostile_list_of_plugins_costs_nothing_else(machine: Machine, text: str) -> None:
+    path = write_skill(machine.repo / ".claude/skills", "deploy")
+    (machine.home / ".claude/plugins").mkdir(parents=True)
+    (machine.home / ".claude/plugins/installed_plugins.json").write_text(text)
+
+    assert verdict_on(machine, "claude-code", path).verdict == "visible"
+    assert machine.names("host:claude-code") == ["deploy"]
+
+
+def test_many_equal_keys_and_an_endless_ignore_file_cost_one_line(machine: Machine) -> None:
+    many = skill("name: odd\n" + "description: It.\n" * 3_000)
+    path = write_skill(machine.repo / ".claude/skills", "odd", many)
+    other = write_skill(machine.repo / ".agents/skills", "deploy")
+    (machine.repo / ".agents/skills/.gitignore").write_text("*a" * 20_000 + "\n" + "[" * 1_000 + "\n**/x" * 500)
+    (machine.repo / ".agents/skills/.ignore").symlink_to("/dev/zero")
+
+    assert verdict_on(machine, "claude-code", path).verdict == "unknown"
+    assert verdict_on(machine, "pi", other).visible

@@ -61,9 +61,9 @@ def test_a_personal_and_a_project_skill_of_one_name(machine: Machine, host: str,
     [
         (None, "untrusted"),
         ("[folders.CWD]\ntrusted = true\n", "visible"),
-        ("[folders.ABOVE]\ntrusted = true\n", "visible"),
+        ("[folders.ABOVE]\ntrusted = true\n", "untrusted"),
         ("[folders.ABOVE]\ntrusted = true\n[folders.CWD]\ntrusted = false\n", "untrusted"),
-        ("[folders.CWD]\n", "unknown"),
+        ("[folders.CWD]\n", "untrusted"),
         ("[folders.CWD]\ntrusted = 'maybe'\n", "unknown"),
         ("folders = 1\n", "untrusted"),
         ("[folders", "unknown"),
@@ -84,11 +84,51 @@ def test_grok_reads_a_project_once_its_own_record_trusts_the_folder(
     assert found["candidates"][0]["hosts"][0]["verdict"] == verdict
 
 
-def test_grok_writes_a_name_in_small_letters_with_hyphens(machine: Machine) -> None:
-    trust(machine, machine.repo)
-    write_skill(machine.repo / ".grok/skills", "", skill("name: Probe Tool\ndescription: D.\n"), folder="tool")
+def test_grok_trusts_a_repository_and_not_a_folder_in_it(machine: Machine) -> None:
+    cwd = machine.repo / "packages/api"
+    cwd.mkdir(parents=True)
+    write_skill(machine.repo / ".grok/skills", "deploy")
+    record = machine.home / GROK_TRUST
+    record.parent.mkdir()
 
-    assert machine.names("host:grok") == ["probe-tool"]
+    record.write_text(f"[folders.{json.dumps(str(cwd))}]\ntrusted = true\n")
+    (before,) = machine.catalog("host:grok", cwd=cwd).skills
+    record.write_text(f"[folders.{json.dumps(str(machine.repo))}]\ntrusted = true\n")
+    (after,) = machine.catalog("host:grok", cwd=cwd).skills
+
+    assert (before.trusted, after.trusted) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("declared", "name"),
+    [
+        *(("Probe Tool", "probe-tool"), ("probe_x", "probe-x"), ("1.5", "1-5"), ("-probe", "probe")),
+        *(("a/probe", "a-probe"), ("'probe: x'", "probe-x"), ("probe-é", "probe"), ('""', "tool"), ("x" * 70, "tool")),
+    ],
+)
+def test_grok_makes_a_word_of_a_name_and_takes_the_folder_for_a_long_one(
+    machine: Machine, declared: str, name: str
+) -> None:
+    trust(machine, machine.repo)
+    write_skill(machine.repo / ".grok/skills", "", skill(f"name: {declared}\ndescription: D.\n"), folder="tool")
+
+    assert machine.names("host:grok") == [name]
+
+
+def test_amp_asks_the_shared_folders_of_home_then_the_project_and_then_what_is_for_claude(machine: Machine) -> None:
+    cwd = machine.repo / "packages/api"
+    order = ["home/.config/agents", "home/.agents", "home/.config/amp", "repo/packages/api/.agents", "repo/.agents"]
+    order += ["repo/packages/api/.claude", "repo/.claude", "home/.claude"]
+    for folder in order:
+        write_skill(machine.base / folder / "skills", "deploy", skill(f"name: deploy\ndescription: {folder}\n"))
+
+    taken = []
+    for folder in order:
+        (found,) = machine.catalog("host:amp", cwd=cwd).skills
+        taken.append(found.description)
+        (machine.base / folder / "skills/deploy/SKILL.md").unlink()
+
+    assert taken == order
 
 
 def test_qoder_takes_the_folder_for_the_name_and_the_text_for_a_missing_description(machine: Machine) -> None:

@@ -37,7 +37,9 @@ def trust(machine: Machine, cwd: Path) -> None:
     """Let the hosts that ask for it trust the folder."""
     grok = machine.home / ".grok/trusted_folders.toml"
     grok.parent.mkdir(parents=True, exist_ok=True)
-    grok.write_text(f"[folders.{json.dumps(str(cwd))}]\ntrusted = true\n")
+    # This one trusts the repository, which may be above.
+    folders = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(machine.base)]
+    grok.write_text("".join(f"[folders.{json.dumps(str(folder))}]\ntrusted = true\n" for folder in folders))
     for file, value in {".gemini/trustedFolders.json": "TRUST_FOLDER", ".pi/agent/trust.json": True}.items():
         path = machine.home / file
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,9 +61,9 @@ LONG_NAME = "probe-" + "x" * 64
 
 TEXT_CASES = (
     TextCase("00", "nothing unusual", skill(), "Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y"),
-    TextCase("05", "category folder", skill(), "Y - Y - Y Y - Y Y - - Y ? Y Y Y ? - Y -", folder="ops/probe-x"),
-    TextCase("05b", "six levels", skill(), "Y - Y - Y Y - Y Y - - Y ? - Y Y ? - Y -", folder="a/b/c/d/e/probe-x"),
-    TextCase("05b", "seven levels", skill(), "- - Y - Y Y - Y Y - - Y ? - Y - ? - Y -", folder="a/b/c/d/e/f/probe-x"),
+    TextCase("05", "category folder", skill(), "Y - Y - Y Y - Y Y - - Y ? Y Y Y Y - Y -", folder="ops/probe-x"),
+    TextCase("05b", "six levels", skill(), "Y - Y - Y Y - Y Y - - Y ? - Y Y - - Y -", folder="a/b/c/d/e/probe-x"),
+    TextCase("05b", "seven levels", skill(), "- - Y - Y Y - Y Y - - Y ? - Y - - - Y -", folder="a/b/c/d/e/f/probe-x"),
     TextCase("05c", "SKILL.md in the root itself", skill(), "Y - Y Y Y Y - Y e - - ? ? Y Y - - - - Y", folder="."),
     TextCase("06", "no name", skill("description: Probes.\n"), "Y Y - - l Y Y Y e Y Y ? ? e - Y Y - - Y"),
     TextCase(
@@ -76,10 +78,10 @@ TEXT_CASES = (
         "09",
         "two brackets",
         skill(FINE + "argument-hint: [file] [--fast]\n"),
-        "Y Y - Y l e Y e Y Y ? ? ? e - Y ? Y - -",
+        "Y Y - Y l e Y e Y Y ? ? ? e - Y Y Y - -",
     ),
     TextCase("09b", "a list", skill(FINE + "argument-hint: [x]\n"), "Y Y Y Y Y Y Y e Y Y Y Y Y Y Y Y Y Y Y Y"),
-    TextCase("10", "byte order mark", b"\xef\xbb\xbf" + skill().encode(), "e Y Y - Y Y Y Y e Y ? ? ? Y Y Y Y Y Y Y"),
+    TextCase("10", "byte order mark", b"\xef\xbb\xbf" + skill().encode(), "e Y Y - Y Y Y Y e Y ? ? ? Y Y ? ? Y Y Y"),
     TextCase("10b", "CRLF", skill().replace("\n", "\r\n"), "Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y"),
     TextCase("10c", "Latin-1 in the body", skill().encode() + b"caf\xe9\n", "e Y Y Y l Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y"),
     TextCase(
@@ -108,20 +110,20 @@ TEXT_CASES = (
         "Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y",
     ),
     TextCase(
-        "20a", "blank after the fence", "--- \n" + FINE + "---\n" + BODY, "Y Y Y - Y Y Y Y e Y ? ? ? Y Y Y Y - Y Y"
+        "20a", "blank after the fence", "--- \n" + FINE + "---\n" + BODY, "Y Y Y - Y Y Y Y e Y ? ? ? Y Y Y ? - Y Y"
     ),
-    TextCase("20b", "comment above", "<!-- licence -->\n" + skill(), "e Y - - Y e -/Y/Y e e Y ? ? ? e - Y Y - - Y"),
-    TextCase("20c", "blank line above", "\n" + skill(), "e Y - - Y e -/Y/Y e e Y ? ? ? e - Y Y - - Y"),
-    TextCase("21", "folder with a dot", skill(), "- Y Y - Y - - - e Y Y - ? Y Y Y ? Y ? Y", folder=".probe-dot"),
-    TextCase("21", "in .drafts", skill(), "- - Y - Y - - - Y - - - ? Y Y Y ? - ? -", folder=".drafts/probe-x"),
+    TextCase("20b", "comment above", "<!-- licence -->\n" + skill(), "e Y - - Y e -/Y/Y e e Y ? ? ? e - ? Y - - Y"),
+    TextCase("20c", "blank line above", "\n" + skill(), "e Y - - Y e -/Y/Y e e Y ? ? ? e - ? Y - - Y"),
+    TextCase("21", "folder with a dot", skill(), "- Y Y - Y - - - e Y Y - ? Y Y Y Y Y ? Y", folder=".probe-dot"),
+    TextCase("21", "in .drafts", skill(), "- - Y - Y - - - Y - - - ? Y Y Y Y - ? -", folder=".drafts/probe-x"),
     TextCase(
         "22",
         "two deep in node_modules",
         skill(),
-        "Y - Y - Y - - Y Y - - ? ? - Y Y ? - - -",
+        "Y - Y - Y - - Y Y - - ? ? - Y Y - - - -",
         folder="node_modules/probe-x",
     ),
-    TextCase("22b", "called node_modules", skill(), "Y Y Y - Y - Y Y e Y Y ? ? - Y Y ? ? - Y", folder="node_modules"),
+    TextCase("22b", "called node_modules", skill(), "Y Y Y - Y - Y Y e Y Y ? ? - Y Y - Y - Y", folder="node_modules"),
     TextCase(
         "26",
         "name below metadata",
@@ -134,17 +136,17 @@ TEXT_CASES = (
     ),
     TextCase("31", "skill.md", skill(), "- - - - - Y - - - - - - - ? - - - - ? -", file="skill.md"),
     TextCase(
-        "32", "a number as name", skill("name: 123\ndescription: Probes.\n"), "Y Y - Y Y Y Y e e Y ? ? ? Y - Y Y Y ? ?"
+        "32", "a number as name", skill("name: 123\ndescription: Probes.\n"), "Y Y - Y Y Y Y e e Y ? ? ? Y - Y Y Y - -"
     ),
     TextCase(
         *("33", "a list as description", skill("name: probe-x\ndescription: [a, b]\n")),
-        "e Y - Y l e Y e Y Y ? ? ? ? - Y ? Y - -",
+        "e Y - Y l e Y e Y Y ? ? ? ? - Y Y Y - -",
     ),
     TextCase(
         "34",
         "blank in the name",
         skill("name: Probe Tool\ndescription: Probes.\n"),
-        "Y Y Y Y Y Y Y Y e Y Y ? ? e Y Y Y Y Y Y",
+        "Y Y Y Y Y Y Y Y e Y Y ? ? e Y Y Y - Y Y",
     ),
 )
 
@@ -304,7 +306,7 @@ PLACE_CASES = (
         {AGENTS: "Y - Y Y Y Y Y Y - - Y ? - Y Y Y Y Y Y Y"},
     ),
     PlaceCase(
-        "12", "linked SKILL.md", linked_file(".agents/skills"), {AGENTS: "- - Y Y Y Y Y Y - - ? ? - Y Y Y ? Y Y Y"}
+        "12", "linked SKILL.md", linked_file(".agents/skills"), {AGENTS: "- - Y Y Y Y Y Y - - ? ? - Y Y Y Y Y Y Y"}
     ),
     PlaceCase(
         "12b", "linked in .claude", linked_file(".claude/skills"), {CLAUDE: "- Y Y - Y - Y Y - Y ? ? - Y Y Y - - - -"}
@@ -319,8 +321,8 @@ PLACE_CASES = (
     PlaceCase(
         *("16", "personal and project: .claude", at("repo/.claude/skills", "home/.claude/skills")),
         {
-            "home/.claude/skills/probe-x": "- Y ? - - - - - - - l ? - Y ? - - - - -",
-            CLAUDE: "- - ? - Y - Y Y - Y Y ? - - ? Y - - - -",
+            "home/.claude/skills/probe-x": "- Y ? - - - - - - - l ? - - ? - - - - -",
+            CLAUDE: "- - ? - Y - Y Y - Y Y ? - Y ? Y - - - -",
         },
     ),
     PlaceCase(

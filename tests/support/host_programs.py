@@ -142,8 +142,10 @@ def _claude(question: Question) -> Answer:
     question.model.requests.clear()
     out = question.run(*words, env=env, until=lambda out: '"init"' in out and question.model.prompt() is not None)
     start = next(line for line in out.splitlines() if line.startswith('{"type":"system","subtype":"init"'))
-    # Its list `skills` lacks those without a description, of which its model is told all the same.
-    return Answer([Entry(name) for name in json.loads(start)["slash_commands"]], question.model.prompt())
+    # Its list `skills` lacks those without a description, its commands those that people cannot call.
+    told, prompt = json.loads(start), question.model.prompt()
+    listed = {*told["slash_commands"], *re.findall(r"(?m)^- ([^:\n]+?)(?: \([^()\n]*\))?(?::|$)", prompt or "")}
+    return Answer([Entry(name) for name in listed], prompt)
 
 
 def _codex(question: Question) -> Answer:
@@ -309,9 +311,7 @@ def _grok(question: Question) -> Answer:
 
 def _qoder(question: Question) -> Answer:
     out = question.run(question.program, "skills", "list")
-    found = re.findall(
-        r"(?m)^(\S.*?) \[(\w+)\].*\n  Description: ?(.*(?:\n(?!  Location:).*)*)\n  Location: +(\S.*)", out
-    )
+    found = re.findall(r"(?m)^(\S.*?) \[(\w+)\].*\n  Description: ?(.*)\n(?:  .*\n)*?  Location: +(\S.*)", out)
     return Answer([Entry(name, path, says) for name, state, says, path in found if state == "Enabled"])
 
 

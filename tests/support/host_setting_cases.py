@@ -14,6 +14,7 @@ from support.trees import Machine, write_skill
 GEMINI, GEMINI_TRUST = "~/.gemini/settings.json", "~/.gemini/trustedFolders.json"
 PI_TRUST = "~/.pi/agent/trust.json"
 OMP = "~/.omp/agent/config.yml"
+COPILOT = "~/.copilot/settings.json"
 CODEX, CLAUDE, OPENCODE = "~/.codex/config.toml", "~/.claude/settings.json", "opencode.json"
 
 
@@ -188,10 +189,22 @@ SWITCH_CASES = (
     ),
     SwitchCase("claude-code", "no such state", {CLAUDE: {"skillOverrides": {"deploy": "maybe"}}}, "unknown", "'maybe'"),
     SwitchCase("claude-code", "not a table", {CLAUDE: {"skillOverrides": ["deploy"]}}, "unknown", "is not a table"),
-    SwitchCase(
-        *("claude-code", "a permission", {CLAUDE: {"permissions": {"deny": ["Bash", "Skill(deploy *)"]}}}, "unknown"),
-        "a setting of the host mentions it: permissions.deny in ~/.claude/settings.json",
+    *(
+        SwitchCase(
+            *("claude-code", f"a permission: {rule}", {CLAUDE: {"permissions": {"deny": ["Bash", rule]}}}, "visible"),
+            "it is listed and its model is told of it (permissions.deny in ~/.claude/settings.json)",
+        )
+        for rule in ("Skill(deploy)", "Skill(deploy *)", "Skill(deploy:*)")
     ),
+    SwitchCase(
+        *("copilot-cli", "by name", {COPILOT: {"disabledSkills": ["deploy"]}}, "disabled-by-config"),
+        *(
+            "disabledSkills in ~/.copilot/settings.json",
+            "remove 'deploy' from disabledSkills in ~/.copilot/settings.json",
+        ),
+    ),
+    SwitchCase("copilot-cli", "in another case", {COPILOT: {"disabledSkills": ["Deploy"]}}, "visible"),
+    SwitchCase("copilot-cli", "no list", {COPILOT: {"disabledSkills": "deploy"}}, "unknown", "is not a list"),
     SwitchCase(
         "claude-code", "its tool", {CLAUDE: {"permissions": {"deny": ["Skill"]}}}, "unknown", "permissions.deny"
     ),

@@ -64,9 +64,15 @@ ODD_TEXTS = (
         "It.",
         {"claude-code": "It. - Now."},
     ),
-    *(repaired_by(value) for value in ("* x", "& x y", "| x y", "> x y", "%x y")),
+    *(repaired_by(value) for value in ("* x", "*x* y", "& x y", "| x y", "> x y", "%x y")),
     *(repaired_by(value, claude_code="Head") for value in ("? x y", "- x y", '"x" y')),
     repaired_by("@x y", codex="@x y"),
+    OddText(
+        "description: !x y",
+        fields("description: !x y\n"),
+        "y",
+        {"opencode": None, "gemini-cli": "!x y", "openskills": "!x y", "pi": "y", "oh-my-pi": "y"},
+    ),
     OddText(
         "allowed-tools: *",
         fields("description: It.\nallowed-tools: *\n"),

@@ -19,7 +19,19 @@ from support.host_cases import trust
 from support.host_setting_cases import SWITCH_CASES, TRUST_CASES
 from support.trees import Machine
 
-__all__ = ["LAYOUTS", "PLACES", "SETTINGS", "TEXTS", "Drawn", "Put", "draw_trees", "one_name_everywhere", "put_tree"]
+__all__ = [
+    "LAYOUTS",
+    "PLACES",
+    "SETTINGS",
+    "TEXTS",
+    "Drawn",
+    "Put",
+    "draw_trees",
+    "every_place",
+    "every_text",
+    "one_name_everywhere",
+    "put_tree",
+]
 
 
 class Put(NamedTuple):
@@ -402,6 +414,39 @@ def one_name_everywhere(host: str, *, below: bool = False) -> Drawn:
     puts = tuple(Put(path, TEXTS["plain"]("shared", _mark(index))) for index, path in enumerate(skills))
     title = f"one name in {len(skills)} roots{', from a package' if below else ''}"
     return Drawn(title, (*_layout(layout), *puts), skills, layout.cwd, kinds=frozenset({"one name"}))
+
+
+def every_text(host: str) -> Iterator[Drawn]:
+    """Yield a tree for each project root of a host with one skill of every text in it."""
+    layout = LAYOUTS["repository"]
+    for root in _project_roots(host):
+        slots = [(kind, f"{layout.cwd}/{root}/text-{index}/SKILL.md") for index, kind in enumerate(TEXTS)]
+        puts = [Put(path, TEXTS[kind](f"text-{index}", _mark(index))) for index, (kind, path) in enumerate(slots)]
+        skills = tuple(put.path for put in puts)
+        yield Drawn(f"every text in {root}", (*_layout(layout), *puts), skills, layout.cwd)
+
+
+def every_place(host: str) -> Iterator[Drawn]:
+    """Yield a tree for each project root of a host with one plain skill in every place of it."""
+    layout = LAYOUTS["repository"]
+    alone = ("root file", "linked root")
+    for root in _project_roots(host):
+        puts, skills = [*_layout(layout)], []
+        for index, kind in enumerate(kind for kind in PLACES if kind not in alone):
+            name, plain = f"place-{index}", TEXTS["plain"]
+            slot = Slot(
+                f"{layout.cwd}/{root}", name, plain(name, _mark(index)), plain(f"outer-{name}", _mark(index + 50))
+            )
+            added = PLACES[kind](slot)
+            puts += added
+            skills += [put.path for put in added if put.path.endswith(("/SKILL.md", "/skill.md"))]
+        yield Drawn(f"every place in {root}", tuple(puts), tuple(skills), layout.cwd)
+
+
+def _project_roots(host: str) -> list[str]:
+    """Return the roots of a host in the working directory that may differ: its first one and the shared one."""
+    paths = [path for rule in HOSTS[host].roots if rule.kind == "project" for path in rule.paths]
+    return list(dict.fromkeys([paths[0], ".agents/skills" if ".agents/skills" in paths else paths[0]]))
 
 
 def put_tree(tree: Drawn, machine: Machine) -> Path:

@@ -201,7 +201,9 @@ def is_set(value: object, profile: Profile) -> bool:
 
     Several agents read words as true; a deploy skill must not slip through on spelling where they do.
     """
-    return value is True if profile.truth == "boolean" else is_true(value)
+    if profile.truth == "words":
+        return is_true(value)
+    return value is True or (profile.truth == "boolean-or-text" and value == "true")
 
 
 def _waits(value: object) -> bool:

@@ -27,6 +27,7 @@ __all__ = [
     "discover",
     "discover_root",
     "is_text_path",
+    "left_out",
     "probe",
     "read_skill_head",
 ]
@@ -304,16 +305,18 @@ class _Walk:
     def _with_ignored(self, frame: _WalkFrame, names: list[str]) -> _WalkFrame:
         """Return a frame with the patterns of the ignore files in its folder, each for paths below the root."""
         above = frame.real_path[len(self.root.real_path or "") + 1 :]
-        for name in (name for name in self.profile.ignore_files if name in names):
+        for name in self.profile.ignore_files:
             path = f"{frame.real_path}/{name}"
-            self.record.saw(path, files.stamp_at(path))
-            try:
-                data = files.read_file(path, limit=_IGNORE_BYTES, links="follow") or b""
-            except OSError:
-                self.record.doubt()
+            if name not in names and (self.only is None or files.kind_at(path) is None):
                 continue
-            lines = data.decode("utf-8", "replace").splitlines()[:_IGNORE_LINES]
-            frame = frame._replace(ignored=(*frame.ignored, *(_below_root(line, above) for line in lines)))
+            self.record.saw(path, files.stamp_at(path))
+            if files.kind_at(path) == "link":
+                # The stamp of a link does not show a change of what it leads to.
+                self.record.doubt()
+            patterns = _patterns_in(path)
+            if patterns is None:
+                self.record.doubt()
+            frame = frame._replace(ignored=(*frame.ignored, *(_below_root(one, above) for one in patterns or ())))
         return frame
 
     def _is_ignored(self, frame: _WalkFrame, name: str, *, folder: bool) -> bool:
@@ -322,8 +325,9 @@ class _Walk:
 
     def _loose_files(self, folder: int, frame: _WalkFrame, names: list[str]) -> Iterator[Found]:
         """Yield Markdown files that count as skills without being called SKILL.md, if the root allows them."""
-        least_depth = {"none": WALK_DEPTH, "in-folders": 1, "everywhere": 0}[self.root.loose_files]
-        if frame.depth < least_depth or SKILL_FILE in names:
+        if self.root.loose_files == "none" or SKILL_FILE in names:
+            return
+        if (self.root.loose_files == "in-root") != (frame.depth == 0):
             return
         for name in names:
             if name.endswith(".md") and files.kind_of(files.stat_at(folder, name).st_mode) == "file":
@@ -492,6 +496,9 @@ class _Walk:
         self._charge(frame, kind)
         if kind == "link" and frame.filtered_as is None:
             yield from self._linked_folder(frame)
+        elif kind == "link" and frame.by is not None and files.kind_at(f"{frame.path}/{SKILL_FILE}") is not None:
+            self.record.followed(frame.path)
+            yield Filtered(name, f"{frame.path}/{SKILL_FILE}", "ignored", frame.by)
         elif kind == "folder":
             self.record.doubt()
             yield Diagnostic(frame.path, "unreadable", _reason(error))
@@ -592,6 +599,24 @@ class _Walk:
         message = f"a link to {target}, outside the repository and every root"
         message += how_to_allow(root, self.profile) if root and root != "/" else ""
         return Diagnostic(path, "link-outside", message)
+
+
+def _patterns_in(path: str) -> list[str] | None:
+    """Return the lines of an ignore file; None if it cannot be read."""
+    try:
+        data = files.read_file(path, limit=_IGNORE_BYTES, links="follow") or b""
+    except OSError:
+        return None
+    return data.decode("utf-8", "replace").splitlines()[:_IGNORE_LINES]
+
+
+def left_out(root: Root, name: str, profile: Profile) -> Filtered | None:
+    """Return what a walk finds instead of a new folder of that name in a root whose ignore files leave it out."""
+    found = [_patterns_in(f"{root.path}/{file}") or () for file in profile.ignore_files]
+    patterns = [_below_root(one, "") for lines in found for one in lines]
+    if not is_ignored(name, patterns, folder=True):
+        return None
+    return Filtered(name, f"{root.path}/{name}/{SKILL_FILE}", "ignored", _IGNORED_BY)
 
 
 def _below_root(pattern: str, above: str) -> str:

@@ -3,7 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from skillshelf.catalog.frontmatter import YamlProblem, load_colon_lines, load_first_lines, load_lines, load_yaml
+from skillshelf.catalog.frontmatter import (
+    YamlProblem,
+    load_colon_lines,
+    load_first_lines,
+    load_lines,
+    load_untagged,
+    load_yaml,
+)
 from skillshelf.config.profile import (
     REPAIRED_MARKS,
     ClosingFence,
@@ -57,6 +64,7 @@ class ParseOptions(NamedTuple):
     repaired_keys: Literal["any", "words"] = "any"
     repaired_marks: str = REPAIRED_MARKS
     duplicate_keys: Literal["reject", "last"] = "reject"
+    tags: Literal["reject", "drop"] = "reject"
     opening_fence: OpeningFence = "first-line"
     closing_fence: ClosingFence = "line"
     frontmatter_blanks: Literal["keep", "strip"] = "keep"
@@ -68,7 +76,7 @@ class ParseOptions(NamedTuple):
 def parse_options(profile: Profile) -> ParseOptions:
     """Return the options that a profile parses with."""
     typed = tuple(one for one in profile.types if one.otherwise != "reject")
-    return ParseOptions(*(getattr(profile, name) for name in ParseOptions._fields[:-1]), typed=typed)
+    return ParseOptions._make([*(getattr(profile, name) for name in ParseOptions._fields[:-1]), typed])
 
 
 class ParsedFrontmatter(NamedTuple):
@@ -163,7 +171,7 @@ def parse_again(
 def _finished(document: ParsedFrontmatter, options: ParseOptions) -> ParsedFrontmatter:
     """Return a document with the lines that stand in for broken YAML, and with the values that other types become."""
     if options.yaml_fallback != "none" and _needs_lines(document, options.yaml_fallback):
-        document = _read_as_lines(document)
+        document = _read_as_lines(document, options.yaml_fallback)
     wrong = [one for one in options.typed if one.field in document.fields]
     wrong = [one for one in wrong if kind_of_value(document.fields[one.field]) not in one.accepts]
     if not wrong:
@@ -247,22 +255,27 @@ def _needs_lines(document: ParsedFrontmatter, fallback: YamlFallback) -> bool:
     )
 
 
-def _read_as_lines(document: ParsedFrontmatter) -> ParsedFrontmatter:
+def _read_as_lines(document: ParsedFrontmatter, fallback: YamlFallback) -> ParsedFrontmatter:
+    lines = document.text.split("\n")
+    if fallback == "lines-on-error":
+        # Only keys at the top level are read then.
+        lines = [line for line in lines if not line.startswith((" ", "\t"))]
     findings = tuple(finding for finding in document.findings if finding.rule not in _BROKEN_YAML)
-    fallback = Finding("yaml-lines", "no readable YAML, or a field that is not text; read line by line", 2, 1)
-    return ParsedFrontmatter(
-        {**document.fields, **load_colon_lines(document.text)}, document.text, (*findings, fallback)
-    )
+    finding = Finding("yaml-lines", "no readable YAML, or a field that is not text; read line by line", 2, 1)
+    fields = {**document.fields, **load_colon_lines("\n".join(lines))}
+    return ParsedFrontmatter(fields, document.text, (*findings, finding))
 
 
-def _read(text: str, findings: tuple[Finding, ...], options: ParseOptions) -> ParsedFrontmatter:
+def _read(text: str, findings: tuple[Finding, ...], options: ParseOptions, tries: int = 32) -> ParsedFrontmatter:
     load = YAML_MODES[options.yaml_mode]
+    load = load_untagged if load is load_yaml and options.tags == "drop" else load
     text = text.strip() if options.frontmatter_blanks == "strip" else text
     try:
         value = load(text)
     except YamlProblem as problem:
-        if options.duplicate_keys == "last" and (shorter := _without_duplicate(text, problem)) is not None:
-            return _read(shorter, findings, options)._replace(text=text)
+        shorter = _without_duplicate(text, problem) if options.duplicate_keys == "last" and tries else None
+        if shorter is not None:
+            return _read(shorter, findings, options, tries - 1)._replace(text=text)
         is_alias = problem.rule == "yaml-alias" and "*" in options.repaired_marks
         if (problem.rule == "yaml" or is_alias) and (repaired := _repaired(text, problem, load, options)):
             value = repaired.value

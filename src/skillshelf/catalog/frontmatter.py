@@ -13,7 +13,18 @@ from skillshelf.core.limits import FRONTMATTER_DEPTH, FRONTMATTER_KEYS
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
 
-__all__ = ["YamlProblem", "load_colon_lines", "load_first_lines", "load_lines", "load_yaml"]
+__all__ = [
+    "NO_ANCHOR",
+    "YamlProblem",
+    "load_colon_lines",
+    "load_first_lines",
+    "load_lines",
+    "load_untagged",
+    "load_yaml",
+]
+
+NO_ANCHOR = "an alias without its anchor; aliases are not read"
+"""The message about a text that is no YAML, although it has the rule of aliases, which are."""
 
 _LINE_COLUMN = lazy_pattern(r"at line (\d+) column (\d+)")
 _DUPLICATE = lazy_pattern(r"with key (?:\"(.*)\"|`(.*)`|(\S+))", re.DOTALL)
@@ -21,6 +32,7 @@ _OFFSET = lazy_pattern(r"at position (\d+)")
 _BREAK = lazy_pattern("\r\n|[\n\r\x85\u2028\u2029]")
 _SURROGATE_PAIR = lazy_pattern(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 _TAG_START = lazy_pattern(r"(?<![^\s\[{,:?-])!")
+_FIELD_TAG = lazy_pattern(r"^([ \t]*[\w.-]+:[ \t]+)!\S*[ \t]*", re.MULTILINE)
 _ALIAS = lazy_pattern(r"\*[0-9A-Za-z_-]+")
 # Numbers that the parser takes for text or for a float: leading zeros, and more digits than it can hold.
 _ODD_NUMBER = r"[-+]?(?:0[0-9]+|[0-9]{20,}|0x[0-9a-fA-F]{17,}|0o[0-7]{22,}|0b[01]{65,})"
@@ -65,6 +77,16 @@ def load_yaml(text: str) -> Any:
     if type(value) is dict and (keys := _keys_of_plain(value)) is not None and keys <= FRONTMATTER_KEYS:
         return value
     return _plain(value, _twin(text), _Conversion(text, [0]), 1)
+
+
+def load_untagged(text: str) -> Any:
+    """Return the value of a YAML text without the tags of its fields, which several hosts do not regard."""
+    try:
+        return load_yaml(text)
+    except YamlProblem as problem:
+        if problem.rule != "yaml-tag":
+            raise
+        return load_yaml(_FIELD_TAG.sub(r"\1", text))
 
 
 def load_lines(text: str) -> dict[str, Any]:
@@ -243,7 +265,7 @@ def _duplicate(message: str, text: str) -> YamlProblem:
 _PARSER_ERRORS = (
     ("duplicate entry", "yaml-duplicate-key", ""),
     ("repetition limit", "yaml-alias", "aliases are not read"),
-    ("unknown anchor", "yaml-alias", "an alias without its anchor; aliases are not read"),
+    ("unknown anchor", "yaml-alias", NO_ANCHOR),
     ("recursion limit", "frontmatter-depth", _TOO_DEEP),
     ("control characters", "control-character", "a control character in the frontmatter"),
     ("invalid type: integer", "yaml-value", _TOO_LONG),

@@ -9,7 +9,7 @@ from typing import Any
 from skillshelf.config.profile import Profile, SettingForm, SettingRule, Syntax
 from skillshelf.core import files
 from skillshelf.core.console import PathDisplay
-from skillshelf.core.environment import Environment, below_home
+from skillshelf.core.environment import Environment, below_home, expand
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.patterns import lazy_pattern
 from skillshelf.core.records import NamedTuple
@@ -24,6 +24,7 @@ __all__ = [
     "UnreadableSettings",
     "home_files",
     "host_trust",
+    "named_folder",
     "parse_settings",
     "read_settings",
     "setting_effect",
@@ -194,7 +195,7 @@ def host_trust(profile: Profile, where: SettingsContext) -> HostTrust:
         values = (
             [setting.value for setting in settings_of(switch, where, profile.moved, trusted=False)] if switch else []
         )
-        return HostTrust(trusted=values[-1:] == [False] or _is_recorded(profile, where.environment))
+        return HostTrust(trusted=values[-1:] == [False] or _is_recorded(profile, where))
     except UnreadableSettings as error:
         return HostTrust(trusted=False, problem=Diagnostic(error.path, "settings-unreadable", str(error)))
 
@@ -205,8 +206,9 @@ def _is_set(entry: str, environment: Environment) -> bool:
     return environment.env.get(name) == value
 
 
-def _is_recorded(profile: Profile, environment: Environment) -> bool:
-    """Return true if the longest path above the working directory in the host's own record is trusted."""
+def _is_recorded(profile: Profile, where: SettingsContext) -> bool:
+    """Return true if the host's own record trusts the project, or its longest path above the working directory."""
+    environment = where.environment
     path = environment.env.get(profile.trust_file_env, "") if profile.trust_file_env else ""
     if not path and (environment.home is None or profile.trust_file is None):
         return False
@@ -215,18 +217,19 @@ def _is_recorded(profile: Profile, environment: Environment) -> bool:
     if not isinstance(record, Mapping):
         raise UnreadableSettings(_shown(path, environment), "it is not a table of folders")
     rules = []
-    for folder, value in _folders(record, profile.trust_key):
+    for folder, value in _recorded(record, profile.trust_key):
         level = profile.trust_levels.get(value if isinstance(value, str) else str(value).lower())
         if level is None:
             raise UnreadableSettings(_shown(path, environment), f"{value!r} for {folder} is not a known trust level")
         top = os.path.dirname(folder) if level == "parent" else folder
         top = files.real_path(top) if profile.trust_paths == "real" else top
-        if level != "none" and files.is_inside(environment.cwd, top):
+        is_meant = top == where.chain[-1] if profile.trust_at == "project" else files.is_inside(environment.cwd, top)
+        if level != "none" and is_meant:
             rules.append((len(folder), level))
     return bool(rules) and max(rules, key=lambda rule: rule[0])[1] != "refused"
 
 
-def _folders(record: Mapping[str, Any], key: str | None) -> Iterator[tuple[str, Any]]:
+def _recorded(record: Mapping[str, Any], key: str | None) -> Iterator[tuple[str, Any]]:
     """Yield the folders of a record with their values; a key such as `folders.*.trusted` says where they are."""
     if key is None:
         yield from record.items()
@@ -279,6 +282,8 @@ def setting_effect(name: str, real_path: str, switches: Sequence[SettingInFiles]
 
 
 def _doubt(setting: Setting, rule: SettingRule) -> SettingEffect:
+    if rule.known:
+        return SettingEffect("visible", f"{rule.known} ({rule.key} in {setting.file})")
     return SettingEffect("unknown", f"a setting of the host mentions it: {rule.key} in {setting.file}")
 
 
@@ -296,6 +301,15 @@ def _names(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect |
                 "disabled-by-config", f"{key} in {file} lists it", f"remove {name!r} from {key} in {file}"
             )
     return None
+
+
+def _exact_names(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
+    """Apply lists of disabled names, in the same case; all files count."""
+    kept = [
+        Setting(file, [one for one in value if one == name]) for file, value in switch.values if type(value) is list
+    ]
+    others = [setting for setting in switch.values if type(setting.value) is not list]
+    return _names(name, real_path, switch._replace(values=(*kept, *others)))
 
 
 def _all(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
@@ -407,6 +421,22 @@ def _may_mean(pattern: str, name: str) -> bool:
     return _fits(name, pattern)
 
 
+def _folders(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
+    """Return None: a setting that names more folders leaves out nothing; `named_folder` says what it adds."""
+    return None
+
+
+def named_folder(path: str, switches: Sequence[SettingInFiles], environment: Environment) -> str:
+    """Return the setting of a host that names a folder which contains a path; empty if none does."""
+    for switch in switches:
+        for setting in switch.values if switch.rule.form == "folders" else ():
+            words = (word for word in _words_in(setting.value) if word[:1] not in ("!", "-", "*"))
+            folders = (expand(word.lstrip("+"), environment, base=environment.cwd) for word in words)
+            if any("\0" not in folder and files.is_inside(path, folder.partition("*")[0]) for folder in folders):
+                return f"{switch.rule.key} in {setting.file}"
+    return ""
+
+
 def _whole(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | None:
     """Return `unknown` if a setting about all skills is off: the effect was not tested."""
     setting = switch.values[-1]
@@ -424,11 +454,13 @@ def _any(name: str, real_path: str, switch: SettingInFiles) -> SettingEffect | N
 
 FORMS: Mapping[SettingForm, Callable[[str, str, SettingInFiles], SettingEffect | None]] = {
     "names": _names,
+    "exact-names": _exact_names,
     "all": _all,
     "entries": _entries,
     "states": _states,
     "patterns": _patterns,
     "mentions": _mentions,
+    "folders": _folders,
     "whole": _whole,
     "any": _any,
 }

@@ -64,9 +64,14 @@ def _described(fields: Mapping[str, Any], head: bytes, profile: Profile) -> str:
     return " - ".join([description, *(text.strip() for text in added)]) if added else description
 
 
+_LINE_SHOWN = 100
+"""Characters of a line that stands in for a description, as runs of two hosts showed."""
+
+
 def _first_line(lines: Sequence[str]) -> str:
-    """Return the first line that is not empty, without the marks of a heading."""
-    return next((text for line in lines if (text := line.lstrip("#").strip())), "")
+    """Return the first line that is not empty, without the marks of a heading; a long one is cut."""
+    text = next((text for line in lines if (text := line.lstrip("#").strip())), "")
+    return text if len(text) <= _LINE_SHOWN else f"{text[: _LINE_SHOWN - 3]}..."
 
 
 def _first_text(lines: Sequence[str]) -> str:
@@ -76,7 +81,7 @@ def _first_text(lines: Sequence[str]) -> str:
 
 
 DESCRIPTIONS: Mapping[DescriptionSource, Callable[[Sequence[str]], str]] = {
-    "or-line": _first_line,
+    "or-body": _first_line,
     "or-text": _first_text,
 }
 """Return what stands in for a missing description, from the lines of the text."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 
-from skillshelf.config.profile import Budget, CatalogLayout, Profile
+from skillshelf.config.profile import Budget, BudgetUnit, CatalogLayout, Profile
 from skillshelf.config.settings import Settings
 from skillshelf.core.limits import DESCRIPTION_SHOWN
 from skillshelf.core.records import NamedTuple
@@ -367,13 +367,17 @@ def _bullets(context: PromptContext) -> CatalogText:
     profile = context.profile
     with_file = profile.catalog_form == "bullets-with-file"
     bullets = [
-        _Bullet(skill, _shown(skill.description, profile.description_shown), skill.path if with_file else "")
+        _Bullet(
+            skill.name, _shown(skill.description, profile.description_shown), skill.path if with_file else "", skill
+        )
         for skill in context.skills
     ]
     lines = [bullet.line() for bullet in bullets]
     cut_paths: tuple[str, ...] = ()
-    if _size(lines) > context.most("chars"):
-        lines, cut_paths = OVERFLOWS[profile.overflow](bullets, context.most("chars"))
+    bundled = _bundled(profile)
+    size = SIZES_OF_LINES[profile.budget_unit]
+    if size([*lines, *(bullet.line() for bullet in bundled)]) > context.most("chars"):
+        lines, cut_paths = OVERFLOWS[profile.overflow](bullets, bundled, context.most("chars"), size)
     omitted = len(bullets) - len(lines)
     return CatalogText("\n".join(lines), len(lines), omitted, bool(omitted or cut_paths), cut_paths)
 
@@ -383,55 +387,121 @@ _Overflowed = tuple[list[str], tuple[str, ...]]
 
 
 class _Bullet(NamedTuple):
-    skill: CatalogSkill
+    """One line of a list; without a skill it stands for one that comes with the host and takes as much room."""
+
+    name: str
     description: str
     file: str
+    skill: CatalogSkill | None = None
+
+    @property
+    def path(self) -> str:
+        """The path of the skill."""
+        return self.skill.path if self.skill else ""
 
     def line(self, length: int | None = None) -> str:
         """Return the line of a skill with its description cut to a length; without description at 0."""
         text = self.description if length is None else cut(self.description, length) if length else ""
         file = f" (file: {self.file})" if self.file else ""
-        return f"- {fold(self.skill.name)}{': ' if text else ''}{text}{file}"
+        return f"- {fold(self.name)}{': ' if text else ''}{text}{file}"
+
+    def with_short_file(self) -> "_Bullet":
+        """Return the line with the path below its root, for which a table of roots has a short name."""
+        label = self.skill.source.partition(":")[2] if self.skill else ""
+        below = self.file.partition(f"/{label}/")[2] if label else ""
+        return self._replace(file=f"r0/{below or '/'.join(self.file.split('/')[-2:])}") if self.file else self
+
+
+def _bundled(profile: Profile) -> list[_Bullet]:
+    """Return lines as long as those of the skills that come with a host."""
+    with_file = profile.catalog_form == "bullets-with-file"
+    return [
+        _Bullet(name, "x" * length, f"r0/{name}/SKILL.md" if with_file else "")
+        for name, length in profile.bundled.items()
+    ]
 
 
 def _size(lines: Sequence[str]) -> int:
     return sum(len(line) + 1 for line in lines)
 
 
-def _shorten_all(bullets: Sequence[_Bullet], most: float) -> _Overflowed:
+def _size_in_tokens(lines: Sequence[str]) -> int:
+    """Return the bytes of lines, each with its end and rounded up to whole tokens of four."""
+    return sum((_bytes_in(line) + 4) // 4 * 4 for line in lines)
+
+
+_SizeOfLines = Callable[[Sequence[str]], int]
+
+SIZES_OF_LINES: Mapping[BudgetUnit, _SizeOfLines] = {"chars": _size, "token-lines": _size_in_tokens}
+
+
+def _shorten_all(
+    bullets: Sequence[_Bullet], bundled: Sequence[_Bullet], most: float, size: _SizeOfLines
+) -> _Overflowed:
     """Shorten paths, then cut all descriptions to one length; if even that is too much, drop the last lines."""
-    bullets = [bullet._replace(file="/".join(["r", *bullet.file.split("/")[-2:]])) for bullet in bullets]
+    bullets = [bullet.with_short_file() for bullet in (*bundled, *bullets)]
     longest = max((len(bullet.description) for bullet in bullets), default=0)
-    length = _largest(0, longest, lambda length: _size([bullet.line(length) for bullet in bullets]) <= most) or 0
+    length = _largest(0, longest, lambda length: size([bullet.line(length) for bullet in bullets]) <= most) or 0
     lines = [bullet.line(length) for bullet in bullets]
-    kept = sum(size <= most for size in accumulate(len(line) + 1 for line in lines))
-    shorter = [bullet.skill.path for bullet in bullets[:kept] if len(bullet.description) > length]
-    return lines[:kept], tuple(shorter)
+    kept = sum(used <= most for used in accumulate(size([line]) for line in lines))
+    shorter = [bullet.path for bullet in bullets[:kept] if bullet.skill and len(bullet.description) > length]
+    return lines[len(bundled) : kept], tuple(shorter)
 
 
-def _drop_descriptions(bullets: Sequence[_Bullet], most: float) -> _Overflowed:
+def _drop_descriptions(
+    bullets: Sequence[_Bullet], bundled: Sequence[_Bullet], most: float, size: _SizeOfLines
+) -> _Overflowed:
     """Keep every name, and descriptions in order as long as there is room."""
-    room = most - _size([bullet.line(0) for bullet in bullets])
+    room = most - size([*(bullet.line() for bullet in bundled), *(bullet.line(0) for bullet in bullets)])
     lines = []
     dropped = []
     for bullet in bullets:
-        needed = len(bullet.line()) - len(bullet.line(0))
+        needed = size([bullet.line()]) - size([bullet.line(0)])
         if needed <= room:
             room -= needed
             lines.append(bullet.line())
         else:
             room = min(room, 0)
-            dropped += [bullet.skill.path] if bullet.description else []
+            dropped += [bullet.path] if bullet.description else []
             lines.append(bullet.line(0))
     return lines, tuple(dropped)
 
 
-OVERFLOWS: Mapping[str, Callable[[Sequence[_Bullet], float], _Overflowed]] = {
-    "none": lambda bullets, most: ([bullet.line() for bullet in bullets], ()),
+OVERFLOWS: Mapping[str, Callable[[Sequence[_Bullet], Sequence[_Bullet], float, _SizeOfLines], _Overflowed]] = {
+    "none": lambda bullets, bundled, most, size: ([bullet.line() for bullet in bullets], ()),
     "shorten": _shorten_all,
     "drop-descriptions": _drop_descriptions,
     "drop-least-used": _drop_descriptions,
 }
+
+
+# Elements, and names alone once they are too many --------------------------------------------------
+
+
+def _skill_elements(context: PromptContext) -> CatalogText:
+    """Write an element for each skill up to the one that would pass the budget, and the names of all others."""
+    shown = context.profile.description_shown
+    blocks = [
+        "\n".join(
+            [
+                "<skill>",
+                f"  <name>{field(skill.name)}</name>",
+                f"  <description>{field(_shown(skill.description, shown))}</description>",
+                f"  <location>{skill.scope}</location>",
+                "</skill>",
+                "",
+            ]
+        )
+        for skill in context.skills
+    ]
+    kept = sum(size <= context.most("chars") for size in accumulate(map(len, blocks)))
+    rest = context.skills[kept:]
+    names = f"{_BY_NAME}{', '.join(field(skill.name) for skill in rest)}" if rest else ""
+    cut_paths = tuple(skill.path for skill in rest if skill.description)
+    return CatalogText("".join(blocks[:kept]) + names, len(blocks), 0, bool(cut_paths), cut_paths)
+
+
+_BY_NAME = "Additional skills available (invoke by name): "
 
 
 FORMS: Mapping[CatalogLayout, Callable[[PromptContext], CatalogText]] = {
@@ -442,6 +512,7 @@ FORMS: Mapping[CatalogLayout, Callable[[PromptContext], CatalogText]] = {
     "skills-list": _skills_list,
     "bullets": _bullets,
     "bullets-with-file": _bullets,
+    "skill-elements": _skill_elements,
 }
 
 
@@ -523,10 +594,11 @@ def _size_with_location(context: PromptContext, texts: TextSizes) -> CatalogSize
 def _size_of_bullets(context: PromptContext, texts: TextSizes) -> CatalogSize | None:
     """Return the size of the list that `_bullets` writes; None if that takes the descriptions themselves."""
     profile, skills = context.profile, context.skills
-    if profile.catalog_form == "bullets-with-file":
+    if profile.catalog_form == "bullets-with-file" or profile.budget_unit != "chars":
         return None
     lines = [_BulletSize(skill, texts, profile.description_shown) for skill in skills]
-    room = context.most("chars") - sum(line.bare[0] + 1 for line in lines)
+    bundled = _size([bullet.line() for bullet in _bundled(profile)])
+    room = context.most("chars") - bundled - sum(line.bare[0] + 1 for line in lines)
     if sum(line.added[0] for line in lines) <= room:
         chars, total = (sum(line.bare[n] + line.added[n] + 1 for line in lines) - 1 for n in (0, 1))
         return CatalogSize(chars, total, len(skills), 0)
@@ -540,6 +612,26 @@ def _size_of_bullets(context: PromptContext, texts: TextSizes) -> CatalogSize | 
         chars += line.bare[0] + 1 + (line.added[0] if is_kept else 0)
         total += line.bare[1] + 1 + (line.added[1] if is_kept else 0)
     return CatalogSize(chars, total, len(skills), 0, tuple(cut_paths))
+
+
+def _size_of_elements(context: PromptContext, texts: TextSizes) -> CatalogSize:
+    """Return the size of the text that `_skill_elements` writes."""
+    shown, most = context.profile.description_shown, context.most("chars")
+    frame = len("<skill>\n  <name></name>\n  <description></description>\n  <location></location>\n</skill>\n")
+    chars = total = used = 0
+    rest: list[CatalogSkill] = []
+    for skill in context.skills:
+        parts = [texts.field(skill.name), texts.field(skill.description, shown), (len(skill.scope),) * 2]
+        used += frame + sum(part[0] for part in parts)
+        if used > most:
+            rest.append(skill)
+        else:
+            chars, total = used, total + frame + sum(part[1] for part in parts)
+    if rest:
+        names = [texts.field(skill.name) for skill in rest]
+        around = len(_BY_NAME) + len(", ") * (len(rest) - 1)
+        chars, total = (size + around + sum(name[n] for name in names) for n, size in enumerate((chars, total)))
+    return CatalogSize(chars, total, len(context.skills), 0, tuple(skill.path for skill in rest if skill.description))
 
 
 class _BulletSize:
@@ -557,5 +649,6 @@ class _BulletSize:
 SIZES: Mapping[CatalogLayout, Callable[[PromptContext, TextSizes], CatalogSize | None]] = {
     "with-location": _size_with_location,
     "bullets": _size_of_bullets,
+    "skill-elements": _size_of_elements,
 }
 """The forms whose size is the sum of the sizes of their parts."""

@@ -58,14 +58,17 @@ def name_of(fields: Mapping[str, Any], directory: str, profile: Profile) -> str:
     if declared is None or profile.name_source == "directory":
         return directory
     if not isinstance(declared, str):
-        return directory if profile.odd_name == "folder" else _scalar_text(declared)
-    return declared if profile.name_form == "as-is" else NAME_FORMS[profile.name_form](declared)
+        if profile.odd_name == "folder":
+            return directory
+        declared = _scalar_text(declared)
+    name = declared if profile.name_form == "as-is" else NAME_FORMS[profile.name_form](declared)
+    return directory if profile.long_name == "folder" and not 0 < len(name) <= profile.name_max else name
 
 
-NAME_FORMS: Mapping[Literal["one-blank", "hyphens", "lower-hyphens", "file-name"], Callable[[str], str]] = {
+NAME_FORMS: Mapping[Literal["one-blank", "hyphens", "slug", "file-name"], Callable[[str], str]] = {
     "one-blank": lambda name: " ".join(name.split()),
     "hyphens": lambda name: "-".join(name.split()),
-    "lower-hyphens": lambda name: "-".join(name.lower().split()),
+    "slug": lambda name: re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"),
     "file-name": lambda name: re.sub(r'[:\\/<>*?"|]', "-", name),
 }
 """Return the name that some hosts derive from a declared name."""

@@ -4,13 +4,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.config.profile import Base, HomeRule, Profile, RootRule, how_to_allow
+from skillshelf.config.profile import Base, HomeRule, PluginRule, Profile, RootRule, how_to_allow
 from skillshelf.config.settings import Settings, Trust, is_trusted
 from skillshelf.core import files
 from skillshelf.core.environment import Environment, below_home, expand, find_repository
 from skillshelf.core.limits import CONFIG_BYTES
 from skillshelf.core.records import NamedTuple
-from skillshelf.core.text import is_true_variable
+from skillshelf.core.text import is_name, is_true_variable
 from skillshelf.core.values import Diagnostic, Root
 
 if TYPE_CHECKING:
@@ -29,11 +29,13 @@ class Roots(NamedTuple):
 
 
 class _RuleFolder(NamedTuple):
-    """A folder that a rule names; it may not exist."""
+    """A folder that a rule names; it may not exist. Names in it get the prefix; `off` if a setting turns it off."""
 
     path: str
     rule: RootRule
     label: str
+    prefix: str = ""
+    off: bool = False
 
 
 class _RootContext(NamedTuple):
@@ -47,6 +49,7 @@ class _RootContext(NamedTuple):
     problems: list[Diagnostic]
     host_trusts: bool
     switches: tuple["SettingInFiles", ...]
+    upward: tuple[str, ...] = ()
 
 
 def resolve_roots(profile: Profile, environment: Environment, settings: Settings, *, trust: Trust) -> Roots:
@@ -76,9 +79,7 @@ def _root_context(profile: Profile, environment: Environment, settings: Settings
     if boundary:
         top = files.real_path(expand(boundary, environment, base=environment.cwd))
     else:
-        top = (
-            find_repository(environment.cwd, markers) or {"cwd": environment.cwd, "filesystem": "/"}[profile.no_marker]
-        )
+        top = find_repository(environment.cwd, markers) or _top_without_marker(profile, environment)
     if environment.home is None and any(rule.base == "home" for rule in profile.roots):
         problems.append(
             Diagnostic("", "home-missing", "HOME is not an absolute path; skills in your home folder are not read")
@@ -89,7 +90,16 @@ def _root_context(profile: Profile, environment: Environment, settings: Settings
     ordered = chain if profile.chain_order == "nearest-first" else chain[::-1]
     host_trusts, switches = _host_settings(profile, environment, chain or (environment.cwd,), problems)
     repository = top if chain else environment.cwd
-    return _RootContext(environment, settings, profile, ordered, repository, problems, host_trusts, switches)
+    return _RootContext(environment, settings, profile, ordered, repository, problems, host_trusts, switches, chain)
+
+
+def _top_without_marker(profile: Profile, environment: Environment) -> str:
+    """Return where a chain ends if no folder above the working directory is a repository."""
+    if profile.no_marker == "cwd":
+        return environment.cwd
+    home = environment.home
+    is_at_home = profile.no_marker == "home" and home is not None and files.is_inside(environment.cwd, home)
+    return home if is_at_home and home else "/"
 
 
 def _host_settings(
@@ -185,14 +195,65 @@ def _from_plugin_list(rule: RootRule, context: _RootContext) -> Iterator[_RuleFo
     """Yield the folders of every installed plugin, in the order of the plugin list in the home folder."""
     if context.environment.home is None or rule.plugin_list is None:
         return
-    path = os.path.join(context.environment.home, rule.plugin_list)
+    path = below_home(rule.plugin_list, context.profile.moved, context.environment)
     if files.kind_at(path) is None:
+        return
+    if rule.plugins is not None:
+        yield from _switched_plugins(path, rule, rule.plugins, context)
         return
     for install_path in _install_paths(path, context.problems):
         for below in rule.paths:
             yield _RuleFolder(
                 expand(f"{install_path}/{below}", context.environment, base=os.path.dirname(path)), rule, ""
             )
+
+
+def _switched_plugins(path: str, rule: RootRule, plugins: PluginRule, context: _RootContext) -> Iterator[_RuleFolder]:
+    """Yield the folders of plugins that have a switch each; one for another project is not there at all."""
+    from skillshelf.catalog.host_settings import SettingsContext, UnreadableSettings, settings_of
+
+    environment, listed = context.environment, _table(_read_json(path)).get("plugins")
+    if not isinstance(listed, dict):
+        context.problems.append(Diagnostic(path, "plugins-unreadable", "not a list of installed plugins"))
+    is_on: dict[str, Any] = {}
+    where = SettingsContext(environment, context.upward or (environment.cwd,))
+    try:
+        for setting in settings_of(plugins.switch, where, context.profile.moved, trusted=True):
+            is_on |= _table(setting.value)
+    except UnreadableSettings as error:
+        context.problems.append(Diagnostic(error.path, "settings-unreadable", str(error)))
+    for name, entries in _table(listed).items():
+        for entry in map(_table, entries if isinstance(entries, list) else [entries]):
+            of_project = entry.get("projectPath")
+            folder = _market_folder(name, plugins, context) or entry.get("installPath")
+            if not isinstance(folder, str) or "\0" in folder or of_project not in (None, *where.chain):
+                continue
+            declared = _table(_read_json(f"{folder}/{plugins.manifest}")).get("name") or name.partition("@")[0]
+            prefix = f"{declared}:" if isinstance(declared, str) and is_name(declared) else ""
+            for below in rule.paths if prefix else ():
+                at = expand(f"{folder}/{below}", environment, base=os.path.dirname(path))
+                label = at.removeprefix(f"{environment.home}/") if at.startswith(f"{environment.home}/") else ""
+                yield _RuleFolder(at, rule, label, prefix, off=is_on.get(name) is not True)
+
+
+def _market_folder(name: str, plugins: PluginRule, context: _RootContext) -> str | None:
+    """Return the folder of a plugin in a market that is a folder itself; None if it was copied from elsewhere."""
+    plugin, _, market = name.partition("@")
+    markets = _read_json(below_home(plugins.markets, context.profile.moved, context.environment))
+    source = _table(_table(_table(markets).get(market)).get("source"))
+    folder = source.get("path") if source.get("source") == "directory" else None
+    if not isinstance(folder, str):
+        return None
+    offered = _table(_read_json(f"{folder}/{plugins.market}")).get("plugins")
+    for one in map(_table, offered if isinstance(offered, list) else ()):
+        if one.get("name") == plugin and isinstance(at := one.get("source"), str):
+            return os.path.normpath(os.path.join(folder, at))
+    return None
+
+
+def _table(value: Any) -> dict[str, Any]:
+    """Return a value of a host's file if it is a table, else an empty one."""
+    return value if isinstance(value, dict) else {}
 
 
 def _install_paths(path_of_list: str, problems: list[Diagnostic]) -> Iterator[str]:
@@ -244,12 +305,12 @@ def _root(named: _RuleFolder, context: _RootContext, trust: Trust, homes: set[st
         trusted=trusted,
         untrusted_by="" if trusted else _untrusted_by(context, trust),
         description_required=rule.description == "required",
-        switched_off=_is_off(rule, context),
+        switched_off=named.off or _is_off(rule, context),
         switch=rule.switch,
         exists=files.kind_at(named.path) is not None,
         hidden=rule.hidden or profile.hidden,
         loose_files=rule.loose_files,
-        prefix=_plugin_prefix(named.path, profile) if profile.plugin_manifests else "",
+        prefix=named.prefix or (_plugin_prefix(named.path, profile) if profile.plugin_manifests else ""),
         label=named.label,
     )
 

@@ -188,7 +188,9 @@ def _value(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, list | tuple):
-        return " ".join(str(item) for item in value) or "none"
+        return " ".join(_value(item) for item in value) or "none"
+    if isinstance(value, dict) and value:
+        return f"({', '.join(f'{key}={_value(item)}' for key, item in value.items() if item)})"
     return str(value) or "none" if not isinstance(value, dict) else "none"
 
 

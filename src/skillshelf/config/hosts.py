@@ -3,7 +3,7 @@
 A new host is a row derived from `HOST`, `NOT_RUN` or `DOCUMENTED` and an entry in `HOSTS`.
 """
 
-from skillshelf.config.profile import FieldType, Profile, ReportChannel, RootRule, SettingRule, severities
+from skillshelf.config.profile import FieldType, PluginRule, Profile, ReportChannel, RootRule, SettingRule, severities
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import did_you_mean
 from skillshelf.core.values import Severity
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-_RUN = "2026-11-15"
+_RUN = "2026-11-17"
 
 _UNCHECKED = (
     *("name-missing", "name-type", "name-length", "name-pattern", "name-directory"),
@@ -35,7 +35,7 @@ _UNCHECKED = (
 NO_REPAIR = ("yaml-colon", "yaml-brackets", "yaml-tab")
 _OPEN_FORM = (
     *("bom", "fence-blanks", "frontmatter-missing", "frontmatter-unclosed", "frontmatter-type"),
-    *("yaml", *NO_REPAIR, "yaml-duplicate-key", "description-type", "name-type"),
+    *("yaml", *NO_REPAIR, "yaml-duplicate-key", "yaml-tag", "description-type", "name-type"),
 )
 """Mistakes in the form of a file whose effect is unknown for hosts that were not run."""
 
@@ -109,7 +109,7 @@ _CODEX_FILES = ("home:.codex/config.toml",)
 _CODEX = HOST._replace(
     name="codex",
     summary="Codex: `.agents/skills` and `.codex/skills` up to the repository, six levels, every copy of a name kept.",
-    evidence="run: app-server skills/list and exec; read: codex-rs at 343074d",
+    evidence="run: app-server skills/list, and the prompt of exec; read: codex-rs at 343074d",
     version="0.166.0",
     roots=(
         RootRule("project", "chain", (".codex/skills",)),
@@ -134,6 +134,7 @@ _CODEX = HOST._replace(
     max_directories=2_000,
     body_text="utf-8",
     repaired_marks="[{@`",
+    tags="drop",
     name_form="one-blank",
     types=(
         *(FieldType(field, ("text", "null", "list", "map"), "text") for field in ("name", "description")),
@@ -145,7 +146,11 @@ _CODEX = HOST._replace(
     order=("scope", "name", "path"),
     catalog_form="bullets-with-file",
     catalog_budget=("chars",),
-    budget_chars=8_000,
+    budget_chars=21_760,
+    budget_least=8_000,
+    budget_unit="token-lines",
+    bundled={"imagegen": 570, "openai-docs": 459, "skill-creator": 106, "skill-installer": 225},
+    bundled_at=".codex/skills/.system",
     overflow="shorten",
     description_shown=1_024,
     mentions="dollar",
@@ -161,28 +166,41 @@ _CLAUDE_FILES = (
 _CLAUDE_CODE = HOST._replace(
     name="claude-code",
     summary="Claude Code: `.claude/skills` upward and at home, one level; the folder is the name, personal wins.",
-    evidence="run: -p with stream-json; code.claude.com/docs/en/skills",
+    evidence="run: -p with stream-json, and the prompt it sends; code.claude.com/docs/en/skills",
     version="2.1.325",
     roots=(
         RootRule("user", "home", (".claude/skills",)),
         RootRule("project", "chain", (".claude/skills",)),
+        RootRule(
+            *("user", "plugin-list", ("skills",)),
+            plugin_list=".claude/plugins/installed_plugins.json",
+            plugins=PluginRule(
+                SettingRule("states", "enabledPlugins", _CLAUDE_FILES),
+                manifest=".claude-plugin/plugin.json",
+                markets=".claude/plugins/known_marketplaces.json",
+                market=".claude-plugin/marketplace.json",
+            ),
+        ),
     ),
     env=("CLAUDE_CONFIG_DIR",),
     moved={".claude": "$CLAUDE_CONFIG_DIR"},
     settings=(
         SettingRule("states", "skillOverrides", _CLAUDE_FILES),
+        SettingRule("mentions", "permissions.deny", _CLAUDE_FILES, mention=r"Skill()"),
         SettingRule(
             *("mentions", "permissions.deny", _CLAUDE_FILES),
-            mention=r"Skill(?:\(([^)]*?)(?:[ :]\*)?\))?",
+            mention=r"Skill\(([^)]*?)(?:[ :]\*)?\)",
+            known="it may not be called, but it is listed and its model is told of it",
         ),
     ),
-    no_marker="filesystem",
+    no_marker="home",
     nested="on-use",
     closing_fence="anywhere",
     repaired_marks="[{@`%&*|>",
     duplicate_keys="last",
+    tags="drop",
     name_source="directory",
-    description_from="or-line",
+    description_from="or-body",
     description_parts=("when_to_use",),
     fields=(
         *("name", "description", "when_to_use", "argument-hint", "arguments", "disable-model-invocation"),
@@ -197,12 +215,28 @@ _CLAUDE_CODE = HOST._replace(
     ),
     catalog_form="bullets",
     catalog_budget=("chars",),
-    budget_chars=24_400,
+    budget_chars=30_000,
+    budget_least=8_000,
+    bundled={
+        "dataviz": 1436,
+        "update-config": 690,
+        "keybindings-help": 228,
+        "code-review": 825,
+        "simplify": 176,
+        "fewer-permission-prompts": 163,
+        "loop": 336,
+        "claude-api": 1157,
+        "workflow-authoring": 230,
+        "run": 361,
+        "plugin-authoring": 255,
+        "init": 59,
+        "security-review": 71,
+    },
     overflow="drop-least-used",
     description_shown=1_536,
     arguments="substitute",
     tells=reported_in(invalid="nothing", collision="nothing", budget="nothing"),
-    unknown=("fields",),
+    unknown=("fields", "yaml-duplicate-key"),
     on_change="picks it up automatically (needs a restart if its skills folder is new)",
 )
 
@@ -244,6 +278,7 @@ _OPENCODE = HOST._replace(
         SettingRule("all", "tools.skill", _OPENCODE_FILES, "jsonc"),
         SettingRule("whole", "permission", _OPENCODE_FILES, "jsonc"),
         SettingRule("mentions", "agent.*.permission.skill", _OPENCODE_FILES, "jsonc"),
+        SettingRule("folders", "skills.paths", _OPENCODE_FILES, "jsonc"),
     ),
     no_marker="filesystem",
     max_depth=None,
@@ -329,6 +364,7 @@ _GOOSE = HOST._replace(
     opening_fence="anywhere",
     closing_fence="anywhere",
     frontmatter_blanks="strip",
+    tags="drop",
     line_ends="any",
     body_text="utf-8",
     name_pattern=r"[^/\\]+",
@@ -350,15 +386,17 @@ _GOOSE = HOST._replace(
     on_change="needs a new session",
 )
 
+_PI_FILES = ("home:.pi/agent/settings.json", "cwd:.pi/settings.json")
+
 _PI = HOST._replace(
     name="pi",
     summary="pi: `.pi/skills` here, `.agents/skills` upward, and at home, any depth, once you trust the folder.",
-    evidence="run: rpc get_commands of 1.5.0 and 0.87.1; read: pi-mono at 83378aa",
+    evidence="run: rpc get_commands of 1.5.0 and 0.87.1; read: its package 1.5.0",
     version="1.5.0",
     roots=(
-        RootRule("project", "cwd", (".pi/skills",), loose_files="everywhere"),
+        RootRule("project", "cwd", (".pi/skills",), loose_files="in-root"),
         RootRule("project", "chain", (".agents/skills",), loose_files="in-folders"),
-        RootRule("user", "home", (".pi/agent/skills",), loose_files="everywhere"),
+        RootRule("user", "home", (".pi/agent/skills",), loose_files="in-root"),
         RootRule("user", "home", (".agents/skills",), loose_files="in-folders"),
     ),
     env=("PI_CODING_AGENT_DIR",),
@@ -368,17 +406,15 @@ _PI = HOST._replace(
     trust_levels={"true": "folder", "false": "refused", "none": "none"},
     trust_paths="written",
     settings=(
-        SettingRule(
-            *("mentions", "skills", ("home:.pi/agent/settings.json", "cwd:.pi/settings.json")),
-            project_files="trusted",
-            mention="[!-](.*)",
-        ),
+        SettingRule("mentions", "skills", _PI_FILES, project_files="trusted", mention="[!-](.*)"),
+        SettingRule("folders", "skills", _PI_FILES, project_files="trusted"),
     ),
     max_depth=None,
     hidden="skip",
     skip_directories=("node_modules",),
     root_file="alone",
     ignore_files=(".gitignore", ".ignore", ".fdignore"),
+    tags="drop",
     opening_fence="hyphens",
     closing_fence="line-start",
     line_ends="any",
@@ -398,7 +434,7 @@ _PI = HOST._replace(
 _OH_MY_PI = HOST._replace(
     name="oh-my-pi",
     summary="oh-my-pi: `.omp`, `.claude`, `.codex`, `.agents` and others upward and at home, one level; first wins.",
-    evidence="run: Settings and loadSkills; read: packages/coding-agent at adad196",
+    evidence="run: Settings and loadSkills; read: its package 18.2.3",
     version="18.2.3",
     roots=(
         RootRule("project", "chain", (".omp/skills",)),
@@ -410,8 +446,8 @@ _OH_MY_PI = HOST._replace(
             on_if_set=("CLAUDE_CONFIG_DIR",),
         ),
         RootRule("project", "chain", (".claude/skills",), description="optional"),
-        RootRule("project", "chain", (".agents/skills", ".agent/skills"), description="optional"),
-        RootRule("user", "home", (".agents/skills", ".agent/skills"), description="optional"),
+        RootRule("project", "chain", (".agent/skills", ".agents/skills"), description="optional"),
+        RootRule("user", "home", (".agent/skills", ".agents/skills"), description="optional"),
         RootRule("user", "home", (".codex/skills",), description="optional", host_switch="skills.enableCodexUser"),
         RootRule("project", "cwd", (".codex/skills",), description="optional"),
         RootRule("project", "cwd", (".opencode/skills",), description="optional"),
@@ -426,9 +462,10 @@ _OH_MY_PI = HOST._replace(
         ),
         SettingRule("any", "skills", ("cwd:.omp/settings.json",)),
     ),
-    no_marker="filesystem",
+    no_marker="home",
     hidden="skip",
     yaml_fallback="lines-on-error",
+    tags="drop",
     opening_fence="hyphens",
     closing_fence="line-start",
     line_ends="any",
@@ -440,6 +477,8 @@ _OH_MY_PI = HOST._replace(
     rules=rules_of(off=("frontmatter-missing", "frontmatter-unclosed")),
     accepts=("name-address",),
     commands="slash-skill",
+    # It lists a skill whose description is no text, with an empty one.
+    unknown=("description-type",),
     on_change="needs a restart",
 )
 
@@ -447,6 +486,7 @@ _CODELIA = HOST._replace(
     name="codelia",
     summary="Codelia: `.agents/skills` from the repository to here and at home, any depth, no link, all copies kept.",
     evidence="run: SkillsResolver of source 48e27ff",
+    as_of="2026-11-15",
     version="48e27ff",
     roots=(RootRule("project", "chain", (".agents/skills",)), RootRule("user", "home", (".agents/skills",))),
     chain_order="farthest-first",
@@ -506,7 +546,7 @@ _OPENSKILLS = HOST._replace(
 _COPILOT_CLI = HOST._replace(
     name="copilot-cli",
     summary="Copilot CLI: `.github`, `.agents` and `.claude` upward, `~/.copilot` and `~/.agents`; strict about types.",
-    evidence="run: skill list --json; docs.github.com",
+    evidence="run: skill list --json, and the prompt of -p; docs.github.com",
     version="1.0.102",
     roots=(
         RootRule("project", "chain", (".github/skills",), home="project"),
@@ -517,12 +557,14 @@ _COPILOT_CLI = HOST._replace(
     ),
     env=("COPILOT_HOME",),
     moved={".copilot": "$COPILOT_HOME"},
-    no_marker="filesystem",
+    settings=(SettingRule("exact-names", "disabledSkills", ("home:.copilot/settings.json",)),),
+    no_marker="home",
     max_depth=None,
     hidden="skip",
     root_file="alone",
     name_form="hyphens",
     name_pattern=r"[A-Za-z0-9][A-Za-z0-9 ._:-]*",
+    tags="drop",
     description_from="or-text",
     empty_description="kept",
     types=(
@@ -541,14 +583,17 @@ _COPILOT_CLI = HOST._replace(
         reject=(*NO_REPAIR, "name-length", "name-pattern", "description-length", "field-type"),
         off=("description-missing",),
     ),
-    catalog_form="bullets",
+    order=("root", "name", "path"),
+    catalog_form="skill-elements",
     catalog_budget=("chars",),
-    budget_chars=13_100,
+    budget_chars=15_000,
     overflow="drop-descriptions",
     tells=reported_in(invalid="screen", collision="nothing", budget="nothing"),
     unknown=("fields",),
     on_change="needs /skills reload",
 )
+
+_VSCODE_FILES = ("home:.config/Code/User/settings.json", "cwd:.vscode/settings.json")
 
 _VSCODE = NOT_RUN._replace(
     name="vscode",
@@ -561,9 +606,8 @@ _VSCODE = NOT_RUN._replace(
         RootRule("user", "home", (".copilot/skills", ".agents/skills", ".claude/skills")),
     ),
     settings=(
-        SettingRule(
-            "all", "chat.useAgentSkills", ("home:.config/Code/User/settings.json", "cwd:.vscode/settings.json"), "jsonc"
-        ),
+        SettingRule("all", "chat.useAgentSkills", _VSCODE_FILES, "jsonc"),
+        SettingRule("folders", "chat.agentSkillsLocations", _VSCODE_FILES, "jsonc"),
     ),
     description_shown=1_024,
     fields=(
@@ -610,8 +654,10 @@ _AMP = HOST._replace(
     evidence="run: skill list",
     version="0.0.1790142911",
     roots=(
-        RootRule("user", "home", (".config/agents/skills", ".config/amp/skills", ".agents/skills", ".claude/skills")),
-        RootRule("project", "chain", (".agents/skills", ".claude/skills")),
+        RootRule("user", "home", (".config/agents/skills", ".agents/skills", ".config/amp/skills")),
+        RootRule("project", "chain", (".agents/skills",)),
+        RootRule("project", "chain", (".claude/skills",)),
+        RootRule("user", "home", (".claude/skills",)),
     ),
     no_marker="filesystem",
     max_depth=5,
@@ -619,12 +665,10 @@ _AMP = HOST._replace(
     below_skill="enter",
     root_file="skill",
     rules=rules_of(reject=(*NO_REPAIR, "name-missing", "name-length", "name-pattern", "description-type")),
-    collision_doubt="same-kind-or-root",
+    collision_doubt="same-root",
     tells=reported_in(invalid="screen", collision="nothing"),
-    unknown=(
-        *("hides_on", "file-name", "description-type"),
-        *("yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
-    ),
+    # One number as a description ends its whole list without a word.
+    unknown=("hides_on", "file-name", "description-type", "frontmatter-type"),
 )
 
 _KILO = HOST._replace(
@@ -657,7 +701,6 @@ _GROK = HOST._replace(
     name="grok",
     summary="Grok Build: `.grok`, `.agents`, `.claude` and `.cursor` upward and at home, six levels, once trusted.",
     evidence="run: inspect --json",
-    as_of="2026-11-16",
     version="1.0.41",
     roots=(
         RootRule("project", "chain", (".grok/skills", ".agents/skills", ".claude/skills", ".cursor/skills")),
@@ -666,21 +709,31 @@ _GROK = HOST._replace(
     trust_file=".grok/trusted_folders.toml",
     trust_syntax="toml",
     trust_key="folders.*.trusted",
-    trust_levels={"true": "folder", "false": "refused"},
+    trust_levels={"true": "folder", "false": "refused", "none": "none"},
+    trust_at="project",
     max_depth=6,
     below_skill="enter",
-    name_form="lower-hyphens",
-    rules=rules_of(reject=("name-length",), off=("description-missing", "frontmatter-missing")),
+    repaired_marks="[{@`%&*|>",
+    duplicate_keys="last",
+    frontmatter_blanks="strip",
+    name_form="slug",
+    long_name="folder",
+    description_from="or-text",
+    description_shown=1_024,
+    rules=rules_of(
+        reject=("name-length",),
+        off=("description-missing", "frontmatter-missing", "frontmatter-unclosed", "frontmatter-type", "yaml"),
+    ),
     collision_doubt="same-root",
     tells=reported_in(invalid="nothing", collision="nothing"),
-    unknown=("hides_on", "yaml", "yaml-tab", "frontmatter-unclosed", "frontmatter-type", "encoding"),
+    # It lists such files; the description that it makes from their text was not settled.
+    unknown=("hides_on", "bom", "encoding", "frontmatter-missing", "frontmatter-unclosed"),
 )
 
 _QODER = HOST._replace(
     name="qoder",
     summary="Qoder CLI: `.qoder/skills` and `.agents/skills` of this folder and of home; the folder is the name.",
     evidence="run: skills list",
-    as_of="2026-11-16",
     version="1.1.52",
     roots=roots_of(
         ("user", "home", ".qoder/skills"),
@@ -688,22 +741,26 @@ _QODER = HOST._replace(
         ("project", "cwd", ".qoder/skills"),
         ("project", "cwd", ".agents/skills"),
     ),
-    max_depth=None,
+    max_depth=4,
+    skip_directories=("node_modules",),
+    repaired_marks="[{@`%&*|>",
+    duplicate_keys="last",
     name_source="directory",
     description_from="or-body",
-    rules=rules_of(off=("description-missing", "frontmatter-missing")),
+    types=(FieldType("description", ("text",), "ignore"),),
+    rules=rules_of(
+        off=("frontmatter-missing", "frontmatter-unclosed", "frontmatter-type", "yaml", "description-missing")
+    ),
     collision_doubt="same-root",
     tells=reported_in(invalid="unknown", collision="screen"),
-    unknown=(
-        *("hides_on", "max_depth", "hidden", "linked_file", "skip_directories", "encoding"),
-        *("yaml", "yaml-brackets", "yaml-tab", "frontmatter-unclosed", "frontmatter-type", "description-type"),
-    ),
+    # It lists a file with a byte order mark or a blank after the fence, without its description.
+    unknown=("hides_on", "bom", "fence-blanks", "encoding"),
 )
 
 _QWEN_CODE = HOST._replace(
     name="qwen-code",
     summary="Qwen Code: `.qwen/skills` and `.agents/skills` of this folder and of home, one level; the project wins.",
-    evidence="run: the prompt sent to a model",
+    evidence="run: the prompt that it sends",
     version="0.24.4",
     roots=roots_of(
         ("project", "cwd", ".qwen/skills"),
@@ -711,49 +768,59 @@ _QWEN_CODE = HOST._replace(
         ("user", "home", ".qwen/skills"),
         ("user", "home", ".agents/skills"),
     ),
-    yaml_fallback="lines",
-    fields=("name", "description", "disable-model-invocation"),
+    yaml_fallback="lines-on-error",
+    line_ends="any",
+    name_pattern=r"[^\s/]+",
+    fields=("name", "description", "disable-model-invocation", "paths"),
     hides_on=("disable-model-invocation",),
-    rules=rules_of(reject=("fence-blanks", "name-missing")),
-    collision_doubt="same-kind-or-root",
-    unknown=("other-fields", "name-type", "skip_directories", "yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
+    truth="boolean-or-text",
+    waits_for=("paths",),
+    types=(FieldType("description", ("text", "null"), "text"),),
+    rules=rules_of(reject=("fence-blanks", "name-missing", "name-pattern")),
+    collision_doubt="same-root",
+    unknown=("other-fields", "description-type"),
 )
 
 _KIMI_CODE = HOST._replace(
     name="kimi-code",
-    summary="Kimi Code: `.kimi-code/skills` and `.agents/skills` up to the repository and at home; the project wins.",
-    evidence="run: the prompt sent to a model",
+    summary="Kimi Code: `.kimi-code/skills` and `.agents/skills` of the repository and of home; the project wins.",
+    evidence="run: the prompt that it sends",
     version="2.1.0",
     roots=(
-        RootRule("project", "chain", (".kimi-code/skills", ".agents/skills")),
+        RootRule("project", "repository", (".kimi-code/skills", ".agents/skills")),
         RootRule("user", "home", (".kimi-code/skills", ".agents/skills")),
     ),
     max_depth=None,
     hidden="skip",
     skip_directories=("node_modules",),
+    frontmatter_blanks="strip",
     fields=("name", "description", "disable-model-invocation"),
     hides_on=("disable-model-invocation",),
-    rules=rules_of(reject=(*NO_REPAIR, "name-missing", "description-type")),
-    collision_doubt="same-kind-or-root",
-    unknown=(
-        *("other-fields", "hidden", "file-name", "name-type", "encoding"),
-        *("yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
-    ),
+    truth="boolean",
+    rules=rules_of(reject=(*NO_REPAIR, "name-missing", "name-type", "description-type")),
+    accepts=("name-address",),
+    collision_doubt="same-root",
+    # It takes a folder with a dot in a root, and none further down; and Markdown files beside the folders.
+    unknown=("other-fields", "hidden", "file-name", "encoding"),
 )
 
 _CLINE = HOST._replace(
     name="cline",
     summary="Cline: `.cline`, `.clinerules` and `.agents` up to the repository and at home, one level, names alone.",
-    evidence="run: the tool sent to a model",
+    evidence="run: the tool that it sends",
     version="3.0.65",
     roots=(
         RootRule("project", "chain", (".cline/skills", ".clinerules/skills", ".agents/skills")),
         RootRule("user", "home", (".cline/skills", ".agents/skills")),
     ),
     root_file="skill",
-    rules=rules_of(reject=(*NO_REPAIR, "description-type"), off=("description-missing", "frontmatter-missing")),
+    rules=rules_of(
+        reject=(*NO_REPAIR, "name-type", "description-type"),
+        off=("description-missing", "frontmatter-missing", "frontmatter-unclosed"),
+    ),
+    accepts=("name-address",),
     collision_doubt="always",
-    unknown=("other-fields", "name-type", "encoding", "yaml-tab", "frontmatter-unclosed", "frontmatter-type"),
+    unknown=("other-fields", "encoding"),
 )
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "RULES",
     "Base",
     "Budget",
+    "BudgetUnit",
     "CatalogLayout",
     "ClosingFence",
     "Count",
@@ -23,6 +24,7 @@ __all__ = [
     "HomeRule",
     "LoadForm",
     "OpeningFence",
+    "PluginRule",
     "Profile",
     "Ranking",
     "ReportChannel",
@@ -62,7 +64,14 @@ Base = Literal["env", "chain", "cwd", "repository", "custom", "home", "fixed", "
 
 
 CatalogLayout = Literal[
-    "available-skills", "skills-context", "with-location", "tool-prompt", "skills-list", "bullets", "bullets-with-file"
+    "available-skills",
+    "skills-context",
+    "with-location",
+    "tool-prompt",
+    "skills-list",
+    "bullets",
+    "bullets-with-file",
+    "skill-elements",
 ]
 """The layout of the catalog for a model; `catalog.prompt` has one function for each."""
 
@@ -87,13 +96,18 @@ ReportChannel = Literal["screen", "log", "nothing", "unknown"]
 """The place where a host reports that a skill is missing."""
 
 Budget = Literal["entries", "bytes", "tokens", "chars"]
+BudgetUnit = Literal["chars", "token-lines"]
+"""What counts against a budget in characters; `token-lines` rounds the bytes of each line up to tokens of four."""
+
 ToolName = Literal["skill_search", "skill_load", "skill_read", "skill_run", "activate_skill", "Skill", "read"]
 
 
 Syntax = Literal["json", "json-comments", "jsonc", "toml", "yaml"]
 """The syntax of a host's settings file; `jsonc` allows trailing commas besides comments."""
 
-SettingForm = Literal["names", "all", "entries", "states", "patterns", "mentions", "whole", "any"]
+SettingForm = Literal[
+    "names", "exact-names", "all", "entries", "states", "patterns", "mentions", "folders", "whole", "any"
+]
 """The form of a host's setting; `catalog.host_settings` has one function for each."""
 
 
@@ -112,7 +126,7 @@ ClosingFence = Literal["line", "anywhere", "line-start", "line-start-or-end", "e
 REPAIRED_MARKS = "[{@`%"
 """The characters that begin a value which is quoted if it is not YAML."""
 
-DescriptionSource = Literal["frontmatter", "or-line", "or-text", "or-hide"]
+DescriptionSource = Literal["frontmatter", "or-body", "or-text", "or-hide"]
 """What stands in for a missing description; `catalog.parse.DESCRIPTIONS` has one function for each that reads the text,
 and `or-hide` keeps the skill from models."""
 
@@ -146,6 +160,18 @@ class SettingRule(NamedTuple):
     known: str = ""
 
 
+class PluginRule(NamedTuple):
+    """The records of a host about its plugins: the setting that turns each on, and the files that name them.
+
+    `manifest` is that of a plugin; a market that is a folder, by the list `markets`, is named in its file `market`.
+    """
+
+    switch: SettingRule
+    manifest: str
+    markets: str
+    market: str
+
+
 class RootRule(NamedTuple):
     """One folder, or one per folder of a chain, in which a profile searches for skills.
 
@@ -163,13 +189,14 @@ class RootRule(NamedTuple):
     switch: Switch | None = None
     description: Literal["required", "optional"] = "required"
     plugin_list: str | None = None
+    plugins: PluginRule | None = None
     host_switch: str | None = None
     on_if_set: tuple[str, ...] = ()
     off_by: tuple[str, ...] = ()
     off_if_set: tuple[str, ...] = ()
     home: HomeRule | None = None
     hidden: Literal["enter", "skip"] | None = None
-    loose_files: Literal["none", "in-folders", "everywhere"] = "none"
+    loose_files: Literal["none", "in-root", "in-folders"] = "none"
 
 
 class Profile(NamedTuple):
@@ -187,7 +214,7 @@ class Profile(NamedTuple):
     markers: tuple[str, ...] = (".git", ".jj", ".hg")
     markers_env: str | None = None
     boundary_env: str | None = None
-    no_marker: Literal["cwd", "filesystem"] = "cwd"
+    no_marker: Literal["cwd", "home", "filesystem"] = "cwd"
     home_in_chain: HomeRule = "user"
     moved: Mapping[str, str] = {}
     scope_labels: Mapping[str, Scope] = {}
@@ -198,6 +225,7 @@ class Profile(NamedTuple):
     trust_syntax: Syntax = "json"
     trust_key: str | None = None
     trust_levels: Mapping[str, Literal["folder", "parent", "refused", "none"]] = {}
+    trust_at: Literal["above", "project"] = "above"
     trust_paths: Literal["real", "written"] = "real"
     trust_env: tuple[str, ...] = ()
     distrust_env: tuple[str, ...] = ()
@@ -222,6 +250,7 @@ class Profile(NamedTuple):
     repaired_keys: Literal["any", "words"] = "any"
     repaired_marks: str = REPAIRED_MARKS
     duplicate_keys: Literal["reject", "last"] = "reject"
+    tags: Literal["reject", "drop"] = "reject"
     opening_fence: OpeningFence = "first-line"
     closing_fence: ClosingFence = "line"
     frontmatter_blanks: Literal["keep", "strip"] = "keep"
@@ -229,8 +258,9 @@ class Profile(NamedTuple):
     body_text: Literal["any", "utf-8"] = "any"
     # Identity and rules
     name_source: Literal["frontmatter", "directory"] = "frontmatter"
-    name_form: Literal["as-is", "one-blank", "hyphens", "lower-hyphens", "file-name"] = "as-is"
+    name_form: Literal["as-is", "one-blank", "hyphens", "slug", "file-name"] = "as-is"
     odd_name: Literal["text", "folder"] = "text"
+    long_name: Literal["keep", "folder"] = "keep"
     name_pattern: str = r"[a-z0-9]+(?:-[a-z0-9]+)*"
     name_max: Count = 64
     description_max: Count = 1024
@@ -241,14 +271,14 @@ class Profile(NamedTuple):
     fields: tuple[str, ...] = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
     types: tuple[FieldType, ...] = ()
     hides_on: tuple[str, ...] = ("disable-model-invocation",)
-    truth: Literal["words", "boolean"] = "words"
+    truth: Literal["words", "boolean", "boolean-or-text"] = "words"
     waits_for: tuple[str, ...] = ()
     keeps_from_users: tuple[str, ...] = ()
     rules: Mapping[str, Severity] = {}
     accepts: tuple[str, ...] = ()
     # Collisions, filters, order
     collision: Literal["first", "last", "keep-all", "race"] = "first"
-    collision_doubt: Literal["none", "same-root", "same-kind-or-root", "always"] = "none"
+    collision_doubt: Literal["none", "same-root", "always"] = "none"
     collision_key: Literal["exact", "folded"] = "exact"
     filter_order: Literal["before-collisions", "after-collisions"] = "before-collisions"
     filters: tuple[Filter, ...] = ("source", "ignored", "include")
@@ -260,6 +290,10 @@ class Profile(NamedTuple):
     catalog_place: Literal["prompt", "tool"] = "prompt"
     budget_env: str | None = None
     budget_chars: Count | None = None
+    budget_least: Count | None = None
+    budget_unit: BudgetUnit = "chars"
+    bundled: Mapping[str, int] = {}
+    bundled_at: str | None = None
     overflow: Literal["none", "shorten", "drop-descriptions", "drop-least-used"] = "none"
     description_shown: Count | None = DESCRIPTION_SHOWN
     hidden_characters: Literal["remove", "keep"] = "remove"
@@ -318,7 +352,7 @@ def profile_to_dict(profile: Profile) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, RootRule | SettingRule | FieldType):
+    if isinstance(value, RootRule | SettingRule | FieldType | PluginRule):
         return {name: _plain(item) for name, item in value._asdict().items()}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]

@@ -130,7 +130,7 @@ class Root(NamedTuple):
     untrusted_by: str = ""
     exists: bool = True
     hidden: Literal["enter", "skip"] = "enter"
-    loose_files: Literal["none", "in-folders", "everywhere"] = "none"
+    loose_files: Literal["none", "in-root", "in-folders"] = "none"
     prefix: str = ""
     label: str = ""
     spared: str = ""

@@ -108,7 +108,7 @@ def _takes(path: str, rule: RootRule) -> bool:
     if rule.loose_files == "none" or not path.endswith(".md"):
         return False
     below = [path.partition(f"/{root}/")[2] for root in rule.paths]
-    return any(rest and (rule.loose_files == "everywhere" or "/" in rest) for rest in below)
+    return any(rest and (rule.loose_files == "in-folders") == ("/" in rest) for rest in below)
 
 
 def entries_in(folder: str) -> Sequence[tuple[str, bool]]:

@@ -115,11 +115,14 @@ def placement_for(skill_file: SkillFile, host: HostScan, survey: Survey) -> Plac
 
 def _roots_beside(skill_file: SkillFile, host: HostScan, environment: Environment) -> list[Root]:
     """Return the usable roots of the skill's kind: beside the skill, in the working directory or at home."""
-    bases = (skill_file.base, environment.home if skill_file.kind == "user" else environment.cwd)
+    bases = (skill_file.base, environment.cwd)
     return [
         root
         for root in host.roots
-        if root.kind == skill_file.kind and root.base in bases and not root.switched_off and not is_broken(root)
+        if root.kind == skill_file.kind and not root.switched_off and not is_broken(root)
+        # A variable may have moved a folder of the user's; a plugin is not a place to add skills to.
+        if root.base in bases or (root.kind == "user" and not root.label.startswith("/"))
+        if root.label in _labels(host.profile)
     ]
 
 

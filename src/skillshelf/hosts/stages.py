@@ -6,7 +6,8 @@ from functools import cache
 
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.document import body_problem
-from skillshelf.catalog.host_settings import setting_effect
+from skillshelf.catalog.frontmatter import NO_ANCHOR
+from skillshelf.catalog.host_settings import named_folder, setting_effect
 from skillshelf.catalog.rules import description_of, placed
 from skillshelf.catalog.search_roots import turned_off_by
 from skillshelf.config.hosts import HOSTS
@@ -95,12 +96,13 @@ def _listed(case: FileOnHost) -> StageVerdict | None:
         return StageVerdict(effect.verdict, effect.detail, at)
     if skill.hidden is not None:
         return _hidden(skill, case.profile)
-    if effect is not None:
+    if effect is not None and effect.verdict != "visible":
         return StageVerdict(effect.verdict, effect.detail, at)
     if skill.path in case.state.size().dropped:
-        budget = case.profile.budget_chars
-        limit = f" at {budget:,} characters" if budget else ""
-        return StageVerdict("over-budget", f"its list is full{limit} before this skill", at)
+        if case.profile.budget_least:
+            detail = f"{_room(case.profile)}, which this skill may not get"
+            return StageVerdict("unknown", detail, at)
+        return StageVerdict("over-budget", f"{_room(case.profile)} before this skill", at)
     losers = case.state.losers.get(skill.path, ())
     if losers and _is_open(case.profile, skill.path, losers[0], case.state.roots):
         return StageVerdict("unknown", _no_winner(case.profile, len(losers) + 1), at, NO_WINNER)
@@ -128,7 +130,7 @@ def _is_open(profile: Profile, path: str, other: str, roots: Sequence[Root]) -> 
     mine, theirs = own_root(path, roots), own_root(other, roots)
     if mine is None or theirs is None or profile.collision_doubt == "none":
         return False
-    return mine.path == theirs.path or (profile.collision_doubt == "same-kind-or-root" and mine.kind == theirs.kind)
+    return mine.path == theirs.path
 
 
 def _no_winner(profile: Profile, copies: int) -> str:
@@ -202,6 +204,8 @@ def _body(case: FileOnHost) -> StageVerdict | None:
 def _remarks(case: FileOnHost, skill: CatalogSkill) -> Iterator[StageVerdict]:
     """Yield what a person should know about a visible skill, the most important first."""
     state, profile = case.state, case.profile
+    if (effect := state.switched.get(skill.path)) is not None:
+        yield StageVerdict(effect.verdict, effect.detail)
     if SAFEGUARD in skill.frontmatter and ignores_safeguard(skill.frontmatter, profile):
         yield StageVerdict("visible", f"ignores {SAFEGUARD}: its model may call it")
     if others := [other.path for other in state.by_name[skill.name] if other is not skill]:
@@ -228,14 +232,23 @@ def _remarks(case: FileOnHost, skill: CatalogSkill) -> Iterator[StageVerdict]:
 def _lost_to_budget(case: FileOnHost, skill: CatalogSkill) -> str:
     """Describe what the budget of the host's list does to the description, or return an empty string."""
     profile, size = case.profile, case.state.size()
-    if not size.cut:
+    if not (size.cut or size.unsure):
         return ""
-    full = f"its list is full at {profile.budget_chars:,} characters"
     if profile.overflow == "drop-least-used":
-        return f"{full}: {len(size.cut)} of {size.entries} descriptions are dropped, the least used first"
-    if skill.path not in size.cut:
-        return ""
-    return f"{full}: the description is {'shortened' if profile.overflow == 'shorten' else 'dropped'}"
+        lost = f"{len(size.cut)} to {len(size.cut | size.unsure)}" if size.unsure else str(len(size.cut))
+        return f"{_room(profile)}: {lost} of {size.entries} descriptions are dropped, the least used first"
+    effect = "shortened" if profile.overflow == "shorten" else "dropped"
+    if skill.path in size.cut:
+        return f"{_room(profile)}: the description is {effect}"
+    return f"{_room(profile)}: the description may be {effect}" if skill.path in size.unsure else ""
+
+
+def _room(profile: Profile) -> str:
+    """Return how much a host's list holds: where a model's context window decides, from the least to the usual."""
+    if profile.budget_least:
+        least, usual = profile.budget_least, profile.budget_chars
+        return f"its list has room for {least:,} to {usual:,} characters, by the model's context window"
+    return f"its list is full at {profile.budget_chars:,} characters" if profile.budget_chars else "its list is full"
 
 
 def _cut(case: FileOnHost, skill: CatalogSkill) -> str:
@@ -325,7 +338,8 @@ def _switch(case: FileOnHost, path: str) -> str:
             return f"the variable {variable} turns its folder off"
         if rule.host_switch:
             return f"off unless its setting {rule.host_switch} is on"
-    return "off in its settings"
+    root = own_root(path, case.state.roots)
+    return f"its plugin {root.prefix.rstrip(':')} is off" if root and root.prefix else "off in its settings"
 
 
 def _rules_at(path: str, state: HostState) -> list[RootRule]:
@@ -344,7 +358,9 @@ def how_to_turn_on(verdict: Verdict, state: HostState) -> str:
             return f"unset {variable}"
         if rule.host_switch:
             return f"turn {rule.host_switch} on in {verdict.host}"
-    return f"turn it on in {verdict.host}"
+    root = own_root(verdict.at, state.roots)
+    what = f"the plugin {root.prefix.rstrip(':')}" if root and root.prefix else "it"
+    return f"turn {what} on in {verdict.host}"
 
 
 RULE_VERDICTS: Mapping[str, VerdictName] = {
@@ -358,6 +374,7 @@ RULE_VERDICTS: Mapping[str, VerdictName] = {
     "yaml-brackets": "yaml-error",
     "yaml-tab": "yaml-error",
     "yaml-duplicate-key": "yaml-error",
+    "yaml-tag": "yaml-error",
     "name-missing": "missing-name",
     "name-type": "wrong-type",
     "name-length": "name-rejected",
@@ -394,10 +411,14 @@ def _refusal(error: Diagnostic, path: str, profile: Profile) -> StageVerdict:
     if error.rule == "encoding" and profile.body_text == "utf-8":
         return StageVerdict("wrong-type", error.message, path, error.rule, error.line)
     verdict = RULE_VERDICTS.get(error.rule, "unknown")
+    if error.message == NO_ANCHOR:
+        return StageVerdict("yaml-error", f"line {error.line}: {error.message}", path, "yaml", error.line)
     if error.rule == "name-address" and profile.rules["name-pattern"] == "reject":
         return StageVerdict("name-rejected", error.message, path, error.rule, error.line)
     if error.rule in profile.accepts:
         return StageVerdict("visible", f"it accepts what skillshelf does not: {error.message}", path)
+    if error.rule == "yaml-tag" and profile.tags == "drop":
+        verdict = "unknown"
     if verdict == "unknown":
         reason = "cannot be read" if error.rule == "unreadable" else "skillshelf cannot parse this"
         return StageVerdict("unknown", f"{reason}: {error.message}", path, error.rule, error.line)
@@ -421,6 +442,9 @@ def _not_walked(case: FileOnHost) -> StageVerdict | None:
 
 
 def _passed_by(folders: Sequence[str], root: Root, case: FileOnHost) -> StageVerdict:
+    profile = case.profile
+    if profile.bundled_at and f"{root.label}/{'/'.join(folders)}".startswith(f"{profile.bundled_at}/"):
+        return StageVerdict("unknown", "it comes with the host, which decides about it")
     for folder in folders:
         if root.hidden == "skip" and folder.startswith("."):
             return StageVerdict("hidden-dir", f"{folder} starts with a dot")
@@ -443,6 +467,13 @@ def _passed_by(folders: Sequence[str], root: Root, case: FileOnHost) -> StageVer
 def _no_root(case: FileOnHost) -> StageVerdict:
     """Judge a file that is in no root of the host."""
     profile, environment = case.profile, case.survey.environment
+    for problem in case.state.entered.problems:
+        if problem.rule == "plugins-unreadable" and files.is_inside(
+            case.skill_file.path, os.path.dirname(problem.path)
+        ):
+            return StageVerdict("unknown", f"{case.survey.short(problem.path)} is {problem.message}")
+    if setting := named_folder(case.skill_file.path, case.state.entered.switches, environment):
+        return StageVerdict("unknown", f"its setting {setting} names this folder")
     for path in case.skill_file.paths:
         for label in _root_labels(profile.name, "project"):
             base, found, _ = path.partition(f"/{label}/")
@@ -471,7 +502,8 @@ def _shown_base(base: str, case: FileOnHost) -> str:
 
 @cache
 def _root_labels(host: str, kind: str) -> tuple[str, ...]:
-    paths = (path for rule in HOSTS[host].roots if rule.kind == kind for path in rule.paths)
+    own = (rule for rule in HOSTS[host].roots if rule.kind == kind and rule.base != "plugin-list")
+    paths = (path for rule in own for path in rule.paths)
     return tuple(dict.fromkeys(paths))
 
 

@@ -114,13 +114,17 @@ class SkillFile(NamedTuple):
 
 
 class ListSize(NamedTuple):
-    """How a host's list of skills fits its budget: its size, and the paths of skills it cuts short or leaves out."""
+    """How a host's list of skills fits its budget: its size, and the paths of skills it cuts short or leaves out.
+
+    Those in `unsure` lose something only where the model has a smaller context window than most.
+    """
 
     chars: int = 0
     tokens: int = 0
     entries: int = 0
     cut: frozenset[str] = frozenset()
     dropped: frozenset[str] = frozenset()
+    unsure: frozenset[str] = frozenset()
 
 
 class HostScan(NamedTuple):
@@ -221,12 +225,11 @@ class Survey(NamedTuple):
         """Return how the whole list of a host fits its budget."""
         if host not in self.sizes:
             known = self.recall(f"size of {host}")
-            if type(known) is tuple and len(known) == 5:
-                chars, tokens, entries, cut, dropped = known
-                size = ListSize(chars, tokens, entries, frozenset(cut), frozenset(dropped))
+            if type(known) is tuple and len(known) == len(ListSize._fields):
+                size = ListSize(*known[:3], *map(frozenset, known[3:]))
             else:
                 size = self.state(host).size()
-                self.learned[f"size of {host}"] = (*size[:3], tuple(size.cut), tuple(size.dropped))
+                self.learned[f"size of {host}"] = (*size[:3], *map(tuple, size[3:]))
             self.sizes[host] = size
         return self.sizes[host]
 
@@ -475,7 +478,11 @@ def size_of(skills: Sequence[CatalogSkill], profile: Profile, texts: TextSizes) 
     size = catalog_size(skills, profile, Settings(), texts)
     shown = visible_to_model(skills)
     dropped = frozenset(skill.path for skill in shown[len(shown) - size.omitted :])
-    return ListSize(size.chars, size.tokens, size.entries, frozenset(size.cut), dropped)
+    found = ListSize(size.chars, size.tokens, size.entries, frozenset(size.cut), dropped)
+    if profile.budget_least is None:
+        return found
+    least = size_of(skills, profile._replace(budget_chars=profile.budget_least, budget_least=None), texts)
+    return found._replace(unsure=(least.cut | least.dropped) - found.cut - found.dropped)
 
 
 def _switched(catalog: Catalog, entered: Roots) -> dict[str, SettingEffect]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from skillshelf.catalog.build import order_key
-from skillshelf.catalog.discovery import SKILL_FILE, Found, Repeat
+from skillshelf.catalog.discovery import SKILL_FILE, Found, Repeat, left_out
 from skillshelf.catalog.facts import Facts
 from skillshelf.catalog.shared_scan import SharedScan
 from skillshelf.config.profile import Profile
@@ -140,6 +140,8 @@ def _discovered(
         return None
     if profile.root_file == "alone" and files.kind_at(f"{root.path}/{SKILL_FILE}") is not None:
         return None
+    if profile.ignore_files and (ignored := left_out(root, placement.name, profile)) is not None:
+        return ignored
     if placement.how == "link" and root.links == "never":
         return Diagnostic(os.path.dirname(path), "link-skipped", "a link; this profile follows none")
     folder = os.path.dirname(new.real_path)
