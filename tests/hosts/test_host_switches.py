@@ -44,17 +44,25 @@ theme = "dark"
 name = "other"
 enabled = false
 """
+COPILOT = """{
+  "disabledSkills": [
+    "other",
+    "DEPLOY"
+  ]
+}
+"""
 
 FILES = {
     "claude-code": (".claude/settings.json", CLAUDE),
     "gemini-cli": (".gemini/settings.json", GEMINI),
     "codex": (".codex/config.toml", CODEX),
+    "copilot-cli": (".copilot/settings.json", COPILOT),
 }
 
 
 @pytest.fixture
 def deploy(machine: Machine) -> Machine:
-    """A skill that all three hosts see, and their settings."""
+    """A skill that all these hosts see, and their settings."""
     write_skill(machine.home / ".agents/skills", "deploy")
     (machine.home / ".claude/skills").mkdir(parents=True)
     (machine.home / ".claude/skills/deploy").symlink_to("../../.agents/skills/deploy")

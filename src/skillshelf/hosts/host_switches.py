@@ -180,10 +180,11 @@ def _names(text: str, data: Any, keys: list[str], change: _Change) -> str:
     if not change.on:
         listed.append(change.name)
         return add_item(text, keys, change.name)
-    known = [str(item).lower() for item in listed]
-    if change.name.lower() not in known:
+    folded: Callable[[str], str] = str.lower if change.rule.form == "names" else str
+    known = [folded(str(item)) for item in listed]
+    if folded(change.name) not in known:
         raise _elsewhere(change)
-    position = known.index(change.name.lower())
+    position = known.index(folded(change.name))
     del listed[position]
     text = remove_item(text, keys, position)
     _prune_as(text, data, keys, change)
@@ -272,6 +273,7 @@ def _without_entries(document: Any, entries: list[Any], data: Any, keys: list[st
 
 _FORMS: Mapping[SettingForm, tuple[str, Callable[[str, Any, list[str], _Change], str]]] = {
     "names": ("json", _names),
+    "exact-names": ("json", _names),
     "states": ("json", _states),
     "entries": ("toml", _entries),
 }
