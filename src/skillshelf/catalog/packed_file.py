@@ -12,7 +12,7 @@ from skillshelf.catalog.disk_state import DiskState
 from skillshelf.core import files
 from skillshelf.core.limits import PACKED_BYTES, PACKED_KEPT
 
-__all__ = ["Damaged", "PackedFile", "Sections", "read_current", "write_sections"]
+__all__ = ["Damaged", "PackedFile", "Sections", "read_current", "read_latest", "write_sections"]
 
 _MAGIC = b"skillshelf packed 1\n"
 
@@ -128,14 +128,19 @@ def read_current(folder: str, key: str) -> tuple[PackedFile, DiskState] | None:
 
     None unless that state is current. Another section raises Damaged when it is used, if it is damaged.
     """
+    found = read_latest(folder, key)
+    return found if found is not None and found[1].is_current() else None
+
+
+def read_latest(folder: str, key: str) -> tuple[PackedFile, DiskState] | None:
+    """Return the same, even if that state is no longer current; None if there is no such file."""
     sections = _opened(folder, key)
     if sections is None:
         return None
     try:
-        state = DiskState.decoded(sections["state"])
+        return sections, DiskState.decoded(sections["state"])
     except (EOFError, KeyError, TypeError, ValueError):
         return None
-    return (sections, state) if state.is_current() else None
 
 
 def write_sections(folder: str, key: str, sections: Sections, *, unchecked: Sequence[str] = ()) -> None:

@@ -21,7 +21,10 @@ __all__ = [
     "available_skills_with_location",
     "catalog_size",
     "catalog_text",
+    "entry_sizes",
+    "is_sum_of_entries",
     "shown_text",
+    "size_of_entries",
     "tokens_in",
     "visible_to_model",
 ]
@@ -398,9 +401,13 @@ def _size(lines: Sequence[str]) -> int:
     return sum(len(line) + 1 for line in lines)
 
 
+def _short_file(path: str) -> str:
+    return "/".join(["r", *path.split("/")[-2:]])
+
+
 def _shorten_all(bullets: Sequence[_Bullet], most: float) -> _Overflowed:
     """Shorten paths, then cut all descriptions to one length; if even that is too much, drop the last lines."""
-    bullets = [bullet._replace(file="/".join(["r", *bullet.file.split("/")[-2:]])) for bullet in bullets]
+    bullets = [bullet._replace(file=_short_file(bullet.file)) for bullet in bullets]
     longest = max((len(bullet.description) for bullet in bullets), default=0)
     length = _largest(0, longest, lambda length: _size([bullet.line(length) for bullet in bullets]) <= most) or 0
     lines = [bullet.line(length) for bullet in bullets]
@@ -508,23 +515,67 @@ def catalog_size(skills: Sequence[CatalogSkill], profile: Profile, settings: Set
     return CatalogSize(text.chars, _bytes_in(text.text), text.entries, text.omitted, text.cut)
 
 
+class _EntrySizes(NamedTuple):
+    """How a form without a budget is measured: what is around its entries, and the characters and bytes of each."""
+
+    around: int
+    entry: Callable[[CatalogSkill, int | None, TextSizes], tuple[int, int]]
+
+
+_LOCATION_FRAME = (
+    len(available_skills_with_location([("", "", "")])) - len("<available_skills>\n\n</available_skills>") + 1
+)
+
+
+def _size_of_location(skill: CatalogSkill, most: int | None, texts: TextSizes) -> tuple[int, int]:
+    """Return the size of one entry that `available_skills_with_location` writes."""
+    name, description, path = texts.field(skill.name), texts.field(skill.description, most), texts.path(skill.path)
+    return _LOCATION_FRAME + name[0] + description[0] + path[0], _LOCATION_FRAME + name[1] + description[1] + path[1]
+
+
+def _size_of_bullet(skill: CatalogSkill, most: int | None, texts: TextSizes) -> tuple[int, int]:
+    """Return the size of one line that `_bullets` writes, with its end."""
+    line = _BulletSize(skill, texts, most)
+    return line.bare[0] + line.added[0] + 1, line.bare[1] + line.added[1] + 1
+
+
+_ENTRY_SIZES: Mapping[CatalogLayout, _EntrySizes] = {
+    "with-location": _EntrySizes(len("<available_skills>\n</available_skills>"), _size_of_location),
+    # The last line has no end.
+    "bullets": _EntrySizes(-1, _size_of_bullet),
+}
+
+
+def is_sum_of_entries(profile: Profile) -> bool:
+    """Return whether the size of a catalog is the sum of the sizes of its entries, and of what is around them."""
+    return profile.catalog_form in _ENTRY_SIZES and not profile.catalog_budget
+
+
+def entry_sizes(skills: Sequence[CatalogSkill], profile: Profile, texts: TextSizes) -> list[tuple[int, int]]:
+    """Return the characters and bytes of each visible skill in a catalog that is the sum of its entries."""
+    entry = _ENTRY_SIZES[profile.catalog_form].entry
+    return [entry(skill, profile.description_shown, texts) for skill in as_shown(skills, profile)]
+
+
+def size_of_entries(count: int, chars: int, total: int, profile: Profile) -> CatalogSize:
+    """Return the size of a catalog from the number of its entries and the sums of their characters and bytes."""
+    around = _ENTRY_SIZES[profile.catalog_form].around if count else 0
+    return CatalogSize(around + chars, around + total, count, 0)
+
+
 def _size_with_location(context: PromptContext, texts: TextSizes) -> CatalogSize:
     """Return the size of the text that `available_skills_with_location` writes."""
-    most, skills = context.profile.description_shown, context.skills
-    frame = len(available_skills_with_location([("", "", "")])) - len("<available_skills>\n\n</available_skills>") + 1
-    around = len("<available_skills>\n</available_skills>")
-    sizes = [
-        (texts.field(skill.name), texts.field(skill.description, most), texts.path(skill.path)) for skill in skills
-    ]
-    chars, total = (around + sum(frame + sum(part[n] for part in parts) for parts in sizes) for n in (0, 1))
-    return CatalogSize(chars, total, len(skills), 0)
+    around, entry = _ENTRY_SIZES["with-location"]
+    sizes = [entry(skill, context.profile.description_shown, texts) for skill in context.skills]
+    chars, total = (around + sum(size[n] for size in sizes) for n in (0, 1))
+    return CatalogSize(chars, total, len(sizes), 0)
 
 
 def _size_of_bullets(context: PromptContext, texts: TextSizes) -> CatalogSize | None:
     """Return the size of the list that `_bullets` writes; None if that takes the descriptions themselves."""
     profile, skills = context.profile, context.skills
     if profile.catalog_form == "bullets-with-file":
-        return None
+        return _size_of_names(context) if OVERFLOWS[profile.overflow] is _shorten_all else None
     lines = [_BulletSize(skill, texts, profile.description_shown) for skill in skills]
     room = context.most("chars") - sum(line.bare[0] + 1 for line in lines)
     if sum(line.added[0] for line in lines) <= room:
@@ -542,6 +593,21 @@ def _size_of_bullets(context: PromptContext, texts: TextSizes) -> CatalogSize | 
     return CatalogSize(chars, total, len(skills), 0, tuple(cut_paths))
 
 
+def _size_of_names(context: PromptContext) -> CatalogSize | None:
+    """Return the size of a list that `_shorten_all` cuts to names; None if descriptions fit as well."""
+    most, chars, total = context.most("chars"), -1, -1
+    for count, skill in enumerate(context.skills):
+        line = _Bullet(skill, "", _short_file(skill.path)).line(0)
+        if len(_short_file(skill.path)) > len(skill.path):
+            return None
+        if chars + len(line) + 2 > most:
+            shown = context.profile.description_shown
+            cut_paths = [one.path for one in context.skills[:count] if _shown(one.description, shown)]
+            return CatalogSize(max(chars, 0), max(total, 0), count, len(context.skills) - count, tuple(cut_paths))
+        chars, total = chars + len(line) + 1, total + _bytes_in(line) + 1
+    return None
+
+
 class _BulletSize:
     """The characters and bytes of a line without its description, and those that the description adds."""
 
@@ -557,5 +623,6 @@ class _BulletSize:
 SIZES: Mapping[CatalogLayout, Callable[[PromptContext, TextSizes], CatalogSize | None]] = {
     "with-location": _size_with_location,
     "bullets": _size_of_bullets,
+    "bullets-with-file": _size_of_bullets,
 }
-"""The forms whose size is the sum of the sizes of their parts."""
+"""The forms whose size follows from the sizes of their parts, at least if nearly everything fits or nearly nothing."""

@@ -1,0 +1,304 @@
+"""Find every file that is a skill or was meant as one, below any root of any host, with all names it may have."""
+
+import os
+import re
+from collections.abc import Collection, Iterable, Sequence
+from hashlib import blake2b
+from typing import Literal
+
+from skillshelf.catalog.discovery import SKILL_FILE, Repeat
+from skillshelf.catalog.document import ParsedFrontmatter, parse, parse_options
+from skillshelf.catalog.facts import Facts
+from skillshelf.catalog.rules import name_of
+from skillshelf.catalog.search_roots import Roots
+from skillshelf.catalog.shared_scan import ProfileWalk, SharedScan, read_head_at
+from skillshelf.config.hosts import HOSTS
+from skillshelf.config.profile import Profile
+from skillshelf.core import files
+from skillshelf.core.limits import SKILL_FILE_BYTES, SURVEY_DIRECTORIES
+from skillshelf.core.records import NamedTuple
+from skillshelf.core.values import Candidate, Diagnostic, Root
+
+__all__ = [
+    "BROKEN_LINKS",
+    "EVERYTHING",
+    "Census",
+    "NameIndex",
+    "SkillFile",
+    "census_roots",
+    "census_walk",
+    "declared_in",
+    "order_key",
+    "skill_file_at",
+    "take_census",
+]
+
+
+class SkillFile(NamedTuple):
+    """A file that is a skill or was meant as one: its real path, all paths that lead to it, and its first bytes.
+
+    `data` are its first bytes and `digest` stands for them; `declared` is the name in its frontmatter, `base` the
+    folder that its root belongs to: the home folder for a `user` skill, else one of the project. `problem` says why it
+    could not be read, `broken` is a broken link to it.
+    """
+
+    real_path: str
+    paths: tuple[str, ...]
+    data: bytes | None
+    size: int
+    kind: Literal["project", "user"] = "project"
+    base: str = ""
+    declared: str = ""
+    problem: str = ""
+    broken: str = ""
+    digest: bytes = b""
+
+    @property
+    def head(self) -> bytes:
+        """The first bytes; those of a file in a packed survey are read when they are asked for."""
+        return self.data if self.data is not None else read_head_at(self.real_path).data or b""
+
+    @property
+    def path(self) -> str:
+        """The path to show: the real one if it is below a root, else the first that was found."""
+        return self.real_path if self.real_path in self.paths else self.paths[0]
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder that contains the file."""
+        return os.path.basename(os.path.dirname(self.path))
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file where it was found."""
+        return os.path.basename(self.paths[0])
+
+    @property
+    def text(self) -> tuple[bytes, int]:
+        """A digest of the first bytes, and the size: files with the same value are taken to have the same text."""
+        return self.digest or blake2b(self.head, digest_size=16).digest(), self.size
+
+    def candidate(self) -> Candidate:
+        """Return the file as discovery finds it, for what does not depend on its root."""
+        folder = os.path.dirname(self.real_path)
+        return Candidate(0, self.path, self.real_path, folder, self.head, (0, 0, self.size, 0, 0))
+
+    def parsed(self) -> ParsedFrontmatter:
+        """Parse the frontmatter without the peculiarities of any host."""
+        return parse(self.head, whole=len(self.head) >= self.size)
+
+
+def order_key(skill_file: SkillFile) -> tuple[str, str]:
+    """Return the key that sorts the files of a survey: by folder name, then by path."""
+    return skill_file.folder, skill_file.path
+
+
+BROKEN_LINKS = ("link-broken", "link-loop")
+"""The rules about links that lead nowhere."""
+
+# Every skill file ---------------------------------------------------------------------------------
+
+EVERYTHING = Profile(
+    name="everything",
+    summary="",
+    evidence="",
+    as_of="",
+    max_depth=None,
+    skip_directories=(".git",),
+    below_skill="enter",
+    root_file="skill",
+    max_directories=SURVEY_DIRECTORIES,
+)
+"""A walk that skips nothing, because some host may read it."""
+
+
+class Census(NamedTuple):
+    """Every SKILL.md and near miss that a walk found, by real path, and what could not be read."""
+
+    found: dict[str, SkillFile]
+    unseen: list[Diagnostic]
+
+
+def census_roots(resolved: Iterable[Roots]) -> list[Root]:
+    """Return every root of any host once, open to everything."""
+    roots: dict[str, Root] = {}
+    for host_roots in resolved:
+        for root in host_roots.roots:
+            open_root = root._replace(links="follow", hidden="enter", loose_files="none")
+            roots.setdefault(root.path, open_root)
+    return list(roots.values())
+
+
+def census_walk(roots: Sequence[Root], scan: SharedScan) -> ProfileWalk:
+    """Walk all roots for everything that may be meant as a skill."""
+    return scan.walk(roots, EVERYTHING, repository="/")
+
+
+def take_census(walk: ProfileWalk, scan: SharedScan) -> Census:
+    """Return every SKILL.md and near miss of a walk of all roots, each with the name that it declares."""
+    found: dict[str, SkillFile] = {}
+    folders: set[str] = set()
+    unseen: list[Diagnostic] = []
+    for item in walk.found():
+        if isinstance(item, Candidate):
+            root = walk.walks[item.root].root
+            kind: Literal["project", "user"] = "user" if root.kind == "user" else "project"
+            skill_file = SkillFile(item.real_path, (item.path,), item.head, item.size, kind, root.base)
+            found[item.real_path] = skill_file
+            folders.add(os.path.dirname(item.path))
+        elif isinstance(item, Repeat):
+            known = found[item.real_path]
+            found[item.real_path] = known._replace(paths=(*known.paths, item.path))
+        elif isinstance(item, Diagnostic):
+            if _is_meant(item, folders) and (seen := skill_file_at(item.path)) is not None:
+                if not seen.broken:
+                    # Where a broken link leads was recorded when it was resolved.
+                    scan.record.saw(seen.real_path, files.stamp_at(seen.real_path))
+                known = found.setdefault(seen.real_path, seen)
+                if seen.broken and known is not seen:
+                    found[seen.real_path] = known._replace(paths=(*known.paths, *seen.paths))
+            elif item.rule in ("walk-limit", "unreadable", "root-unreadable"):
+                unseen.append(item._replace(path=item.path.removesuffix(f"/{SKILL_FILE}")))
+    return Census({path: declared_in(one, scan.facts) for path, one in found.items()}, list(dict.fromkeys(unseen)))
+
+
+def declared_in(skill_file: SkillFile, facts: Facts) -> SkillFile:
+    """Return a file with the name in its frontmatter."""
+    name = facts.plain(skill_file.candidate()).fields.get("name")
+    return skill_file._replace(declared=name) if isinstance(name, str) else skill_file
+
+
+def _is_meant(problem: Diagnostic, folders: Collection[str]) -> bool:
+    """Return true if a problem is about a skill file, or about a broken link in the place of a skill."""
+    if problem.rule == "file-name" or os.path.basename(problem.path) == SKILL_FILE:
+        return True
+    if problem.rule not in BROKEN_LINKS or problem.path.endswith(".md"):
+        return False
+    if files.kind_at(files.real_path(problem.path)) not in (None, "link"):
+        # A link back to a folder above is not broken.
+        return False
+    # A broken link inside a skill is one of its files.
+    above = problem.path
+    while len(above) > 1:
+        above = os.path.dirname(above)
+        if above in folders:
+            return False
+    return True
+
+
+def skill_file_at(path: str) -> SkillFile | None:
+    """Return the file at a path, or the SKILL.md of the folder at it; None if there is none."""
+    path = path.rstrip("/") or "/"
+    if files.kind_at(files.real_path(path)) == "folder":
+        path = f"{path}/{SKILL_FILE}"
+    kind = files.kind_at(path)
+    if kind is None:
+        return None
+    real = files.real_path(path)
+    if kind == "link" and files.kind_at(real) in (None, "link"):
+        # The missing target is a SKILL.md, or else a folder with one.
+        below = "" if path.endswith(".md") else f"/{SKILL_FILE}"
+        problem = f"the link leads nowhere: target {files.link_target(path)}"
+        return SkillFile(real + below, (path + below,), b"", 0, problem=problem, broken=path)
+    problem = ""
+    try:
+        data = files.read_file(real, limit=SKILL_FILE_BYTES, links="never")
+    except OSError as error:
+        data, problem = None, (error.strerror or str(error)).lower()
+    return SkillFile(real, (path,), data or b"", len(data or b""), problem=problem)
+
+
+# Names --------------------------------------------------------------------------------------------
+
+
+class NameIndex:
+    """The files by every name that some host may give them.
+
+    Which name a host gives to a file depends on how it parses the file; the index has all of them, so that the files
+    that can have one name in common are found without the catalogs of all hosts.
+    """
+
+    def __init__(
+        self,
+        skill_files: Sequence[SkillFile],
+        facts: Facts,
+        positions: dict[str, list[int]] | None = None,
+    ) -> None:
+        self._facts = facts
+        self.skill_files = skill_files
+        self._readings = _name_readings()
+        self.positions = self._all_positions() if positions is None else positions
+        self.files = {skill_file.real_path: skill_file for skill_file in skill_files}
+
+    def updated(self, skill_files: Sequence[SkillFile], origins: Sequence[int]) -> "NameIndex":
+        """Return the index of other files, each with its position here; -1 for one that is new or has changed."""
+        known: list[list[str]] = [[] for _ in self.skill_files]
+        for name, found in self.positions.items():
+            for position in found:
+                known[position].append(name)
+        positions: dict[str, list[int]] = {}
+        for position, origin in enumerate(origins):
+            for name in self._possible(skill_files[position]) if origin < 0 else known[origin]:
+                positions.setdefault(name, []).append(position)
+        return NameIndex(skill_files, self._facts, positions)
+
+    def _all_positions(self) -> dict[str, list[int]]:
+        positions: dict[str, list[int]] = {}
+        for position, skill_file in enumerate(self.skill_files):
+            for name in self._possible(skill_file):
+                positions.setdefault(name, []).append(position)
+        return positions
+
+    def of(self, skill_file: SkillFile) -> frozenset[str]:
+        """Return every name that some host may give to a file, in any of its places."""
+        known = self.files.get(skill_file.real_path)
+        return self._possible(skill_file) | (self._possible(known) if known else frozenset())
+
+    def named(self, name: str) -> list[SkillFile]:
+        """Return the files that some host may give this name, in the order of the survey."""
+        return [self.skill_files[position] for position in self.positions.get(name, ())]
+
+    def names_of(self, real_paths: Collection[str]) -> frozenset[str]:
+        """Return every name that some host may give to one of the files at these real paths."""
+        found = {at for at, skill_file in enumerate(self.skill_files) if skill_file.real_path in real_paths}
+        return frozenset(name for name, positions in self.positions.items() if not found.isdisjoint(positions))
+
+    def rivals(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the real paths of all files that may have one of these names."""
+        return frozenset(skill_file.real_path for name in names for skill_file in self.named(name))
+
+    def _possible(self, skill_file: SkillFile) -> frozenset[str]:
+        folders = {os.path.basename(os.path.dirname(path)) for path in (*skill_file.paths, skill_file.path)}
+        candidate = skill_file.candidate()
+        plain = self._facts.plain(candidate)
+        declared = plain.fields.get("name")
+        if isinstance(declared, str) and _is_same_in_all_readings(declared, plain.text, skill_file.head):
+            return frozenset((*folders, declared))
+        read = [(self._facts.document(candidate, profile).fields, profile) for profile in self._readings]
+        names = {name_of(fields, folder, profile) for fields, profile in read for folder in folders}
+        return frozenset((*folders, *names, skill_file.declared))
+
+
+def _name_readings() -> list[Profile]:
+    """Return one host for each way of parsing a file and taking its name."""
+    readings = {}
+    for profile in HOSTS.values():
+        if profile.name_source == "frontmatter":
+            readings[parse_options(profile), profile.name_form, profile.odd_name] = profile
+    return list(readings.values())
+
+
+_NAME_LINE = re.compile(r"^[^\S\n]*name[^\S\n]*:(.*)$", re.MULTILINE)
+_SIMPLE_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def _is_same_in_all_readings(name: str, text: str, head: bytes) -> bool:
+    """Return whether every way of parsing finds this name, or none, in a frontmatter.
+
+    The fences must be the same for all, and so must the value of the last line that begins with `name`, which is what
+    readers of single lines take. No host changes a name of these characters.
+    """
+    if not head.startswith(b"---\n") or "---" in text or not _SIMPLE_NAME.fullmatch(name):
+        return False
+    lines = _NAME_LINE.findall(text)
+    return bool(lines) and lines[-1].strip() in (name, f'"{name}"', f"'{name}'")
