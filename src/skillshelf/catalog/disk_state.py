@@ -5,7 +5,7 @@ As long as all of them have the stamps they had, another scan would find the sam
 """
 
 import marshal
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from errno import ELOOP
 from zlib import adler32, crc32
 
@@ -14,7 +14,11 @@ from skillshelf.core.limits import SETTLED_NS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Stamp
 
-__all__ = ["DiskState", "ScanRecord"]
+__all__ = ["DiskState", "Entries", "ScanRecord", "is_reached"]
+
+
+Entries = Sequence[tuple[str, bool]]
+"""The names in a folder, each with whether it is a folder."""
 
 
 class _Group(NamedTuple):
@@ -64,6 +68,15 @@ class DiskState(NamedTuple):
                 return None
             changed |= found
         return changed
+
+    def has_only(self, folder: str, names: Iterable[str], file: str) -> bool:
+        """Return whether in the folders of these names below a folder nothing but that file was looked at."""
+        paths = next((b"\0%b\0" % group.paths for group in self.groups if group.folder == folder), b"")
+        starts = [b"\0" + files.path_bytes(name) for name in names]
+        end = b"/%b\0" % files.path_bytes(file)
+        return not any(
+            start + b"\0" in paths or paths.count(start + b"/") > paths.count(start + end) for start in starts
+        )
 
     def updated(self, folder: str, names: Collection[str], record: "ScanRecord") -> "DiskState | None":
         """Return the state after a folder was looked at again: entries of these names with all below, and others.
@@ -169,6 +182,15 @@ def _checksum(entries: Iterable[tuple[str, bool]]) -> int:
     return crc32(data) << 32 | adler32(data)
 
 
+def is_reached(folders: Set[str], places: Iterable[str]) -> bool:
+    """Return whether a place, such as the end of a link, is one of these folders, in one, or above one."""
+    if not folders:
+        return False
+    above = {folder[:at] for folder in folders for at, letter in enumerate(folder) if letter == "/"} | folders
+    inside = tuple(f"{folder}/" for folder in folders)
+    return any(place in above or place.startswith(inside) for place in places)
+
+
 class ScanRecord:
     """The record of what a running scan looks at: stamps and listings; nobody reads one that began at 0."""
 
@@ -177,6 +199,7 @@ class ScanRecord:
         self.stamps: dict[str, Stamp] = {}
         self._links: dict[str, str] = {}
         self.listings: dict[str, int] = {}
+        self.roots: dict[str, Entries] = {}
         self._is_provable = True
 
     def saw(self, real_path: str, stamp: Stamp | None) -> None:
@@ -196,6 +219,10 @@ class ScanRecord:
                 self.doubt()
             else:
                 self.listings[real_path] = listing
+
+    def entered(self, real_path: str, entries: Entries) -> None:
+        """Record what the folder of a root holds, by which a change of the folder is understood later."""
+        self.roots[real_path] = entries
 
     def followed(self, path: str) -> None:
         """Record where a link leads, or how far one that leads nowhere."""

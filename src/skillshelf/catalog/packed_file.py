@@ -12,7 +12,15 @@ from skillshelf.catalog.disk_state import DiskState
 from skillshelf.core import files
 from skillshelf.core.limits import PACKED_BYTES, PACKED_KEPT
 
-__all__ = ["Damaged", "PackedFile", "Sections", "read_current", "read_latest", "write_sections"]
+__all__ = [
+    "Damaged",
+    "PackedFile",
+    "Sections",
+    "SectionsInMemory",
+    "place_of",
+    "read_latest",
+    "write_sections",
+]
 
 _MAGIC = b"skillshelf packed 1\n"
 
@@ -76,7 +84,21 @@ class PackedFile(Sections):
         return data
 
 
-def _place(folder: str, key: str) -> str:
+class SectionsInMemory(PackedFile):
+    """Sections that were just made, as if they were read from the file at a path."""
+
+    def __init__(self, path: str, sections: Sections) -> None:
+        self.path = path
+        self._read = {**sections}
+        self._places = {name: (0, len(data), None) for name, data in sections.items()}
+
+    def __del__(self) -> None:
+        # There is no file to close.
+        pass
+
+
+def place_of(folder: str, key: str) -> str:
+    """Return the path of the file for a key."""
     # Two keys with one name take turns; the whole key in the file decides.
     data = key.encode("utf-8", "surrogatepass")
     return f"{folder}/packed/{crc32(data):08x}{adler32(data):08x}"
@@ -84,7 +106,7 @@ def _place(folder: str, key: str) -> str:
 
 def _opened(folder: str, key: str) -> PackedFile | None:
     """Return the file that was written for a key; None if there is none, or if its table of sections is damaged."""
-    path = _place(folder, key)
+    path = place_of(folder, key)
     try:
         descriptor = files.open_own_file(path)
     except OSError:
@@ -123,17 +145,12 @@ def _places(descriptor: int, key: str) -> dict[str, tuple[int, int, int | None]]
     return places if at == files.stamp_of_open(descriptor)[2] else None
 
 
-def read_current(folder: str, key: str) -> tuple[PackedFile, DiskState] | None:
+def read_latest(folder: str, key: str) -> tuple[PackedFile, DiskState] | None:
     """Return the file that was written for a key, and the state of the disk in its section `state`.
 
-    None unless that state is current. Another section raises Damaged when it is used, if it is damaged.
+    Only if that state is current, the file tells what is on the disk. Another section raises Damaged when it is used,
+    if it is damaged.
     """
-    found = read_latest(folder, key)
-    return found if found is not None and found[1].is_current() else None
-
-
-def read_latest(folder: str, key: str) -> tuple[PackedFile, DiskState] | None:
-    """Return the same, even if that state is no longer current; None if there is no such file."""
     sections = _opened(folder, key)
     if sections is None:
         return None
@@ -154,7 +171,7 @@ def write_sections(folder: str, key: str, sections: Sections, *, unchecked: Sequ
     header = marshal.dumps((key, table))
     start = _MAGIC + len(header).to_bytes(4, "big") + crc32(header).to_bytes(4, "big")
     whole = b"".join((start, header, *sections.values()))
-    path = _place(folder, key)
+    path = place_of(folder, key)
     if len(whole) > PACKED_BYTES or (files.kind_at(path) is not None and not files.is_own_file(path)):
         return
     parent = os.path.dirname(path)

@@ -5,11 +5,11 @@ by the same name. What was learned about those is left out, and is found out aga
 """
 
 from bisect import bisect
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any
 
 from skillshelf.catalog.discovery import SKILL_FILE, Repeat
-from skillshelf.catalog.disk_state import DiskState
+from skillshelf.catalog.disk_state import DiskState, is_reached
 from skillshelf.catalog.shared_scan import (
     NOTHING_SCANNED,
     ProfileWalk,
@@ -62,21 +62,12 @@ def rescan_changes(packed: PackedSurvey, scan: SharedScan) -> Rescans | None:
     rescans = {}
     for path in roots:
         done = scan.rescan(path, changed)
-        if done is None or _is_reached_otherwise({f"{path}/{name}" for name in done.replaced}, fixed - {path}):
+        if done is None or is_reached({f"{path}/{name}" for name in done.replaced}, fixed - {path, "/"}):
             return None
         rescans[path] = done
     for path, done in rescans.items():
         scan.scanned[path] = done.scanned
     return rescans
-
-
-def _is_reached_otherwise(folders: Set[str], places: Iterable[str]) -> bool:
-    """Return whether a link or another root leads into one of these folders, or to a folder above them."""
-    if not folders:
-        return False
-    above = {folder[:at] for folder in folders for at, letter in enumerate(folder) if letter == "/"} | folders
-    inside = tuple(f"{folder}/" for folder in folders)
-    return any(place != "/" and (place in above or place.startswith(inside)) for place in places)
 
 
 # The files ----------------------------------------------------------------------------------------
