@@ -28,7 +28,7 @@ from skillshelf.core.values import (
 if TYPE_CHECKING:
     from skillshelf.catalog.facts import Facts
 
-__all__ = ["COLLISION_KEYS", "build", "diagnostic_key", "empty", "may_look_alike", "order_key"]
+__all__ = ["COLLISION_KEYS", "build", "diagnostic_key", "empty", "order_key"]
 
 
 def build(
@@ -51,7 +51,7 @@ def build(
     context = BuildContext(roots.roots, profile, settings, diagnostics, cache_entries, facts)
     skills = SELECTIONS[profile.filter_order](_accept(found, context), context)
     skills.sort(key=order_key(profile, roots.roots))
-    if look_alikes == "report" and may_look_alike([skill.name for skill in skills]):
+    if look_alikes == "report" and _may_look_alike([skill.name for skill in skills]):
         from skillshelf.catalog.look_alikes import find_look_alikes
 
         for diagnostic in find_look_alikes(skills):
@@ -338,7 +338,7 @@ def _collisions(same_name: Sequence[CatalogSkill], winners: Sequence[CatalogSkil
     ]
 
 
-def may_look_alike(names: Sequence[str]) -> bool:
+def _may_look_alike(names: Sequence[str]) -> bool:
     """Return False if no two names can have one skeleton: all ASCII, and different without its look-alikes.
 
     One pass over all names, since nearly every catalog ends here.

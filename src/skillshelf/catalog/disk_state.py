@@ -128,28 +128,36 @@ _AT_ONCE = 256
 
 def _changes_in(group: _Group) -> set[str] | None:
     """Return the real paths of the entries of a group that changed or are gone; None if its folder is."""
-    if _is_unchanged(group):
-        return set()
     try:
         folder = files.open_folder(group.folder)
     except OSError:
         return None
-    paths, size = group.paths.split(b"\0"), files.STAMP_BYTES
-    changed: list[bytes] = []
     try:
-        for start in range(0, len(paths), _AT_ONCE):
-            few = paths[start : start + _AT_ONCE]
-            stamps = group.stamps[start * size : (start + len(few)) * size]
-            if files.packed_stamps(folder, b"\0".join(few)) != stamps:
-                known = (stamps[at : at + size] for at in range(0, len(stamps), size))
-                changed += [
-                    path for path, stamp in zip(few, known, strict=True) if stamp != files.packed_stamps(folder, path)
-                ]
+        now = files.packed_stamps(folder, group.paths)
+        if now == group.stamps:
+            return set()
+        paths = group.paths.split(b"\0")
+        stamps = _stamps(now) if now else _stamps_of_each(folder, paths)
     finally:
         files.close(folder)
     prefix = f"{group.folder.rstrip('/')}/"
+    changed = [path for path, *both in zip(paths, _stamps(group.stamps), stamps, strict=True) if both[0] != both[1]]
     names = (path.decode("utf-8", "surrogateescape") for path in changed)
     return {group.folder if name == "." else prefix + name for name in names}
+
+
+def _stamps(packed: bytes) -> list[bytes]:
+    return [packed[at : at + files.STAMP_BYTES] for at in range(0, len(packed), files.STAMP_BYTES)]
+
+
+def _stamps_of_each(folder: int, paths: Sequence[bytes]) -> list[bytes]:
+    """Return the stamps of entries of which some are gone; those have none."""
+    result: list[bytes] = []
+    for start in range(0, len(paths), _AT_ONCE):
+        few = paths[start : start + _AT_ONCE]
+        stamps = _stamps(files.packed_stamps(folder, b"\0".join(few)))
+        result += stamps or [files.packed_stamps(folder, path) for path in few]
+    return result
 
 
 def _end_of(path: str) -> str:

@@ -9,9 +9,10 @@ from bisect import bisect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from typing import Any, TypeVar
 
-from skillshelf.catalog.build import build, diagnostic_key, may_look_alike, order_key
+from skillshelf.catalog.build import build, diagnostic_key, order_key
 from skillshelf.catalog.discovery import SKILL_FILE, discover_root
 from skillshelf.catalog.disk_state import DiskState, Entries, ScanRecord, is_reached
+from skillshelf.catalog.look_alikes import looks_like_others
 from skillshelf.catalog.packed import PackedSkills, PackedTables, pack_tables, tables_of
 from skillshelf.catalog.packed_file import PackedFile, Sections
 from skillshelf.catalog.search_roots import Roots
@@ -57,10 +58,9 @@ class _Touched(NamedTuple):
     found: Sequence[Candidate]
 
 
-def updated_catalog(old: OldCatalog, key: str, now_ns: int) -> UpdatedCatalog | None:
-    """Return a catalog with the skills that changed; None if other parts of it may have changed, too."""
-    changed = old.state.changes() if old.profile.below_skill == "skip" and not old.catalog.truncated else None
-    if not changed:
+def updated_catalog(old: OldCatalog, changed: Set[str], key: str, now_ns: int) -> UpdatedCatalog | None:
+    """Return a catalog after entries with these real paths changed; None if other parts of it may have changed, too."""
+    if old.profile.below_skill != "skip" or old.catalog.truncated:
         return None
     record = ScanRecord(now_ns)
     try:
@@ -209,9 +209,12 @@ def _are_alone(
         return False
     if {skill.name for skill in before} == {skill.name for skill in after}:
         return True
+    if any(one.rule in _ABOUT_NAMES for one in old.catalog.warnings):
+        return False
     shown = [line.partition("\t")[0] for line in tables.lines]
-    every = [*shown, *({skill.name for skill in after} - {*shown})]
-    return "\\" not in "".join(every) and not may_look_alike(every)
+    new = {skill.name for skill in after} - {skill.name for skill in before}
+    # A name with characters that are not shown as they are is not in the table.
+    return "\\" not in "".join(shown) and not looks_like_others(new, shown)
 
 
 def _ordered(old: OldCatalog, gone: Collection[int], added: Sequence[CatalogSkill]) -> list[int] | None:

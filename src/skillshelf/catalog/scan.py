@@ -1,7 +1,7 @@
 """Scan the roots of a shelf: take the catalog of an unchanged disk as it is, or discover and build it anew."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from skillshelf.catalog.cache import Cache
@@ -128,8 +128,11 @@ def _unpacked(inputs: _ScanInputs, roots: Roots) -> FinishedScan | None:
     if found is None:
         return None
     file, state = found
-    if not state.is_current():
-        return _updated(inputs, roots, file, state)
+    changed = state.changes()
+    if changed is None:
+        return None
+    if changed:
+        return _updated(inputs, roots, file, state, changed, now)
 
     def again() -> Catalog | None:
         # Only the same disk gives the same skills in the same order.
@@ -142,17 +145,20 @@ def _unpacked(inputs: _ScanInputs, roots: Roots) -> FinishedScan | None:
     return FinishedScan(catalog, roots, now, (), state, files.reader(), generation)
 
 
-def _updated(inputs: _ScanInputs, roots: Roots, file: PackedFile, state: DiskState) -> FinishedScan | None:
+def _updated(
+    inputs: _ScanInputs, roots: Roots, file: PackedFile, state: DiskState, changed: Set[str], now: int
+) -> FinishedScan | None:
     """Return what an earlier process found, with the skills that changed since; None if all has to be scanned."""
-    # Imported here: an unchanged disk needs it not.
+    # Imported here: an unchanged disk does not need it.
     from skillshelf.catalog.packed_update import OldCatalog, updated_catalog
 
-    now, key = time.time_ns(), inputs.key(roots)
+    key = inputs.key(roots)
     before = open_packed(file, roots.roots, lambda: None)
     if before is None or inputs.folder is None:
         return None
     try:
-        update = updated_catalog(OldCatalog(before, file, state, roots, inputs.profile, inputs.settings), key, now)
+        old = OldCatalog(before, file, state, roots, inputs.profile, inputs.settings)
+        update = updated_catalog(old, changed, key, now)
     except FileReadError:
         # A part of the file is damaged.
         return None

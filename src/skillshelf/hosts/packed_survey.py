@@ -121,7 +121,7 @@ def open_survey(folder: str, key: str) -> PackedSurvey | None:
     if found is None:
         return None
     sections, state = found
-    changed = set() if state.is_current() else state.changes()
+    changed = state.changes()
     return PackedSurvey(folder, key, sections, state, changed) if changed is not None else None
 
 
