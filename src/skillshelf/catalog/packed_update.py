@@ -7,7 +7,7 @@ its own, and is reached by one path. Everything else is left to a scan.
 import marshal
 from bisect import bisect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from typing import Any, TypeVar
+from typing import Any
 
 from skillshelf.catalog.build import build, diagnostic_key, order_key
 from skillshelf.catalog.discovery import SKILL_FILE, discover_root
@@ -21,12 +21,9 @@ from skillshelf.config.settings import Settings
 from skillshelf.core import files
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import folded_name
-from skillshelf.core.values import Candidate, Catalog, CatalogSkill, Diagnostic, Filtered
+from skillshelf.core.values import Candidate, Catalog, CatalogSkill
 
 __all__ = ["OldCatalog", "UpdatedCatalog", "updated_catalog"]
-
-T = TypeVar("T", Diagnostic, Filtered)
-
 
 _ABOUT_NAMES = ("name-collision", "name-confusable")
 """The rules that look at the names of several skills."""
@@ -200,16 +197,18 @@ def _are_alone(
     names = [folded_name(skill.name) for skill in after]
     own = {*names, *(folded_name(skill.name) for skill in before)}
     others = {name for name, path in zip(tables.names, tables.paths, strict=True) if path not in places}
-    left_out = [*old.catalog.shadowed, *(one for one in old.catalog.filtered if one.path not in places)]
-    if len({*names}) < len(names) or own & others or any(folded_name(one.name) in own for one in left_out):
+    others.update(folded_name(one.name) for one in old.catalog.shadowed)
+    others.update(folded_name(one.name) for one in old.catalog.filtered if one.path not in places)
+    if len({*names}) < len(names) or own & others:
         return False
     if any(places & {one.path, one.by} for one in old.catalog.shadowed):
         return False
-    if any(one.path in places and one.rule in _ABOUT_NAMES for one in (*old.catalog.errors, *old.catalog.warnings)):
+    about_names = [one for one in (*old.catalog.errors, *old.catalog.warnings) if one.rule in _ABOUT_NAMES]
+    if any(one.path in places for one in about_names):
         return False
     if {skill.name for skill in before} == {skill.name for skill in after}:
         return True
-    if any(one.rule in _ABOUT_NAMES for one in old.catalog.warnings):
+    if about_names:
         return False
     shown = [line.partition("\t")[0] for line in tables.lines]
     new = {skill.name for skill in after} - {skill.name for skill in before}
@@ -233,7 +232,9 @@ def _ordered(old: OldCatalog, gone: Collection[int], added: Sequence[CatalogSkil
     return order
 
 
-def _merged(before: Iterable[T], new: Iterable[T], places: Collection[str], key: Callable[[T], Any]) -> tuple[T, ...]:
+def _merged(
+    before: Iterable[Any], new: Iterable[Any], places: Collection[str], key: Callable[[Any], Any]
+) -> tuple[Any, ...]:
     """Return the reports on other files as before, and on the files at these places as they are now."""
     kept = [one for one in before if one.path not in places]
     return tuple(sorted(dict.fromkeys([*kept, *(one for one in new if one.path in places)]), key=key))
