@@ -512,8 +512,8 @@ def _machine(report: Report) -> str:
     return (
         f"{os.cpu_count()} cores, {memory:.0f} GiB, {system}, {_output('stat', '-f', '-c', '%T', str(report.folder))}; "
         f"{versions}.\n"
-        f"{report.rounds} rounds. Load over a quarter of an hour: {report.load[0]:.1f} before the run, "
-        f"{report.load[1]:.1f} at its end; the run itself adds about 1. {_beside(report)}"
+        f"Rounds: {report.rounds}. Load over a quarter of an hour: {report.load[0]:.1f} before the run, "
+        f"{report.load[1]:.1f} at its end; the run itself adds about 1.\n{_beside(report)}"
     )
 
 
