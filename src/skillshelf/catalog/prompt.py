@@ -535,8 +535,8 @@ def _size_of_location(skill: CatalogSkill, most: int | None, texts: TextSizes) -
 
 def _size_of_bullet(skill: CatalogSkill, most: int | None, texts: TextSizes) -> tuple[int, int]:
     """Return the size of one line that `_bullets` writes, with its end."""
-    line = _BulletSize(skill, texts, most)
-    return line.bare[0] + line.added[0] + 1, line.bare[1] + line.added[1] + 1
+    name, added = texts.line(skill.name), _size_of_description(skill, most, texts)
+    return name[0] + added[0] + len("- \n"), name[1] + added[1] + len("- \n")
 
 
 _ENTRY_SIZES: Mapping[CatalogLayout, _EntrySizes] = {
@@ -576,21 +576,30 @@ def _size_of_bullets(context: PromptContext, texts: TextSizes) -> CatalogSize | 
     profile, skills = context.profile, context.skills
     if profile.catalog_form == "bullets-with-file":
         return _size_of_names(context) if OVERFLOWS[profile.overflow] is _shorten_all else None
-    lines = [_BulletSize(skill, texts, profile.description_shown) for skill in skills]
-    room = context.most("chars") - sum(line.bare[0] + 1 for line in lines)
-    if sum(line.added[0] for line in lines) <= room:
-        chars, total = (sum(line.bare[n] + line.added[n] + 1 for line in lines) - 1 for n in (0, 1))
-        return CatalogSize(chars, total, len(skills), 0)
-    if OVERFLOWS[profile.overflow] is not _drop_descriptions:
-        return None
-    chars, total, cut_paths = -1, -1, []
-    for line in lines:
-        is_kept = line.added[0] <= room
-        room = room - line.added[0] if is_kept else min(room, 0)
-        cut_paths += [line.skill.path] if not is_kept and line.added[0] else []
-        chars += line.bare[0] + 1 + (line.added[0] if is_kept else 0)
-        total += line.bare[1] + 1 + (line.added[1] if is_kept else 0)
-    return CatalogSize(chars, total, len(skills), 0, tuple(cut_paths))
+    names = [texts.line(skill.name) for skill in skills]
+    chars, total = (sum(size[n] for size in names) + len("- \n") * len(names) - 1 for n in (0, 1))
+    room = context.most("chars") - chars - 1
+    for at, skill in enumerate(skills):
+        added = _size_of_description(skill, profile.description_shown, texts)
+        if added[0] > room:
+            # From here on no description fits, however short it is.
+            dropped = [one.path for one in skills[at:] if _has_description(one, profile.description_shown, texts)]
+            is_dropped = OVERFLOWS[profile.overflow] is _drop_descriptions
+            return CatalogSize(chars, total, len(skills), 0, tuple(dropped)) if is_dropped else None
+        room, chars, total = room - added[0], chars + added[0], total + added[1]
+    return CatalogSize(chars, total, len(skills), 0)
+
+
+def _size_of_description(skill: CatalogSkill, most: int | None, texts: TextSizes) -> tuple[int, int]:
+    """Return the characters and bytes that a description adds to a line."""
+    chars, total = texts.line(skill.description, most)
+    return (chars + len(": "), total + len(": ")) if chars else (0, 0)
+
+
+def _has_description(skill: CatalogSkill, most: int | None, texts: TextSizes) -> bool:
+    start = skill.description[:1]
+    # A letter or a digit is shown as it is.
+    return (start.isascii() and start.isalnum()) or texts.line(skill.description, most)[0] > 0
 
 
 def _size_of_names(context: PromptContext) -> CatalogSize | None:
@@ -606,18 +615,6 @@ def _size_of_names(context: PromptContext) -> CatalogSize | None:
             return CatalogSize(max(chars, 0), max(total, 0), count, len(context.skills) - count, tuple(cut_paths))
         chars, total = chars + len(line) + 1, total + _bytes_in(line) + 1
     return None
-
-
-class _BulletSize:
-    """The characters and bytes of a line without its description, and those that the description adds."""
-
-    __slots__ = ("added", "bare", "skill")
-
-    def __init__(self, skill: CatalogSkill, texts: TextSizes, most: int | None) -> None:
-        self.skill = skill
-        self.bare = tuple(size + len("- ") for size in texts.line(skill.name))
-        described = texts.line(skill.description, most)
-        self.added = tuple(size + len(": ") for size in described) if described[0] else (0, 0)
 
 
 SIZES: Mapping[CatalogLayout, Callable[[PromptContext, TextSizes], CatalogSize | None]] = {

@@ -154,13 +154,27 @@ def pack_survey(
 
 def add_to_packed(packed: PackedSurvey, learned: Mapping[str, Any]) -> None:
     """Write a survey with what was learned from it, each under its name."""
-    added = {name: marshal.dumps(value) for name, value in learned.items()}
+    shared = {"lists": _with_shared_texts(learned["lists"])} if "lists" in learned else {}
+    added = {name: marshal.dumps(value) for name, value in {**learned, **shared}.items()}
     try:
         known = {**packed.sections}
     except Damaged:
         # The file was damaged since it was opened: the next process makes it anew.
         return
     write_sections(packed.folder, packed.key, known | added)
+
+
+def _with_shared_texts(lists: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the lists of hosts with each text as one object, which is written once: they are much alike."""
+    known: dict[str, str] = {}
+    one = known.setdefault
+    return {
+        host: (
+            [(one(name, name), one(about, about), one(path, path), *rest) for name, about, path, *rest in rows],
+            waiting,
+        )
+        for host, (rows, waiting) in lists.items()
+    }
 
 
 def _packed(walk: RootWalk) -> tuple[bool, list[tuple[Any, ...]], int]:

@@ -153,6 +153,7 @@ class Survey(NamedTuple):
     built: dict[str | tuple[str, frozenset[str]], HostState]
     sizes: dict[str, ListSize]
     lists: dict[str, list[CatalogSkill]]
+    recalled: dict[str, Any]
     learned: dict[str, Any]
     packed: PackedSurvey | None = None
     key: str = ""
@@ -194,13 +195,14 @@ class Survey(NamedTuple):
         return self.lists[host]
 
     def _visible_list(self, host: str) -> list[CatalogSkill]:
-        known = self.recall(f"list of {host}")
+        lists = self.recall("lists")
+        known = lists.get(host) if isinstance(lists, dict) else None
         rows, waiting = known if type(known) is tuple and len(known) == 2 else (None, ())
         if rows is not None and not waiting:
             return list(map(_listed, rows))
         listed = visible_to_model(self.state(host).listed) if rows is None else self._completed(host, rows, waiting)
         kept = [(one.name, one.description, one.path, one.scope, one.root) for one in listed]
-        self.learned[f"list of {host}"] = kept, []
+        self.learned["lists"] = {**(lists if isinstance(lists, dict) else {}), host: (kept, [])}
         return listed
 
     def _completed(self, host: str, rows: Iterable[tuple[Any, ...]], real_paths: Collection[str]) -> list[CatalogSkill]:
@@ -213,7 +215,11 @@ class Survey(NamedTuple):
 
     def recall(self, what: str) -> Any:
         """Return what this survey or an earlier one of the same disk learned; None if nothing did."""
-        return self.learned[what] if what in self.learned else self.packed.recall(what) if self.packed else None
+        if what in self.learned:
+            return self.learned[what]
+        if what not in self.recalled:
+            self.recalled[what] = self.packed.recall(what) if self.packed else None
+        return self.recalled[what]
 
     def keep(self, folder: str) -> None:
         """Write to a folder what a later survey of the same disk need not find out again."""
@@ -257,7 +263,14 @@ class Survey(NamedTuple):
         host = scan.profile.name
         kept = {key: state for key, state in self.built.items() if host != (key if isinstance(key, str) else key[0])}
         return self._replace(
-            hosts={**self.hosts, host: scan}, built=kept, sizes={}, lists={}, learned={}, packed=None, key=""
+            hosts={**self.hosts, host: scan},
+            built=kept,
+            sizes={},
+            lists={},
+            recalled={},
+            learned={},
+            packed=None,
+            key="",
         )
 
     def short(self, path: str) -> str:
@@ -329,7 +342,20 @@ def _unpacked(
     scans = {host: HostScan(HOSTS[host], resolved[host].roots, entered[host], contents.walks[host]) for host in hosts}
     names = NameIndex(skill_files, scan.facts, contents.positions)
     survey = Survey(
-        environment, skill_files, {}, scans, scan, contents.census, names, {}, tuple(contents.unseen), {}, {}, {}, {}
+        environment,
+        skill_files,
+        {},
+        scans,
+        scan,
+        contents.census,
+        names,
+        {},
+        tuple(contents.unseen),
+        {},
+        {},
+        {},
+        {},
+        {},
     )
     if not rescans:
         return survey._replace(by_path=_by_path(skill_files), packed=packed)
@@ -413,7 +439,20 @@ def _survey(
     ordered = sorted(skill_files.values(), key=order_key)
     names = NameIndex(ordered, scan.facts)
     return Survey(
-        environment, tuple(ordered), _by_path(ordered), scans, scan, census, names, {}, tuple(unseen), {}, {}, {}, {}
+        environment,
+        tuple(ordered),
+        _by_path(ordered),
+        scans,
+        scan,
+        census,
+        names,
+        {},
+        tuple(unseen),
+        {},
+        {},
+        {},
+        {},
+        {},
     )
 
 

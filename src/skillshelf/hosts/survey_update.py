@@ -148,12 +148,14 @@ def updated_learning(
     """Return what a survey learned before a change, as far as it is still so; only of `hosts`, not of `all_hosts`."""
     learned: dict[str, Any] = {}
     for what in packed.learned:
-        kind, _, host = what.partition(" of ")
-        values = packed.recall(what)
-        if kind == "list" and host in hosts:
-            rows, pending = values
-            kept = [row for row in rows if row[2] not in update.gone]
-            learned[what] = kept, sorted({*pending, *update.affected})
+        # The size of a list is measured again.
+        values = packed.recall(what) if what in ("lists", "overview") else None
+        if what == "lists" and isinstance(values, dict):
+            learned[what] = {
+                host: ([row for row in rows if row[2] not in update.gone], sorted({*waiting, *update.affected}))
+                for host, (rows, waiting) in values.items()
+                if host in hosts
+            }
         elif what == "overview" and (table := OverviewTable.unpacked(values, all_hosts, update.before)) is not None:
             affected = [at for at, row in enumerate(update.skill_files) if row.real_path in update.affected]
             learned[what] = table.updated(update.origins, affected, update.shared, hosts).packed()
