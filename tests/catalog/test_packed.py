@@ -380,6 +380,12 @@ def _replace(root: Path) -> None:
     (root / "s003/new").rename(root / "s003/SKILL.md")
 
 
+def _change_several(root: Path) -> None:
+    shutil.rmtree(root / "s009")
+    write_skill(root, "t")
+    write_skill(root, "u")
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "an edit": lambda root: (root / "s003/SKILL.md").write_text(text_of("s003")),
     "a replaced file": _replace,
@@ -394,7 +400,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
         "---\nname: s003\ndescription: D.\ndisable-model-invocation: true\n---\n"
     ),
     "a warning": lambda root: (root / "s003/SKILL.md").write_text("---\nname: s003\ndescription: a: b\n---\n"),
-    "several at once": lambda root: (shutil.rmtree(root / "s009"), write_skill(root, "t"), write_skill(root, "u")),
+    "several at once": _change_several,
 }
 
 
@@ -443,10 +449,7 @@ AFFECTING: dict[str, Callable[[Path], object]] = {
     "a group": lambda root: write_skill(root, "inner", folder="group-2/inner"),
     "a skill behind a link": lambda root: (root / "linked/SKILL.md").write_text(text_of("linked")),
     "a skill in a group": lambda root: (root / "group/Grouped/SKILL.md").write_text(text_of("Grouped")),
-    "a folder that became a link": lambda root: (
-        shutil.rmtree(root / "s004"),
-        (root / "s004").symlink_to(root / "s005"),
-    ),
+    "a folder that became a link": _turn_into_link,
 }
 
 
