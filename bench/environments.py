@@ -76,6 +76,11 @@ def python_of(peer: Peer, folder: Path) -> Path:
     return folder / peer.name.lower() / "bin" / "python"
 
 
+def is_installed(peer: Peer, folder: Path) -> bool:
+    """Return whether the right version of a peer is there already."""
+    return _installed(peer, folder / peer.name.lower()) == peer.version
+
+
 def _installed(peer: Peer, home: Path) -> str | None:
     if peer.installer == "npm":
         manifest = home / "node_modules" / peer.package / "package.json"

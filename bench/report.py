@@ -64,6 +64,7 @@ class Report(NamedTuple):
     folder: Path
     load: tuple[float, float]
     words: str
+    rounds: int = 0
     counts: Sequence[Counts] = ()
     parsing: Sequence[tuple[str, dict[str, float] | str]] = ()
     profiles: Sequence[tuple[str, Any]] = ()
@@ -299,11 +300,14 @@ def whole_report(report: Report) -> str:
     first = min(size for _, size in report.places)
     parts = [
         *(f"## {title}\n\n{_section_table(report, section)}" for section, title in TITLES.items()),
-        f"## For each skill, counted at {first:,}\n\n" + _counts_table(report),
-        "## Parsing frontmatter\n\n" + _parsing_table(report),
-        "## Where our time goes\n\n"
-        + "\n\n".join(profile_table(title, found, functions=False) for title, found in report.profiles),
     ]
+    if report.counts:
+        parts.append(f"## For each skill, counted at {first:,}\n\n" + _counts_table(report))
+    if report.parsing:
+        parts.append("## Parsing frontmatter\n\n" + _parsing_table(report))
+    if report.profiles:
+        found = (profile_table(title, one, functions=False) for title, one in report.profiles)
+        parts.append("## Where our time goes\n\n" + "\n\n".join(found))
     return "\n\n".join(parts)
 
 
@@ -411,7 +415,8 @@ Every figure is from one run of one command, in which the floor, skillshelf and 
 process of its own; times are the smallest of all runs, memory is the peak of the process, the page cache is warm for
 all, and all Python sources are compiled. Unless a row says cold, the caches and the index of skillshelf are there: they
 were made before the first run. A warm scan looks at every file and makes objects only of the skills that are asked for;
-the row below it asks for the name and the description of each.
+the row below it asks for the name and the description of each. Before each run of a row with an edit, one SKILL.md of
+the tree gets another text.
 
 - **in process ms**: the listing alone. A driver first lists a folder with one skill, so imports are not in it.
 - **process ms**: from the start of the process to its end. CPU time is steadier where others use the machine.
@@ -427,7 +432,11 @@ version is checked before anything is measured.
 
 ```sh
 python bench/scan.py --write docs/benchmarks.md --environments DIR --real FOLDER
+python bench/scan.py --quick --write docs/benchmarks.md --environments DIR --real FOLDER
 ```
+
+The second one takes about a quarter of an hour: fewer sizes and rounds, one kind of skills, no counts and profiles, and
+only the peers that are installed.
 
 {_duration(report)}
 
@@ -503,9 +512,16 @@ def _machine(report: Report) -> str:
     return (
         f"{os.cpu_count()} cores, {memory:.0f} GiB, {system}, {_output('stat', '-f', '-c', '%T', str(report.folder))}; "
         f"{versions}.\n"
-        f"Load over a quarter of an hour: {report.load[0]:.1f} before the run, {report.load[1]:.1f} at its end; the "
-        "run itself adds about 1."
+        f"Rounds: {report.rounds}. Load over a quarter of an hour: {report.load[0]:.1f} before the run, "
+        f"{report.load[1]:.1f} at its end; the run itself adds about 1.\n{_beside(report)}"
     )
+
+
+def _beside(report: Report) -> str:
+    """Say whether other programs used the machine."""
+    if max(report.load[0], report.load[1] - 1) < 0.5:
+        return "Nothing else ran beside it."
+    return "Other work ran beside it, so wall times say little and ratios of CPU times are rough."
 
 
 def _output(*command: str) -> str:

@@ -9,12 +9,24 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from environments import PEERS, Unavailable, command_of, set_up
+from environments import PEERS, Unavailable, command_of, is_installed, set_up
 from trees import real_files, write_real_tree, write_tree
 
 import skillshelf
 
-__all__ = ["PREPARATION", "Kind", "Place", "Row", "Section", "Tree", "compile_c", "make_trees", "our_rows", "peer_rows"]
+__all__ = [
+    "PREPARATION",
+    "Kind",
+    "Place",
+    "Row",
+    "Section",
+    "Tree",
+    "compile_c",
+    "edit",
+    "make_trees",
+    "our_rows",
+    "peer_rows",
+]
 
 BENCH = Path(__file__).parent
 Kind = Literal["real", "synthetic"]
@@ -58,7 +70,8 @@ class Row(NamedTuple):
     """One line of a table; a row without a command says in `reason` why it has none.
 
     A row is not measured at the sizes in `skip`, and on one tree only if it is measured `once`. `codes` are the
-    exit codes that mean an answer. `is_counted` asks for system calls and allocations as well.
+    exit codes that mean an answer. `is_counted` asks for system calls and allocations as well. Before each run of a
+    row that `edits`, one SKILL.md in the tree gets another text.
     """
 
     name: str
@@ -70,6 +83,7 @@ class Row(NamedTuple):
     once: bool = False
     skip: frozenset[int] = frozenset({17_700})
     codes: frozenset[int] = frozenset({0})
+    edits: bool = False
 
 
 # Trees ----------------------------------------------------------------------------------------------
@@ -105,6 +119,15 @@ def _write(home: Path, count: int, files: Sequence[Path]) -> None:
         write_tree(home / ".agents" / "skills", count)
     # Last, so that a tree whose writing was interrupted is written again.
     (home / "work").mkdir()
+
+
+def edit(tree: Tree) -> None:
+    """Add an empty line to a SKILL.md in the middle, or take it away again, and wait until the change has settled."""
+    paths = sorted((tree.home / ".agents" / "skills").glob("*/SKILL.md"))
+    path = paths[len(paths) // 3]
+    text = path.read_bytes()
+    path.write_bytes(text[:-1] if text.endswith(b"\n\n") else text + b"\n")
+    time.sleep(SETTLE_SECONDS)
 
 
 @cache
@@ -166,6 +189,17 @@ OURS = (
     Row(HOSTS, "commands", _ours("hosts")),
     Row(f"{HOSTS}, cold", "commands", _ours("hosts", "--no-cache")),
     Row(CHECK, "commands", _ours("check"), codes=FINDINGS),
+    *(
+        Row(f"{name}, one file edited", "commands", _ours(*words), edits=True)
+        for name, words in (
+            (LIST, ("list",)),
+            (SHOW, ("show", "NAME")),
+            (READ, ("read", "URI")),
+            (SEARCH, ("search", WORDS)),
+            (WHY, ("why", "NAME")),
+            (HOSTS, ("hosts",)),
+        )
+    ),
     # Calls in a process that runs already, and answers of servers.
     Row(MCP_FIRST, "calls", _server("mcp-first")),
     Row(f"{MCP_FIRST}, cold", "calls", _server("mcp-first", "--no-cache")),
@@ -204,8 +238,8 @@ def our_rows(folder: Path) -> list[Row]:
 # Peers ----------------------------------------------------------------------------------------------
 
 
-def peer_rows(folder: Path, names: Sequence[str] | None) -> list[Row]:
-    """A row for each peer, `None` for all of them; installs those that are not there yet."""
+def peer_rows(folder: Path, names: Sequence[str] | None, *, install: bool) -> list[Row]:
+    """A row for each peer, `None` for all of them; `install` those that are not there yet."""
     rows = []
     for peer in PEERS:
         if names is not None and peer.name.lower() not in names:
@@ -213,6 +247,8 @@ def peer_rows(folder: Path, names: Sequence[str] | None) -> list[Row]:
         label = f"{peer.name} {peer.version}"
         skip = frozenset({3_000, 17_700})
         try:
+            if not install and not is_installed(peer, folder):
+                raise Unavailable("not installed")
             set_up(peer, folder)
             words = command_of(peer, folder)
         except Unavailable as problem:

@@ -3,6 +3,8 @@
     python bench/scan.py --real FOLDER              all rows, on copies of the skills in FOLDER and on synthetic ones
     python bench/scan.py --peers none --sizes 1000  ours and the floor only, on synthetic skills
     python bench/scan.py --real FOLDER --write docs/benchmarks.md
+    python bench/scan.py --quick --real FOLDER --write docs/benchmarks.md
+                                                    the same page in about a quarter of an hour
     python bench/scan.py --profile-ours             where our own time goes
 
 Every run is a fresh process. Each round runs every row once (a quick row up to five times), so that a busy moment of
@@ -21,13 +23,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib.util import cache_from_source
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from environments import PARSERS, PEERS, Unavailable, python_of, set_up
 from measure import Failed, Run, count_allocations, count_calls, run, run_for_peak
-from report import Counts, Report, goals_table, page, profile_table, whole_report
-from rows import PREPARATION, Place, Row, Tree, compile_c, make_trees, our_rows, peer_rows
+from report import GOALS, Counts, Report, goals_table, page, profile_table, whole_report
+from rows import FLOOR, PREPARATION, START, Place, Row, Tree, compile_c, edit, make_trees, our_rows, peer_rows
 
 import skillshelf
 
@@ -37,6 +40,8 @@ SLOW_MS, SLOW_RUNS = 10_000.0, 2
 PREPARATION_CAPS = 10
 """The time for the making of caches and index, in caps: it is not measured, but without it nothing is warm."""
 SIZES = [1_000, 3_000, 10_000, 17_700, 50_000]
+QUICK_SIZES = [1_000, 3_000, 10_000]
+"""The sizes of a quick run; of the one in the middle only what a goal is set for."""
 WAYS = {"PyYAML": {"CSafeLoader": "pyyaml-c", "safe_load": "pyyaml"}, "ruamel.yaml": {"safe": "ruamel"}}
 """The ways to call a parser, by the names `parsing.py` has for them."""
 
@@ -54,8 +59,9 @@ def measure_tree(rows: Sequence[Row], tree: Tree, results: Results, *, rounds: i
     for row in rows:
         if reason := row.reason or _too_slow(row, tree, results, cap):
             results.notes[tree.place, row.name] = reason
-    for number in range(rounds):
-        for row in rows:
+    # Edits come last: after one of them, the caches of the others would be old.
+    for edits, number in product((False, True), range(rounds)):
+        for row in (row for row in rows if row.edits == edits):
             key = (tree.place, row.name)
             if key in results.notes or _is_done(results.runs.get(key, [])):
                 continue
@@ -93,6 +99,7 @@ def _tell(text: str) -> None:
 
 def _first_run(row: Row, tree: Tree, peak: Path, cap: float) -> tuple[list[Run], float]:
     assert row.command
+    _edited(row, tree)
     with tempfile.TemporaryDirectory() as home:
         once, memory = run_for_peak(row.command(tree), Path(home), peak, cap=cap, codes=row.codes)
     return [once], memory
@@ -103,10 +110,17 @@ def _runs(row: Row, tree: Tree, cap: float) -> list[Run]:
     assert row.command
     command = row.command(tree)
     runs: list[Run] = []
-    while len(runs) < QUICK_RUNS and sum(each.process_wall for each in runs) < QUICK_MS:
+    _edited(row, tree)
+    while len(runs) < (1 if row.edits else QUICK_RUNS) and sum(each.process_wall for each in runs) < QUICK_MS:
         with tempfile.TemporaryDirectory() as home:
             runs.append(run(command, Path(home), cap=cap, codes=row.codes))
     return runs
+
+
+def _edited(row: Row, tree: Tree) -> None:
+    """Edit a skill before a run that is about that."""
+    if row.edits:
+        edit(tree)
 
 
 def _is_done(runs: Sequence[Run]) -> bool:
@@ -207,16 +221,19 @@ def main() -> None:
     """Measure, print, and write the page if asked to."""
     options = _options()
     names = _peer_names(options.peers)
+    install = options.peers != "installed"
     folder: Path = options.environments.resolve()
     compile_ours()
     trees = make_trees(folder, options.sizes, options.real)
+    if options.quick:
+        trees = [tree for tree in trees if tree.kind == trees[0].kind]
     profiled = [tree for tree in trees if tree.kind == trees[0].kind][:3]
     if options.profile_ours:
         print("\n\n".join(profile_table(title, found, functions=True) for title, found in profiles(profiled)))
         return
     _tell(f"measuring {os.path.dirname(skillshelf.__file__)}")
     began, load = time.monotonic(), os.getloadavg()[2]
-    rows = [*our_rows(folder), *peer_rows(folder, names)]
+    rows = [*our_rows(folder), *peer_rows(folder, names, install=install)]
     results = Results({}, {}, {})
     peak = compile_c("peak.c", folder / "peak")
     report = Report(
@@ -228,14 +245,24 @@ def main() -> None:
         folder=folder,
         load=(load, load),
         words=" ".join(_told(sys.argv[1:])),
+        rounds=options.rounds,
     )
     for tree in trees:
         prepare(tree, cap=options.cap)
         here = rows_at(rows, tree, results)
+        if options.quick and tree.size not in (options.sizes[0], options.sizes[-1]):
+            wanted = {FLOOR, START, *(goal.row for goal in GOALS if goal.size == tree.size)}
+            here = [row for row in here if row.name in wanted]
         measure_tree(here, tree, results, rounds=options.rounds, cap=options.cap, peak=peak)
         if options.write:
             # What was measured in hours is kept if the run is stopped; the page says that it is not complete.
             options.write.write_text(page(report), encoding="utf-8")
+    if options.quick:
+        report = report._replace(load=(load, os.getloadavg()[2]), minutes=(time.monotonic() - began) / 60)
+        print(goals_table(report), whole_report(report), sep="\n\n")
+        if options.write:
+            options.write.write_text(page(report), encoding="utf-8")
+        return
     # Counted and parsed are the synthetic skills: all have frontmatter, and the same one with each version of the tree.
     small, plain = make_trees(folder, [1, options.sizes[0]], None)
     report = report._replace(
@@ -258,7 +285,7 @@ def _told(words: Sequence[str]) -> Iterable[str]:
 
 def _peer_names(wish: str) -> list[str] | None:
     """The peers somebody asked for in lower case, None for all of them."""
-    if wish == "all":
+    if wish in ("all", "installed"):
         return None
     names = [] if wish == "none" else wish.lower().split(",")
     known = [peer.name.lower() for peer in PEERS]
@@ -283,16 +310,21 @@ def _sizes(text: str) -> list[int]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
-    parser.add_argument("--sizes", type=_sizes, default=SIZES, help="numbers of skills with commas between them")
+    parser.add_argument("--sizes", type=_sizes, help="numbers of skills with commas between them")
     parser.add_argument("--real", type=Path, metavar="FOLDER", help="also measure copies of the SKILL.md files in it")
-    parser.add_argument("--peers", default="all", help="all, none, or names with commas between them")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds, and only peers that are there")
+    parser.add_argument("--peers", help="all, installed, none, or names with commas between them")
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--cap", type=float, default=60, help="seconds after which a run is stopped")
     cache = Path(tempfile.gettempdir()) / "skillshelf-bench"
     parser.add_argument("--environments", type=Path, default=cache, help="where peers and trees are kept")
     parser.add_argument("--write", type=Path, help="also write the page")
     parser.add_argument("--profile-ours", action="store_true", help="only show where our time goes")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.sizes = options.sizes or (QUICK_SIZES if options.quick else SIZES)
+    options.rounds = options.rounds or (3 if options.quick else 5)
+    options.peers = options.peers or ("installed" if options.quick else "all")
+    return options
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gc
 import marshal
 import os
 import pickle
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -355,3 +357,163 @@ def test_a_lack_of_descriptors_is_no_empty_root(machine: Machine, monkeypatch: p
     monkeypatch.setattr("skillshelf.core.files.open_folder", refuse)
     with pytest.raises(OSError, match="Too many open files"):
         machine.catalog(use_cache=False)
+
+
+# Catalogs that are brought up to date -------------------------------------------------------------
+
+
+def text_of(name: str, description: str = "Another text.") -> str:
+    return f"---\nname: {name}\ndescription: {description}\n---\n"
+
+
+def wait_for_a_tick(machine: Machine) -> None:
+    """Wait until the clock of the file system has moved: the next change is stamped later than the last."""
+    probe = machine.base / "probe"
+    probe.touch()
+    first = probe.stat().st_ctime_ns
+    while probe.stat().st_ctime_ns == first:
+        probe.touch()
+
+
+def _replace(root: Path) -> None:
+    (root / "s003/new").write_text(text_of("s003"))
+    (root / "s003/new").rename(root / "s003/SKILL.md")
+
+
+def _change_several(root: Path) -> None:
+    shutil.rmtree(root / "s009")
+    write_skill(root, "t")
+    write_skill(root, "u")
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "an edit": lambda root: (root / "s003/SKILL.md").write_text(text_of("s003")),
+    "a replaced file": _replace,
+    "a new skill": lambda root: write_skill(root, "s003a"),
+    "the first skill": lambda root: write_skill(root, "a"),
+    "the last skill": lambda root: write_skill(root, "zz"),
+    "a removed skill": lambda root: shutil.rmtree(root / "s003"),
+    "a renamed skill": lambda root: shutil.move(write_skill(root, "s003").parent, root / "moved"),
+    "a broken skill": lambda root: (root / "s003/SKILL.md").write_text("---\nname: [\n---\n"),
+    "a repaired skill": lambda root: (root / "broken/SKILL.md").write_text(text_of("broken")),
+    "a hidden skill": lambda root: (root / "s003/SKILL.md").write_text(
+        "---\nname: s003\ndescription: D.\ndisable-model-invocation: true\n---\n"
+    ),
+    "a warning": lambda root: (root / "s003/SKILL.md").write_text("---\nname: s003\ndescription: a: b\n---\n"),
+    "several at once": _change_several,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_after_a_change_only_what_changed_is_read(
+    machine: Machine, change: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = fill(machine)
+    kept_open = machine.shelf()
+    wait_for_a_tick(machine)
+    change(root)
+    wait_for_a_tick(machine)
+    fresh = machine.catalog(use_cache=False)
+    heads: list[str] = []
+    read: Callable[..., Any] = files.read_head
+
+    def counted(folder: int, name: str, **options: Any) -> Any:
+        heads.append(name)
+        return read(folder, name, **options)
+
+    monkeypatch.setattr(files, "read_head", counted)
+    catalog = machine.catalog()
+
+    assert len(heads) <= 2
+    assert isinstance(catalog.skills, PackedSkills)
+    assert catalog == fresh
+    assert catalog.to_dict() == fresh.to_dict()
+    heads.clear()
+    assert machine.catalog() == fresh
+    assert heads == []
+    kept_open.refresh()
+    assert kept_open.catalog == fresh
+
+
+def _turn_into_link(root: Path) -> None:
+    shutil.rmtree(root / "s004")
+    (root / "s004").symlink_to(root / "s005")
+
+
+AFFECTING: dict[str, Callable[[Path], object]] = {
+    "a name that another has": lambda root: write_skill(root, "s004", folder="other"),
+    "a name that looks like another": lambda root: write_skill(root, "s0O4"),
+    "another spelling": lambda root: (root / "s003/SKILL.md").write_text(text_of("S004")),
+    "a link": lambda root: (root / "link").symlink_to(root / "s004"),
+    "a file in the root": lambda root: (root / "skill.md").write_text("a near miss"),
+    "a group": lambda root: write_skill(root, "inner", folder="group-2/inner"),
+    "a skill behind a link": lambda root: (root / "linked/SKILL.md").write_text(text_of("linked")),
+    "a skill in a group": lambda root: (root / "group/Grouped/SKILL.md").write_text(text_of("Grouped")),
+    "a folder that became a link": _turn_into_link,
+}
+
+
+@pytest.mark.parametrize("change", AFFECTING.values(), ids=AFFECTING)
+def test_a_change_that_may_affect_others_is_seen(machine: Machine, change: Callable[[Path], object]) -> None:
+    root = fill(machine)
+    wait_for_a_tick(machine)
+    change(root)
+    wait_for_a_tick(machine)
+    for _ in range(2):
+        assert machine.catalog() == machine.catalog(use_cache=False)
+        assert machine.run("list", "--json").stdout == machine.run("list", "--json", "--no-cache").stdout
+    # And whatever is done next to a skill that was affected.
+    (root / "s004/SKILL.md").write_text(text_of("s004"))
+    wait_for_a_tick(machine)
+    assert machine.catalog() == machine.catalog(use_cache=False)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_after_every_edit_of_many_the_catalog_is_that_of_a_scan(machine: Machine, seed: int) -> None:
+    dice, root = random.Random(seed), fill(machine)
+    for _ in range(25):
+        wait_for_a_tick(machine)
+        for _ in range(dice.choice((1, 1, 2))):
+            name = f"s{dice.randrange(MANY):03}"
+            change = dice.choice(
+                (*CHANGES.values(), None, None, *AFFECTING.values()) if dice.random() < 0.2 else (None,)
+            )
+            folder = root / dice.choice((name, f"n{dice.randrange(9)}"))
+            with contextlib.suppress(OSError, shutil.Error):
+                if change is not None:
+                    change(root)
+                elif folder.exists() and dice.random() < 0.3:
+                    shutil.rmtree(folder)
+                else:
+                    write_skill(
+                        root,
+                        folder.name,
+                        text_of(dice.choice((folder.name, folder.name, name)), "x" * dice.randrange(9)),
+                    )
+        wait_for_a_tick(machine)
+        assert machine.catalog() == machine.catalog(use_cache=False)
+
+
+def test_a_damaged_file_is_not_brought_up_to_date(machine: Machine) -> None:
+    root = fill(machine)
+    data = packed_file(machine).read_bytes()
+    (root / "s003/SKILL.md").write_text(text_of("s003"))
+    wait_for_a_tick(machine)
+    right = machine.catalog(use_cache=False)
+    for at in range(0, len(data), max(1, len(data) // 60)):
+        packed_file(machine).write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
+        catalog = machine.catalog()
+        assert catalog == right
+        assert catalog.to_dict() == right.to_dict()
+
+
+def test_an_update_that_has_not_settled_is_not_written(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = fill(machine)
+    before = packed_file(machine).read_bytes()
+    monkeypatch.setattr("skillshelf.catalog.disk_state.SETTLED_NS", 60_000_000_000)
+    wait_for_a_tick(machine)
+    (root / "s003/SKILL.md").write_text(text_of("s003"))
+
+    for _ in range(2):
+        assert machine.catalog() == machine.catalog(use_cache=False)
+        assert packed_file(machine).read_bytes() == before

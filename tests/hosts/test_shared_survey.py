@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -182,10 +185,11 @@ def kept(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tupl
     folder = user_cache_folder(place)
     assert folder is not None
 
-    def take() -> tuple[Survey, bool]:
+    def take(learn: str = "both") -> tuple[Survey, bool]:
         taken = take_survey(place, tuple(HOSTS), cache_folder=folder)
-        overview_of(taken)
-        for host in HOSTS:
+        if learn in ("overview", "both"):
+            overview_of(taken)
+        for host in HOSTS if learn in ("sizes", "both") else ():
             taken.list_size(host)
         taken.keep(folder)
         return taken, taken.packed is not None
@@ -353,3 +357,155 @@ def test_a_broken_link_through_another_link_and_a_linked_home_are_seen_when_they
     home.unlink()
     home.symlink_to(machine.base / "other")
     compare()
+
+
+# Surveys that are brought up to date --------------------------------------------------------------
+
+_NAMES = [f"skill-{number}" for number in range(6)] + ["Skill-1", "other"]
+
+
+def _text(dice: random.Random) -> str:
+    """Return a SKILL.md, mostly an ordinary one, whose name others may have too."""
+    name, words = dice.choice(_NAMES), " ".join(["words"] * dice.choice((1, 5, 90)))
+    return dice.choice(
+        [
+            f"---\nname: {name}\ndescription: About {words}.\n---\n",
+            f"---\nname: {name}\ndescription: About {words}.\n---\nA body.\n",
+            f'---\nname: "{name}"\ndescription: "{words} --- more"\ndisable-model-invocation: true\n---\n',
+            f"---\nname: {name}\ndescription: a: b {words}\n---\n",
+            f"---\ndescription: No name, {words}.\n---\n",
+            f"---\nname: {name}\n---\n",
+            "no frontmatter\n",
+            "---\nname: [\n---\n",
+        ]
+    )
+
+
+def _a_skill(root: Path, dice: random.Random) -> Path:
+    return root / dice.choice(sorted(path.name for path in root.iterdir() if (path / "SKILL.md").is_file()))
+
+
+def _write_by_name(folder: Path, dice: random.Random) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "SKILL.md").write_text(_text(dice))
+
+
+def _write_by_rename(folder: Path, dice: random.Random) -> None:
+    (folder / "new").write_text(_text(dice))
+    (folder / "new").rename(folder / "SKILL.md")
+
+
+def _link(root: Path, dice: random.Random) -> None:
+    with contextlib.suppress(FileExistsError):
+        (root / f"link-{dice.randrange(3)}").symlink_to(_a_skill(root, dice))
+
+
+def _remove(folder: Path) -> None:
+    folder.unlink() if folder.is_symlink() else shutil.rmtree(folder)
+
+
+EDITS: tuple[Callable[[Path, random.Random], object], ...] = (
+    lambda root, dice: _write_by_name(_a_skill(root, dice), dice),
+    lambda root, dice: _write_by_name(_a_skill(root, dice), dice),
+    lambda root, dice: _write_by_rename(_a_skill(root, dice), dice),
+    lambda root, dice: _write_by_name(root / f"new-{dice.randrange(9)}", dice),
+    lambda root, dice: _write_by_name(root / f"new-{dice.randrange(9)}", dice),
+    lambda root, dice: _remove(_a_skill(root, dice)),
+    lambda root, dice: _a_skill(root, dice).rename(root / f"moved-{dice.randrange(1000)}"),
+    lambda root, dice: (_a_skill(root, dice) / "scripts" / str(dice.randrange(3))).mkdir(parents=True, exist_ok=True),
+    lambda root, dice: (_a_skill(root, dice) / dice.choice(("a.txt", "skill.md", "b.txt"))).write_text(""),
+    lambda root, dice: write_skill(root, "inner", folder=f"{_a_skill(root, dice).name}/inner"),
+    lambda root, dice: write_skill(root, "grouped", folder=f"group/{dice.choice(_NAMES)}"),
+    _link,
+)
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("SKILLSHELF_SURVEY_SEQUENCES", "6"))))
+def test_a_survey_says_after_every_edit_what_a_new_one_says(
+    seed: int, machine: Machine, kept: Callable[..., tuple[Survey, bool]]
+) -> None:
+    dice = random.Random(seed)
+    roots = [machine.home / ".agents/skills", machine.home / ".claude/skills"]
+    for root in roots:
+        for number in range(12):
+            write_skill(
+                root, f"{root.parent.name[1:]}-{number}", f"---\nname: skill-{number}\ndescription: One.\n---\n"
+            )
+    kept()
+    is_updated = 0
+    for _ in range(10):
+        time.sleep(0.01)
+        # Few of the walks that are not plain, or nothing would ever be brought up to date.
+        edits = EDITS if dice.random() < 0.2 else EDITS[:8]
+        for _ in range(dice.choice((1, 1, 1, 3))):
+            dice.choice(edits)(dice.choice(roots), dice)
+        time.sleep(0.01)
+
+        seen, _ = kept(dice.choice(("overview", "sizes", "both", "nothing")))
+
+        is_updated += seen.disk is not None
+        assert everything_in(seen) == everything_in(take_survey(place_of(machine), tuple(HOSTS)))
+    assert is_updated
+
+
+@pytest.mark.parametrize("edit", EDITS[:6])
+def test_an_edit_opens_no_file_that_has_not_changed(
+    edit: Callable[[Path, random.Random], object],
+    machine: Machine,
+    kept: Callable[..., tuple[Survey, bool]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = machine.home / ".agents/skills"
+    write_many(root)
+    kept()
+    edit(root, random.Random(3))
+    time.sleep(0.01)
+    opened: list[str] = []
+    open_file: Callable[..., int] = os.open
+
+    def counted(path: Any, *arguments: Any, **options: Any) -> int:
+        opened.append(os.fsdecode(path) if isinstance(path, str | bytes) else "")
+        return open_file(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", counted)
+
+    seen, _ = kept("overview")
+
+    assert seen.disk is not None
+    assert opened.count("SKILL.md") <= 8
+
+
+def test_a_limit_that_a_new_skill_reaches_is_seen(
+    machine: Machine, kept: Callable[..., tuple[Survey, bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = machine.home / ".agents/skills"
+    for number in range(20):
+        write_skill(root, f"skill-{number}")
+    for name in ("codex", "goose"):
+        monkeypatch.setitem(HOSTS, name, HOSTS[name]._replace(max_directories=5))
+    for number in range(20, 32):
+        kept()
+        time.sleep(0.01)
+        write_skill(root, f"skill-{number}")
+        time.sleep(0.01)
+        assert everything_in(kept()[0]) == everything_in(take_survey(place_of(machine), tuple(HOSTS)))
+
+
+@pytest.mark.slow
+def test_commands_print_after_every_edit_what_they_print_without_a_cache(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skillshelf.catalog.disk_state.SETTLED_NS", 0)
+    root, dice = machine.home / ".agents/skills", random.Random(7)
+    write_many(root)
+    questions = (("hosts", "--json"), ("why", "skill-5", "--json"), ("hosts",), ("why", "skill-5"))
+    for words in questions:
+        machine.run(*words)
+    for _ in range(12):
+        dice.choice(EDITS)(root, dice)
+        time.sleep(0.01)
+        words = dice.choice(questions)
+        first, second = machine.run(*words), machine.run(*words, "--no-cache")
+        assert (first.returncode, first.stdout, first.stderr) == (second.returncode, second.stdout, second.stderr), (
+            words
+        )

@@ -28,7 +28,7 @@ from skillshelf.core.values import (
 if TYPE_CHECKING:
     from skillshelf.catalog.facts import Facts
 
-__all__ = ["COLLISION_KEYS", "build", "empty", "order_key"]
+__all__ = ["COLLISION_KEYS", "build", "diagnostic_key", "empty", "order_key"]
 
 
 def build(
@@ -79,8 +79,8 @@ def _catalog(skills: list[CatalogSkill], roots: Roots, profile: Profile, diagnos
             for root, count in zip(roots.roots, counts, strict=True)
         ),
         skills=tuple(skills),
-        errors=tuple(sorted(dict.fromkeys(diagnostics.errors), key=_diagnostic_key)),
-        warnings=tuple(sorted(dict.fromkeys(diagnostics.warnings), key=_diagnostic_key)),
+        errors=tuple(sorted(dict.fromkeys(diagnostics.errors), key=diagnostic_key)),
+        warnings=tuple(sorted(dict.fromkeys(diagnostics.warnings), key=diagnostic_key)),
         shadowed=tuple(sorted(diagnostics.shadowed, key=lambda loser: (loser.name, loser.path))),
         # Where one root lies inside another, one may accept what the other leaves out.
         filtered=tuple(
@@ -90,7 +90,8 @@ def _catalog(skills: list[CatalogSkill], roots: Roots, profile: Profile, diagnos
     )
 
 
-def _diagnostic_key(diagnostic: Diagnostic) -> tuple[str, int, str, str]:
+def diagnostic_key(diagnostic: Diagnostic) -> tuple[str, int, str, str]:
+    """Return the key that sorts errors and warnings."""
     return (diagnostic.path, diagnostic.line or 0, diagnostic.rule, diagnostic.message)
 
 

@@ -246,6 +246,8 @@ class _Walk:
             # Before it is listed: whatever changes meanwhile changes the stamp.
             self.record.listed(frame.real_path, files.stamp_of_open(folder))
             entries = self._entries(folder, frame)
+            if frame.depth == 0:
+                self.record.entered(frame.real_path, entries)
         except OSError as error:
             self.record.doubt()
             rule = "unreadable" if frame.depth else "root-unreadable"

@@ -5,7 +5,7 @@ As long as all of them have the stamps they had, another scan would find the sam
 """
 
 import marshal
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from errno import ELOOP
 from zlib import adler32, crc32
 
@@ -14,7 +14,11 @@ from skillshelf.core.limits import SETTLED_NS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Stamp
 
-__all__ = ["DiskState", "ScanRecord"]
+__all__ = ["DiskState", "Entries", "ScanRecord", "is_reached"]
+
+
+Entries = Sequence[tuple[str, bool]]
+"""The names in a folder, each with whether it is a folder."""
 
 
 class _Group(NamedTuple):
@@ -23,6 +27,16 @@ class _Group(NamedTuple):
     folder: str
     paths: bytes
     stamps: bytes
+
+    def updated(self, names: Collection[bytes], seen: Mapping[str, Stamp]) -> "_Group":
+        """Return the entries without those below these names, and with others that were seen."""
+        start, size = len(self.folder.rstrip("/")) + 1, files.STAMP_BYTES
+        added = {files.path_bytes(path[start:] or "."): stamp for path, stamp in seen.items()}
+        paths = self.paths.split(b"\0")
+        kept = [at for at, path in enumerate(paths) if path not in added and path.partition(b"/")[0] not in names]
+        stamps = b"".join(self.stamps[at * size : (at + 1) * size] for at in kept)
+        whole = b"\0".join((*(paths[at] for at in kept), *added))
+        return _Group(self.folder, whole, stamps + files.pack_stamps(added.values()))
 
 
 class DiskState(NamedTuple):
@@ -42,6 +56,45 @@ class DiskState(NamedTuple):
             and all(_end_of(path) == end for path, end in self.links)
             and all(_listing_at(path) == listing for path, listing in self.listings)
         )
+
+    def changes(self) -> set[str] | None:
+        """Return the real paths of all entries that are not as they were; None if a link leads elsewhere."""
+        if any(_end_of(path) != end for path, end in self.links):
+            return None
+        changed = {path for path, listing in self.listings if _listing_at(path) != listing}
+        for group in self.groups:
+            found = _changes_in(group)
+            if found is None:
+                return None
+            changed |= found
+        return changed
+
+    def has_only(self, folder: str, names: Iterable[str], file: str) -> bool:
+        """Return whether in the folders of these names below a folder nothing but that file was looked at."""
+        paths = next((b"\0%b\0" % group.paths for group in self.groups if group.folder == folder), b"")
+        starts = [b"\0" + files.path_bytes(name) for name in names]
+        end = b"/%b\0" % files.path_bytes(file)
+        return not any(
+            start + b"\0" in paths or paths.count(start + b"/") > paths.count(start + end) for start in starts
+        )
+
+    def updated(self, folder: str, names: Collection[str], record: "ScanRecord") -> "DiskState | None":
+        """Return the state after a folder was looked at again: entries of these names with all below, and others.
+
+        `record` has what was seen; an entry that it does not have, below none of these names, is as it was. None if
+        the record cannot prove anything.
+        """
+        at = next((at for at, group in enumerate(self.groups) if group.folder == folder), None)
+        if at is None or not record.is_settled():
+            return None
+        prefix = f"{folder.rstrip('/')}/"
+        tops = tuple(f"{prefix}{name}/" for name in names)
+        listings = {path: listing for path, listing in self.listings if not f"{path}/".startswith(tops)}
+        listings.update((path, listing) for path, listing in record.listings.items() if files.is_inside(path, folder))
+        added = {path: stamp for path, stamp in record.stamps.items() if files.is_inside(path, folder)}
+        groups = [*self.groups]
+        groups[at] = groups[at].updated({files.path_bytes(name) for name in names}, added)
+        return DiskState(tuple(groups), self.links, tuple(listings.items()))
 
     def encoded(self) -> bytes:
         """Return the bytes from which `decoded` makes an equal state."""
@@ -67,6 +120,44 @@ def _is_unchanged(group: _Group) -> bool:
         return files.packed_stamps(folder, group.paths) == group.stamps
     finally:
         files.close(folder)
+
+
+_AT_ONCE = 256
+"""Entries whose stamps are compared together, to find those that changed."""
+
+
+def _changes_in(group: _Group) -> set[str] | None:
+    """Return the real paths of the entries of a group that changed or are gone; None if its folder is."""
+    try:
+        folder = files.open_folder(group.folder)
+    except OSError:
+        return None
+    try:
+        now = files.packed_stamps(folder, group.paths)
+        if now == group.stamps:
+            return set()
+        paths = group.paths.split(b"\0")
+        stamps = _stamps(now) if now else _stamps_of_each(folder, paths)
+    finally:
+        files.close(folder)
+    prefix = f"{group.folder.rstrip('/')}/"
+    changed = [path for path, *both in zip(paths, _stamps(group.stamps), stamps, strict=True) if both[0] != both[1]]
+    names = (path.decode("utf-8", "surrogateescape") for path in changed)
+    return {group.folder if name == "." else prefix + name for name in names}
+
+
+def _stamps(packed: bytes) -> list[bytes]:
+    return [packed[at : at + files.STAMP_BYTES] for at in range(0, len(packed), files.STAMP_BYTES)]
+
+
+def _stamps_of_each(folder: int, paths: Sequence[bytes]) -> list[bytes]:
+    """Return the stamps of entries of which some are gone; those have none."""
+    result: list[bytes] = []
+    for start in range(0, len(paths), _AT_ONCE):
+        few = paths[start : start + _AT_ONCE]
+        stamps = _stamps(files.packed_stamps(folder, b"\0".join(few)))
+        result += stamps or [files.packed_stamps(folder, path) for path in few]
+    return result
 
 
 def _end_of(path: str) -> str:
@@ -99,33 +190,47 @@ def _checksum(entries: Iterable[tuple[str, bool]]) -> int:
     return crc32(data) << 32 | adler32(data)
 
 
+def is_reached(folders: Set[str], places: Iterable[str]) -> bool:
+    """Return whether a place, such as the end of a link, is one of these folders, in one, or above one."""
+    if not folders:
+        return False
+    above = {folder[:at] for folder in folders for at, letter in enumerate(folder) if letter == "/"} | folders
+    inside = tuple(f"{folder}/" for folder in folders)
+    return any(place in above or place.startswith(inside) for place in places)
+
+
 class ScanRecord:
-    """The record of what a running scan looks at; nobody reads one that began at 0."""
+    """The record of what a running scan looks at: stamps and listings; nobody reads one that began at 0."""
 
     def __init__(self, at_ns: int) -> None:
         self.at_ns = at_ns
-        self._stamps: dict[str, Stamp] = {}
+        self.stamps: dict[str, Stamp] = {}
         self._links: dict[str, str] = {}
-        self._listings: dict[str, int] = {}
+        self.listings: dict[str, int] = {}
+        self.roots: dict[str, Entries] = {}
         self._is_provable = True
 
     def saw(self, real_path: str, stamp: Stamp | None) -> None:
         """Record an entry that was looked at: a listed folder, or a file; None if it has vanished."""
         if stamp is None:
             self._is_provable = False
-        elif self._stamps.setdefault(real_path, stamp) != stamp:
+        elif self.stamps.setdefault(real_path, stamp) != stamp:
             # It changed while the scan looked at it twice.
             self._is_provable = False
 
     def listed(self, real_path: str, stamp: Stamp) -> None:
         """Record a folder that is about to be listed."""
         self.saw(real_path, stamp)
-        if self.at_ns and real_path not in self._listings and not files.stamps_listings(stamp[0]):
+        if self.at_ns and real_path not in self.listings and not files.stamps_listings(stamp[0]):
             listing = _listing_at(real_path)
             if listing is None:
                 self.doubt()
             else:
-                self._listings[real_path] = listing
+                self.listings[real_path] = listing
+
+    def entered(self, real_path: str, entries: Entries) -> None:
+        """Record what the folder of a root holds, by which a change of the folder is understood later."""
+        self.roots[real_path] = entries
 
     def followed(self, path: str) -> None:
         """Record where a link leads, or how far one that leads nowhere."""
@@ -135,18 +240,25 @@ class ScanRecord:
         """Record that the scan depends on something that no stamp shows, such as a file that may not be read."""
         self._is_provable = False
 
+    def is_settled(self) -> bool:
+        """Return whether the stamps prove what was seen.
+
+        An entry that changed just before the scan may change again within the same tick of the clock, and keep its
+        stamp.
+        """
+        latest = self.at_ns - SETTLED_NS
+        return self._is_provable and all(stamp[4] <= latest for stamp in self.stamps.values())
+
     def state(
         self, roots: Iterable[str], *, without: Collection[str] = (), most: int | None = None
     ) -> DiskState | None:
         """Return the state of the disk, with the entries below each root together, but for those `without`.
 
-        None if there are more than `most`, or if it cannot prove anything: an entry that changed just before the scan
-        may change again within the same tick of the clock, and keep its stamp.
+        None if there are more than `most`, or if it cannot prove anything.
         """
-        latest = self.at_ns - SETTLED_NS
-        if not self._is_provable or any(stamp[4] > latest for stamp in self._stamps.values()):
+        if not self.is_settled():
             return None
-        waiting = {path: stamp for path, stamp in self._stamps.items() if path not in without}
+        waiting = {path: stamp for path, stamp in self.stamps.items() if path not in without}
         if most is not None and len(waiting) + len(self._links) > most:
             return None
         groups = []
@@ -160,4 +272,4 @@ class ScanRecord:
             waiting = {path: stamp for path, stamp in waiting.items() if path not in inside}
             paths = b"\0".join(files.path_bytes(path[start:] or ".") for path in inside)
             groups.append(_Group(folder, paths, files.pack_stamps(inside.values())))
-        return DiskState(tuple(groups), tuple(self._links.items()), tuple(self._listings.items()))
+        return DiskState(tuple(groups), tuple(self._links.items()), tuple(self.listings.items()))

@@ -4,13 +4,13 @@ A name has two skeletons: of the text as it is written, and of the folded one. B
 `Vote` in Cyrillic capitals looks like the Latin word only as it is written.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 
 from skillshelf.core.text import folded_name, visible
 from skillshelf.core.values import CatalogSkill, Diagnostic
 
-__all__ = ["find_look_alikes", "skeleton"]
+__all__ = ["find_look_alikes", "looks_like_others", "skeleton"]
 
 _ASCII = {"0": "O", "1": "l", "I": "l", "|": "l", "m": "rn"}
 """The characters of ASCII that look like others."""
@@ -51,6 +51,19 @@ def find_look_alikes(skills: Sequence[CatalogSkill]) -> Iterator[Diagnostic]:
         name = next(skill.name for skill in ordered if skill.path == path)
         message = f"{visible(name)!r} looks like {visible(other.name)!r}, the name of {visible(other.path)}"
         yield Diagnostic(path, "name-confusable", message)
+
+
+def looks_like_others(names: Collection[str], others: Iterable[str]) -> bool:
+    """Return whether one of these names looks like another one, of them or of the others, and is not the same."""
+    others = (*others, *names)
+    for form in _FORMS:
+        forms: dict[str, set[str]] = {form(name): set() for name in names}
+        for name in others:
+            if (looks := form(name)) in forms:
+                forms[looks].add(folded_name(name))
+        if any(len(found) > 1 for found in forms.values()):
+            return True
+    return False
 
 
 def _as_written(name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from skillshelf.catalog.disk_state import DiskState
-from skillshelf.catalog.packed_file import read_current, write_sections
+from skillshelf.catalog.packed_file import read_latest, write_sections
 from skillshelf.core import files
 from skillshelf.core.environment import Environment
 from skillshelf.core.records import NamedTuple
@@ -54,8 +54,8 @@ def keep_machine_files(
 
 def known_machine_files(folder: str, environment: Environment, custom: Iterable[str]) -> MachineFiles | None:
     """Return the files that an earlier process found; None if that was never, or if anything has changed since."""
-    found = read_current(folder, _key(environment, custom))
-    if found is None:
+    found = read_latest(folder, _key(environment, custom))
+    if found is None or not found[1].is_current():
         return None
     try:
         made: Any = MachineFiles(*marshal.loads(found[0]["files"]))

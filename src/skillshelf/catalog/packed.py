@@ -6,12 +6,14 @@ an object is made only of a skill that somebody asks for. A file that is damaged
 
 import marshal
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, Literal, TypeVar, overload
 from zlib import crc32
 
-from skillshelf.catalog.disk_state import DiskState
+from skillshelf.catalog.disk_state import DiskState, Entries
 from skillshelf.catalog.packed_file import Damaged, PackedFile, Sections
+from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import fold, folded_name, visible
 from skillshelf.core.values import (
     Catalog,
@@ -27,13 +29,16 @@ from skillshelf.errors import FileReadError
 
 __all__ = [
     "PackedSkills",
+    "PackedTables",
     "SkillTable",
     "is_same_catalog",
     "listed_cells",
     "open_packed",
     "pack_catalog",
+    "pack_tables",
     "skills_at",
     "skills_named",
+    "tables_of",
 ]
 
 T = TypeVar("T")
@@ -115,7 +120,7 @@ class SkillTable:
         """Return the table of some skills."""
         if isinstance(skills, PackedSkills):
             return skills.table
-        return cls(_table_texts(skills))
+        return cls(_texts((folded_name(skill.name) for skill in skills), (skill.path for skill in skills)))
 
     def text(self, name: Literal["names", "paths"]) -> str:
         """Return all names, or all paths."""
@@ -136,10 +141,8 @@ class SkillTable:
         return _positions(self.text("paths"), "\0", f"\0{path}\0")
 
 
-def _table_texts(skills: Sequence[CatalogSkill]) -> dict[str, bytes]:
-    names = "\n".join(folded_name(skill.name) for skill in skills)
-    paths = "\0".join(skill.path for skill in skills)
-    texts = {"names": f"\n{names}\n", "paths": f"\0{paths}\0"}
+def _texts(names: Iterable[str], paths: Iterable[str]) -> dict[str, bytes]:
+    texts = {"names": "\n".join(("", *names, "")), "paths": "\0".join(("", *paths, ""))}
     return {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
 
 
@@ -239,6 +242,19 @@ class PackedSkills(_LazyRows[CatalogSkill]):
             hidden_by,
         )
 
+    def tables(self) -> "PackedTables":
+        """Return all skills as they are packed; raise ValueError if the file is damaged."""
+        from array import array
+
+        offsets, entries = array("Q", self._file["offsets"]), self._file["entries"]
+        parts = [entries[start:end] for start, end in pairwise(offsets)]
+        names, paths = self.table.text("names").split("\n")[1:-1], self.table.text("paths").split("\0")[1:-1]
+        lines = self.lines
+        is_whole = all(crc32(part[4:]) == int.from_bytes(part[:4], "big") for part in parts)
+        if not is_whole or not len(names) == len(paths) == len(lines) == len(parts) == self._count:
+            raise Damaged("entries")
+        return PackedTables(names, paths, lines, parts)
+
     @property
     def lines(self) -> list[str]:
         """The line of each skill in a table."""
@@ -293,52 +309,80 @@ def listed_cells(skills: Sequence[CatalogSkill]) -> list[list[str]]:
     return [line.split("\t") for line in lines]
 
 
-def pack_catalog(catalog: Catalog, roots: Sequence[Root], state: DiskState, key: str) -> Sections | None:
+class PackedTables(NamedTuple):
+    """The skills of a catalog in its order: folded names, paths, lines of a table, and packed entries."""
+
+    names: Sequence[str]
+    paths: Sequence[str]
+    lines: Sequence[str]
+    entries: Sequence[bytes]
+
+
+def tables_of(skills: Iterable[CatalogSkill], roots: Sequence[Root]) -> PackedTables:
+    """Return some skills as they are packed; raise ValueError for one that cannot be packed."""
+    skills = tuple(skills)
+    return PackedTables(
+        [folded_name(skill.name) for skill in skills],
+        [skill.path for skill in skills],
+        [_line(skill) for skill in skills],
+        [_packed_entry(skill, roots) for skill in skills],
+    )
+
+
+def _packed_entry(skill: CatalogSkill, roots: Sequence[Root]) -> bytes:
+    root = roots[skill.root]
+    below = skill.path[len(root.path) + 1 :]
+    is_plain = skill.real_path == f"{root.real_path}/{below}" and skill.real_dir == os.path.dirname(skill.real_path)
+    real = () if is_plain else (skill.real_path, skill.real_dir)
+    numbers = (skill.root, skill.mtime_ns, skill.size)
+    rest: tuple[Any, ...] = (*numbers, skill.hidden, skill.hidden_by, skill.frontmatter)
+    data = marshal.dumps((skill.name, skill.description, below, *real, *rest))
+    return crc32(data).to_bytes(4, "big") + data
+
+
+def pack_catalog(
+    catalog: Catalog, roots: Sequence[Root], state: DiskState, key: str, listed: Mapping[str, Entries]
+) -> Sections | None:
     """Return the sections of a catalog for a key; None for one that cannot be packed.
 
-    The section `generation` marks this catalog: no other has the same mark.
+    `listed` is what the folders of its roots hold. The section `generation` marks this catalog: no other has the same
+    mark.
     """
-    texts = _table_texts(catalog.skills)
-    if not texts["names"].count(b"\n") == texts["paths"].count(b"\0") == len(catalog.skills) + 1:
-        return None
-    from array import array
-
-    entries, offsets = [], [0]
     try:
-        for skill in catalog.skills:
-            root = roots[skill.root]
-            below = skill.path[len(root.path) + 1 :]
-            is_plain = skill.real_path == f"{root.real_path}/{below}" and skill.real_dir == os.path.dirname(
-                skill.real_path
-            )
-            real = () if is_plain else (skill.real_path, skill.real_dir)
-            numbers = (skill.root, skill.mtime_ns, skill.size)
-            rest: tuple[Any, ...] = (*numbers, skill.hidden, skill.hidden_by, skill.frontmatter)
-            data = marshal.dumps((skill.name, skill.description, below, *real, *rest))
-            entries += [crc32(data).to_bytes(4, "big"), data]
-            offsets.append(offsets[-1] + 4 + len(data))
-        about = marshal.dumps((catalog.profile, tuple(map(tuple, catalog.roots)), catalog.truncated))
-        errors = [(*error, error.name) if isinstance(error, RejectedFile) else tuple(error) for error in catalog.errors]
-        others: dict[str, list[Any]] = {
-            "errors": errors,
-            "warnings": list(map(tuple, catalog.warnings)),
-            "shadowed": list(map(tuple, catalog.shadowed)),
-            "filtered": list(map(tuple, catalog.filtered)),
-        }
-        counts = marshal.dumps([len(catalog.skills), *(len(rows) for rows in others.values())])
-        packed_rows = {name: marshal.dumps(rows) for name, rows in others.items()}
+        return pack_tables(tables_of(catalog.skills, roots), catalog, state, key, listed)
     except ValueError:
         # A value that marshal does not know.
         return None
+
+
+def pack_tables(
+    tables: PackedTables, catalog: Catalog, state: DiskState, key: str, listed: Mapping[str, Entries]
+) -> Sections | None:
+    """Return the same sections with the skills of these tables; raise ValueError for a value that cannot be packed."""
+    texts = _texts(tables.names, tables.paths)
+    if not texts["names"].count(b"\n") == texts["paths"].count(b"\0") == len(tables.entries) + 1:
+        return None
+    from array import array
+
+    about = marshal.dumps((catalog.profile, tuple(map(tuple, catalog.roots)), catalog.truncated))
+    errors = [(*error, error.name) if isinstance(error, RejectedFile) else tuple(error) for error in catalog.errors]
+    others: dict[str, list[Any]] = {
+        "errors": errors,
+        "warnings": list(map(tuple, catalog.warnings)),
+        "shadowed": list(map(tuple, catalog.shadowed)),
+        "filtered": list(map(tuple, catalog.filtered)),
+    }
+    counts = marshal.dumps([len(tables.entries), *(len(rows) for rows in others.values())])
     sections = {
         "state": state.encoded(),
         "about": about,
         "counts": counts,
-        **packed_rows,
+        **{name: marshal.dumps(rows) for name, rows in others.items()},
         **texts,
-        "lines": "\n".join(map(_line, catalog.skills)).encode("utf-8", "surrogatepass"),
-        "offsets": array("Q", offsets).tobytes(),
-        "entries": b"".join(entries),
+        "lines": "\n".join(tables.lines).encode("utf-8", "surrogatepass"),
+        "offsets": array("Q", accumulate(map(len, tables.entries), initial=0)).tobytes(),
+        "entries": b"".join(tables.entries),
+        "listed": marshal.dumps({path: list(entries) for path, entries in listed.items()}),
     }
     from hashlib import blake2b
 

@@ -17,9 +17,11 @@ __all__ = [
     "Damaged",
     "PackedFile",
     "Sections",
+    "SectionsInMemory",
     "packed_damage",
+    "place_of",
     "read_any",
-    "read_current",
+    "read_latest",
     "write_sections",
 ]
 
@@ -87,7 +89,21 @@ class PackedFile(Sections):
         return data
 
 
-def _place(folder: str, key: str) -> str:
+class SectionsInMemory(PackedFile):
+    """Sections that were just made, as if they were read from the file at a path."""
+
+    def __init__(self, path: str, sections: Sections) -> None:
+        self.path = path
+        self._read = {**sections}
+        self._places = {name: (0, len(data), None) for name, data in sections.items()}
+
+    def __del__(self) -> None:
+        # There is no file to close.
+        pass
+
+
+def place_of(folder: str, key: str) -> str:
+    """Return the path of the file for a key."""
     # Two keys with one name take turns; the whole key in the file decides.
     data = key.encode("utf-8", "surrogatepass")
     return f"{folder}/packed/{crc32(data):08x}{adler32(data):08x}"
@@ -150,22 +166,22 @@ def _places(descriptor: int, key: str | None) -> dict[str, tuple[int, int, int |
 
 def read_any(folder: str, key: str) -> PackedFile | None:
     """Return the file that was written for a key, whatever the disk is now; None if there is none."""
-    return _opened(_place(folder, key), key)
+    return _opened(place_of(folder, key), key)
 
 
-def read_current(folder: str, key: str) -> tuple[PackedFile, DiskState] | None:
+def read_latest(folder: str, key: str) -> tuple[PackedFile, DiskState] | None:
     """Return the file that was written for a key, and the state of the disk in its section `state`.
 
-    None unless that state is current. Another section raises Damaged when it is used, if it is damaged.
+    Only if that state is current, the file tells what is on the disk. Another section raises Damaged when it is used,
+    if it is damaged.
     """
     sections = read_any(folder, key)
     if sections is None:
         return None
     try:
-        state = DiskState.decoded(sections["state"])
+        return sections, DiskState.decoded(sections["state"])
     except (EOFError, KeyError, TypeError, ValueError):
         return None
-    return (sections, state) if state.is_current() else None
 
 
 def write_sections(folder: str, key: str, sections: Sections, *, unchecked: Sequence[str] = ()) -> None:
@@ -179,7 +195,7 @@ def write_sections(folder: str, key: str, sections: Sections, *, unchecked: Sequ
     header = marshal.dumps((key, table))
     start = _MAGIC + len(header).to_bytes(4, "big") + crc32(header).to_bytes(4, "big")
     whole = b"".join((start, header, *sections.values()))
-    path = _place(folder, key)
+    path = place_of(folder, key)
     if len(whole) > PACKED_BYTES or (files.kind_at(path) is not None and not files.is_own_file(path)):
         return
     parent = os.path.dirname(path)

@@ -21,7 +21,10 @@ __all__ = [
     "available_skills_with_location",
     "catalog_size",
     "catalog_text",
+    "entry_sizes",
+    "is_sum_of_entries",
     "shown_text",
+    "size_of_entries",
     "tokens_in",
     "visible_to_model",
 ]
@@ -579,39 +582,81 @@ def catalog_size(skills: Sequence[CatalogSkill], profile: Profile, settings: Set
     return CatalogSize(text.chars, _bytes_in(text.text), text.entries, text.omitted, text.cut)
 
 
+class _EntrySizes(NamedTuple):
+    """How a form without a budget is measured: what is around its entries, and the characters and bytes of each."""
+
+    around: int
+    entry: Callable[[CatalogSkill, int | None, TextSizes], tuple[int, int]]
+
+
+_LOCATION_FRAME = (
+    len(available_skills_with_location([("", "", "")])) - len("<available_skills>\n\n</available_skills>") + 1
+)
+
+
+def _size_of_location(skill: CatalogSkill, most: int | None, texts: TextSizes) -> tuple[int, int]:
+    """Return the size of one entry that `available_skills_with_location` writes."""
+    name, description, path = texts.field(skill.name), texts.field(skill.description, most), texts.path(skill.path)
+    return _LOCATION_FRAME + name[0] + description[0] + path[0], _LOCATION_FRAME + name[1] + description[1] + path[1]
+
+
+def _size_of_bullet(skill: CatalogSkill, most: int | None, texts: TextSizes) -> tuple[int, int]:
+    """Return the size of one line that `_bullets` writes, with its end."""
+    name, added = texts.line(skill.name), _size_of_description(skill, most, texts)
+    return name[0] + added[0] + len("- \n"), name[1] + added[1] + len("- \n")
+
+
+_ENTRY_SIZES: Mapping[CatalogLayout, _EntrySizes] = {
+    "with-location": _EntrySizes(len("<available_skills>\n</available_skills>"), _size_of_location),
+    # The last line has no end.
+    "bullets": _EntrySizes(-1, _size_of_bullet),
+}
+
+
+def is_sum_of_entries(profile: Profile) -> bool:
+    """Return whether the size of a catalog is the sum of the sizes of its entries, and of what is around them."""
+    return profile.catalog_form in _ENTRY_SIZES and not profile.catalog_budget
+
+
+def entry_sizes(skills: Sequence[CatalogSkill], profile: Profile, texts: TextSizes) -> list[tuple[int, int]]:
+    """Return the characters and bytes of each visible skill in a catalog that is the sum of its entries."""
+    entry = _ENTRY_SIZES[profile.catalog_form].entry
+    return [entry(skill, profile.description_shown, texts) for skill in as_shown(skills, profile)]
+
+
+def size_of_entries(count: int, chars: int, total: int, profile: Profile) -> CatalogSize:
+    """Return the size of a catalog from the number of its entries and the sums of their characters and bytes."""
+    around = _ENTRY_SIZES[profile.catalog_form].around if count else 0
+    return CatalogSize(around + chars, around + total, count, 0)
+
+
 def _size_with_location(context: PromptContext, texts: TextSizes) -> CatalogSize:
     """Return the size of the text that `available_skills_with_location` writes."""
-    most, skills = context.profile.description_shown, context.skills
-    frame = len(available_skills_with_location([("", "", "")])) - len("<available_skills>\n\n</available_skills>") + 1
-    around = len("<available_skills>\n</available_skills>")
-    sizes = [
-        (texts.field(skill.name), texts.field(skill.description, most), texts.path(skill.path)) for skill in skills
-    ]
-    chars, total = (around + sum(frame + sum(part[n] for part in parts) for parts in sizes) for n in (0, 1))
-    return CatalogSize(chars, total, len(skills), 0)
+    around, entry = _ENTRY_SIZES["with-location"]
+    sizes = [entry(skill, context.profile.description_shown, texts) for skill in context.skills]
+    chars, total = (around + sum(size[n] for size in sizes) for n in (0, 1))
+    return CatalogSize(chars, total, len(sizes), 0)
 
 
 def _size_of_bullets(context: PromptContext, texts: TextSizes) -> CatalogSize | None:
     """Return the size of the list that `_bullets` writes; None if that takes the descriptions themselves."""
     profile, skills = context.profile, context.skills
-    if profile.catalog_form == "bullets-with-file" or profile.budget_unit != "chars":
+    if profile.catalog_form == "bullets-with-file":
+        return _size_of_names(context) if OVERFLOWS[profile.overflow] is _shorten_all else None
+    if profile.budget_unit != "chars":
         return None
-    lines = [_BulletSize(skill, texts, profile.description_shown) for skill in skills]
-    bundled = _size([bullet.line() for bullet in _bundled(profile)])
-    room = context.most("chars") - bundled - sum(line.bare[0] + 1 for line in lines)
-    if sum(line.added[0] for line in lines) <= room:
-        chars, total = (sum(line.bare[n] + line.added[n] + 1 for line in lines) - 1 for n in (0, 1))
-        return CatalogSize(chars, total, len(skills), 0)
-    if OVERFLOWS[profile.overflow] is not _drop_descriptions:
-        return None
-    chars, total, cut_paths = -1, -1, []
-    for line in lines:
-        is_kept = line.added[0] <= room
-        room = room - line.added[0] if is_kept else min(room, 0)
-        cut_paths += [line.skill.path] if not is_kept and line.added[0] else []
-        chars += line.bare[0] + 1 + (line.added[0] if is_kept else 0)
-        total += line.bare[1] + 1 + (line.added[1] if is_kept else 0)
-    return CatalogSize(chars, total, len(skills), 0, tuple(cut_paths))
+    names = [texts.line(skill.name) for skill in skills]
+    chars, total = (sum(size[n] for size in names) + len("- \n") * len(names) - 1 for n in (0, 1))
+    room = context.most("chars") - chars - 1 - _size([bullet.line() for bullet in _bundled(profile)])
+    for at, skill in enumerate(skills):
+        added = _size_of_description(skill, profile.description_shown, texts)
+        if added[0] > room:
+            # From here on no description fits, however short it is.
+            dropped = [one.path for one in skills[at:] if _has_description(one, profile.description_shown, texts)]
+            is_dropped = OVERFLOWS[profile.overflow] is _drop_descriptions
+            return CatalogSize(chars, total, len(skills), 0, tuple(dropped)) if is_dropped else None
+        room, chars, total = room - added[0], chars + added[0], total + added[1]
+    return CatalogSize(chars, total, len(skills), 0)
 
 
 def _size_of_elements(context: PromptContext, texts: TextSizes) -> CatalogSize:
@@ -634,21 +679,44 @@ def _size_of_elements(context: PromptContext, texts: TextSizes) -> CatalogSize:
     return CatalogSize(chars, total, len(context.skills), 0, tuple(skill.path for skill in rest if skill.description))
 
 
-class _BulletSize:
-    """The characters and bytes of a line without its description, and those that the description adds."""
+def _size_of_description(skill: CatalogSkill, most: int | None, texts: TextSizes) -> tuple[int, int]:
+    """Return the characters and bytes that a description adds to a line."""
+    chars, total = texts.line(skill.description, most)
+    return (chars + len(": "), total + len(": ")) if chars else (0, 0)
 
-    __slots__ = ("added", "bare", "skill")
 
-    def __init__(self, skill: CatalogSkill, texts: TextSizes, most: int | None) -> None:
-        self.skill = skill
-        self.bare = tuple(size + len("- ") for size in texts.line(skill.name))
-        described = texts.line(skill.description, most)
-        self.added = tuple(size + len(": ") for size in described) if described[0] else (0, 0)
+def _has_description(skill: CatalogSkill, most: int | None, texts: TextSizes) -> bool:
+    start = skill.description[:1]
+    # A letter or a digit is shown as it is.
+    return (start.isascii() and start.isalnum()) or texts.line(skill.description, most)[0] > 0
+
+
+def _size_of_names(context: PromptContext) -> CatalogSize | None:
+    """Return the size of a list that `_shorten_all` cuts to names; None if descriptions fit as well."""
+    profile, most = context.profile, context.most("chars")
+    size = SIZES_OF_LINES[profile.budget_unit]
+    used = size([bullet.with_short_file().line(0) for bullet in _bundled(profile)])
+    chars = total = -1
+    for count, skill in enumerate(context.skills):
+        whole = _Bullet(skill.name, "", skill.path, skill)
+        short = whole.with_short_file()
+        if len(short.file) > len(whole.file):
+            return None
+        line = short.line(0)
+        used += size([line])
+        if used > most:
+            cut_paths = [
+                one.path for one in context.skills[:count] if _shown(one.description, profile.description_shown)
+            ]
+            return CatalogSize(max(chars, 0), max(total, 0), count, len(context.skills) - count, tuple(cut_paths))
+        chars, total = chars + len(line) + 1, total + _bytes_in(line) + 1
+    return None
 
 
 SIZES: Mapping[CatalogLayout, Callable[[PromptContext, TextSizes], CatalogSize | None]] = {
     "with-location": _size_with_location,
     "bullets": _size_of_bullets,
     "skill-elements": _size_of_elements,
+    "bullets-with-file": _size_of_bullets,
 }
-"""The forms whose size is the sum of the sizes of their parts."""
+"""The forms whose size follows from the sizes of their parts, at least if nearly everything fits or nearly nothing."""

@@ -1,13 +1,13 @@
 """Scan the roots of a shelf: take the catalog of an unchanged disk as it is, or discover and build it anew."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from skillshelf.catalog.cache import Cache
-from skillshelf.catalog.disk_state import DiskState, ScanRecord
+from skillshelf.catalog.disk_state import DiskState, Entries, ScanRecord
 from skillshelf.catalog.packed import PackedSkills, open_packed, pack_catalog
-from skillshelf.catalog.packed_file import read_current, write_sections
+from skillshelf.catalog.packed_file import PackedFile, SectionsInMemory, place_of, read_latest, write_sections
 from skillshelf.catalog.search_roots import Roots
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings
@@ -15,6 +15,7 @@ from skillshelf.core import files
 from skillshelf.core.limits import CACHE_FROM
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import CacheEntry, Catalog
+from skillshelf.errors import FileReadError
 
 if TYPE_CHECKING:
     from skillshelf.catalog.discovery import Found
@@ -103,15 +104,15 @@ def _scan(inputs: _ScanInputs, roots: Roots, watch: Watch, *, account: bool = Fa
     real = [root.real_path for root in roots.roots if root.real_path is not None]
     state = record.state(real) if not account and inputs.decide_alone else None
     done = FinishedScan(catalog, roots, now, entries_of_roots, state, files.reader())
-    return done if account else done._replace(generation=_pack(inputs, done))
+    return done if account else done._replace(generation=_pack(inputs, done, record.roots))
 
 
-def _pack(inputs: _ScanInputs, done: FinishedScan) -> bytes | None:
+def _pack(inputs: _ScanInputs, done: FinishedScan, listed: Mapping[str, Entries]) -> bytes | None:
     """Write a catalog for later processes, and return its mark; None if it was not written."""
     if inputs.folder is None or done.state is None or len(done.catalog.skills) < CACHE_FROM:
         return None
     key = inputs.key(done.roots)
-    sections = pack_catalog(done.catalog, done.roots.roots, done.state, key)
+    sections = pack_catalog(done.catalog, done.roots.roots, done.state, key, listed)
     if sections is None:
         return None
     write_sections(inputs.folder, key, sections, unchecked=("entries",))
@@ -123,10 +124,15 @@ def _unpacked(inputs: _ScanInputs, roots: Roots) -> FinishedScan | None:
     if inputs.folder is None or not inputs.decide_alone:
         return None
     now = time.time_ns()
-    found = read_current(inputs.folder, inputs.key(roots))
+    found = read_latest(inputs.folder, inputs.key(roots))
     if found is None:
         return None
     file, state = found
+    changed = state.changes()
+    if changed is None:
+        return None
+    if changed:
+        return _updated(inputs, roots, file, state, changed, now)
 
     def again() -> Catalog | None:
         # Only the same disk gives the same skills in the same order.
@@ -137,3 +143,37 @@ def _unpacked(inputs: _ScanInputs, roots: Roots) -> FinishedScan | None:
         return None
     generation = catalog.skills.generation if isinstance(catalog.skills, PackedSkills) else None
     return FinishedScan(catalog, roots, now, (), state, files.reader(), generation)
+
+
+def _updated(
+    inputs: _ScanInputs, roots: Roots, file: PackedFile, state: DiskState, changed: Set[str], now: int
+) -> FinishedScan | None:
+    """Return what an earlier process found, with the skills that changed since; None if all has to be scanned."""
+    # Imported here: an unchanged disk does not need it.
+    from skillshelf.catalog.packed_update import OldCatalog, updated_catalog
+
+    key = inputs.key(roots)
+    before = open_packed(file, roots.roots, lambda: None)
+    if before is None or inputs.folder is None:
+        return None
+    try:
+        old = OldCatalog(before, file, state, roots, inputs.profile, inputs.settings)
+        update = updated_catalog(old, changed, key, now)
+    except FileReadError:
+        # A part of the file is damaged.
+        return None
+    if update is None:
+        return None
+    sections, current = update
+    if current is not None:
+        write_sections(inputs.folder, key, sections, unchecked=("entries",))
+    made = SectionsInMemory(place_of(inputs.folder, key), sections)
+
+    def again() -> Catalog | None:
+        return _scan(inputs, roots, lambda items: items).catalog if _is_current(current) else None
+
+    catalog = open_packed(made, roots.roots, again)
+    if catalog is None:
+        return None
+    generation = sections["generation"] if current is not None else None
+    return FinishedScan(catalog, roots, now, (), current, files.reader(), generation)

@@ -6,7 +6,7 @@ are walked for each profile.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 
 from skillshelf.catalog.discovery import (
     NEAR_MISSES,
@@ -29,6 +29,7 @@ __all__ = [
     "NOT_READ",
     "Only",
     "ProfileWalk",
+    "RescannedRoot",
     "RootWalk",
     "ScannedRoot",
     "SharedScan",
@@ -49,24 +50,54 @@ NOT_READ: Stamp = (0, 0, 0, 0, 0)
 class ScannedRoot(NamedTuple):
     """The entries of one folder: the names of plain ones in the order of a walk, and all others.
 
-    `folders` and `files` count what lies in the plain ones.
+    Each plain one has the number of folders and of files in it; `folders` and `files` are their sums.
     """
 
-    plain: Mapping[str, None]
+    plain: Mapping[str, tuple[int, int]]
     others: Sequence[tuple[str, bool]]
     folders: int = 0
     files: int = 0
+
+    @classmethod
+    def of(cls, plain: Mapping[str, tuple[int, int]], others: Sequence[tuple[str, bool]]) -> "ScannedRoot":
+        """Return the entries of a folder with their sums."""
+        return cls(plain, others, sum(count for count, _ in plain.values()), sum(count for _, count in plain.values()))
 
 
 NOTHING_SCANNED = ScannedRoot({}, ())
 
 
 class RootWalk(NamedTuple):
-    """The findings of a profile in one root: the plain folders of a scan, and everything else."""
+    """The findings of a profile in one root: the plain folders of a scan, and everything else.
+
+    `used` is how much of the limit of folders everything else used.
+    """
 
     root: Root
     scanned: ScannedRoot
     others: Sequence[Found]
+    used: int = 0
+
+    def is_within_limit(self, profile: Profile) -> bool:
+        """Return whether a walk of the whole root would visit everything."""
+        scanned = self.scanned
+        folders, inside = (scanned.folders, scanned.files) if profile.below_skill == "enter" else (0, 0)
+        # Files count a fifth of a folder each. The walk looks at its limit before each entry, so the last file does
+        # not count; what the other entries left over counts as four files.
+        left_over = 4 if scanned.others else 0
+        return self.used + folders + max(0, inside + left_over - 1) // 5 < profile.max_directories
+
+
+class RescannedRoot(NamedTuple):
+    """A scanned folder after a change.
+
+    `edited` are the names of plain folders whose SKILL.md was read again, `replaced` those that came, went, or were
+    listed again.
+    """
+
+    scanned: ScannedRoot
+    edited: Set[str]
+    replaced: Set[str]
 
 
 class ProfileWalk(NamedTuple):
@@ -186,12 +217,9 @@ class SharedScan:
             others, used = discover_root(
                 root, profile, reachable=reachable, heads=heads, record=record, entries=entries
             )
-            folders, inside = (scanned.folders, scanned.files) if profile.below_skill == "enter" else (0, 0)
-            # Files count a fifth of a folder each. The walk looks at its limit before each entry, so the last file
-            # does not count; what the other entries left over counts as four files.
-            left_over = 4 if entries else 0
-            if used + folders + max(0, inside + left_over - 1) // 5 < profile.max_directories:
-                return RootWalk(root, scanned, others)
+            walk = RootWalk(root, scanned, others, used)
+            if walk.is_within_limit(profile):
+                return walk
         found = discover_root(root, profile, reachable=reachable, heads=heads, record=record, only=self._only).found
         return RootWalk(root, NOTHING_SCANNED, found)
 
@@ -212,27 +240,88 @@ class SharedScan:
         return None if _decides_for_all(scanned, profile) else scanned
 
     def _scan_folder(self, path: str) -> ScannedRoot:
-        plain: dict[str, None] = {}
+        plain: dict[str, tuple[int, int]] = {}
         others: list[tuple[str, bool]] = []
-        folders, count = 0, 0
         folder = files.open_folder(path)
         try:
             self.record.listed(path, files.stamp_of_open(folder))
             for name, is_folder in files.entries_in(folder):
-                found = _plain_folder(folder, name) if is_folder and _is_ordinary(name) else None
-                if found is None:
+                counts = self._plain(folder, path, name) if is_folder else None
+                if counts is None:
                     others.append((name, is_folder))
-                    continue
-                plain[name] = None
-                self.heads[f"{path}/{name}/{SKILL_FILE}"] = found.head
-                self.record.saw(f"{path}/{name}/{SKILL_FILE}", found.head.stamp)
-                for below, stamp in found.folders.items():
-                    self.record.listed(f"{path}/{below}", stamp)
-                # Its own folder is a skill, and as such does not count.
-                folders, count = folders + len(found.folders) - 1, count + found.files
+                else:
+                    plain[name] = counts
         finally:
             files.close(folder)
-        return ScannedRoot(plain, others, folders, count)
+        return ScannedRoot.of(plain, others)
+
+    def _plain(self, folder: int, path: str, name: str) -> tuple[int, int] | None:
+        """Read an entry of a folder that every walk finds alike; return how many folders and files are in it."""
+        found = _plain_folder(folder, name) if _is_ordinary(name) else None
+        if found is None:
+            return None
+        self.heads[f"{path}/{name}/{SKILL_FILE}"] = found.head
+        self.record.saw(f"{path}/{name}/{SKILL_FILE}", found.head.stamp)
+        for below, stamp in found.folders.items():
+            self.record.listed(f"{path}/{below}", stamp)
+        # Its own folder is a skill, and as such does not count.
+        return len(found.folders) - 1, found.files
+
+    def rescan(self, path: str, changed: Collection[str]) -> RescannedRoot | None:
+        """Look again at what changed in a scanned folder, by real path; None if more than plain folders did.
+
+        What every walk says about the other entries stays as it was.
+        """
+        before = self.scanned[path]
+        edited, touched = _names_below(path, changed)
+        if not edited | touched <= before.plain.keys():
+            return None
+        try:
+            folder = files.open_folder(path)
+        except OSError:
+            return None
+        try:
+            names = self._names_now(folder, path, before) if path in changed else before.plain.keys()
+            if names is None:
+                return None
+            gone, again = before.plain.keys() - names, (names - before.plain.keys()) | (touched & names)
+            found = {name: self._plain(folder, path, name) for name in again}
+            if None in found.values() or not all(self._read_again(f"{path}/{name}") for name in edited - gone):
+                return None
+        except OSError:
+            return None
+        finally:
+            files.close(folder)
+        plain = {name: counts for name, counts in before.plain.items() if name not in gone}
+        plain.update((name, counts) for name, counts in found.items() if counts is not None)
+        if again - before.plain.keys():
+            plain = {name: plain[name] for name in sorted(plain, key=files.path_bytes)}
+        return RescannedRoot(ScannedRoot.of(plain, before.others), edited - gone, gone | again)
+
+    def _names_now(self, folder: int, path: str, before: ScannedRoot) -> Set[str] | None:
+        """List a folder again; return its plain and new folders, or None if another entry came, went or changed."""
+        self.record.listed(path, files.stamp_of_open(folder))
+        entries, others = {*files.entries_in(folder)}, {*before.others}
+        new = entries - others
+        return {name for name, _ in new} if others <= entries and all(is_folder for _, is_folder in new) else None
+
+    def _read_again(self, folder: str) -> bool:
+        """Read the SKILL.md of a plain folder that has changed itself, and nothing else in the folder."""
+        path = f"{folder}/{SKILL_FILE}"
+        head = self.heads[path] = read_head_at(path)
+        self.record.saw(path, head.stamp)
+        return head.data is not None
+
+
+def _names_below(path: str, changed: Iterable[str]) -> tuple[set[str], set[str]]:
+    """Return the names in a folder in which nothing but the SKILL.md has changed, and those in which more has."""
+    below: dict[str, set[str]] = {}
+    for one in changed:
+        if one.startswith(f"{path}/"):
+            name, _, rest = one[len(path) + 1 :].partition("/")
+            below.setdefault(name, set()).add(rest)
+    edited = {name for name, rests in below.items() if rests == {SKILL_FILE}}
+    return edited, below.keys() - edited
 
 
 def _decides_for_all(scanned: ScannedRoot, profile: Profile) -> bool:

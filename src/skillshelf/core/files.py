@@ -16,6 +16,7 @@ from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Stamp
 
 __all__ = [
+    "STAMP_BYTES",
     "Contents",
     "Folder",
     "Head",
@@ -314,6 +315,10 @@ def _mounted() -> list[tuple[int, str]]:
         return [(os.makedev(int(major), int(minor)), kind) for (major, minor), kind in zip(numbers, kinds, strict=True)]
     except (OSError, ValueError, IndexError):
         return []
+
+
+STAMP_BYTES = 40
+"""The bytes of a packed stamp."""
 
 
 def pack_stamps(stamps: Iterable[Stamp]) -> bytes:

@@ -296,6 +296,8 @@ def closing_tags(text: str, *elements: str) -> list[int]:
         from skillshelf.core.hidden_text import fold_to_ascii
 
         folded = fold_to_ascii(text)
+    if "<" not in folded:
+        return []
     return [match.start() for match in _closing_tag(elements).finditer(folded)]
 
 

@@ -5,12 +5,13 @@ list of each host fits its budget. The first bytes of a file are read again when
 """
 
 import marshal
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from skillshelf.catalog.cache import Cache
 from skillshelf.catalog.discovery import Found, Repeat
-from skillshelf.catalog.packed_file import Damaged, Sections, read_any, read_current, write_sections
+from skillshelf.catalog.disk_state import DiskState
+from skillshelf.catalog.packed_file import Damaged, Sections, read_latest, write_sections
 from skillshelf.catalog.search_roots import Roots
 from skillshelf.catalog.shared_scan import NOT_READ, NOTHING_SCANNED, ProfileWalk, RootWalk, ScannedRoot, SharedScan
 from skillshelf.config.hosts import HOSTS
@@ -28,6 +29,7 @@ __all__ = [
     "open_survey",
     "pack_survey",
     "recall_stale",
+    "state_of_scan",
     "survey_key",
 ]
 
@@ -38,24 +40,28 @@ _FOUND: Mapping[str, Any] = {"candidate": Candidate, "repeat": Repeat, "filtered
 
 
 class SurveyContents(NamedTuple):
-    """The result of a scan: the rows of the files, their positions by name, and the walk of each host.
+    """The result of a scan: the rows of the files, their positions by name, the walk of each host, and that of all.
 
-    `packages` are the roots that a walk of the repository found; None if it was not walked.
+    Of the walk of all, which found the files, only the plain folders are kept. `packages` are the roots that a walk of
+    the repository found; None if it was not walked.
     """
 
-    rows: list[tuple[Any, ...]]
+    rows: Sequence[tuple[Any, ...]]
     positions: dict[str, list[int]]
     walks: Mapping[str, ProfileWalk]
+    census: ProfileWalk
     unseen: Sequence[Diagnostic]
     packages: Sequence[str] | None = None
 
 
 class PackedSurvey(NamedTuple):
-    """The sections of a survey of an unchanged disk."""
+    """The sections of a survey, the state of the disk that it was made from, and what has changed since."""
 
     folder: str
     key: str
     sections: Sections
+    state: DiskState
+    changed: Set[str] = frozenset()
 
     def recall(self, what: str) -> Any:
         """Return what a survey of this disk learned; None if none did."""
@@ -64,19 +70,39 @@ class PackedSurvey(NamedTuple):
         except (EOFError, KeyError, TypeError, ValueError):
             return None
 
-    def contents(self, scan: SharedScan, entered: Mapping[str, Sequence[Root]]) -> SurveyContents | None:
-        """Return what was found, with the scanned folders added to a scan; None if the sections have another shape."""
+    @property
+    def learned(self) -> list[str]:
+        """The names of everything that was learned."""
+        return [name for name in self.sections if name not in _FOUND_ON_DISK]
+
+    def scanned(self) -> dict[str, ScannedRoot] | None:
+        """Return the folders that were scanned, by real path; None if the sections have another shape."""
+        try:
+            return {path: ScannedRoot(*one) for path, one in marshal.loads(self.sections["scanned"]).items()}
+        except (AttributeError, EOFError, KeyError, TypeError, ValueError):
+            return None
+
+    def contents(
+        self, scan: SharedScan, entered: Mapping[str, Sequence[Root]], everything: Sequence[Root], profile: Profile
+    ) -> SurveyContents | None:
+        """Return what was found, in the scanned folders of a scan; None if the sections have another shape.
+
+        `entered` are the roots of each host, `everything` those of the walk of all, which has its own profile.
+        """
         try:
             rows, positions, unseen, packages = marshal.loads(self.sections["files"])
             if not all(0 <= position < len(rows) for found in positions.values() for position in found):
                 return None
-            scanned, walks = marshal.loads(self.sections["walks"])
-            for path, (plain, *rest) in scanned.items():
-                scan.scanned[path] = ScannedRoot(dict.fromkeys(plain), *rest)
+            walks, census = marshal.loads(self.sections["walks"])
             made = {host: _walk(walks[host], HOSTS[host], roots, scan) for host, roots in entered.items()}
-            return SurveyContents(rows, positions, made, [Diagnostic(*one) for one in unseen], packages)
+            all_roots = _walk(census, profile, everything, scan)
+            return SurveyContents(rows, positions, made, all_roots, [Diagnostic(*one) for one in unseen], packages)
         except (AttributeError, EOFError, IndexError, KeyError, TypeError, ValueError):
             return None
+
+
+_FOUND_ON_DISK = ("state", "files", "scanned", "walks")
+"""The sections that a scan gives; all others are what was learned from them."""
 
 
 def survey_key(
@@ -86,44 +112,63 @@ def survey_key(
     any_host = next(iter(HOSTS.values()))
     place = (environment.cwd, environment.home)
     # Whether a root is a link is decided by the real path of the folder that it belongs to.
-    bases = {root.base for roots in resolved.values() for root in roots.roots}
+    bases = {root.base for roots in resolved.values() for root in roots.roots if root.base}
     real_bases = [(base, files.real_path(base)) for base in sorted(bases)]
     return repr((_FORMAT, Cache(None, any_host).reading, HOSTS, place, tuple(hosts), resolved, real_bases, machine))
 
 
 def open_survey(folder: str, key: str) -> PackedSurvey | None:
-    """Return the survey that an earlier process made, if the disk has not changed since."""
-    found = read_current(folder, key)
-    return PackedSurvey(folder, key, found[0]) if found is not None else None
+    """Return the survey that an earlier process made, with what has changed on the disk since.
+
+    None if there is none, or if links lead elsewhere than they did.
+    """
+    found = read_latest(folder, key)
+    if found is None:
+        return None
+    sections, state = found
+    changed = state.changes()
+    return PackedSurvey(folder, key, sections, state, changed) if changed is not None else None
 
 
 def recall_stale(folder: str, key: str, what: str) -> Any:
     """Return what the last survey learned, although the disk may have changed since; None if there is none."""
-    found = read_any(folder, key)
-    return PackedSurvey(folder, key, found).recall(what) if found is not None else None
+    found = read_latest(folder, key)
+    return PackedSurvey(folder, key, *found).recall(what) if found is not None else None
 
 
-def pack_survey(folder: str, key: str, scan: SharedScan, contents: SurveyContents, learned: Mapping[str, Any]) -> None:
-    """Write a survey for later processes, unless the disk may change without changing a stamp."""
+def state_of_scan(scan: SharedScan, contents: SurveyContents) -> DiskState | None:
+    """Return the state of the disk that a scan saw; None if the disk may change without changing a stamp."""
     real = [root.real_path for walk in contents.walks.values() for root in (one.root for one in walk.walks)]
-    state = scan.record.state([*scan.scanned, *(path for path in real if path)])
-    if state is None or (len(contents.rows) < CACHE_FROM and contents.packages is None):
+    return scan.record.state([*scan.scanned, *(path for path in real if path)])
+
+
+def pack_survey(
+    folder: str, key: str, scan: SharedScan, state: DiskState, contents: SurveyContents, learned: Mapping[str, Any]
+) -> None:
+    """Write a survey for later processes."""
+    if len(contents.rows) < CACHE_FROM and contents.packages is None:
         return
     if any(len(part) > FRONTMATTER_BYTES for row in contents.rows for part in row if isinstance(part, bytes)):
         return
-    scanned = {path: (list(one.plain), list(one.others), one.folders, one.files) for path, one in scan.scanned.items()}
+    scanned = {path: (dict(one.plain), list(one.others), *one[2:]) for path, one in scan.scanned.items()}
     walks = {host: [_packed(walk) for walk in found.walks] for host, found in contents.walks.items()}
+    census = [_packed(walk._replace(others=())) for walk in contents.census.walks]
+    packages = None if contents.packages is None else list(contents.packages)
+    unseen = [tuple(one) for one in contents.unseen]
+    files_found = ([*map(tuple, contents.rows)], contents.positions, unseen, packages)
     sections: Sections = {
         "state": state.encoded(),
-        "files": marshal.dumps(_packed_files(contents)),
-        "walks": marshal.dumps((scanned, walks)),
+        "files": marshal.dumps(files_found),
+        "scanned": marshal.dumps(scanned),
+        "walks": marshal.dumps((walks, census)),
     }
-    add_to_packed(PackedSurvey(folder, key, sections), learned)
+    add_to_packed(PackedSurvey(folder, key, sections, state), learned)
 
 
 def add_to_packed(packed: PackedSurvey, learned: Mapping[str, Any]) -> None:
     """Write a survey with what was learned from it, each under its name."""
-    added = {name: marshal.dumps(value) for name, value in learned.items()}
+    shared = {"lists": _with_shared_texts(learned["lists"])} if "lists" in learned else {}
+    added = {name: marshal.dumps(value) for name, value in {**learned, **shared}.items()}
     try:
         known = {**packed.sections}
     except Damaged:
@@ -132,13 +177,21 @@ def add_to_packed(packed: PackedSurvey, learned: Mapping[str, Any]) -> None:
     write_sections(packed.folder, packed.key, known | added)
 
 
-def _packed_files(contents: SurveyContents) -> tuple[Any, ...]:
-    packages = None if contents.packages is None else list(contents.packages)
-    return contents.rows, contents.positions, [tuple(one) for one in contents.unseen], packages
+def _with_shared_texts(lists: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the lists of hosts with each text as one object, which is written once: they are much alike."""
+    known: dict[str, str] = {}
+    one = known.setdefault
+    return {
+        host: (
+            [(one(name, name), one(about, about), one(path, path), *rest) for name, about, path, *rest in rows],
+            waiting,
+        )
+        for host, (rows, waiting) in lists.items()
+    }
 
 
-def _packed(walk: RootWalk) -> tuple[bool, list[tuple[Any, ...]]]:
-    return walk.scanned is not NOTHING_SCANNED, [_packed_item(item) for item in walk.others]
+def _packed(walk: RootWalk) -> tuple[bool, list[tuple[Any, ...]], int]:
+    return walk.scanned is not NOTHING_SCANNED, [_packed_item(item) for item in walk.others], walk.used
 
 
 def _packed_item(item: Found) -> tuple[Any, ...]:
@@ -149,10 +202,13 @@ def _packed_item(item: Found) -> tuple[Any, ...]:
 
 
 def _walk(
-    packed: Sequence[tuple[bool, Sequence[tuple[Any, ...]]]], profile: Profile, roots: Sequence[Root], scan: SharedScan
+    packed: Sequence[tuple[bool, Sequence[tuple[Any, ...]], int]],
+    profile: Profile,
+    roots: Sequence[Root],
+    scan: SharedScan,
 ) -> ProfileWalk:
     walks = []
-    for root, (is_scanned, items) in zip(roots, packed, strict=True):
+    for root, (is_scanned, items, used) in zip(roots, packed, strict=True):
         scanned = scan.scanned[root.real_path or ""] if is_scanned else NOTHING_SCANNED
-        walks.append(RootWalk(root, scanned, [_FOUND[kind](*values) for kind, *values in items]))
+        walks.append(RootWalk(root, scanned, [_FOUND[kind](*values) for kind, *values in items], used))
     return ProfileWalk(walks, profile, scan.head_of)

@@ -1,6 +1,5 @@
 """Turn loads, runs and errors into tool results, and results into the response envelope of a tool protocol."""
 
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -330,12 +329,17 @@ def recorded_text(result: ToolResult) -> str:
 
     The parameters are sorted by name, as they are in the event of the call.
     """
+    # Imported here: most results have no envelope, and the import takes as long as a small catalog.
+    import json
+
     context = result.data["context"]
     params = json.loads(json.dumps(context["params_input"], sort_keys=True))
     return _as_text({**result.data, "stats": {"time_ms": 0}, "context": {**context, "params_input": params}})
 
 
 def _as_text(envelope: Mapping[str, Any]) -> str:
+    import json
+
     return json.dumps(envelope, indent=2, ensure_ascii=False)
 
 
