@@ -762,8 +762,7 @@ _QWEN_CODE = HOST._replace(
     hides_on=("disable-model-invocation",),
     truth="boolean-or-text",
     waits_for=("paths",),
-    types=(FieldType("description", ("text", "null"), "text"),),
-    rules=rules_of(reject=("fence-blanks", "name-missing", "name-pattern")),
+    rules=rules_of(reject=("fence-blanks", "name-missing", "name-pattern", "description-type")),
     collision_doubt="same-root",
     unknown=("other-fields", "description-type"),
 )
