@@ -137,3 +137,12 @@ def test_qoder_takes_the_folder_for_the_name_and_the_text_for_a_missing_descript
     (found,) = machine.catalog("host:qoder").skills
 
     assert found.name == "deploy"
+
+
+@pytest.mark.parametrize("host", ["kimi-code", "cline"])
+def test_a_host_reads_the_folders_of_the_repository_and_not_those_of_a_package(machine: Machine, host: str) -> None:
+    cwd = machine.repo / "packages/api"
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    write_skill(cwd / ".agents/skills", "review")
+
+    assert machine.names(f"host:{host}", cwd=cwd) == ["deploy"]

@@ -88,7 +88,7 @@ TEXT_CASES = (
         *("10d", "Latin-1 far down", skill().encode() + b"line\n" * 2000 + b"caf\xe9\n"),
         "e Y Y Y l Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y",
     ),
-    TextCase("13", "no description", skill("name: probe-x\n"), "e Y H - Y e -/Y/Y Y e Y Y ? ? e Y Y Y - - Y"),
+    TextCase("13", "no description", skill("name: probe-x\n"), "e Y H - Y e -/Y/Y Y e Y Y ? ? e ? Y Y - - Y"),
     TextCase(
         *("14", "description of 1,300", skill(f"name: probe-x\ndescription: {'d' * 1300}\n")),
         "Y Y Y Y Y Y Y e e Y Y ? ? Y Y Y Y Y Y Y",
@@ -140,7 +140,7 @@ TEXT_CASES = (
     ),
     TextCase(
         *("33", "a list as description", skill("name: probe-x\ndescription: [a, b]\n")),
-        "e Y - Y l e Y e Y Y ? ? ? ? - Y Y Y - -",
+        "e Y - Y l e Y e Y Y ? ? ? ? - Y Y ? - -",
     ),
     TextCase(
         "34",

@@ -689,8 +689,11 @@ _KILO = HOST._replace(
     below_skill="enter",
     root_file="skill",
     repaired_keys="words",
+    description_from="or-hide",
+    types=(FieldType("name", ("text",)), FieldType("description", ("text",))),
     rules=rules_of(
-        reject=("yaml-brackets", "name-missing", "name-type", "description-type"), off=("description-missing",)
+        reject=("yaml-brackets", "name-missing", "name-type", "description-type", "field-type"),
+        off=("description-missing",),
     ),
     collision_doubt="always",
     tells=reported_in(invalid="nothing", collision="log"),
@@ -775,8 +778,7 @@ _QWEN_CODE = HOST._replace(
     hides_on=("disable-model-invocation",),
     truth="boolean-or-text",
     waits_for=("paths",),
-    types=(FieldType("description", ("text", "null"), "text"),),
-    rules=rules_of(reject=("fence-blanks", "name-missing", "name-pattern")),
+    rules=rules_of(reject=("fence-blanks", "name-missing", "name-pattern", "description-type")),
     collision_doubt="same-root",
     unknown=("other-fields", "description-type"),
 )
@@ -806,11 +808,11 @@ _KIMI_CODE = HOST._replace(
 
 _CLINE = HOST._replace(
     name="cline",
-    summary="Cline: `.cline`, `.clinerules` and `.agents` up to the repository and at home, one level, names alone.",
+    summary="Cline: `.cline`, `.clinerules` and `.agents` of the repository and of home, one level, names alone.",
     evidence="run: the tool that it sends",
     version="3.0.65",
     roots=(
-        RootRule("project", "chain", (".cline/skills", ".clinerules/skills", ".agents/skills")),
+        RootRule("project", "repository", (".cline/skills", ".clinerules/skills", ".agents/skills")),
         RootRule("user", "home", (".cline/skills", ".agents/skills")),
     ),
     root_file="skill",
