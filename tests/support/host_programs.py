@@ -144,7 +144,7 @@ def _claude(question: Question) -> Answer:
     start = next(line for line in out.splitlines() if line.startswith('{"type":"system","subtype":"init"'))
     # Its list `skills` lacks those without a description, its commands those that people cannot call.
     told, prompt = json.loads(start), question.model.prompt()
-    catalog = (prompt or "").partition("for use with the Skill tool:")[2].partition("</system-reminder>")[0]
+    catalog = (prompt or "").partition("for use with the Skill tool:")[2].lstrip("\n").partition("\n\n")[0]
     listed = {*told["slash_commands"], *re.findall(r"(?m)^- ([^:\n]+?)(?: \([^()\n]*\))?(?::|$)", catalog)}
     return Answer([Entry(name) for name in listed], prompt)
 
