@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 
 from support.prompt_server import QUESTION, PromptServer
 
-__all__ = ["NODE", "PROGRAMS", "Answer", "Entry", "Program", "Question", "find_program", "install"]
+__all__ = ["NODE", "PROGRAMS", "Answer", "Entry", "Program", "Question", "end_on_signal", "find_program", "install"]
 
 SECONDS = 90
 NODE = "node@22.23.3"
@@ -90,6 +91,12 @@ class Question(NamedTuple):
         self.model.requests.clear()
         self.run(*words, env=env, until=lambda _: self.model.prompt() is not None)
         return self.model.prompt()
+
+
+def end_on_signal() -> None:
+    """Let a signal that ends this process also end the program that is being asked."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
 def path_of(bins: Path) -> str:
