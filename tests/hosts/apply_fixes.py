@@ -27,7 +27,7 @@ if missing := [name for name in ("skillshelf", "pytest", "jsonschema") if find_s
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
 from compare import Asker, Tree, asker, drawn_trees, filled, predict
-from support.host_programs import PROGRAMS, Answer
+from support.host_programs import PROGRAMS, Answer, end_on_signal
 from support.prompt_server import prompt_server
 from support.trees import Machine
 from test_host_fixes import TREES, Build
@@ -103,6 +103,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--trees", type=int, default=15, help="how many trees are drawn for a host")
     given = parser.parse_args()
+    end_on_signal()
     status = 0
     with prompt_server() as model:
         for host in given.hosts or [*PROGRAMS]:

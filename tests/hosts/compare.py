@@ -28,7 +28,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from support.host_cases import PLACE_CASES, ROOTS, TEXT_CASES, PlaceCase, TextCase, trust
-from support.host_programs import PROGRAMS, Answer, Entry, Program, Question, find_program, install
+from support.host_programs import PROGRAMS, Answer, Entry, Program, Question, end_on_signal, find_program, install
 from support.host_setting_cases import SWITCH_CASES, TRUST_CASES, build_switch, build_trust
 from support.host_trees import Drawn, draw_trees, every_place, every_text, one_name_everywhere, put_tree
 from support.prompt_server import PromptServer, prompt_server
@@ -387,6 +387,7 @@ def main() -> int:
     parser.add_argument("--number", type=int, help="the drawn tree of this number alone")
     parser.add_argument("--json", type=Path, help="write the results to this file, too")
     given = parser.parse_args()
+    end_on_signal()
     hosts, bins = given.hosts or [*PROGRAMS], given.bin.resolve()
     for problem in install(hosts, bins) if given.install else ():
         print(problem, flush=True)

@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 
 from support.prompt_server import QUESTION, PromptServer
 
-__all__ = ["NODE", "PROGRAMS", "Answer", "Entry", "Program", "Question", "find_program", "install"]
+__all__ = ["NODE", "PROGRAMS", "Answer", "Entry", "Program", "Question", "end_on_signal", "find_program", "install"]
 
 SECONDS = 90
 NODE = "node@22.23.3"
@@ -92,6 +93,12 @@ class Question(NamedTuple):
         return self.model.prompt()
 
 
+def end_on_signal() -> None:
+    """Let a signal that ends this process also end the program that is being asked."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+
+
 def path_of(bins: Path) -> str:
     """The PATH of a program: the Node of the folder before that of the machine."""
     return os.pathsep.join([str(bins / "node/node_modules/node/bin"), "/usr/local/bin", "/usr/bin", "/bin"])
@@ -144,7 +151,7 @@ def _claude(question: Question) -> Answer:
     start = next(line for line in out.splitlines() if line.startswith('{"type":"system","subtype":"init"'))
     # Its list `skills` lacks those without a description, its commands those that people cannot call.
     told, prompt = json.loads(start), question.model.prompt()
-    catalog = (prompt or "").partition("for use with the Skill tool:")[2].partition("</system-reminder>")[0]
+    catalog = (prompt or "").partition("for use with the Skill tool:")[2].lstrip("\n").partition("\n\n")[0]
     listed = {*told["slash_commands"], *re.findall(r"(?m)^- ([^:\n]+?)(?: \([^()\n]*\))?(?::|$)", catalog)}
     return Answer([Entry(name) for name in listed], prompt)
 

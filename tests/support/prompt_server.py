@@ -28,7 +28,7 @@ class PromptServer:
         for request in self.requests:
             texts = list(_texts(request))
             if isinstance(request, dict) and request.get("tools") and any(QUESTION in text for text in texts):
-                return "\n".join(texts)
+                return "\n\n".join(texts)
         return None
 
 
