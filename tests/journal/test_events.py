@@ -366,7 +366,7 @@ def test_a_command_says_once_that_its_journal_cannot_be_written_whether_it_fails
 
     told = f"skillshelf: {lost} events are not in the journal: /nonexistent/run.jsonl: No such file or directory"
     assert done.returncode == status
-    assert [line for line in done.stderr.splitlines() if "journal" in line] == [told]
+    assert [line for line in done.stderr.splitlines() if "in the journal" in line] == [told]
 
 
 def test_a_command_says_that_it_set_aside_what_a_crash_left_of_a_line(machine: Machine) -> None:
