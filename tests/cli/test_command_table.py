@@ -89,6 +89,7 @@ def test_near_names_are_found_in_any_case_and_a_long_word_takes_no_time() -> Non
     assert near("DEPLYO", ["deploy", "other", ""]) == ["deploy"]
     assert near("b" * 10**7, ["c" * 10**6, "a"]) == []
     assert did_you_mean("zzz", ["list"]) == ""
+    assert near("z" * 300, ["z" * 3000, "z" * 199]) == ["z" * 199]
 
 
 # Help ---------------------------------------------------------------------------------------------
