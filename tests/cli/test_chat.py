@@ -470,6 +470,23 @@ def test_a_command_of_the_chat_is_answered_once_too(chat: Chat) -> None:
     assert server.requests == []
 
 
+@pytest.mark.parametrize(("line", "answer"), [("/model", "openai-chat:m"), ("/hlep", ""), ("/quit", "")])
+def test_a_command_of_the_chat_leaves_one_json_value(chat: Chat, line: str, answer: str) -> None:
+    with model_server() as server:
+        done = chat("--model", "m", "--json", line, env=server.env)
+
+    assert (done.status, json.loads(done.stdout)["answer"]) == (0, answer)
+    assert server.requests == []
+
+
+def test_a_word_after_the_command_that_leaves_is_no_reason_to_stay(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("/quit now\nNever sent.\n"))
+    with model_server("Sent.") as server:
+        done = chat("--model", "m", env=server.env)
+
+    assert (done.status, done.stdout, server.requests) == (0, "", [])
+
+
 def test_commands_skills_and_mentions_are_completed_where_they_can_stand() -> None:
     skills, mentions = ["/skill:deploy", "/skill:test"], ["$deploy", "$test"]
 

@@ -44,6 +44,42 @@ def fill(machine: Machine) -> None:
     machine.configure('[skills]\nignored = ["unwanted"]\n')
 
 
+# Hints --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("list",), ("run", "alpha", "go.sh")])
+def test_the_command_that_trusts_a_project_names_it_where_the_user_is_elsewhere(
+    machine: Machine, words: tuple[str, ...]
+) -> None:
+    folder = write_skill(machine.repo / ".agents" / "skills", "alpha").parent
+    (folder / "scripts").mkdir()
+    (folder / "scripts" / "go.sh").write_text("#!/bin/sh\n")
+    below = machine.repo / "packages" / "api"
+    below.mkdir(parents=True)
+
+    for where in ({"cwd": below}, {"cwd": machine.home, "from": below}):
+        named = ["--cwd", str(where["from"])] if "from" in where else []
+        done = machine.run(*words, *named, cwd=where["cwd"])
+        hint = (done.stdout + done.stderr).partition("skillshelf trust")[2].splitlines()[0].partition(";")[0]
+        # The line of a person, as they would paste it.
+        assert run_command("trust", *shlex.split(hint), cwd=where["cwd"]).returncode == 0
+        assert "hidden from models" not in machine.run("list", cwd=below).stdout, hint
+        machine.run("trust", "--remove")
+
+
+def test_a_skill_of_a_folder_that_the_profile_does_not_read_is_looked_for_in_all_hosts(machine: Machine) -> None:
+    write_skill(machine.home / ".codex" / "skills", "elsewhere")
+
+    done = machine.run("show", "elsewhere", "--profile", "standard")
+
+    assert (done.returncode, done.stdout) == (3, "")
+    [line] = done.stderr.splitlines()
+    line = line.rpartition(" (in the folders of all hosts: ")[2].removesuffix(")")
+    found = run_command(*shlex.split(line)[1:], cwd=machine.repo)
+    assert (found.returncode, "~/.codex/skills/elsewhere/SKILL.md" in found.stdout) == (0, True)
+
+
 # Tables -------------------------------------------------------------------------------------------
 
 

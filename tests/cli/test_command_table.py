@@ -75,6 +75,10 @@ def test_a_misspelt_word_of_any_set_gets_the_nearest_one(machine: Machine, line:
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_who_wants_to_install_is_not_sent_to_uninstall(machine: Machine) -> None:
+    assert machine.run("install", "x").stderr == "skillshelf: unknown command 'install' (run `skillshelf --help`)\n"
+
+
 def test_a_rule_of_a_profile_that_is_misspelt_gets_the_nearest_one(machine: Machine) -> None:
     machine.configure('[profiles.lab.rules]\n"name-patern" = "warn"\n')
 
@@ -85,6 +89,7 @@ def test_near_names_are_found_in_any_case_and_a_long_word_takes_no_time() -> Non
     assert near("DEPLYO", ["deploy", "other", ""]) == ["deploy"]
     assert near("b" * 10**7, ["c" * 10**6, "a"]) == []
     assert did_you_mean("zzz", ["list"]) == ""
+    assert near("z" * 300, ["z" * 3000, "z" * 199]) == ["z" * 199]
 
 
 # Help ---------------------------------------------------------------------------------------------

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pty
 import shlex
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -160,6 +162,32 @@ def test_there_is_no_pager_for_what_fits_or_is_for_programs(many: Machine, line:
         screen.start(command, cwd=many.repo, env={"HOME": str(many.home), "PAGER": program, **env})
         screen.wait("exit 0")
     assert not kept.exists()
+
+
+@pytest.mark.slow
+def test_a_terminal_without_a_size_gets_everything_at_once(many: Machine) -> None:
+    program, kept = recorder(many)
+    main, side = pty.openpty()
+    command = [*COMMAND, "list", "--home", str(many.home)]
+    env = {**os.environ, "PAGER": program, "TERM": "xterm", "HOME": str(many.home)}
+    # A new terminal is one of 0 columns and 0 lines.
+    with subprocess.Popen(command, cwd=many.repo, env=env, stdin=subprocess.DEVNULL, stdout=side) as process:
+        os.close(side)
+        shown = b""
+        while piece := _read_terminal(main):
+            shown += piece
+        assert process.wait(timeout=60) == 0
+    os.close(main)
+    assert b"40 skills (40 user)" in shown
+    assert not kept.exists()
+
+
+def _read_terminal(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:
+        # Linux reports the end of a terminal as an error.
+        return b""
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcwidth
 
+from skillshelf.core.console import Screen
 from skillshelf.core.text import (
     _NOT_ONE_CELL,
     cut,
@@ -92,6 +93,25 @@ def test_a_shortened_text_has_no_half_of_a_joined_emoji_and_no_thousand_marks() 
 
     assert shorten(family * 5, 6) == f"{family}{family}…"
     assert len(shorten("z" + "\u0301" * 5000 + "tail" * 9, 20)) < 200
+
+
+@pytest.mark.parametrize(
+    "text", ["日本語の名前がとても長い" * 4 + " lives in a folder", "👨\u200d👩\u200d👧 " * 40, "word " * 40]
+)
+def test_a_wrapped_text_keeps_to_the_cells_of_the_screen(text: str) -> None:
+    screen = Screen(columns=60)
+
+    for indent, head in ((2, "name"), (2, "n" * 40)):
+        lines = screen.table([(head, text)], (None, None), indent=indent, wrap=True)
+        assert len(lines) > 1
+        assert max(map(width, lines)) <= 60
+        assert "".join("".join(lines).split()) == head + "".join(text.split())
+
+
+def test_a_text_alone_on_a_narrow_screen_has_no_empty_line_above_it() -> None:
+    lines = Screen(columns=20).table([("what there is here, and what to do next",)], (None,), indent=6, wrap=True)
+
+    assert lines == ["      what there is here, and what", "      to do next"]
 
 
 # Names ---------------------------------------------------------------------------------------------

@@ -158,6 +158,15 @@ def test_setting_hosts_writes_the_users_file_and_auto_takes_that_back(machine: M
     before = "# mine\nprofile = 'strict'\n\n[trust]\nfolders = []\n# end\n"
     path = machine.configure(before)
 
+    status, out, _ = run("hosts", "--set", "codex, claude-code", "--dry-run")
+
+    assert (status, path.read_text()) == (0, before)
+    assert out.startswith(
+        f"Your hosts: claude-code, codex ({len(HOSTS) - 2} others: --all-hosts)\nwould be written to "
+    )
+    assert json_output(run, "hosts", "--set", "codex", "--dry-run", schema="hosts-set")["changed"] is True
+    assert run("hosts", "--dry-run")[0] == 2
+
     status, out, _ = run("hosts", "--set", "codex, claude-code")
 
     assert (status, path.read_text()) == (0, before.replace("\n\n", '\nhosts = ["codex", "claude-code"]\n\n'))

@@ -247,16 +247,21 @@ class _Talk:
             skill = [("/skill:NAME [TEXT]", "use a skill, with what it shall work on")] if self._skill_commands else []
             mention = [("$NAME", "mention a skill anywhere in a line")] if self._mentions else []
             rows = [*SLASH_COMMANDS.items(), *skill, *mention, ("Ctrl-C", "stop an answer; twice: leave")]
-            write("\n".join(self._screen.table(rows, ("bold", None), wrap=True)) + "\n")
+            self._reply("\n".join(self._screen.table(rows, ("bold", None), wrap=True)))
         elif command == "/skills":
             skills = visible_to_model(self._session.session.skills) if self._session.session else []
             rows = [(skill.name, fold(skill.description)) for skill in skills]
-            write("\n".join(self._screen.table(rows, ("bold", None)) or ["The model knows about no skill."]) + "\n")
+            self._reply("\n".join(self._screen.table(rows, ("bold", None)) or ["The model knows about no skill."]))
         elif command == "/model":
-            write(f"{visible(self._model)}\n")
+            self._reply(visible(self._model))
         elif message := unknown_command(line):
             note(message)
         return command in SLASH_COMMANDS or unknown_command(line) is not None
+
+    def _reply(self, text: str) -> None:
+        """Print what a command of the chat answers, or keep it as the answer of `--json`."""
+        self.answer = text
+        write("" if self._quiet else f"{text}\n")
 
     @property
     def _skill_commands(self) -> list[str]:
@@ -287,7 +292,8 @@ class _Talk:
                     return
                 note("press Ctrl-C again to leave")
                 continue
-            if OTHER_NAMES.get(line, line) == "/quit":
+            word = line.split(maxsplit=1)[0] if line else ""
+            if OTHER_NAMES.get(word, word) == "/quit":
                 return
             if line:
                 self._interrupts = 0

@@ -253,6 +253,7 @@ COMMANDS: Mapping[str, Command] = {
             Option(
                 "--set", "your hosts, separated by commas; auto: those found on this machine", "HOST,...", of="host"
             ),
+            Option("--dry-run", "say what --set would write, and write nothing"),
             NO_PAGER,
         ),
         (Option("B", "the second host of --diff", "B", of="host"),),

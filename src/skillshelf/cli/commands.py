@@ -69,7 +69,7 @@ def list_skills(values: Values) -> int:
         write(as_json(catalog.to_dict()))
     else:
         display = screen(shelf.environment.env)
-        wanted = views.ListOptions(values["all"], scope, _options(values))
+        wanted = views.ListOptions(values["all"], scope, _options(values), _trust_command(shelf, values))
         write(views.list_view(catalog, _paths(shelf), display, wanted))
         _note_outside(shelf, values, catalog)
     return DONE
@@ -80,6 +80,14 @@ def _options(values: Values) -> str:
     from skillshelf.cli.outside import shared_options
 
     return shared_options(values)
+
+
+def _trust_command(shelf: "Shelf", values: Values) -> str:
+    """Return the command that trusts the project of a shelf, from wherever the command that ran was typed."""
+    from skillshelf.cli.command_table import command_again
+
+    root = shelf.project_root
+    return command_again(values, "trust", dir=root if root != shelf.environment.cwd else None)
 
 
 def _note_outside(shelf: "Shelf", values: Values, catalog: "Catalog", command: str = "") -> None:
@@ -226,7 +234,12 @@ def run(values: Values) -> int:
             done, result = session.run(values["name"], values["script"], values["args"], on_output=on_output)
         except PermissionDenied as error:
             how = "" if confirm else _how_to_confirm(session, values)
-            raise PermissionDenied(f"{error}{how}") from None
+            # The session does not know from which folder the user would run it.
+            trust = "skillshelf trust"
+            text = str(error)
+            if text.endswith(f": {trust}"):
+                text = text.removesuffix(trust) + _trust_command(shelf, values)
+            raise PermissionDenied(f"{text}{how}") from None
     if values["json"]:
         write(as_json({**result.data, "reason": done.reason, "files": list(done.files)}))
     if done.truncated:

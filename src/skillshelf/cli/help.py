@@ -91,6 +91,8 @@ def unexpected_word(word: str, name: str, *, is_option: bool) -> str:
     """Return the error about a word that is no option of a command, no argument of it, or no command."""
     what = "option" if is_option else "argument" if name else "command"
     known = [option.name for option in COMMANDS[name].options] if is_option else [] if name else list(COMMANDS)
+    # Who wants to `install` must not be sent to `uninstall`.
+    known = [one for one in known if one != f"un{word}"]
     hint = did_you_mean(word.partition("=")[0] if is_option else word, known)
     help_line = " ".join(filter(None, ("skillshelf", name, "--help")))
     shown = shorten(word, 100)

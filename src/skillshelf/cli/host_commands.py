@@ -275,6 +275,8 @@ SkillText = tuple[str, tuple[bytes, int]]
 def hosts(values: Values) -> int:
     """Show every skill and which hosts see it."""
     environment = environment_of(values)
+    if values["dry_run"] and values["set"] is None:
+        raise ConfigurationError("--dry-run is for --set, which is the only option that writes something")
     if values["set"] is not None:
         return _set_hosts(values, environment)
     names, choice = _spoken_of(values, environment, _pair(values))
@@ -319,14 +321,15 @@ def hosts(values: Values) -> int:
 def _set_hosts(values: Values, environment: Environment) -> int:
     """Write the user's hosts into the user's file; `auto` goes back to those that are found on the machine."""
     names = [] if values["set"] == "auto" else requested_hosts(listed_names([values["set"]]) or [values["set"]])
-    path, changed = set_list(environment, "hosts", names)
-    settings = load_settings(environment, trust="ask")
+    path, changed = set_list(environment, "hosts", names, dry_run=values["dry_run"])
+    settings = load_settings(environment, trust="ask")._replace(hosts=tuple(names))
     chosen, by = chosen_hosts(environment, settings), chosen_by(environment, settings)
     if values["json"]:
         write(as_json({"hosts": list(chosen), "by": by, "file": path, "changed": changed}))
     else:
         short = PathDisplay(environment.cwd, environment.home).short(path)
-        write(f"{choice_line(by, chosen)}\n{'written to' if changed else 'no change in'} {short}\n")
+        done = "would be written to" if values["dry_run"] else "written to"
+        write(f"{choice_line(by, chosen)}\n{done if changed else 'no change in'} {short}\n")
     return DONE
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from skillshelf.cli.command_table import COMMANDS, HELP, NO_PAGER, SHARED, Option, command_again, usage_of
 from skillshelf.core.console import as_json, note
-from skillshelf.errors import FAILED, ConfigurationError, SkillError, kind_of
+from skillshelf.errors import FAILED, ConfigurationError, SkillError, SkillNotFound, kind_of
 
 __all__ = ["main", "parse"]
 
@@ -76,8 +76,16 @@ def _fail(error: SkillError, values: Mapping[str, Any], *, wants_json: bool) -> 
     if wants_json:
         candidates = [*getattr(error, "paths", ()), *getattr(error, "near", ())]
         write(as_json({"error": {"code": code, "message": str(error), "candidates": candidates}}))
-    note(error_line(error, command_again(values, "list", all=True)))
+    note(error_line(error, command_again(values, "list", all=True)) + _elsewhere(error, values))
     return status
+
+
+def _elsewhere(error: SkillError, values: Mapping[str, Any]) -> str:
+    """Return where to look for a skill by its name that is perhaps in a folder that the profile does not read."""
+    given = values.get("name_or_path") or values.get("name")
+    if not isinstance(error, SkillNotFound) or given != error.name or "/" in given:
+        return ""
+    return f" (in the folders of all hosts: {command_again(values, 'why', name_or_path=given, profile=None)})"
 
 
 # The grammar --------------------------------------------------------------------------------------

@@ -48,9 +48,12 @@ def paged(env: Mapping[str, str]) -> Iterator[None]:
     try:
         columns, lines = os.get_terminal_size(sys.stdout.fileno())
     except (OSError, ValueError):
+        columns = lines = 0
+    if not columns or not lines:
+        # Terminals of programs often have no size; nobody is there to leave a pager.
         yield
         return
-    output = _PagedOutput(env, max(columns, 1), lines)
+    output = _PagedOutput(env, columns, lines)
     divert(output.send, output.keep_note)
     try:
         yield

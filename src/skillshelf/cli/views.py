@@ -32,12 +32,14 @@ _NAME_CELLS = 64
 class ListOptions(NamedTuple):
     """What a list shows: with `everything` also what is not in the catalog, with the reasons.
 
-    `scope` is the one that was asked for, `shared` the options that commands in hints need to see the same catalog.
+    `scope` is the one that was asked for, `shared` the options that commands in hints need to see the same catalog,
+    `trust` the command that trusts the project.
     """
 
     everything: bool = False
     scope: str | None = None
     shared: str = ""
+    trust: str = "skillshelf trust"
 
 
 def list_view(catalog: Catalog, where: PathDisplay, screen: Screen, options: ListOptions) -> str:
@@ -133,7 +135,7 @@ def _notes(catalog: Catalog, cells: Sequence[Sequence[str]], screen: Screen, opt
         hint = "" if options.everything else visible(f"; details: skillshelf list --all{scope}{options.shared}")
         yield screen.paint(", ".join(missing) + hint, "red" if catalog.errors else "yellow")
     if hidden := sum(why == "untrusted" for _, _, why, _ in cells):
-        yield visible(f"{hidden} hidden from models until you trust this folder: skillshelf trust{options.shared}")
+        yield visible(f"{hidden} hidden from models until you trust this project: {options.trust}")
 
 
 # Tools --------------------------------------------------------------------------------------------

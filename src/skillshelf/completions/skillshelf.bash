@@ -58,7 +58,7 @@ _skillshelf_command() {
         read) options='--profile --cwd --home --config --json --no-cache --journal --keep --no-pager --help' takes='--profile --cwd --home --config --journal' ;;
         digest) options='--profile --cwd --home --config --json --no-cache --help' takes='--profile --cwd --home --config' ;;
         why) options='--profile --cwd --home --config --json --no-cache --host --all-hosts --fix --dry-run --help' takes='--profile --cwd --home --config --host' ;;
-        hosts) options='--profile --cwd --home --config --json --no-cache --diff --all-hosts --set --no-pager --help' takes='--profile --cwd --home --config --diff --set' ;;
+        hosts) options='--profile --cwd --home --config --json --no-cache --diff --all-hosts --set --dry-run --no-pager --help' takes='--profile --cwd --home --config --diff --set' ;;
         link) options='--profile --cwd --home --config --json --no-cache --to --all-hosts --force --even-so --remove --dry-run --help' takes='--profile --cwd --home --config --to' ;;
         sync) options='--profile --cwd --home --config --json --no-cache --to --dry-run --remove --yes --help' takes='--profile --cwd --home --config --to' ;;
         prompt) options='--profile --cwd --home --config --json --no-cache --trust --help' takes='--profile --cwd --home --config' ;;

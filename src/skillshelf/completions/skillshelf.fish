@@ -113,6 +113,7 @@ complete -c skillshelf -n '__skillshelf_is why 0' -a '(__skillshelf_names skill)
 complete -c skillshelf -n '__skillshelf_is hosts' -l diff -d 'show only what two hosts see differently: --diff A B' -x -a '(__skillshelf_names host)'
 complete -c skillshelf -n '__skillshelf_is hosts' -l all-hosts -d 'all known hosts, not only those that are set or found on this machine'
 complete -c skillshelf -n '__skillshelf_is hosts' -l set -d 'your hosts, separated by commas; auto: those found on this machine' -x -a '(__skillshelf_names host)'
+complete -c skillshelf -n '__skillshelf_is hosts' -l dry-run -d 'say what --set would write, and write nothing'
 complete -c skillshelf -n '__skillshelf_is hosts' -l no-pager -d 'print everything at once, even if it is longer than the terminal'
 complete -c skillshelf -n '__skillshelf_is hosts 0' -a '(__skillshelf_names host)'
 complete -c skillshelf -n '__skillshelf_is link' -l to -d 'the hosts, separated by commas (default: yours); may be repeated' -x -a '(__skillshelf_names host)'

@@ -44,19 +44,20 @@ def change_list(
     return path, True
 
 
-def set_list(environment: Environment, key: str, texts: Sequence[str]) -> tuple[str, bool]:
+def set_list(environment: Environment, key: str, texts: Sequence[str], *, dry_run: bool = False) -> tuple[str, bool]:
     """Set a list of texts at the top of the user's file, or take the key out if there are none.
 
-    Return the file and whether it changed.
+    Return the file and whether it changed, or would change.
     """
     import tomlkit
 
     path = _path(environment)
+    if dry_run:
+        return path, not _is_set(_document(path), key, texts)
     try:
         with locked(path):
             document = _document(path)
-            before = document.get(key)
-            if (list(before) if isinstance(before, list) else before) == (list(texts) or None):
+            if _is_set(document, key, texts):
                 return path, False
             if not texts:
                 del document[key]
@@ -70,6 +71,11 @@ def set_list(environment: Environment, key: str, texts: Sequence[str]) -> tuple[
     except OSError as error:
         raise _not_written(path, error) from None
     return path, True
+
+
+def _is_set(document: Any, key: str, texts: Sequence[str]) -> bool:
+    before = document.get(key)
+    return (list(before) if isinstance(before, list) else before) == (list(texts) or None)
 
 
 def _path(environment: Environment) -> str:

@@ -85,15 +85,18 @@ class Screen(NamedTuple):
                 (head + self.paint(first, style)).rstrip(),
                 *(" " * used + self.paint(line, style) for line in rest),
             ]
-        # Too narrow for a column: the text goes below its row.
-        below = " " * (indent + 4)
-        lines = _wrapped(text, max(_NARROW, columns - indent - 4))
-        return [head.rstrip(), *(below + self.paint(line, style) for line in lines)]
+        # Too narrow for a column: the text goes below its row, if there is anything else in it.
+        above = [head.rstrip()] if head.strip() else []
+        below = " " * (indent + 4 if above else indent)
+        lines = _wrapped(text, max(_NARROW, columns - len(below)))
+        return [*above, *(below + self.paint(line, style) for line in lines)]
 
 
 def _wrapped(text: str, cells: int) -> list[str]:
-    from textwrap import wrap
-
+    if width(text) == len(text):
+        from textwrap import wrap
+    else:
+        from wcwidth import wrap
     return wrap(text, cells, break_on_hyphens=False)
 
 

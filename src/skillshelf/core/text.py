@@ -175,8 +175,11 @@ _CHARACTERS_PER_CELL = 8
 
 # Near names ---------------------------------------------------------------------------------------
 
-_LONGEST_COMPARED = 200
-"""The time of a comparison grows with the square of the length."""
+_LONGEST_COMPARED = 64
+"""As long as a name may be; the time of a comparison grows faster than the square of the length."""
+
+_LONGEST_OFFERED = 200
+"""Nobody types a longer name, and it would hide the rest of the message."""
 
 
 def near(word: str, known: Iterable[str], limit: int = 1) -> list[str]:
@@ -185,7 +188,7 @@ def near(word: str, known: Iterable[str], limit: int = 1) -> list[str]:
 
     spellings: dict[str, str] = {}
     for one in known:
-        if one:
+        if one and len(one) <= _LONGEST_OFFERED:
             spellings.setdefault(one[:_LONGEST_COMPARED].lower(), one)
     return [spellings[one] for one in get_close_matches(word[:_LONGEST_COMPARED].lower(), list(spellings), limit, 0.6)]
 
