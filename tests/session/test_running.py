@@ -19,6 +19,7 @@ from support.trees import SOURCE, Machine
 
 from skillshelf import Policy, Session
 from skillshelf.catalog.load import digest_of
+from skillshelf.catalog.tree import skill_tree
 from skillshelf.config.permission_rules import PermissionRule
 from skillshelf.journal.events import payload_of, type_of
 from skillshelf.sandbox.walls import described
@@ -84,7 +85,8 @@ def test_a_script_runs_after_somebody_said_yes_to_its_digest(machine: Machine) -
     assert (result.data["stdout"], result.data["exit_code"]) == ("hello big world\n", 0)
     assert result.text == "scripts/hello.sh of deploy ended with exit code 0.\n--- stdout\nhello big world\n"
     digest = digest_of(path.read_bytes())
-    reach = "(an answer to remember is for every script of this skill, as its files are now)"
+    tree = skill_tree(str(path.parent.parent)).digest
+    reach = f"(an answer to remember is for every script of this skill, as its files are now: {tree})"
     assert questions == [
         ("skill_run", "deploy", f"a script runs only after the user confirms it: scripts/hello.sh {digest} {reach}")
     ]

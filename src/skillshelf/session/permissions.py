@@ -399,7 +399,9 @@ def _about(reason: str, script: "Script | None", tree: SkillTree) -> str:
     text = f"{reason}: {script.path} {script.digest}" if script else reason
     if tree.digest is None:
         return f"{text} (the answer cannot be remembered: {_no_tree(tree)})"
-    return f"{text} (an answer to remember is for every script of this skill, as its files are now)" if script else text
+    if script is None:
+        return text
+    return f"{text} (an answer to remember is for every script of this skill, as its files are now: {tree.digest})"
 
 
 def _no_tree(tree: SkillTree) -> str:
