@@ -360,6 +360,45 @@ def test_a_manifest_of_0_1_is_read_and_moved(machine: Machine, run: Run) -> None
     assert not (machine.repo / ".claude").exists()
 
 
+@pytest.mark.parametrize("text", ['{"deploy": {"how": "link"', "[]", "<<<<<<< ours\n{}\n=======\n"])
+def test_a_manifest_that_cannot_be_read_is_left(machine: Machine, run: Run, text: str) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    manifest = machine.repo / ".claude/skills" / MANIFEST
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text(text)
+
+    assert run("link", "deploy", "--to", "claude-code")[0] == 0
+
+    assert manifest.read_text() == text
+
+
+def test_a_manifest_of_a_stranger_puts_no_words_into_commands(machine: Machine, run: Run) -> None:
+    manifest = machine.repo / ".claude/skills" / MANIFEST
+    manifest.parent.mkdir(parents=True)
+    entry = {"how": "link", "target": "../gone", "for": ["x; touch owned", "claude-code"]}
+    manifest.write_text(json.dumps({"deploy": entry}))
+    (manifest.parent / "deploy").symlink_to("../gone")
+
+    _, out, _ = run("doctor", "links", "--json")
+
+    assert [check["run"] for check in json.loads(out)["checks"]] == ["skillshelf link deploy --to claude-code --remove"]
+
+
+def test_what_lies_behind_a_link_out_of_the_project_is_not_removed(machine: Machine, run: Run) -> None:
+    other = machine.home / "other"
+    write_skill(other / ".agents/skills", "deploy")
+    (other / ".git").mkdir()
+    assert run("link", "deploy", "--to", "claude-code", cwd=other)[0] == 0
+    (machine.repo / ".claude").symlink_to(other / ".claude")
+
+    assert sync_json(run, "--remove", "--yes")["actions"] == []
+    run("link", "deploy", "--remove")
+
+    assert (other / ".claude/skills/deploy").is_symlink()
+    assert run("sync", "--remove", "--yes", cwd=other)[0] == 0
+    assert not (other / ".claude").exists()
+
+
 def test_several_skills_are_linked_for_several_hosts_by_one_command(machine: Machine, run: Run) -> None:
     for name in ("deploy", "review"):
         write_skill(machine.repo / ".agents/skills", name)

@@ -18,7 +18,7 @@ from skillshelf.hosts.detection import chosen_by, chosen_hosts
 from skillshelf.hosts.explain import find, named_in, requested_hosts, similar_names, verdicts_of
 from skillshelf.hosts.fixes import how_to_make_readable, link_command
 from skillshelf.hosts.link import HostLinkResult, apply_plan, link_to, only_skill, remove, result_line, verdict_on
-from skillshelf.hosts.link_changes import LinksChanged
+from skillshelf.hosts.link_changes import LinksChanged, finish_pending
 from skillshelf.hosts.link_plan import LinkPlan, LinkRefusal, copies_for, plan_links, plan_removal, skills_to_link
 from skillshelf.hosts.placement import link_name
 from skillshelf.hosts.stages import Verdict
@@ -57,6 +57,8 @@ def link(values: Values) -> int:
     wanted = values["name_or_path"]
     environment = environment_of(values)
     hosts = list(HOSTS) if values["remove"] and not values["to"] else _hosts_for(values, environment)
+    if not values["dry_run"]:
+        finish_pending(environment)
     if values["remove"]:
         made = [_remove(one, hosts, environment, dry_run=values["dry_run"]) for one in wanted]
         if not values["to"]:
@@ -208,6 +210,7 @@ def _show_hosts_of_new(
 
     Return whether each host sees it then.
     """
+    finish_pending(environment)
     survey, found = find(path, environment, list(HOSTS))
     if not found:
         return dict.fromkeys(hosts)
@@ -267,6 +270,8 @@ def sync(values: Values) -> int:
     """Make skills visible to hosts in one plan, which is shown first and carried out whole or not at all."""
     environment = environment_of(values)
     hosts = list(HOSTS) if values["remove"] and not values["to"] else _hosts_for(values, environment)
+    if not values["dry_run"]:
+        finish_pending(environment)
     survey = take_survey(environment, list(HOSTS), cache_folder=cache_folder_of(values, environment))
     plan = _plan(values, hosts, survey)
     if not values["json"]:

@@ -30,6 +30,7 @@ from skillshelf.hosts.link_records import (
     LinkState,
     LinkStep,
     PendingChange,
+    UnusableRecords,
     locked_state,
     read_state,
     with_manifests,
@@ -114,8 +115,15 @@ def carry_out(changes: Sequence[LinkChange], environment: Environment) -> None:
 
 
 def finish_pending(environment: Environment) -> bool:
-    """Undo or tidy up a change that a killed process left behind; return whether there was one."""
-    if read_state(environment).pending is None:
+    """Undo or tidy up a change that a killed process left behind; return whether there was one.
+
+    Whoever plans a change calls it first: what is planned from a tree that is half changed is not so once the rest is
+    undone. Records that cannot be used are left to the change itself, which refuses them.
+    """
+    try:
+        if read_state(environment).pending is None:
+            return False
+    except UnusableRecords:
         return False
     with locked_state(environment) as state:
         _recovered(state, environment)

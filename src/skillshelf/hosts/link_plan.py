@@ -23,6 +23,7 @@ from skillshelf.hosts.placement import (
     copies_of,
     copy_state,
     is_own_copy,
+    leads_out,
     link_name,
     own_kind,
     placement_for,
@@ -394,11 +395,15 @@ def _count(contents: CopyContents) -> str:
 
 
 def plan_removal(names: Sequence[str] | None, hosts: Sequence[str], survey: Survey) -> LinkPlan:
-    """Plan the removal of what was made for these hosts in their roots: of some names, or of all."""
+    """Plan the removal of what was made for these hosts in their roots: of some names, or of all.
+
+    A root of the project that is reached by a link out of it belongs to somebody else.
+    """
     actions: list[LinkAction] = []
     unchanged: list[UnchangedLink] = []
     refused: list[LinkRefusal] = []
-    roots = dict.fromkeys(root.path for host in hosts for root in survey.hosts[host].roots)
+    own = [root for host in hosts for root in survey.hosts[host].roots if not leads_out(root, survey.environment)]
+    roots = dict.fromkeys(root.path for root in own)
     for record in _records_in(roots, survey):
         name = os.path.basename(record.path)
         mine = [host for host in hosts if host in (record.hosts or hosts)]

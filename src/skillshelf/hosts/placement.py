@@ -26,6 +26,7 @@ __all__ = [
     "copies_of",
     "copy_state",
     "is_own_copy",
+    "leads_out",
     "link_name",
     "own_kind",
     "placement_for",
@@ -93,7 +94,7 @@ def placement_for(skill_file: SkillFile, host: HostScan, survey: Survey) -> Plac
     then the one that most hosts read. The reason is empty if the host has no suitable root at all.
     """
     roots = _roots_beside(skill_file, host, survey.environment)
-    inside = [root for root in roots if not _leads_out(root, survey.environment)]
+    inside = [root for root in roots if not leads_out(root, survey.environment)]
     ignoring = Counter(label for one in _hosts_ignoring_safeguard(skill_file) for label in _labels(one))
     readers = Counter(
         label for one in HOSTS.values() for rule in one.roots for label in dict.fromkeys(rule.paths)
@@ -126,7 +127,7 @@ def _roots_beside(skill_file: SkillFile, host: HostScan, environment: Environmen
     ]
 
 
-def _leads_out(root: Root, environment: Environment) -> bool:
+def leads_out(root: Root, environment: Environment) -> bool:
     """Return true if a link leads from a root of the project out of it, where nothing may be written."""
     real = real_root(root.path, root.label) if root.kind == "project" else ""
     return real != "" and not files.is_inside(real, project_of(environment))
