@@ -182,7 +182,7 @@ def _left_in(folder: KeptFolder) -> Iterable[LeftOver]:
 def _left_elsewhere(environment: Environment) -> Iterable[LeftOver]:
     for path in _journals(environment.cwd):
         yield LeftOver("journal", path, "the record of what happened")
-    kept = owned_folders("skillshelf-kept-")
+    kept = owned_folders("skillshelf-kept-", released=True)
     for path in kept[:_MOST_SHOWN]:
         yield LeftOver("kept work", path, "files that a script made", f"rm -r {_quoted(path)}")
     if len(kept) > _MOST_SHOWN:
