@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -127,6 +128,7 @@ def test_only_the_skills_that_are_named_are_synced(twelve: Machine, run: Run) ->
 
     assert status == 0
     assert "to undo: skillshelf sync skill-00 .claude/skills/skill-01 --to claude-code,codex --remove" in err
+    assert err.rstrip().endswith(f"--cwd {quote(str(twelve.repo))} --home {quote(str(twelve.home))}")
     assert [os.path.basename(record.path) for record in records(twelve)] == ["skill-01", "skill-00"]
     assert run("sync", "skill-99", *TO, "--yes")[0] == 3
 
@@ -397,6 +399,88 @@ def test_what_lies_behind_a_link_out_of_the_project_is_not_removed(machine: Mach
     assert (other / ".claude/skills/deploy").is_symlink()
     assert run("sync", "--remove", "--yes", cwd=other)[0] == 0
     assert not (other / ".claude").exists()
+
+
+def test_a_link_put_into_a_stale_copy_keeps_only_that_copy_from_being_updated(machine: Machine, run: Run) -> None:
+    for name in ("deploy", "review"):
+        write_skill(machine.repo / ".agents/skills", name)
+    run("sync", "--to", "kiro", "--yes")
+    copies = machine.repo / ".kiro/skills"
+    (copies / "deploy/mine").symlink_to("/etc/hostname")
+    for path in (machine.repo / ".agents/skills").rglob("SKILL.md"):
+        path.write_text(path.read_text() + "More.\n")
+
+    assert run("sync", "--to", "kiro", "--yes")[0] == 1
+
+    assert "More." not in (copies / "deploy/SKILL.md").read_text()
+    assert (copies / "deploy/mine").is_symlink()
+    assert "More." in (copies / "review/SKILL.md").read_text()
+
+
+def test_a_skill_in_the_place_of_a_link_keeps_no_other_skill_from_being_linked(machine: Machine, run: Run) -> None:
+    for name in ("deploy", "review"):
+        write_skill(machine.repo / ".agents/skills", name)
+    run("link", "deploy", "--to", "claude-code")
+    remove(machine.repo / ".claude/skills/deploy")
+    remove(machine.repo / ".agents/skills/deploy")
+    write_skill(machine.repo / ".claude/skills", "deploy")
+
+    assert run("sync", "--to", "claude-code,opencode", "--yes")[0] == 0
+
+    assert (machine.repo / ".claude/skills/review").is_symlink()
+    assert [record.hosts for record in records(machine) if record.path.endswith("deploy")] == [("claude-code",)]
+
+
+def test_a_copy_that_was_edited_is_given_up_for_one_of_its_hosts(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    entry = {"how": "copy", "source": "../../.agents/skills/deploy", "tree": "x", "for": ["kiro", "cursor"]}
+    write_skill(machine.repo / ".kiro/skills", "deploy")
+    (machine.repo / ".kiro/skills" / MANIFEST).write_text(json.dumps({"deploy": entry}))
+
+    assert run("sync", "--remove", "--to", "kiro", "--yes")[0] == 0
+
+    assert [record.hosts for record in records(machine)] == [("cursor",)]
+    assert (machine.repo / ".kiro/skills/deploy/SKILL.md").is_file()
+
+
+def test_a_name_too_long_for_a_folder_keeps_no_other_skill_from_being_linked(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    write_skill(machine.repo / ".agents/skills", "d" * 300, folder="odd")
+
+    run("sync", "--to", "claude-code", "--yes")
+
+    assert (machine.repo / ".claude/skills/deploy").is_symlink()
+
+
+def test_a_folder_that_becomes_a_link_after_the_plan_is_not_written_through(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from skillshelf.cli import link_commands
+
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    elsewhere = machine.base / "elsewhere"
+    elsewhere.mkdir()
+
+    def agree(*_: object) -> bool:
+        (machine.repo / ".claude").symlink_to(elsewhere)
+        return True
+
+    monkeypatch.setattr(link_commands, "_may_apply", agree)
+
+    assert run("sync", "--to", "claude-code")[0] == 1
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_link_made_before_its_folder_led_elsewhere_is_not_removed_there(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    assert run("link", "deploy", "--to", "claude-code")[0] == 0
+    elsewhere = machine.base / "elsewhere"
+    (machine.repo / ".claude").rename(elsewhere)
+    (machine.repo / ".claude").symlink_to(elsewhere)
+
+    run("uninstall", "--yes")
+
+    assert (elsewhere / "skills/deploy").is_symlink()
 
 
 def test_several_skills_are_linked_for_several_hosts_by_one_command(machine: Machine, run: Run) -> None:

@@ -328,7 +328,8 @@ def _undo_command(values: Values) -> str:
         return ""
     names = "".join(f" {quote(name)}" for name in values["name"])
     to = f" --to {','.join(listed_names(values['to']))}" if values["to"] else ""
-    return f"skillshelf sync{names}{to} --remove"
+    places = "".join(f" --{option} {quote(values[option])}" for option in ("cwd", "home") if values[option])
+    return f"skillshelf sync{names}{to} --remove{places}"
 
 
 def _applied(plan: LinkPlan, values: Values, hosts: Sequence[str], survey: Survey) -> LinkPlan:

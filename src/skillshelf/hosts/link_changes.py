@@ -32,6 +32,7 @@ from skillshelf.hosts.link_records import (
     PendingChange,
     UnusableRecords,
     locked_state,
+    place_of,
     read_state,
     with_manifests,
     write_state,
@@ -75,6 +76,8 @@ def how_it_stands(path: str, record: LinkRecord) -> Literal["as-made", "gone", "
     kind = files.kind_at(path)
     if kind is None:
         return "gone"
+    if place_of(path) != path:
+        return "foreign"
     if record.how == "link":
         return "as-made" if kind == "link" and files.link_target(path) == record.target else "foreign"
     if kind != "folder":
@@ -149,7 +152,10 @@ def _refuse_changed(change: LinkChange, state: LinkState) -> None:
     stands = how_it_stands(change.path, change.before) if change.before is not None else "gone"
     if change.before is None and files.kind_at(change.path) is not None:
         stands = "foreign"
-    if known != change.before or stands not in ("as-made", "gone"):
+    if known == change.before and _is_about_records(change):
+        return
+    # A folder above may have become a link, which leads elsewhere.
+    if known != change.before or stands not in ("as-made", "gone") or place_of(change.path) != change.path:
         raise LinksChanged(f"{change.path} changed meanwhile; nothing was done, run the command again")
 
 

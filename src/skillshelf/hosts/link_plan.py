@@ -16,7 +16,7 @@ from skillshelf.core.text import plural
 from skillshelf.hosts.copy_contents import CopyContents, read_contents
 from skillshelf.hosts.explain import verdicts_of
 from skillshelf.hosts.fixes import fix_for, link_command, needs_placement
-from skillshelf.hosts.link_changes import LinkChange, why_kept
+from skillshelf.hosts.link_changes import LinkChange, how_it_stands, why_kept
 from skillshelf.hosts.link_records import LinkRecord, place_of, read_state, record_at, with_manifests
 from skillshelf.hosts.placement import (
     Placement,
@@ -223,7 +223,8 @@ class _PairPlanner:
         """Return that a host sees a skill; what was made for other hosts is recorded as needed by this one too."""
         record = record_at(folder, self.survey.environment)
         change = None
-        if record is not None and self.host not in record.hosts:
+        is_own = record is not None and how_it_stands(record.path, record) == "as-made"
+        if record is not None and is_own and self.host not in record.hosts:
             after = record._replace(hosts=(*record.hosts, self.host))
             change = LinkChange(record.path, record, after)
         return UnchangedLink(self.name, self.host, self.verdict.at, change=change)

@@ -80,11 +80,16 @@ class Placement(NamedTuple):
         return f"{self.root}/{self.name}"
 
 
+_LONGEST_NAME = 200
+"""The bytes of a declared name that can be a folder, and leave room for the ends of temporary names."""
+
+
 def link_name(skill_file: SkillFile) -> str:
     """Return the name that a link or copy gets: the declared one if it can be a folder, else that of the folder."""
     declared = skill_file.declared
     plain = declared.replace("-", "").replace("_", "").replace(".", "").isalnum()
-    return declared if plain and not declared.startswith(".") else skill_file.folder
+    is_short = len(declared.encode("utf-8", "surrogateescape")) <= _LONGEST_NAME
+    return declared if plain and is_short and not declared.startswith(".") else skill_file.folder
 
 
 def placement_for(skill_file: SkillFile, host: HostScan, survey: Survey) -> Placement | str:
@@ -244,4 +249,6 @@ def copy_state(copy: SkillFile, source: SkillFile, environment: Environment) -> 
     if contents is not None and contents.files == files_at(os.path.dirname(source.path), source.real_path):
         return "current"
     record = record_at(folder, environment)
-    return "stale" if contents is not None and record is not None and is_as_made(contents, record) else "modified"
+    # A copy that we make holds no link: one that is there was put there.
+    is_same = contents is not None and not contents.left_out and record is not None and is_as_made(contents, record)
+    return "stale" if is_same else "modified"
