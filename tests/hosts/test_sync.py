@@ -18,6 +18,7 @@ from support.trees import Machine, write_skill
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.environment import Environment
 from skillshelf.hosts.link_records import MANIFEST, LinkRecord, read_records
+from skillshelf.hosts.survey import take_survey
 
 NAMES = [f"skill-{number:02}" for number in range(12)]
 TO = ("--to", "claude-code,codex")
@@ -469,6 +470,32 @@ def test_a_folder_that_becomes_a_link_after_the_plan_is_not_written_through(
 
     assert run("sync", "--to", "claude-code")[0] == 1
     assert not list(elsewhere.iterdir())
+
+
+def test_a_plan_made_while_another_process_changes_links_is_made_again(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    made, target = machine.repo / ".claude/skills/deploy", "../../.agents/skills/deploy"
+
+    def survey(*arguments: Any, **options: Any) -> Any:
+        found = take_survey(*arguments, **options)
+        if not made.parent.exists():
+            made.parent.mkdir(parents=True)
+            made.symlink_to(target)
+            step = {"path": str(made), "target": target}
+            pending = {"process": 1, "done": False, "steps": [step], "folders": []}
+            state_file(machine).parent.mkdir(parents=True, exist_ok=True)
+            state_file(machine).write_text(json.dumps({"version": 1, "links": [], "pending": pending}))
+            state_file(machine).chmod(0o600)
+        return found
+
+    monkeypatch.setattr("skillshelf.cli.link_commands.take_survey", survey)
+
+    status, out, err = run("sync", "--to", "claude-code", "--yes")
+
+    assert status == 0, (out, err)
+    assert [record.path for record in records(machine)] == [str(made)]
 
 
 def test_a_link_made_before_its_folder_led_elsewhere_is_not_removed_there(machine: Machine, run: Run) -> None:

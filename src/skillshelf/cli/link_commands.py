@@ -20,6 +20,7 @@ from skillshelf.hosts.fixes import how_to_make_readable, link_command
 from skillshelf.hosts.link import HostLinkResult, apply_plan, link_to, only_skill, remove, result_line, verdict_on
 from skillshelf.hosts.link_changes import LinksChanged, finish_pending
 from skillshelf.hosts.link_plan import LinkPlan, LinkRefusal, copies_for, plan_links, plan_removal, skills_to_link
+from skillshelf.hosts.link_records import records_path
 from skillshelf.hosts.placement import link_name
 from skillshelf.hosts.stages import Verdict
 from skillshelf.hosts.survey import SkillFile, Survey, take_survey
@@ -270,10 +271,7 @@ def sync(values: Values) -> int:
     """Make skills visible to hosts in one plan, which is shown first and carried out whole or not at all."""
     environment = environment_of(values)
     hosts = list(HOSTS) if values["remove"] and not values["to"] else _hosts_for(values, environment)
-    if not values["dry_run"]:
-        finish_pending(environment)
-    survey = take_survey(environment, list(HOSTS), cache_folder=cache_folder_of(values, environment))
-    plan = _plan(values, hosts, survey)
+    plan, survey = _settled_plan(values, hosts, environment)
     if not values["json"]:
         write(_plan_view(plan, survey, environment))
     if values["dry_run"] or (plan.actions and not _may_apply(values, plan)):
@@ -284,6 +282,20 @@ def sync(values: Values) -> int:
     if values["json"]:
         write(as_json(_plan_json(plan)))
     return NEGATIVE if plan.refused else DONE
+
+
+def _settled_plan(values: Values, hosts: Sequence[str], environment: Environment) -> tuple[LinkPlan, Survey]:
+    """Plan from a tree that no other process changed meanwhile: its links are not known as ours before it is done."""
+    path = records_path(environment)
+    for tries_left in reversed(range(_TRIES)):
+        before = files.stamp_at(path) if path is not None else None
+        if not values["dry_run"]:
+            finish_pending(environment)
+        survey = take_survey(environment, list(HOSTS), cache_folder=cache_folder_of(values, environment))
+        plan = _plan(values, hosts, survey)
+        if not tries_left or path is None or files.stamp_at(path) == before:
+            break
+    return plan, survey
 
 
 def _plan(values: Values, hosts: Sequence[str], survey: Survey) -> LinkPlan:
