@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -375,6 +376,19 @@ def test_a_manifest_that_cannot_be_read_is_left(machine: Machine, run: Run, text
     assert manifest.read_text() == text
 
 
+def test_a_manifest_of_a_stranger_names_no_folder_above_the_root(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    manifest = machine.repo / ".claude/skills" / MANIFEST
+    manifest.parent.mkdir(parents=True)
+    entry = {"how": "link", "target": "../x", "folders": 8}
+    manifest.write_text(json.dumps({"gone": entry}))
+
+    run("link", "deploy", "--to", "claude-code")
+
+    root = machine.repo / ".claude"
+    assert json.loads(state_file(machine).read_text())["folders"] == [str(root / "skills"), str(root)]
+
+
 def test_a_manifest_of_a_stranger_puts_no_words_into_commands(machine: Machine, run: Run) -> None:
     manifest = machine.repo / ".claude/skills" / MANIFEST
     manifest.parent.mkdir(parents=True)
@@ -496,6 +510,22 @@ def test_a_plan_made_while_another_process_changes_links_is_made_again(
 
     assert status == 0, (out, err)
     assert [record.path for record in records(machine)] == [str(made)]
+
+
+def test_a_link_that_cannot_be_made_is_named_by_its_own_path(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+
+    def refuse(path: str, target: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), target, None, path)
+
+    monkeypatch.setattr("skillshelf.hosts.link_changes.make_link", refuse)
+
+    status, _, err = run("sync", "--to", "claude-code", "--yes")
+
+    assert status == 5
+    assert f"nothing was done: {machine.repo}/.claude/skills/deploy: permission denied" in err
 
 
 def test_a_link_made_before_its_folder_led_elsewhere_is_not_removed_there(machine: Machine, run: Run) -> None:

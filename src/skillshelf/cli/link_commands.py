@@ -350,7 +350,9 @@ def _applied(plan: LinkPlan, values: Values, hosts: Sequence[str], survey: Surve
         done = _carried_out(plan, values, hosts, survey)
     except OSError as error:
         reason = error.strerror.lower() if error.strerror else str(error)
-        raise SkillError(f"nothing was done: {error.filename or 'a step'}: {reason}") from None
+        # Of a link, the first name is what it leads to.
+        where = error.filename2 or error.filename or "a step"
+        raise SkillError(f"nothing was done: {where}: {reason}") from None
     for one in done.refused:
         if one not in plan.refused:
             note(f"{one.skill}, {one.host}: {one.reason}")

@@ -266,7 +266,9 @@ def _write_results(plan: RemovalPlan, results: list[str], environment: Environme
     display = PathDisplay(environment.cwd, environment.home)
     for step, problem in zip(plan.steps, results, strict=True):
         path = visible(display.short(step.path))
-        write(f"not removed: {path}: {visible(problem)}\n" if problem else f"removed {path}\n")
+        # A folder with files of others is still there.
+        what = "our files in " if not problem and files.kind_at(step.path) == "folder" else ""
+        write(f"not removed: {path}: {visible(problem)}\n" if problem else f"removed {what}{path}\n")
     if failed := sum(map(bool, results)):
         note(f"{plural(failed, 'thing')} could not be removed; run `skillshelf uninstall` again when that is mended")
 

@@ -232,7 +232,10 @@ def with_manifests(state: LinkState, roots: Iterable[str]) -> tuple[LinkState, l
 
 
 def _folders_of(place: str, manifest: str) -> Iterator[str]:
-    """Yield the folders that were made for a link or copy, of which a manifest has only the number."""
+    """Yield the folders that were made for a link or copy, of which a manifest has only the number.
+
+    None above the first hidden one was: the roots of hosts begin there, whatever a stranger's manifest says.
+    """
     try:
         entry = json.loads(files.read_file(manifest, limit=CONFIG_BYTES, links="never") or b"{}")
         count = entry[os.path.basename(place)].get("folders", 0)
@@ -240,7 +243,11 @@ def _folders_of(place: str, manifest: str) -> Iterator[str]:
         return
     folder = os.path.dirname(place)
     for _ in range(min(count, 8) if isinstance(count, int) else 0):
+        if files.kind_at(f"{folder}/.git") is not None:
+            return
         yield folder
+        if os.path.basename(folder).startswith("."):
+            return
         folder = os.path.dirname(folder)
 
 
