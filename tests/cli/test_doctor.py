@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -247,6 +248,15 @@ def test_abandoned_run_folders_are_swept(machine: Machine, run: Run) -> None:
     run("doctor", "--fix", "runs")
 
     assert not Path(folder.path).exists()
+
+
+def test_a_folder_that_is_only_called_like_one_of_a_run_is_nobodys_problem(machine: Machine, run: Run) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="skillshelf-run-"))
+    (folder / "notes").touch()
+    try:
+        assert problems(run, "runs") == {}
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_hosts_that_are_found_and_those_that_are_only_set_are_named(machine: Machine, run: Run) -> None:

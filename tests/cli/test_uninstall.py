@@ -218,6 +218,15 @@ def test_a_file_of_another_name_in_our_folders_stays_and_is_named(used: Machine,
     assert [one["reason"] for one in found["left"] if one["path"] == str(mine)] == ["skillshelf did not make it"]
 
 
+def test_a_folder_that_is_left_because_of_files_of_others_is_not_called_removed(used: Machine, run: Run) -> None:
+    (used.home / ".cache/skillshelf/notes.txt").write_text("mine")
+
+    _, out, _ = run("uninstall", "--yes")
+
+    assert "removed our files in ~/.cache/skillshelf\n" in out
+    assert "removed ~/.cache/skillshelf\n" not in out
+
+
 @pytest.mark.parametrize("name", ["../../../secret", "/etc", "..", "", "a/b", "a\x00b"])
 def test_a_manifest_that_names_a_path_outside_its_folder_is_ignored(machine: Machine, run: Run, name: str) -> None:
     secret = write_skill(machine.base, "secret")

@@ -196,6 +196,51 @@ def test_a_project_file_that_says_otherwise_makes_the_change_be_taken_back(deplo
     assert (status, "another file does" in out) == (1, True)
 
 
+@pytest.mark.parametrize("host", ["claude-code", "codex", "copilot-cli"])
+def test_line_ends_of_two_characters_stay(deploy: Machine, run: Run, host: str) -> None:
+    path, text = deploy.home / FILES[host][0], FILES[host][1].replace("\n", "\r\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.replace('"DEPLOY"', '"others"').encode())
+    before = path.read_bytes()
+
+    assert run("disable", "deploy", "--in", host)[0] == 0
+    changed = path.read_bytes()
+    assert changed != before
+    assert changed.count(b"\n") == changed.count(b"\r\n")
+    assert run("enable", "deploy", "--in", host)[0] == 0
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("comments", [(" # mine", ""), ("", "# about the next table\n")])
+def test_a_comment_that_would_go_with_an_entry_of_toml_keeps_it_there(
+    deploy: Machine, run: Run, comments: tuple[str, str]
+) -> None:
+    path = deploy.home / ".codex/config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside, below = comments
+    text = f'[[skills.config]]\nname = "deploy"\nenabled = false{beside}\n\n{below}[tui]\ntheme = "dark"\n'
+    path.write_text(text)
+
+    status, out, _ = run("enable", "deploy", "--in", "codex")
+
+    assert status == 1
+    assert "a comment in its settings file would be lost" in out
+    assert path.read_text() == text
+
+
+def test_a_state_that_could_not_be_brought_back_is_left(deploy: Machine, run: Run) -> None:
+    path = deploy.home / ".claude/settings.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = '{"skillOverrides": {"deploy": "name-only"}}\n'
+    path.write_text(text)
+
+    status, out, _ = run("disable", "deploy", "--in", "claude-code")
+
+    assert status == 1
+    assert "has `name-only` for it" in out
+    assert path.read_text() == text
+
+
 def test_a_settings_file_behind_a_link_stays_a_link_and_a_read_only_one_is_left(deploy: Machine, run: Run) -> None:
     path = deploy.home / ".claude/settings.json"
     dotfiles = deploy.base / "dotfiles.json"

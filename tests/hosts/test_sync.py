@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import stat
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from support.trees import Machine, write_skill
 from skillshelf.config.hosts import HOSTS
 from skillshelf.core.environment import Environment
 from skillshelf.hosts.link_records import MANIFEST, LinkRecord, read_records
+from skillshelf.hosts.survey import take_survey
 
 NAMES = [f"skill-{number:02}" for number in range(12)]
 TO = ("--to", "claude-code,codex")
@@ -127,6 +130,7 @@ def test_only_the_skills_that_are_named_are_synced(twelve: Machine, run: Run) ->
 
     assert status == 0
     assert "to undo: skillshelf sync skill-00 .claude/skills/skill-01 --to claude-code,codex --remove" in err
+    assert err.rstrip().endswith(f"--cwd {quote(str(twelve.repo))} --home {quote(str(twelve.home))}")
     assert [os.path.basename(record.path) for record in records(twelve)] == ["skill-01", "skill-00"]
     assert run("sync", "skill-99", *TO, "--yes")[0] == 3
 
@@ -358,6 +362,182 @@ def test_a_manifest_of_0_1_is_read_and_moved(machine: Machine, run: Run) -> None
     assert [os.path.basename(record.path) for record in records(machine)] == ["review"]
     assert run("sync", "--remove", "--yes")[0] == 0
     assert not (machine.repo / ".claude").exists()
+
+
+@pytest.mark.parametrize("text", ['{"deploy": {"how": "link"', "[]", "<<<<<<< ours\n{}\n=======\n"])
+def test_a_manifest_that_cannot_be_read_is_left(machine: Machine, run: Run, text: str) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    manifest = machine.repo / ".claude/skills" / MANIFEST
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text(text)
+
+    assert run("link", "deploy", "--to", "claude-code")[0] == 0
+
+    assert manifest.read_text() == text
+
+
+def test_a_manifest_of_a_stranger_names_no_folder_above_the_root(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    manifest = machine.repo / ".claude/skills" / MANIFEST
+    manifest.parent.mkdir(parents=True)
+    entry = {"how": "link", "target": "../x", "folders": 8}
+    manifest.write_text(json.dumps({"gone": entry}))
+
+    run("link", "deploy", "--to", "claude-code")
+
+    root = machine.repo / ".claude"
+    assert json.loads(state_file(machine).read_text())["folders"] == [str(root / "skills"), str(root)]
+
+
+def test_a_manifest_of_a_stranger_puts_no_words_into_commands(machine: Machine, run: Run) -> None:
+    manifest = machine.repo / ".claude/skills" / MANIFEST
+    manifest.parent.mkdir(parents=True)
+    entry = {"how": "link", "target": "../gone", "for": ["x; touch owned", "claude-code"]}
+    manifest.write_text(json.dumps({"deploy": entry}))
+    (manifest.parent / "deploy").symlink_to("../gone")
+
+    _, out, _ = run("doctor", "links", "--json")
+
+    assert [check["run"] for check in json.loads(out)["checks"]] == ["skillshelf link deploy --to claude-code --remove"]
+
+
+def test_what_lies_behind_a_link_out_of_the_project_is_not_removed(machine: Machine, run: Run) -> None:
+    other = machine.home / "other"
+    write_skill(other / ".agents/skills", "deploy")
+    (other / ".git").mkdir()
+    assert run("link", "deploy", "--to", "claude-code", cwd=other)[0] == 0
+    (machine.repo / ".claude").symlink_to(other / ".claude")
+
+    assert sync_json(run, "--remove", "--yes")["actions"] == []
+    run("link", "deploy", "--remove")
+
+    assert (other / ".claude/skills/deploy").is_symlink()
+    assert run("sync", "--remove", "--yes", cwd=other)[0] == 0
+    assert not (other / ".claude").exists()
+
+
+def test_a_link_put_into_a_stale_copy_keeps_only_that_copy_from_being_updated(machine: Machine, run: Run) -> None:
+    for name in ("deploy", "review"):
+        write_skill(machine.repo / ".agents/skills", name)
+    run("sync", "--to", "kiro", "--yes")
+    copies = machine.repo / ".kiro/skills"
+    (copies / "deploy/mine").symlink_to("/etc/hostname")
+    for path in (machine.repo / ".agents/skills").rglob("SKILL.md"):
+        path.write_text(path.read_text() + "More.\n")
+
+    assert run("sync", "--to", "kiro", "--yes")[0] == 1
+
+    assert "More." not in (copies / "deploy/SKILL.md").read_text()
+    assert (copies / "deploy/mine").is_symlink()
+    assert "More." in (copies / "review/SKILL.md").read_text()
+
+
+def test_a_skill_in_the_place_of_a_link_keeps_no_other_skill_from_being_linked(machine: Machine, run: Run) -> None:
+    for name in ("deploy", "review"):
+        write_skill(machine.repo / ".agents/skills", name)
+    run("link", "deploy", "--to", "claude-code")
+    remove(machine.repo / ".claude/skills/deploy")
+    remove(machine.repo / ".agents/skills/deploy")
+    write_skill(machine.repo / ".claude/skills", "deploy")
+
+    assert run("sync", "--to", "claude-code,opencode", "--yes")[0] == 0
+
+    assert (machine.repo / ".claude/skills/review").is_symlink()
+    assert [record.hosts for record in records(machine) if record.path.endswith("deploy")] == [("claude-code",)]
+
+
+def test_a_copy_that_was_edited_is_given_up_for_one_of_its_hosts(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    entry = {"how": "copy", "source": "../../.agents/skills/deploy", "tree": "x", "for": ["kiro", "cursor"]}
+    write_skill(machine.repo / ".kiro/skills", "deploy")
+    (machine.repo / ".kiro/skills" / MANIFEST).write_text(json.dumps({"deploy": entry}))
+
+    assert run("sync", "--remove", "--to", "kiro", "--yes")[0] == 0
+
+    assert [record.hosts for record in records(machine)] == [("cursor",)]
+    assert (machine.repo / ".kiro/skills/deploy/SKILL.md").is_file()
+
+
+def test_a_name_too_long_for_a_folder_keeps_no_other_skill_from_being_linked(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    write_skill(machine.repo / ".agents/skills", "d" * 300, folder="odd")
+
+    run("sync", "--to", "claude-code", "--yes")
+
+    assert (machine.repo / ".claude/skills/deploy").is_symlink()
+
+
+def test_a_folder_that_becomes_a_link_after_the_plan_is_not_written_through(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from skillshelf.cli import link_commands
+
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    elsewhere = machine.base / "elsewhere"
+    elsewhere.mkdir()
+
+    def agree(*_: object) -> bool:
+        (machine.repo / ".claude").symlink_to(elsewhere)
+        return True
+
+    monkeypatch.setattr(link_commands, "_may_apply", agree)
+
+    assert run("sync", "--to", "claude-code")[0] == 1
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_plan_made_while_another_process_changes_links_is_made_again(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    made, target = machine.repo / ".claude/skills/deploy", "../../.agents/skills/deploy"
+
+    def survey(*arguments: Any, **options: Any) -> Any:
+        found = take_survey(*arguments, **options)
+        if not made.parent.exists():
+            made.parent.mkdir(parents=True)
+            made.symlink_to(target)
+            step = {"path": str(made), "target": target}
+            pending = {"process": 1, "done": False, "steps": [step], "folders": []}
+            state_file(machine).parent.mkdir(parents=True, exist_ok=True)
+            state_file(machine).write_text(json.dumps({"version": 1, "links": [], "pending": pending}))
+            state_file(machine).chmod(0o600)
+        return found
+
+    monkeypatch.setattr("skillshelf.cli.link_commands.take_survey", survey)
+
+    status, out, err = run("sync", "--to", "claude-code", "--yes")
+
+    assert status == 0, (out, err)
+    assert [record.path for record in records(machine)] == [str(made)]
+
+
+def test_a_link_that_cannot_be_made_is_named_by_its_own_path(
+    machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+
+    def refuse(path: str, target: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), target, None, path)
+
+    monkeypatch.setattr("skillshelf.hosts.link_changes.make_link", refuse)
+
+    status, _, err = run("sync", "--to", "claude-code", "--yes")
+
+    assert status == 5
+    assert f"nothing was done: {machine.repo}/.claude/skills/deploy: permission denied" in err
+
+
+def test_a_link_made_before_its_folder_led_elsewhere_is_not_removed_there(machine: Machine, run: Run) -> None:
+    write_skill(machine.repo / ".agents/skills", "deploy")
+    assert run("link", "deploy", "--to", "claude-code")[0] == 0
+    elsewhere = machine.base / "elsewhere"
+    (machine.repo / ".claude").rename(elsewhere)
+    (machine.repo / ".claude").symlink_to(elsewhere)
+
+    run("uninstall", "--yes")
+
+    assert (elsewhere / "skills/deploy").is_symlink()
 
 
 def test_several_skills_are_linked_for_several_hosts_by_one_command(machine: Machine, run: Run) -> None:

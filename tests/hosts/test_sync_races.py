@@ -127,6 +127,25 @@ def test_a_sync_that_is_killed_is_undone_or_finished_by_the_next_run(
     assert 5 < reached < 199
 
 
+def test_a_command_after_a_killed_one_plans_from_the_tree_as_it_was(tmp_path: Path) -> None:
+    words = ["sync", "--to", "claude-code", "--yes"]
+    for number in range(1, 20):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        machine = Machine(folder)
+        skills(machine)
+        was_killed = killed_at(number, words, machine)
+
+        assert machine.run(*words).returncode == 0
+
+        made = {path.name for path in (machine.repo / ".claude/skills").iterdir()}
+        assert made == {"deploy", "review"}, number
+        assert {os.path.basename(record.path) for record in read_state(place(machine)).links} == made, number
+        if not was_killed:
+            break
+    assert number > 3
+
+
 def test_many_syncs_at_once_leave_what_one_leaves(machine: Machine) -> None:
     for number in range(8):
         write_skill(machine.repo / ".agents/skills", f"skill-{number}")

@@ -48,6 +48,7 @@ from skillshelf.hosts.explain import (
 )
 from skillshelf.hosts.fixes import needs_placement
 from skillshelf.hosts.link import link_to, only_skill, result_line
+from skillshelf.hosts.link_changes import finish_pending
 from skillshelf.hosts.near_misses import broken_roots, near_misses
 from skillshelf.hosts.overview import HostOverview, Overview, overview_of
 from skillshelf.hosts.placement import is_own_copy, link_name, project_of, sources
@@ -116,6 +117,8 @@ def why(values: Values) -> int:
     environment = environment_of(values)
     names, choice = _spoken_of(values, environment, listed_names(values["host"]))
     cache_folder = cache_folder_of(values, environment)
+    if values["fix"] and not values["dry_run"]:
+        finish_pending(environment)
     survey, found = find(wanted, environment, names, cache_folder=cache_folder)
     if not found:
         return _not_found(wanted, survey, wants_json=values["json"])

@@ -18,8 +18,9 @@ from skillshelf.hosts.detection import chosen_by, chosen_hosts
 from skillshelf.hosts.explain import find, named_in, requested_hosts, similar_names, verdicts_of
 from skillshelf.hosts.fixes import how_to_make_readable, link_command
 from skillshelf.hosts.link import HostLinkResult, apply_plan, link_to, only_skill, remove, result_line, verdict_on
-from skillshelf.hosts.link_changes import LinksChanged
+from skillshelf.hosts.link_changes import LinksChanged, finish_pending
 from skillshelf.hosts.link_plan import LinkPlan, LinkRefusal, copies_for, plan_links, plan_removal, skills_to_link
+from skillshelf.hosts.link_records import records_path
 from skillshelf.hosts.placement import link_name
 from skillshelf.hosts.stages import Verdict
 from skillshelf.hosts.survey import SkillFile, Survey, take_survey
@@ -57,6 +58,8 @@ def link(values: Values) -> int:
     wanted = values["name_or_path"]
     environment = environment_of(values)
     hosts = list(HOSTS) if values["remove"] and not values["to"] else _hosts_for(values, environment)
+    if not values["dry_run"]:
+        finish_pending(environment)
     if values["remove"]:
         made = [_remove(one, hosts, environment, dry_run=values["dry_run"]) for one in wanted]
         if not values["to"]:
@@ -208,6 +211,7 @@ def _show_hosts_of_new(
 
     Return whether each host sees it then.
     """
+    finish_pending(environment)
     survey, found = find(path, environment, list(HOSTS))
     if not found:
         return dict.fromkeys(hosts)
@@ -267,8 +271,7 @@ def sync(values: Values) -> int:
     """Make skills visible to hosts in one plan, which is shown first and carried out whole or not at all."""
     environment = environment_of(values)
     hosts = list(HOSTS) if values["remove"] and not values["to"] else _hosts_for(values, environment)
-    survey = take_survey(environment, list(HOSTS), cache_folder=cache_folder_of(values, environment))
-    plan = _plan(values, hosts, survey)
+    plan, survey = _settled_plan(values, hosts, environment)
     if not values["json"]:
         write(_plan_view(plan, survey, environment))
     if values["dry_run"] or (plan.actions and not _may_apply(values, plan)):
@@ -279,6 +282,20 @@ def sync(values: Values) -> int:
     if values["json"]:
         write(as_json(_plan_json(plan)))
     return NEGATIVE if plan.refused else DONE
+
+
+def _settled_plan(values: Values, hosts: Sequence[str], environment: Environment) -> tuple[LinkPlan, Survey]:
+    """Plan from a tree that no other process changed meanwhile: its links are not known as ours before it is done."""
+    path = records_path(environment)
+    for tries_left in reversed(range(_TRIES)):
+        before = files.stamp_at(path) if path is not None else None
+        if not values["dry_run"]:
+            finish_pending(environment)
+        survey = take_survey(environment, list(HOSTS), cache_folder=cache_folder_of(values, environment))
+        plan = _plan(values, hosts, survey)
+        if not tries_left or path is None or files.stamp_at(path) == before:
+            break
+    return plan, survey
 
 
 def _plan(values: Values, hosts: Sequence[str], survey: Survey) -> LinkPlan:
@@ -323,7 +340,8 @@ def _undo_command(values: Values) -> str:
         return ""
     names = "".join(f" {quote(name)}" for name in values["name"])
     to = f" --to {','.join(listed_names(values['to']))}" if values["to"] else ""
-    return f"skillshelf sync{names}{to} --remove"
+    places = "".join(f" --{option} {quote(values[option])}" for option in ("cwd", "home") if values[option])
+    return f"skillshelf sync{names}{to} --remove{places}"
 
 
 def _applied(plan: LinkPlan, values: Values, hosts: Sequence[str], survey: Survey) -> LinkPlan:
@@ -332,7 +350,9 @@ def _applied(plan: LinkPlan, values: Values, hosts: Sequence[str], survey: Surve
         done = _carried_out(plan, values, hosts, survey)
     except OSError as error:
         reason = error.strerror.lower() if error.strerror else str(error)
-        raise SkillError(f"nothing was done: {error.filename or 'a step'}: {reason}") from None
+        # Of a link, the first name is what it leads to.
+        where = error.filename2 or error.filename or "a step"
+        raise SkillError(f"nothing was done: {where}: {reason}") from None
     for one in done.refused:
         if one not in plan.refused:
             note(f"{one.skill}, {one.host}: {one.reason}")

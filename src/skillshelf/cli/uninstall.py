@@ -182,7 +182,7 @@ def _left_in(folder: KeptFolder) -> Iterable[LeftOver]:
 def _left_elsewhere(environment: Environment) -> Iterable[LeftOver]:
     for path in _journals(environment.cwd):
         yield LeftOver("journal", path, "the record of what happened")
-    kept = owned_folders("skillshelf-kept-")
+    kept = owned_folders("skillshelf-kept-", released=True)
     for path in kept[:_MOST_SHOWN]:
         yield LeftOver("kept work", path, "files that a script made", f"rm -r {_quoted(path)}")
     if len(kept) > _MOST_SHOWN:
@@ -266,7 +266,9 @@ def _write_results(plan: RemovalPlan, results: list[str], environment: Environme
     display = PathDisplay(environment.cwd, environment.home)
     for step, problem in zip(plan.steps, results, strict=True):
         path = visible(display.short(step.path))
-        write(f"not removed: {path}: {visible(problem)}\n" if problem else f"removed {path}\n")
+        # A folder with files of others is still there.
+        what = "our files in " if not problem and files.kind_at(step.path) == "folder" else ""
+        write(f"not removed: {path}: {visible(problem)}\n" if problem else f"removed {what}{path}\n")
     if failed := sum(map(bool, results)):
         note(f"{plural(failed, 'thing')} could not be removed; run `skillshelf uninstall` again when that is mended")
 

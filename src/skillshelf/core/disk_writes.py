@@ -451,8 +451,11 @@ def sweep_owned_folders(prefix: str, *, seconds: float) -> None:
                 _sweep(os.path.join(place, name))
 
 
-def owned_folders(prefix: str) -> list[str]:
-    """Return the temporary folders of this user with a prefix, without those whose owner lives."""
+def owned_folders(prefix: str, *, released: bool = False) -> list[str]:
+    """Return the temporary folders of this user with a prefix whose owners are dead: those that a sweep removes.
+
+    With `released`, also those that are without a mark: they were kept for good, or are not ours.
+    """
     import tempfile
 
     place = from_system(tempfile.gettempdir())
@@ -460,10 +463,10 @@ def owned_folders(prefix: str) -> list[str]:
         paths = [os.path.join(place, name) for name in sorted(_names(place)) if name.startswith(prefix)]
     except OSError:
         return []
-    return [path for path in paths if _is_abandoned(path)]
+    return [path for path in paths if _is_abandoned(path, released=released)]
 
 
-def _is_abandoned(path: str) -> bool:
+def _is_abandoned(path: str, *, released: bool) -> bool:
     try:
         status = os.lstat(to_system(path))
         if kind_of(status.st_mode) != "folder" or status.st_uid != os.geteuid():
@@ -472,13 +475,20 @@ def _is_abandoned(path: str) -> bool:
             os.open(to_system(f"{path}/{_OWNER}"), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         )
     except FileNotFoundError:
-        return True
+        return released or _is_empty(path)
     except OSError:
         return False
     try:
         return lock(owner, "alone", seconds=0)
     finally:
         os.close(owner)
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        return not _names(path)
+    except OSError:
+        return False
 
 
 def _names(folder: str) -> list[str]:

@@ -137,12 +137,21 @@ def _edited(text: str, data: Any, change: _Change) -> str:
         keys = [change.rule.key]
     meant = copy.deepcopy(data)
     mark = "\ufeff" if text.startswith("\ufeff") else ""
-    edited = mark + _FORMS[change.rule.form][1](text.removeprefix(mark), meant, keys, change)
+    has_returns = "\r\n" in text and text.count("\r\n") == text.count("\n")
+    plain = text.removeprefix(mark).replace("\r\n", "\n") if has_returns else text.removeprefix(mark)
+    edited = _FORMS[change.rule.form][1](plain, meant, keys, change)
+    edited = mark + (edited.replace("\n", "\r\n") if has_returns else edited)
     if parse_settings(edited, change.rule.syntax) != meant:
         raise _SwitchRefused("its settings file has a form that is not known; nothing was written")
-    if change.rule.syntax != "toml" and comments_in(edited) != comments_in(text):
+    comments = _toml_comments if change.rule.syntax == "toml" else comments_in
+    if comments(edited) != comments(text):
         raise _SwitchRefused("a comment in its settings file would be lost; nothing was written")
     return edited
+
+
+def _toml_comments(text: str) -> list[str]:
+    """Return what may be a comment of each line, in order: all from its first number sign."""
+    return [line[line.index("#") :].strip() for line in text.splitlines() if "#" in line]
 
 
 def _parent(data: Any, keys: list[str], make: Any) -> Any:
@@ -195,6 +204,9 @@ def _states(text: str, data: Any, keys: list[str], change: _Change) -> str:
     """Change a table with a state for each name."""
     states = _parent(data, keys, {})
     if not change.on:
+        if (state := states.get(change.name, "on")) not in ("on", "off"):
+            # To turn it on again would not bring this back.
+            raise _SwitchRefused(f"`{'.'.join(keys)}` has `{state}` for it, which would be lost; change it by hand")
         states[change.name] = "off"
         return add_member(text, keys, change.name, "off")
     if change.name not in states:

@@ -30,7 +30,9 @@ from skillshelf.hosts.link_records import (
     LinkState,
     LinkStep,
     PendingChange,
+    UnusableRecords,
     locked_state,
+    place_of,
     read_state,
     with_manifests,
     write_state,
@@ -74,6 +76,8 @@ def how_it_stands(path: str, record: LinkRecord) -> Literal["as-made", "gone", "
     kind = files.kind_at(path)
     if kind is None:
         return "gone"
+    if place_of(path) != path:
+        return "foreign"
     if record.how == "link":
         return "as-made" if kind == "link" and files.link_target(path) == record.target else "foreign"
     if kind != "folder":
@@ -114,8 +118,15 @@ def carry_out(changes: Sequence[LinkChange], environment: Environment) -> None:
 
 
 def finish_pending(environment: Environment) -> bool:
-    """Undo or tidy up a change that a killed process left behind; return whether there was one."""
-    if read_state(environment).pending is None:
+    """Undo or tidy up a change that a killed process left behind; return whether there was one.
+
+    Whoever plans a change calls it first: what is planned from a tree that is half changed is not so once the rest is
+    undone. Records that cannot be used are left to the change itself, which refuses them.
+    """
+    try:
+        if read_state(environment).pending is None:
+            return False
+    except UnusableRecords:
         return False
     with locked_state(environment) as state:
         _recovered(state, environment)
@@ -141,7 +152,10 @@ def _refuse_changed(change: LinkChange, state: LinkState) -> None:
     stands = how_it_stands(change.path, change.before) if change.before is not None else "gone"
     if change.before is None and files.kind_at(change.path) is not None:
         stands = "foreign"
-    if known != change.before or stands not in ("as-made", "gone"):
+    if known == change.before and _is_about_records(change):
+        return
+    # A folder above may have become a link, which leads elsewhere.
+    if known != change.before or stands not in ("as-made", "gone") or place_of(change.path) != change.path:
         raise LinksChanged(f"{change.path} changed meanwhile; nothing was done, run the command again")
 
 

@@ -16,13 +16,14 @@ from skillshelf.core.text import plural
 from skillshelf.hosts.copy_contents import CopyContents, read_contents
 from skillshelf.hosts.explain import verdicts_of
 from skillshelf.hosts.fixes import fix_for, link_command, needs_placement
-from skillshelf.hosts.link_changes import LinkChange, why_kept
+from skillshelf.hosts.link_changes import LinkChange, how_it_stands, why_kept
 from skillshelf.hosts.link_records import LinkRecord, place_of, read_state, record_at, with_manifests
 from skillshelf.hosts.placement import (
     Placement,
     copies_of,
     copy_state,
     is_own_copy,
+    leads_out,
     link_name,
     own_kind,
     placement_for,
@@ -222,7 +223,8 @@ class _PairPlanner:
         """Return that a host sees a skill; what was made for other hosts is recorded as needed by this one too."""
         record = record_at(folder, self.survey.environment)
         change = None
-        if record is not None and self.host not in record.hosts:
+        is_own = record is not None and how_it_stands(record.path, record) == "as-made"
+        if record is not None and is_own and self.host not in record.hosts:
             after = record._replace(hosts=(*record.hosts, self.host))
             change = LinkChange(record.path, record, after)
         return UnchangedLink(self.name, self.host, self.verdict.at, change=change)
@@ -394,11 +396,15 @@ def _count(contents: CopyContents) -> str:
 
 
 def plan_removal(names: Sequence[str] | None, hosts: Sequence[str], survey: Survey) -> LinkPlan:
-    """Plan the removal of what was made for these hosts in their roots: of some names, or of all."""
+    """Plan the removal of what was made for these hosts in their roots: of some names, or of all.
+
+    A root of the project that is reached by a link out of it belongs to somebody else.
+    """
     actions: list[LinkAction] = []
     unchanged: list[UnchangedLink] = []
     refused: list[LinkRefusal] = []
-    roots = dict.fromkeys(root.path for host in hosts for root in survey.hosts[host].roots)
+    own = [root for host in hosts for root in survey.hosts[host].roots if not leads_out(root, survey.environment)]
+    roots = dict.fromkeys(root.path for root in own)
     for record in _records_in(roots, survey):
         name = os.path.basename(record.path)
         mine = [host for host in hosts if host in (record.hosts or hosts)]

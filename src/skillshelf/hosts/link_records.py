@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Literal
 
+from skillshelf.config.hosts import HOSTS
 from skillshelf.core import files
 from skillshelf.core.console import note
 from skillshelf.core.disk_writes import locked_within, make_own_folder, remove, replace_file
@@ -178,18 +179,20 @@ def _manifest(root: str) -> dict[str, LinkRecord]:
     """Return the entries of the manifest in a folder as records, by name."""
     path = f"{root}/{MANIFEST}"
     stamp = files.stamp_at(path)
-    return _entries_at(path, stamp) if stamp is not None else {}
+    return (_entries_at(path, stamp) or {}) if stamp is not None else {}
 
 
 @lru_cache(maxsize=64)
-def _entries_at(path: str, stamp: object) -> dict[str, LinkRecord]:
+def _entries_at(path: str, stamp: object) -> dict[str, LinkRecord] | None:
+    """Return the entries of a manifest, or None if it cannot be read."""
     try:
-        found = json.loads(files.read_file(path, limit=CONFIG_BYTES, links="never") or b"{}")
+        found = json.loads(files.read_file(path, limit=CONFIG_BYTES, links="never") or b"")
     except (OSError, ValueError, RecursionError):
-        return {}
+        return None
+    if not isinstance(found, dict):
+        return None
     root = files.real_path(os.path.dirname(path))
-    entries = found.items() if isinstance(found, dict) else ()
-    made = {name: _record_of(f"{root}/{name}", entry) for name, entry in entries if _is_plain(name)}
+    made = {name: _record_of(f"{root}/{name}", entry) for name, entry in found.items() if _is_plain(name)}
     return {name: record for name, record in made.items() if record is not None}
 
 
@@ -205,19 +208,20 @@ def _record_of(path: str, entry: Any) -> LinkRecord | None:
     source = entry.get("source", texts.get("target"))
     folder = os.path.normpath(os.path.join(os.path.dirname(path), source)) if isinstance(source, str) else None
     hosts = entry.get("for")
-    named = tuple(host for host in hosts if isinstance(host, str)) if isinstance(hosts, list) else ()
+    # Whoever wrote the manifest, its words become part of commands that are shown.
+    named = tuple(host for host in HOSTS if host in hosts) if isinstance(hosts, list) else ()
     return LinkRecord(path, entry["how"], folder, hosts=named, **texts)
 
 
 def with_manifests(state: LinkState, roots: Iterable[str]) -> tuple[LinkState, list[str]]:
     """Return the state with the entries of the manifests in these folders, and the manifests.
 
-    The caller removes them once the state is written.
+    The caller removes them once the state is written. One that cannot be read is no manifest, and stays.
     """
     manifests = []
     for root in dict.fromkeys(files.real_path(root) for root in roots):
         path = f"{root}/{MANIFEST}"
-        if files.kind_at(path) != "file":
+        if files.kind_at(path) != "file" or _entries_at(path, files.stamp_at(path)) is None:
             continue
         manifests.append(path)
         known = {record.path for record in state.links}
@@ -228,7 +232,10 @@ def with_manifests(state: LinkState, roots: Iterable[str]) -> tuple[LinkState, l
 
 
 def _folders_of(place: str, manifest: str) -> Iterator[str]:
-    """Yield the folders that were made for a link or copy, of which a manifest has only the number."""
+    """Yield the folders that were made for a link or copy, of which a manifest has only the number.
+
+    None above the first hidden one was: the roots of hosts begin there, whatever a stranger's manifest says.
+    """
     try:
         entry = json.loads(files.read_file(manifest, limit=CONFIG_BYTES, links="never") or b"{}")
         count = entry[os.path.basename(place)].get("folders", 0)
@@ -236,7 +243,11 @@ def _folders_of(place: str, manifest: str) -> Iterator[str]:
         return
     folder = os.path.dirname(place)
     for _ in range(min(count, 8) if isinstance(count, int) else 0):
+        if files.kind_at(f"{folder}/.git") is not None:
+            return
         yield folder
+        if os.path.basename(folder).startswith("."):
+            return
         folder = os.path.dirname(folder)
 
 

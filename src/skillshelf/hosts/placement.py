@@ -26,6 +26,7 @@ __all__ = [
     "copies_of",
     "copy_state",
     "is_own_copy",
+    "leads_out",
     "link_name",
     "own_kind",
     "placement_for",
@@ -79,11 +80,16 @@ class Placement(NamedTuple):
         return f"{self.root}/{self.name}"
 
 
+_LONGEST_NAME = 200
+"""The bytes of a declared name that can be a folder, and leave room for the ends of temporary names."""
+
+
 def link_name(skill_file: SkillFile) -> str:
     """Return the name that a link or copy gets: the declared one if it can be a folder, else that of the folder."""
     declared = skill_file.declared
     plain = declared.replace("-", "").replace("_", "").replace(".", "").isalnum()
-    return declared if plain and not declared.startswith(".") else skill_file.folder
+    is_short = len(declared.encode("utf-8", "surrogateescape")) <= _LONGEST_NAME
+    return declared if plain and is_short and not declared.startswith(".") else skill_file.folder
 
 
 def placement_for(skill_file: SkillFile, host: HostScan, survey: Survey) -> Placement | str:
@@ -93,7 +99,7 @@ def placement_for(skill_file: SkillFile, host: HostScan, survey: Survey) -> Plac
     then the one that most hosts read. The reason is empty if the host has no suitable root at all.
     """
     roots = _roots_beside(skill_file, host, survey.environment)
-    inside = [root for root in roots if not _leads_out(root, survey.environment)]
+    inside = [root for root in roots if not leads_out(root, survey.environment)]
     ignoring = Counter(label for one in _hosts_ignoring_safeguard(skill_file) for label in _labels(one))
     readers = Counter(
         label for one in HOSTS.values() for rule in one.roots for label in dict.fromkeys(rule.paths)
@@ -126,7 +132,7 @@ def _roots_beside(skill_file: SkillFile, host: HostScan, environment: Environmen
     ]
 
 
-def _leads_out(root: Root, environment: Environment) -> bool:
+def leads_out(root: Root, environment: Environment) -> bool:
     """Return true if a link leads from a root of the project out of it, where nothing may be written."""
     real = real_root(root.path, root.label) if root.kind == "project" else ""
     return real != "" and not files.is_inside(real, project_of(environment))
@@ -243,4 +249,6 @@ def copy_state(copy: SkillFile, source: SkillFile, environment: Environment) -> 
     if contents is not None and contents.files == files_at(os.path.dirname(source.path), source.real_path):
         return "current"
     record = record_at(folder, environment)
-    return "stale" if contents is not None and record is not None and is_as_made(contents, record) else "modified"
+    # A copy that we make holds no link: one that is there was put there.
+    is_same = contents is not None and not contents.left_out and record is not None and is_as_made(contents, record)
+    return "stale" if is_same else "modified"
