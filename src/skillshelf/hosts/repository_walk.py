@@ -60,14 +60,11 @@ class _RepositoryWalk:
         self.record = record
         self.found = RepositoryFolders([], [], [], [])
         self.most = self.left = most
+        self.packages_left = 0
 
     def run(self, top: str) -> RepositoryFolders:
         waiting = deque([(top, self._rules_above(top))])
-        while waiting:
-            if self.left <= 0:
-                message = f"stopped after {self.most:,} folders; {len(waiting):,} more were not entered"
-                self.found.problems.append(Diagnostic(self.repository, "walk-limit", message))
-                break
+        while waiting and self.left > 0:
             path, rules = waiting.popleft()
             kinds = self._listed(path)
             if kinds.get(_IGNORE) == "file":
@@ -75,6 +72,9 @@ class _RepositoryWalk:
             if SKILL_FILE in kinds:
                 self.found.skills.append(path)
             waiting.extend((child, rules) for child in self._below(path, kinds, rules))
+        if not_entered := len(waiting) + self.packages_left:
+            message = f"stopped after {self.most:,} folders; {not_entered:,} more were not entered"
+            self.found.problems.append(Diagnostic(self.repository, "walk-limit", message))
         return self.found
 
     def _listed(self, path: str) -> Mapping[str, files.Kind]:
@@ -133,16 +133,19 @@ class _RepositoryWalk:
     def _packages(self, path: str) -> None:
         """Keep the folders of skills in each package of a `node_modules`; nothing else in there is looked at."""
         for name, kind in self._listed(path).items():
-            if name.startswith(".") or kind not in ("folder", "link") or self.left <= 0:
+            if name.startswith(".") or kind not in ("folder", "link"):
                 continue
-            if not name.startswith("@"):
+            if self.left <= 0 or not name.startswith("@"):
                 self._package(f"{path}/{name}", kind)
             elif kind == "folder":
                 for inner, inner_kind in self._listed(f"{path}/{name}").items():
-                    if inner_kind in ("folder", "link") and self.left > 0:
+                    if inner_kind in ("folder", "link"):
                         self._package(f"{path}/{name}/{inner}", inner_kind)
 
     def _package(self, path: str, kind: files.Kind) -> None:
+        if self.left <= 0:
+            self.packages_left += 1
+            return
         if kind == "link":
             self.record.followed(path)
             target = files.real_path(path)
