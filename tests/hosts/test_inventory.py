@@ -291,6 +291,22 @@ def test_what_cannot_be_read_and_links_that_lead_nowhere_cost_a_line_each(machin
     }
 
 
+def test_what_is_no_file_outside_every_root_is_called_what_it_is(machine: Machine) -> None:
+    for name in ("pipe", "device", "huge"):
+        (machine.repo / name).mkdir()
+    os.mkfifo(machine.repo / "pipe/SKILL.md")
+    (machine.repo / "device/SKILL.md").symlink_to("/dev/null")
+    (machine.repo / "huge/SKILL.md").write_bytes(b"x" * (2 << 20))
+
+    found = by_name(taken(machine))
+
+    assert {name: [problem["message"] for problem in skill["problems"]] for name, skill in found.items()} == {
+        "device": ["it is a device, not a file"],
+        "huge": ["it has 2,097,152 bytes, more than are read"],
+        "pipe": ["it is a pipe, not a file"],
+    }
+
+
 def test_names_that_are_no_text_are_printed_escaped(machine: Machine) -> None:
     root = machine.repo / ".agents/skills"
     write_skill(root, "loud\x1b[31m")
