@@ -430,6 +430,18 @@ def test_a_rule_of_many_stars_takes_no_time(tmp_path: Path) -> None:
     assert walked.problems == []
 
 
+@pytest.mark.parametrize("rules", ["**/" * 300_000 + "x", "\n".join("**/a*/" * 20 + f"x{n}" for n in range(1000))])
+def test_a_walk_ends_when_its_ignore_files_have_too_many_patterns(tmp_path: Path, rules: str) -> None:
+    (tmp_path / ".gitignore").write_text(rules)
+    for number in range(150):
+        (tmp_path / f"folder-{number}").mkdir()
+
+    walked = walk_repository(str(tmp_path), str(tmp_path), labels=[], known=[], record=ScanRecord(0))
+
+    message = "stopped after 1 folders; 150 more were not entered, as its ignore files have too many patterns"
+    assert walked.problems == [Diagnostic(str(tmp_path), "walk-limit", message)]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
 def test_git_agrees_about_what_it_ignores(machine: Machine) -> None:

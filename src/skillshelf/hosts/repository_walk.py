@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.disk_state import ScanRecord
 from skillshelf.core import files
-from skillshelf.core.limits import CONFIG_BYTES, IGNORE_RULES, REPOSITORY_FOLDERS, WALK_DEPTH
+from skillshelf.core.limits import CONFIG_BYTES, IGNORE_RULES, IGNORE_STEPS, REPOSITORY_FOLDERS, WALK_DEPTH
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Diagnostic
 
@@ -61,10 +61,11 @@ class _RepositoryWalk:
         self.found = RepositoryFolders([], [], [], [])
         self.most = self.left = most
         self.packages_left = 0
+        self.effort = _Effort()
 
     def run(self, top: str) -> RepositoryFolders:
         waiting = deque([(top, self._rules_above(top))])
-        while waiting and self.left > 0:
+        while waiting and self.left > 0 and self.effort.left > 0:
             path, rules = waiting.popleft()
             kinds = self._listed(path)
             if kinds.get(_IGNORE) == "file":
@@ -73,7 +74,9 @@ class _RepositoryWalk:
                 self.found.skills.append(path)
             waiting.extend((child, rules) for child in self._below(path, kinds, rules))
         if not_entered := len(waiting) + self.packages_left:
-            message = f"stopped after {self.most:,} folders; {not_entered:,} more were not entered"
+            message = f"stopped after {min(self.most, self.most - self.left):,} folders; "
+            message += f"{not_entered:,} more were not entered"
+            message += "" if self.effort.left > 0 else ", as its ignore files have too many patterns"
             self.found.problems.append(Diagnostic(self.repository, "walk-limit", message))
         return self.found
 
@@ -179,19 +182,19 @@ class _RepositoryWalk:
 
     def _rules_in(self, folder: str, path: str) -> "_IgnoreRules":
         if files.kind_at(path) != "file":
-            return _IgnoreRules(folder, ())
+            return _IgnoreRules(folder, (), self.effort)
         try:
             self.record.saw(path, files.stamp_at(path))
             data = files.read_file(path, limit=CONFIG_BYTES, links="never") or b""
         except OSError as error:
             self.record.doubt()
             self.found.problems.append(Diagnostic(path, "unreadable", (error.strerror or str(error)).lower()))
-            return _IgnoreRules(folder, ())
+            return _IgnoreRules(folder, (), self.effort)
         lines = data.decode("utf-8", "surrogateescape").splitlines()
         if len(lines) > IGNORE_RULES:
             message = f"only its first {IGNORE_RULES:,} lines were followed"
             self.found.problems.append(Diagnostic(path, "walk-limit", message))
-        return _IgnoreRules(folder, lines[:IGNORE_RULES])
+        return _IgnoreRules(folder, lines[:IGNORE_RULES], self.effort)
 
 
 # Rules of .gitignore ------------------------------------------------------------------------------
@@ -206,10 +209,18 @@ def _is_ignored(path: str, rules: Sequence["_IgnoreRules"]) -> bool:
     return False
 
 
+class _Effort:
+    """The number of comparisons that the rules of all files may still make; without any left they say nothing."""
+
+    def __init__(self) -> None:
+        self.left = IGNORE_STEPS
+
+
 class _IgnoreRules:
     """The rules of one file for the folders below its own; names without a wildcard are looked up, not compared."""
 
-    def __init__(self, folder: str, lines: Sequence[str]) -> None:
+    def __init__(self, folder: str, lines: Sequence[str], effort: _Effort) -> None:
+        self._effort = effort
         self._start = len(folder.rstrip("/")) + 1
         self._negated: list[bool] = []
         self._names: dict[str, int] = {}
@@ -219,6 +230,8 @@ class _IgnoreRules:
         self._by_name: dict[str, int] = {}
         for line in lines:
             self._add(line)
+        self._path_steps = sum(len(pattern) for _, pattern in self._path_globs)
+        self._name_steps = sum(1 + len(pattern) // 32 for _, pattern in self._name_globs)
 
     def _add(self, line: str) -> None:
         pattern = line.rstrip("\r")
@@ -243,8 +256,9 @@ class _IgnoreRules:
 
     def answer(self, path: str) -> bool | None:
         """Return whether the rules ignore a folder; None if they say nothing about it."""
-        if not self._negated:
+        if not self._negated or self._effort.left <= 0:
             return None
+        self._effort.left -= self._path_steps
         below = path[self._start :]
         name = below.rpartition("/")[2]
         last = max(self._paths.get(below, -1), self._last_by_name(name))
@@ -256,6 +270,7 @@ class _IgnoreRules:
 
     def _last_by_name(self, name: str) -> int:
         if name not in self._by_name:
+            self._effort.left -= self._name_steps
             globs = (number for number, pattern in self._name_globs if _fits(name, pattern))
             self._by_name[name] = max(self._names.get(name, -1), *globs, -1)
         return self._by_name[name]
