@@ -5,8 +5,11 @@ With `SKILLSHELF_REGENERATE=1` the screens are written again; review the differe
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -206,19 +209,55 @@ def test_a_view_of_everything_says_nothing_more(machine: Machine, monkeypatch: p
 def test_what_was_found_counts_only_while_nothing_has_changed(
     settled: Machine, change: Callable[[Machine], None]
 ) -> None:
+    assert is_known(settled, settled.repo)
+    change(settled)
+    assert not is_known(settled, settled.repo)
+
+
+def is_known(machine: Machine, cwd: Path) -> bool:
+    """Whether a view would still say what an earlier inventory found."""
     from skillshelf.catalog.machine_files import known_machine_files
     from skillshelf.core.environment import user_cache_folder
 
-    def known() -> bool:
-        shelf = settled.shelf(trust="ask")
-        place = Environment(shelf.environment.cwd, str(settled.home), {"HOME": str(settled.home), **settled.env}, True)
-        folder = user_cache_folder(place)
-        assert folder is not None
-        return known_machine_files(folder, place, shelf.settings.custom_directories) is not None
+    shelf = machine.shelf(cwd=cwd, trust="ask")
+    place = Environment(shelf.environment.cwd, str(machine.home), {"HOME": str(machine.home), **machine.env}, True)
+    folder = user_cache_folder(place)
+    assert folder is not None
+    return known_machine_files(folder, place, shelf.settings.custom_directories) is not None
 
-    assert known()
-    change(settled)
-    assert not known()
+
+@pytest.mark.parametrize(
+    ("link", "target"),
+    [(".codex/skills", "skills"), (".gemini", "."), (".claude/plugins/installed_plugins.json", "plugins.json")],
+)
+def test_what_was_found_does_not_count_once_a_root_or_list_is_a_link_to_another(
+    settled: Machine, link: str, target: str
+) -> None:
+    path = settled.home / link
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(path, ignore_errors=True)
+    for name in ("first", "second"):
+        folder = settled.base / name
+        write_skill(folder / "skills", name)
+        (folder / "plugins.json").write_text(json.dumps({"plugins": {name: [{"installPath": str(folder)}]}}))
+        path.unlink(missing_ok=True)
+        path.symlink_to(folder / target)
+        time.sleep(0.01)
+        assert not is_known(settled, settled.repo), name
+        settled.run("inventory")
+        assert is_known(settled, settled.repo), name
+
+
+def test_what_was_found_does_not_count_in_a_new_repository_above(settled: Machine) -> None:
+    folder = settled.base / "above/here"
+    folder.mkdir(parents=True)
+    write_skill(settled.base / "above/other", "stray")
+    time.sleep(0.01)
+    settled.run("inventory", cwd=folder)
+
+    assert is_known(settled, folder)
+    (settled.base / "above/.jj").mkdir()
+    assert not is_known(settled, folder)
 
 
 # Search -------------------------------------------------------------------------------------------

@@ -156,6 +156,46 @@ def test_without_trees_the_copies_are_the_same(machine: Machine) -> None:
     assert all(skill.tree is None for skill in short.skills if not skill.copies)
 
 
+def test_a_link_to_a_file_that_is_no_skill_has_no_tree(machine: Machine) -> None:
+    text = "---\nname: notes\ndescription: Notes of the day. Use when notes are asked for.\n---\n# Notes\n"
+    for place in (machine.home, machine.base / "outside"):
+        place.mkdir(exist_ok=True)
+        for name in ("notes.md", "SKILL.md"):
+            (place / name).write_text(text)
+            folder = machine.repo / f"from-{place.name}-{name}"
+            folder.mkdir()
+            (folder / "SKILL.md").symlink_to(place / name)
+    own = machine.repo / "own"
+    own.mkdir()
+    (own / "README.md").write_text(text)
+    (own / "SKILL.md").symlink_to("README.md")
+
+    trees = {os.path.relpath(skill["path"], machine.repo): skill["tree"] for skill in taken(machine)["skills"]}
+
+    assert [path for path, tree in trees.items() if tree is not None] == ["from-outside-SKILL.md/SKILL.md"]
+    assert len(trees) == 5
+
+
+def test_a_link_that_may_not_be_read_costs_one_line(machine: Machine) -> None:
+    root = machine.repo / ".agents/skills"
+    write_skill(root, "fine")
+    read_link = os.readlink
+
+    def refused(path: Any, **options: Any) -> Any:
+        # As for the links below /proc of the processes of others.
+        if os.fsencode(path).endswith(b"secret"):
+            raise PermissionError(13, "Permission denied", path)
+        return read_link(path, **options)
+
+    (root / "secret").symlink_to(machine.base / "nowhere")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "readlink", refused)
+        found = taken(machine)
+
+    assert [skill["name"] for skill in found["skills"]] == ["fine"]
+    assert list(other_rules(found)) == [str(root / "secret")]
+
+
 # Places -------------------------------------------------------------------------------------------
 
 
@@ -251,6 +291,22 @@ def test_what_cannot_be_read_and_links_that_lead_nowhere_cost_a_line_each(machin
     }
 
 
+def test_what_is_no_file_outside_every_root_is_called_what_it_is(machine: Machine) -> None:
+    for name in ("pipe", "device", "huge"):
+        (machine.repo / name).mkdir()
+    os.mkfifo(machine.repo / "pipe/SKILL.md")
+    (machine.repo / "device/SKILL.md").symlink_to("/dev/null")
+    (machine.repo / "huge/SKILL.md").write_bytes(b"x" * (2 << 20))
+
+    found = by_name(taken(machine))
+
+    assert {name: [problem["message"] for problem in skill["problems"]] for name, skill in found.items()} == {
+        "device": ["it is a device, not a file"],
+        "huge": ["it has 2,097,152 bytes, more than are read"],
+        "pipe": ["it is a pipe, not a file"],
+    }
+
+
 def test_names_that_are_no_text_are_printed_escaped(machine: Machine) -> None:
     root = machine.repo / ".agents/skills"
     write_skill(root, "loud\x1b[31m")
@@ -293,6 +349,22 @@ def test_a_walk_ends_after_its_limit_of_folders_and_says_so(tmp_path: Path) -> N
     assert walked.skills == [str(shallow.parent)]
     message = "stopped after 10 folders; 5 more were not entered"
     assert walked.problems == [Diagnostic(str(tmp_path), "walk-limit", message)]
+
+
+def test_packages_beyond_the_limit_of_folders_are_told(tmp_path: Path) -> None:
+    packages = tmp_path / "node_modules"
+    for name in ("a", "b", "c", "d", "@scope/e", "@scope/f"):
+        (packages / name).mkdir(parents=True)
+    write_skill(packages / "d/skills", "late")
+
+    walked = [
+        walk_repository(str(tmp_path), str(tmp_path), labels=[], known=[], record=ScanRecord(0), most=most)
+        for most in (5, 9)
+    ]
+
+    assert [one.roots for one in walked] == [[], [str(packages / "d/skills")]]
+    message = "stopped after 5 folders; 4 more were not entered"
+    assert [one.problems for one in walked] == [[Diagnostic(str(tmp_path), "walk-limit", message)], []]
 
 
 def test_a_folder_below_the_deepest_level_is_named(machine: Machine) -> None:
@@ -356,6 +428,18 @@ def test_a_rule_of_many_stars_takes_no_time(tmp_path: Path) -> None:
     walked = walk_repository(str(tmp_path), str(tmp_path), labels=[], known=[], record=ScanRecord(0))
 
     assert walked.problems == []
+
+
+@pytest.mark.parametrize("rules", ["**/" * 300_000 + "x", "\n".join("**/a*/" * 20 + f"x{n}" for n in range(1000))])
+def test_a_walk_ends_when_its_ignore_files_have_too_many_patterns(tmp_path: Path, rules: str) -> None:
+    (tmp_path / ".gitignore").write_text(rules)
+    for number in range(150):
+        (tmp_path / f"folder-{number}").mkdir()
+
+    walked = walk_repository(str(tmp_path), str(tmp_path), labels=[], known=[], record=ScanRecord(0))
+
+    message = "stopped after 1 folders; 150 more were not entered, as its ignore files have too many patterns"
+    assert walked.problems == [Diagnostic(str(tmp_path), "walk-limit", message)]
 
 
 @pytest.mark.slow

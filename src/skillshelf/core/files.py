@@ -487,8 +487,13 @@ def resolve_link(path: str) -> str:
 
 
 def real_path(path: str) -> str:
-    """Return a path with every link followed as far as it exists."""
-    return _as_text(os.path.realpath(to_system(path)))
+    """Return a path with every link followed as far as it exists, and as it may be read."""
+    try:
+        return _as_text(os.path.realpath(to_system(path)))
+    except OSError:
+        # What a link of another process says is not told to everybody.
+        above, _, name = path.rstrip("/").rpartition("/")
+        return f"{real_path(above or '/').rstrip('/')}/{name}"
 
 
 def _as_text(path: str | bytes) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "FRONTMATTER_DEPTH",
     "FRONTMATTER_KEYS",
     "IGNORE_RULES",
+    "IGNORE_STEPS",
     "INDEXES_KEPT",
     "INDEX_WAIT_SECONDS",
     "JOURNAL_ARGUMENT_BYTES",
@@ -128,6 +129,9 @@ REPOSITORY_FOLDERS = 20_000
 
 IGNORE_RULES = 1_000
 """Lines of one `.gitignore` that the walk of a repository follows."""
+
+IGNORE_STEPS = 5_000_000
+"""Parts of patterns in `.gitignore` files that are compared with folders before the walk of a repository ends."""
 
 STRAY_FOLDERS = 1_000
 """Folders of a project that `why` searches for a skill that no host finds."""

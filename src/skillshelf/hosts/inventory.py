@@ -12,6 +12,7 @@ from typing import Any, Literal, TextIO
 
 from skillshelf.catalog.build import build
 from skillshelf.catalog.discovery import SKILL_FILE
+from skillshelf.catalog.disk_state import ScanRecord
 from skillshelf.catalog.machine_files import MachineFiles, keep_machine_files, known_machine_files
 from skillshelf.catalog.search_roots import Roots, resolve_roots
 from skillshelf.catalog.tree import GIT, skill_tree
@@ -21,7 +22,7 @@ from skillshelf.config.profile import Profile, RootRule
 from skillshelf.config.settings import Settings, is_trusted
 from skillshelf.core import files
 from skillshelf.core.console import watched
-from skillshelf.core.environment import Environment, find_repository
+from skillshelf.core.environment import Environment, below_home, find_repository
 from skillshelf.core.limits import LISTED_ENTRIES, OUTSIDE_STAMPS, SETTLED_NS
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Candidate, Catalog, Diagnostic, Root, Scope
@@ -261,7 +262,16 @@ def _plugin_rules() -> tuple[RootRule, ...]:
 
 
 def _plugin_lists(environment: Environment) -> list[str]:
-    return [f"{environment.home}/{rule.plugin_list}" for rule in _plugin_rules() if environment.home]
+    """Return the files that say where plugins are, also where a variable moves them."""
+    if environment.home is None:
+        return []
+    found: dict[str, None] = {}
+    for profile in (find_profile(DEFAULT_PROFILE), *HOSTS.values(), *SYSTEMS.values()):
+        for rule in _plugin_rules():
+            for path in (rule.plugin_list, rule.plugins.markets if rule.plugins else None):
+                if path is not None:
+                    found[below_home(path, profile.moved, environment)] = None
+    return list(found)
 
 
 def _walked(environment: Environment, repository: str) -> str | None:
@@ -388,9 +398,8 @@ class _SkillFacts:
         fact = self._facts[skill_file.real_path]
         if not fact.has_tree:
             try:
-                # By its real path: the folder of a linked SKILL.md is the one with the link.
-                folder = os.path.dirname(skill_file.real_path)
-                fact = fact._replace(tree=skill_tree(folder).digest, has_tree=True)
+                folder = _own_folder(skill_file, self._survey.environment.home)
+                fact = fact._replace(tree=skill_tree(folder).digest if folder else None, has_tree=True)
             except SkillError:
                 fact = fact._replace(has_tree=True, signature=b"")
             self._facts[skill_file.real_path] = fact
@@ -417,12 +426,24 @@ def _unpacked(values: Any) -> dict[str, _Fact]:
         return {}
 
 
+def _own_folder(skill_file: SkillFile, home: str | None) -> str | None:
+    """Return the real folder with the files of a skill; None if its SKILL.md is a link to a file of something else.
+
+    The home folder, and what contains it, is never one of a skill.
+    """
+    folder, name = os.path.split(skill_file.real_path)
+    if name != SKILL_FILE and folder != files.real_path(os.path.dirname(skill_file.path)):
+        return None
+    return None if home and files.is_inside(files.real_path(home), folder) else folder
+
+
 def _signature(skill_file: SkillFile, survey: Survey) -> bytes:
     """Return what changes with every change of a file in the folder of a skill; nothing without a cache."""
-    if not survey.key and survey.packed is None:
+    own_folder = _own_folder(skill_file, survey.environment.home)
+    if own_folder is None or (not survey.key and survey.packed is None):
         return b""
     try:
-        with files.Folder(os.path.dirname(skill_file.real_path)) as folder:
+        with files.Folder(own_folder) as folder:
             tree = folder.tree(LISTED_ENTRIES, without=(), without_at_top=(GIT,))
     except OSError:
         return b""
@@ -517,13 +538,15 @@ def _keep_files(found: Inventory, folder: str, environment: Environment, setting
     if survey.packed is not None or known_machine_files(folder, environment, custom) is not None:
         return
     absent = [root.path for root in survey.roots if not root.exists]
-    if found.repository is None:
-        absent.append(f"{environment.cwd}/{GIT}")
+    absent += _absent_markers(environment.cwd)
+    for root in survey.roots:
+        if root.exists and root.real_path != root.path:
+            _depend_on(root.path, survey.scan.record)
     for path in _plugin_lists(environment):
-        if (stamp := files.stamp_at(path)) is None:
+        if files.kind_at(path) is None:
             absent.append(path)
         else:
-            survey.scan.record.saw(path, stamp)
+            _depend_on(path, survey.scan.record)
     contents = {one.real_path for one in survey.skill_files}
     real = [root.real_path for root in survey.roots if root.real_path]
     state = survey.scan.record.state([*real, found.walked or "/"], without=contents, most=OUTSIDE_STAMPS)
@@ -537,3 +560,24 @@ def _keep_files(found: Inventory, folder: str, environment: Environment, setting
     profiles = (*HOSTS.values(), find_profile(DEFAULT_PROFILE))
     variables = {name: environment.env.get(name) for profile in profiles for name in profile.env}
     keep_machine_files(folder, environment, custom, MachineFiles(rows, variables, absent), state)
+
+
+def _depend_on(path: str, record: ScanRecord) -> None:
+    """Record an entry and where it leads: the root of a host may be a link, and so may be a file."""
+    record.followed(path)
+    real_path = files.real_path(path)
+    if (stamp := files.stamp_at(real_path)) is not None:
+        record.saw(real_path, stamp)
+
+
+def _absent_markers(cwd: str) -> list[str]:
+    """Return what would make another folder the repository of some host if it were there."""
+    absent: dict[str, None] = {}
+    for markers in dict.fromkeys(profile.markers for profile in (*HOSTS.values(), find_profile(DEFAULT_PROFILE))):
+        folder, top = cwd, find_repository(cwd, markers)
+        while folder != top:
+            absent.update((os.path.join(folder, marker), None) for marker in markers)
+            if folder == "/":
+                break
+            folder = os.path.dirname(folder)
+    return list(absent)

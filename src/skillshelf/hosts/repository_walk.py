@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from skillshelf.catalog.discovery import SKILL_FILE
 from skillshelf.catalog.disk_state import ScanRecord
 from skillshelf.core import files
-from skillshelf.core.limits import CONFIG_BYTES, IGNORE_RULES, REPOSITORY_FOLDERS, WALK_DEPTH
+from skillshelf.core.limits import CONFIG_BYTES, IGNORE_RULES, IGNORE_STEPS, REPOSITORY_FOLDERS, WALK_DEPTH
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.values import Diagnostic
 
@@ -60,14 +60,12 @@ class _RepositoryWalk:
         self.record = record
         self.found = RepositoryFolders([], [], [], [])
         self.most = self.left = most
+        self.packages_left = 0
+        self.effort = _Effort()
 
     def run(self, top: str) -> RepositoryFolders:
         waiting = deque([(top, self._rules_above(top))])
-        while waiting:
-            if self.left <= 0:
-                message = f"stopped after {self.most:,} folders; {len(waiting):,} more were not entered"
-                self.found.problems.append(Diagnostic(self.repository, "walk-limit", message))
-                break
+        while waiting and self.left > 0 and self.effort.left > 0:
             path, rules = waiting.popleft()
             kinds = self._listed(path)
             if kinds.get(_IGNORE) == "file":
@@ -75,6 +73,11 @@ class _RepositoryWalk:
             if SKILL_FILE in kinds:
                 self.found.skills.append(path)
             waiting.extend((child, rules) for child in self._below(path, kinds, rules))
+        if not_entered := len(waiting) + self.packages_left:
+            message = f"stopped after {min(self.most, self.most - self.left):,} folders; "
+            message += f"{not_entered:,} more were not entered"
+            message += "" if self.effort.left > 0 else ", as its ignore files have too many patterns"
+            self.found.problems.append(Diagnostic(self.repository, "walk-limit", message))
         return self.found
 
     def _listed(self, path: str) -> Mapping[str, files.Kind]:
@@ -133,16 +136,19 @@ class _RepositoryWalk:
     def _packages(self, path: str) -> None:
         """Keep the folders of skills in each package of a `node_modules`; nothing else in there is looked at."""
         for name, kind in self._listed(path).items():
-            if name.startswith(".") or kind not in ("folder", "link") or self.left <= 0:
+            if name.startswith(".") or kind not in ("folder", "link"):
                 continue
-            if not name.startswith("@"):
+            if self.left <= 0 or not name.startswith("@"):
                 self._package(f"{path}/{name}", kind)
             elif kind == "folder":
                 for inner, inner_kind in self._listed(f"{path}/{name}").items():
-                    if inner_kind in ("folder", "link") and self.left > 0:
+                    if inner_kind in ("folder", "link"):
                         self._package(f"{path}/{name}/{inner}", inner_kind)
 
     def _package(self, path: str, kind: files.Kind) -> None:
+        if self.left <= 0:
+            self.packages_left += 1
+            return
         if kind == "link":
             self.record.followed(path)
             target = files.real_path(path)
@@ -176,19 +182,19 @@ class _RepositoryWalk:
 
     def _rules_in(self, folder: str, path: str) -> "_IgnoreRules":
         if files.kind_at(path) != "file":
-            return _IgnoreRules(folder, ())
+            return _IgnoreRules(folder, (), self.effort)
         try:
             self.record.saw(path, files.stamp_at(path))
             data = files.read_file(path, limit=CONFIG_BYTES, links="never") or b""
         except OSError as error:
             self.record.doubt()
             self.found.problems.append(Diagnostic(path, "unreadable", (error.strerror or str(error)).lower()))
-            return _IgnoreRules(folder, ())
+            return _IgnoreRules(folder, (), self.effort)
         lines = data.decode("utf-8", "surrogateescape").splitlines()
         if len(lines) > IGNORE_RULES:
             message = f"only its first {IGNORE_RULES:,} lines were followed"
             self.found.problems.append(Diagnostic(path, "walk-limit", message))
-        return _IgnoreRules(folder, lines[:IGNORE_RULES])
+        return _IgnoreRules(folder, lines[:IGNORE_RULES], self.effort)
 
 
 # Rules of .gitignore ------------------------------------------------------------------------------
@@ -203,10 +209,18 @@ def _is_ignored(path: str, rules: Sequence["_IgnoreRules"]) -> bool:
     return False
 
 
+class _Effort:
+    """The number of comparisons that the rules of all files may still make; without any left they say nothing."""
+
+    def __init__(self) -> None:
+        self.left = IGNORE_STEPS
+
+
 class _IgnoreRules:
     """The rules of one file for the folders below its own; names without a wildcard are looked up, not compared."""
 
-    def __init__(self, folder: str, lines: Sequence[str]) -> None:
+    def __init__(self, folder: str, lines: Sequence[str], effort: _Effort) -> None:
+        self._effort = effort
         self._start = len(folder.rstrip("/")) + 1
         self._negated: list[bool] = []
         self._names: dict[str, int] = {}
@@ -216,6 +230,8 @@ class _IgnoreRules:
         self._by_name: dict[str, int] = {}
         for line in lines:
             self._add(line)
+        self._path_steps = sum(len(pattern) for _, pattern in self._path_globs)
+        self._name_steps = sum(1 + len(pattern) // 32 for _, pattern in self._name_globs)
 
     def _add(self, line: str) -> None:
         pattern = line.rstrip("\r")
@@ -240,8 +256,9 @@ class _IgnoreRules:
 
     def answer(self, path: str) -> bool | None:
         """Return whether the rules ignore a folder; None if they say nothing about it."""
-        if not self._negated:
+        if not self._negated or self._effort.left <= 0:
             return None
+        self._effort.left -= self._path_steps
         below = path[self._start :]
         name = below.rpartition("/")[2]
         last = max(self._paths.get(below, -1), self._last_by_name(name))
@@ -253,6 +270,7 @@ class _IgnoreRules:
 
     def _last_by_name(self, name: str) -> int:
         if name not in self._by_name:
+            self._effort.left -= self._name_steps
             globs = (number for number, pattern in self._name_globs if _fits(name, pattern))
             self._by_name[name] = max(self._names.get(name, -1), *globs, -1)
         return self._by_name[name]

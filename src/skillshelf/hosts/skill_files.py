@@ -314,7 +314,10 @@ def skill_file_at(path: str) -> SkillFile | None:
     if kind == "link" and files.kind_at(real) in (None, "link"):
         # The missing target is a SKILL.md, or else a folder with one.
         below = "" if path.endswith(".md") else f"/{SKILL_FILE}"
-        problem = f"the link leads nowhere: target {files.link_target(path)}"
+        try:
+            problem = f"the link leads nowhere: target {files.link_target(path)}"
+        except OSError as error:
+            problem = f"the link cannot be read: {(error.strerror or str(error)).lower()}"
         return SkillFile(real + below, (path + below,), b"", 0, problem=problem, broken=path)
     problem = ""
     try:

@@ -474,6 +474,10 @@ def _why_not_writable(target: Target, targets: Targets) -> str | None:
 
 
 def _reason(error: OSError) -> str:
+    if isinstance(error, files.NotRegular):
+        return f"it is a {error.kind}, not a file"
+    if isinstance(error, files.TooLarge):
+        return f"it has {error.size:,} bytes, more than are read"
     return (error.strerror or type(error).__name__).lower()
 
 
