@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.model_server import model_server
-from support.needs import needs
+from support.needs import needs, require
 from support.trees import SOURCE, Machine, run_command, write_skill
 
 from skillshelf.cli.command_table import COMMANDS, GROUPS, command_again, usage_of
@@ -189,6 +189,8 @@ def test_an_example_does_what_it_says(machine: Machine, line: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("line", [line for name, line in EXAMPLES if name in ("rpc", "pick", "run")])
 def test_an_example_for_a_person_or_a_program_does_what_it_says(machine: Machine, line: str) -> None:
+    if line.split()[1] == "pick":
+        require("textual")
     env = place_for_examples(machine)
 
     done = run_command(*shlex.split(line)[1:], cwd=machine.repo, env=env, input="", start_new_session=True)
