@@ -24,6 +24,7 @@ from skillshelf.config.hosts import HOSTS
 from skillshelf.config.profile import Profile
 from skillshelf.config.settings import Settings
 from skillshelf.core.environment import Environment, user_cache_folder
+from skillshelf.core.limits import LINKED_FOLDERS
 from skillshelf.core.values import Candidate
 from skillshelf.hosts import packed_survey, survey
 from skillshelf.hosts.overview import overview_of
@@ -509,3 +510,28 @@ def test_commands_print_after_every_edit_what_they_print_without_a_cache(
         assert (first.returncode, first.stdout, first.stderr) == (second.returncode, second.stdout, second.stderr), (
             words
         )
+
+
+# Links out of a project ---------------------------------------------------------------------------
+
+
+def test_a_link_of_a_project_to_a_large_folder_costs_one_line_and_a_linked_skill_is_still_seen(
+    machine: Machine, run: Run
+) -> None:
+    elsewhere = machine.base / "elsewhere"
+    for number in range(40):
+        (elsewhere / f"tree/{number:02}/a/b").mkdir(parents=True)
+        (elsewhere / f"tree/{number:02}/gone").symlink_to("nowhere")
+    write_skill(elsewhere, "zeta")
+    skills = machine.repo / ".agents/skills"
+    skills.mkdir(parents=True)
+    (skills / "large").symlink_to(elsewhere / "tree")
+    (skills / "zeta").symlink_to(elsewhere / "zeta")
+
+    status, _, err = run("why", "zeta", "--host", "codex")
+
+    assert status == 0
+    (line,) = [line for line in err.splitlines() if "not everything was scanned" in line]
+    stopped = f"stopped after {LINKED_FOLDERS} folders without a skill behind links of the project; "
+    assert line.startswith(f"skillshelf: not everything was scanned: {skills}: {stopped}")
+    assert machine.names("host:codex") == ["zeta"]

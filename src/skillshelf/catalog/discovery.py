@@ -12,7 +12,7 @@ from contextlib import suppress
 from skillshelf.catalog.disk_state import ScanRecord
 from skillshelf.config.profile import Profile, how_to_allow
 from skillshelf.core import files
-from skillshelf.core.limits import CACHE_FROM, SKILL_FILE_BYTES, WALK_DEPTH
+from skillshelf.core.limits import CACHE_FROM, LINKED_FOLDERS, SKILL_FILE_BYTES, WALK_DEPTH
 from skillshelf.core.records import NamedTuple
 from skillshelf.core.text import is_ignored
 from skillshelf.core.values import CacheEntry, Candidate, Diagnostic, Filtered, FilterReason, Root, UnchangedCandidate
@@ -186,6 +186,8 @@ class _Walk:
         self.budget = {True: profile.max_directories, False: profile.max_directories}
         self.others = {True: 0, False: 0}
         self.left = {True: 0, False: 0}
+        self.linked = {True: LINKED_FOLDERS, False: LINKED_FOLDERS}
+        self.left_behind_links = 0
         self.too_deep = 0
         self.followed: set[str] = set()
         self.heads = heads
@@ -234,6 +236,10 @@ class _Walk:
             yield Diagnostic(self.root.path, "walk-limit", message)
         if self.left[False]:
             message = f"stopped in folders where no skill counts; {self.left[False]} entries were not visited"
+            yield Diagnostic(self.root.path, "walk-limit", message)
+        if self.left_behind_links:
+            message = f"stopped after {LINKED_FOLDERS} folders without a skill behind links of the project"
+            message += f"; {self.left_behind_links} entries were not visited"
             yield Diagnostic(self.root.path, "walk-limit", message)
         if self.too_deep:
             message = f"{self.too_deep} entries lie deeper than {WALK_DEPTH} levels and were not visited"
@@ -551,7 +557,23 @@ class _Walk:
                 yield Diagnostic(frame.path, "link-loop", "another link led to the same folder; it is walked once")
                 return
             self.followed.add(frame.real_path)
+        if self.root.kind == "project" and self.root.links == "follow":
+            yield from self._behind_link(folder, frame)
+        else:
+            yield from self._folder(folder, frame)
+
+    def _behind_link(self, folder: int, frame: _WalkFrame) -> Iterator[Found]:
+        """Yield what a linked folder of a project holds: it may be any folder of the machine, so little is walked."""
+        before, left, linked = dict(self.budget), dict(self.left), dict(self.linked)
+        room = {counts: min(before[counts], linked[counts]) for counts in before}
+        self.budget.update(room)
         yield from self._folder(folder, frame)
+        for counts in before:
+            used = room[counts] - self.budget[counts]
+            self.budget[counts], self.linked[counts] = before[counts] - used, linked[counts] - used
+            if room[counts] < before[counts]:
+                self.left_behind_links += self.left[counts] - left[counts]
+                self.left[counts] = left[counts]
 
     def _target(self, path: str) -> str:
         """Return where a link leads; raise OSError if that does not exist."""

@@ -24,7 +24,7 @@ __all__ = [
 
 
 KINDS = ("skill", "uri", "host", "profile", "scope", "rule", "event", "command", "dir", "file")
-"""What a word can be a name of."""
+"""The kinds of names that a word can be."""
 
 
 class Option(NamedTuple):

@@ -29,7 +29,7 @@ __all__ = ["CHECKS", "CheckResult", "Checkup", "InstallationCheck", "doctor"]
 
 
 class CheckResult(NamedTuple):
-    """What a check found: `missing` is a part that is optional. `run` is the command that helps."""
+    """The finding of a check: `missing` is a part that is optional. `run` is the command that helps."""
 
     state: Literal["ok", "problem", "missing"]
     detail: str
@@ -39,7 +39,7 @@ class CheckResult(NamedTuple):
 
 
 class Checkup(NamedTuple):
-    """What the checks look at."""
+    """The inputs of the checks."""
 
     environment: Environment
     folders: tuple[KeptFolder, ...]

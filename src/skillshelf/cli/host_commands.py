@@ -24,7 +24,7 @@ from skillshelf.core import console, files
 from skillshelf.core.console import PathDisplay, as_json, note, write
 from skillshelf.core.disk_writes import replace_file, why_not_replaced
 from skillshelf.core.environment import Environment, make_environment, user_cache_folder
-from skillshelf.core.limits import SKILL_FILE_BYTES
+from skillshelf.core.limits import SKILL_FILE_BYTES, UNSEEN_SHOWN
 from skillshelf.core.values import CatalogSkill
 from skillshelf.errors import (
     DONE,
@@ -104,8 +104,10 @@ def _name_or_path(values: Values) -> str:
 
 
 def _note_unseen(survey: Survey) -> None:
-    for problem in survey.unseen:
+    for problem in survey.unseen[:UNSEEN_SHOWN]:
         note(f"not everything was scanned: {problem.path}: {problem.message}")
+    if len(survey.unseen) > UNSEEN_SHOWN:
+        note(f"not everything was scanned: {len(survey.unseen) - UNSEEN_SHOWN} more places; see skillshelf inventory")
 
 
 # Why ----------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ _NAME_CELLS = 64
 
 
 class ListOptions(NamedTuple):
-    """What a list shows: with `everything` also what is not in the catalog, with the reasons.
+    """The contents of a list: with `everything` also what is not in the catalog, with the reasons.
 
     `scope` is the one that was asked for, `shared` the options that commands in hints need to see the same catalog,
     `trust` the command that trusts the project.

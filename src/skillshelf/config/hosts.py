@@ -827,7 +827,7 @@ _CLINE = HOST._replace(
 
 
 class _Traces(NamedTuple):
-    """What shows that a host is installed: names of its programs, and paths below the home folder that it makes."""
+    """The traces of an installed host: names of its programs, and paths below the home folder that it makes."""
 
     programs: tuple[str, ...] = ()
     home_paths: tuple[str, ...] = ()
@@ -867,7 +867,7 @@ DETECTION: dict[str, _Traces] = {
     "kimi-code": _Traces(("kimi",), (".kimi-code/config.toml", ".kimi-code/sessions")),
     "cline": _Traces(("cline",), (".cline/data",)),
 }
-"""What shows that a host is installed, by its name.
+"""The traces of each installed host, by its name.
 
 Only what no other program makes: several hosts read skills in `~/.claude`, `~/.codex` or `~/.agents`, so a folder that
 may hold skills alone is no trace of any of them. Programs named `goose`, `copilot`, `pi`, `amp` or `grok` also belong

@@ -97,7 +97,7 @@ ReportChannel = Literal["screen", "log", "nothing", "unknown"]
 
 Budget = Literal["entries", "bytes", "tokens", "chars"]
 BudgetUnit = Literal["chars", "token-lines"]
-"""What counts against a budget in characters; `token-lines` rounds the bytes of each line up to tokens of four."""
+"""The unit of a budget in characters; `token-lines` rounds the bytes of each line up to tokens of four."""
 
 ToolName = Literal["skill_search", "skill_load", "skill_read", "skill_run", "activate_skill", "Skill", "read"]
 
@@ -127,7 +127,7 @@ REPAIRED_MARKS = "[{@`%"
 """The characters that begin a value which is quoted if it is not YAML."""
 
 DescriptionSource = Literal["frontmatter", "or-body", "or-text", "or-hide"]
-"""What stands in for a missing description; `catalog.parse.DESCRIPTIONS` has one function for each that reads the text,
+"""The substitute for a missing description; `catalog.parse.DESCRIPTIONS` has one function for each that reads the text,
 and `or-hide` keeps the skill from models."""
 
 FieldKind = Literal["text", "number", "boolean", "list", "map", "null"]

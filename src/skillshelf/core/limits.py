@@ -39,6 +39,7 @@ __all__ = [
     "JOURNAL_PROBLEMS",
     "JOURNAL_SESSIONS",
     "KEPT_DOCUMENT_BYTES",
+    "LINKED_FOLDERS",
     "LINKS_FOLLOWED",
     "LISTED_CHILDREN",
     "LISTED_ENTRIES",
@@ -97,6 +98,7 @@ __all__ = [
     "UNFINISHED_AT_ONCE",
     "UNREAD_BYTES",
     "UNREAD_SECONDS",
+    "UNSEEN_SHOWN",
     "WALK_DEPTH",
     "WALK_DIRECTORIES",
     "WARNINGS_TOLD",
@@ -123,6 +125,12 @@ COPIED_BYTES = 64 * 1024 * 1024
 
 SURVEY_DIRECTORIES = 100_000
 """Folders without a skill in one root after which a survey of all hosts goes on to the next root."""
+
+LINKED_FOLDERS = 64
+"""Folders without a skill behind all links of one root of a project, where hosts follow links out of it."""
+
+UNSEEN_SHOWN = 3
+"""Places that could not be scanned which `why` and `hosts` name; more are counted."""
 
 REPOSITORY_FOLDERS = 20_000
 """Folders of a repository that the inventory walks; those that git ignores do not count."""
